@@ -1,0 +1,3 @@
+//! The `anamnesis` binary.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Turns a session into the text of its note.

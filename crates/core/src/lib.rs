@@ -1,0 +1,12 @@
+//! The vocabulary of Anamnesis: text in, text out.
+//!
+//! Nothing here touches a disk, a clock, the environment or the network. Modules stand in the
+//! order in which a session passes through them.
+
+pub mod transcript;
+
+pub mod privacy;
+
+pub mod redact;
+
+pub mod capture;

@@ -1,0 +1,1 @@
+//! Removes what a person marked as private.

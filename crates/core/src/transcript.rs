@@ -1,0 +1,1 @@
+//! Reads a Claude Code transcript as a stream.

@@ -1,0 +1,1 @@
+//! Everything Anamnesis keeps on disk.
