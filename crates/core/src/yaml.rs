@@ -1,0 +1,842 @@
+//! The YAML that notes are written in: a block mapping of scalars and lists of scalars.
+//!
+//! Reading is left to the YAML library, behind limits. Writing is ours, because a rewrite must keep
+//! every byte that it does not change, and because a scalar has to look as PyYAML, which the Python
+//! version uses, would write it (but unfolded), and to read back equal in YAML 1.1 and 1.2 alike.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    fmt::Write as _,
+    ops::Range,
+};
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
+};
+
+/// The largest front matter that is read, in bytes.
+///
+/// A note's own keys take a few hundred bytes, a long list of links a few thousand.
+pub const MAX_LENGTH: usize = 64 * 1024;
+
+/// Why a mapping was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It is larger than [`MAX_LENGTH`].
+    #[error("front matter of {0} bytes, over the limit of {MAX_LENGTH}")]
+    TooLong(usize),
+    /// An anchor, an alias or a tag: they can make a small file mean a large one, and no note needs them.
+    #[error("line {line}: anchors, aliases and tags are not taken")]
+    Alias {
+        /// The line in the file, counted from 1.
+        line: usize,
+    },
+    /// A key stands twice.
+    #[error("line {line}: key \"{key}\" twice")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+        /// The line of the second one in the file, counted from 1.
+        line: usize,
+    },
+    /// The library could not read it.
+    #[error("line {line}: {message}")]
+    Syntax {
+        /// What the library says.
+        message: String,
+        /// The line in the file, counted from 1.
+        line: usize,
+    },
+}
+
+/// What a key is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A scalar: its text as written, whatever type YAML would give it.
+    Text,
+    /// A list of scalars; a single scalar is a list of one.
+    List,
+    /// Anything, looked at by nobody.
+    Any,
+}
+
+/// The value of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A scalar, as written: `1e3` is the text `1e3`.
+    Text(String),
+    /// A list of scalars.
+    List(Vec<String>),
+    /// No value, `null`, or a value that nobody looks at.
+    Null,
+}
+
+/// Reads the lines of a block mapping into values by key.
+///
+/// `shape` says how to read each key. The block is taken to start on the file's second line, behind
+/// the opening `---`.
+///
+/// # Errors
+/// See [`Error`]. Nothing is ever evaluated: an include is text, a tag an error.
+pub fn read_mapping(
+    block: &str,
+    shape: fn(&str) -> Shape,
+) -> Result<BTreeMap<String, Value>, Error> {
+    if block.len() > MAX_LENGTH {
+        return Err(Error::TooLong(block.len()));
+    }
+    let entries = entries(block);
+    if let Some(line) = find_alias(block, &entries) {
+        return Err(Error::Alias { line });
+    }
+    let mut seen = BTreeSet::new();
+    for entry in &entries {
+        if !seen.insert(entry.key.as_str()) {
+            return Err(Error::DuplicateKey {
+                key: entry.key.clone(),
+                line: entry.line,
+            });
+        }
+    }
+    let deserializer = serde_yaml::Deserializer::from_str(block);
+    MappingSeed { shape }
+        .deserialize(deserializer)
+        .map_err(|error| {
+            let text = error.to_string();
+            let message = text
+                .rfind(" at line ")
+                .map_or(text.as_str(), |cut| &text[..cut]);
+            let line = error.location().map_or(1, |location| location.line()) + 1;
+            Error::Syntax {
+                message: message.to_owned(),
+                line,
+            }
+        })
+}
+
+struct MappingSeed {
+    shape: fn(&str) -> Shape,
+}
+
+impl<'de> DeserializeSeed<'de> for MappingSeed {
+    type Value = BTreeMap<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MappingSeed {
+    type Value = BTreeMap<String, Value>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("keys and values")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut values = BTreeMap::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = match (self.shape)(&key) {
+                Shape::Text => map
+                    .next_value::<Option<String>>()?
+                    .map_or(Value::Null, Value::Text),
+                Shape::List => map.next_value::<TextOrList>()?.0,
+                Shape::Any => map.next_value::<Skipped>().map(|_| Value::Null)?,
+            };
+            // Keys that are spelt differently and mean the same, such as `a` and `"a"`.
+            if values.insert(key.clone(), value).is_some() {
+                return Err(A::Error::custom(format_args!("key \"{key}\" twice")));
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// Passes over a value. Unlike `IgnoredAny` it goes through the library's limit on depth.
+struct Skipped;
+
+impl<'de> Deserialize<'de> for Skipped {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SkippedVisitor)
+    }
+}
+
+struct SkippedVisitor;
+
+impl<'de> Visitor<'de> for SkippedVisitor {
+    type Value = Skipped;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_i128<E>(self, _: i128) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_u128<E>(self, _: u128) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_unit<E>(self) -> Result<Skipped, E> {
+        Ok(Skipped)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Skipped, A::Error> {
+        while items.next_element::<Skipped>()?.is_some() {}
+        Ok(Skipped)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Skipped, A::Error> {
+        while map.next_entry::<Skipped, Skipped>()?.is_some() {}
+        Ok(Skipped)
+    }
+}
+
+struct TextOrList(Value);
+
+impl<'de> Deserialize<'de> for TextOrList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOrListVisitor)
+    }
+}
+
+struct TextOrListVisitor;
+
+impl<'de> Visitor<'de> for TextOrListVisitor {
+    type Value = TextOrList;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of texts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<TextOrList, E> {
+        Ok(TextOrList(Value::List(vec![text.to_owned()])))
+    }
+
+    fn visit_unit<E>(self) -> Result<TextOrList, E> {
+        Ok(TextOrList(Value::Null))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<TextOrList, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element::<Option<String>>()? {
+            list.extend(item);
+        }
+        Ok(TextOrList(Value::List(list)))
+    }
+}
+
+/// One key of a block mapping and the lines that belong to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key, without quotes.
+    pub key: String,
+    /// The bytes of its lines in the block, line ends included.
+    pub range: Range<usize>,
+    /// The line in the file, counted from 1, when the block starts on the second.
+    pub line: usize,
+}
+
+/// Splits a block mapping into its keys and their lines.
+///
+/// Comments and blank lines between keys belong to none. Lines that are no block mapping (a flow
+/// mapping, for one) are left out, so a caller that rewrites has to compare the keys with what
+/// [`read_mapping`] found.
+pub fn entries(block: &str) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut start = 0;
+    for (index, line) in block.split_inclusive('\n').enumerate() {
+        let end = start + line.len();
+        let continues =
+            line.starts_with([' ', '\t']) || line.starts_with("- ") || line.trim_end() == "-";
+        if continues && !line.trim().is_empty() {
+            // A blank line inside a quoted text or a block scalar is covered by the line after it.
+            if let Some(entry) = entries.last_mut() {
+                entry.range.end = end;
+            }
+        } else if let Some(key) = key_of(line) {
+            entries.push(Entry {
+                key,
+                range: start..end,
+                line: index + 2,
+            });
+        }
+        start = end;
+    }
+    entries
+}
+
+/// Returns the key of a line that starts an entry.
+fn key_of(line: &str) -> Option<String> {
+    let line = line.trim_end_matches(['\n', '\r']);
+    let cut = line
+        .find(": ")
+        .or_else(|| line.ends_with(':').then(|| line.len() - 1))?;
+    let key = line[..cut].trim_end();
+    if key.is_empty()
+        || key.starts_with(['#', '{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '?'])
+    {
+        return None;
+    }
+    let unquoted = [('"', '"'), ('\'', '\'')]
+        .iter()
+        .find_map(|&(open, close)| key.strip_prefix(open)?.strip_suffix(close));
+    Some(unquoted.unwrap_or(key).to_owned())
+}
+
+/// Returns the line in the file of the first anchor, alias or tag of a block mapping, if it has one.
+///
+/// Only places where YAML takes one count: `title: R&D` and a folded line that starts with `*` are
+/// text. What slips through in a nested structure meets the library's own limit on aliases.
+fn find_alias(block: &str, entries: &[Entry]) -> Option<usize> {
+    for entry in entries {
+        let text = &block[entry.range.clone()];
+        let first_line = text.lines().next().unwrap_or_default();
+        let after_key = first_line.find(": ").map_or(first_line.len(), |at| at + 2);
+        let value = text[after_key..].trim_start_matches(' ');
+        match value.chars().next() {
+            Some('&' | '*' | '!') => return Some(entry.line),
+            Some('[' | '{') if flow_has_alias(value) => return Some(entry.line),
+            Some('\n' | '\r' | '#') | None => {
+                if let Some(offset) = nested_alias(value) {
+                    return Some(entry.line + offset);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Tells whether a flow collection has a token that starts with `&`, `*` or `!`.
+fn flow_has_alias(value: &str) -> bool {
+    let mut quote = None;
+    let mut at_token_start = true;
+    for character in value.chars() {
+        match quote {
+            Some(open) if character == open => quote = None,
+            Some(_) => {}
+            None => match character {
+                '&' | '*' | '!' if at_token_start => return true,
+                '"' | '\'' if at_token_start => quote = Some(character),
+                '[' | '{' | ',' | ':' | ' ' | '\n' => {
+                    at_token_start = at_token_start || character != ' ';
+                    continue;
+                }
+                _ => {}
+            },
+        }
+        at_token_start = false;
+    }
+    false
+}
+
+/// Returns how many lines below the key the first alias of an indented block is.
+fn nested_alias(value: &str) -> Option<usize> {
+    // The indentation of the last line that began a plain or quoted text: deeper lines go on with it.
+    let mut text_indent: Option<usize> = None;
+    for (offset, line) in value.lines().enumerate() {
+        let mut rest = line.trim_start_matches(' ');
+        if rest.is_empty() {
+            continue;
+        }
+        let indent = line.len() - rest.len();
+        if text_indent.is_some_and(|of_text| indent > of_text) {
+            continue;
+        }
+        while let Some(item) = rest.strip_prefix("- ") {
+            rest = item.trim_start_matches(' ');
+        }
+        let is_alias = |token: &str| token.starts_with(['&', '*', '!']);
+        let quoted = rest.starts_with(['"', '\'']);
+        let value = if quoted {
+            None
+        } else {
+            rest.split_once(": ").map(|(_, value)| value.trim_start())
+        };
+        if is_alias(rest)
+            || value.is_some_and(is_alias)
+            || (rest.starts_with(['[', '{']) && flow_has_alias(rest))
+        {
+            return Some(offset);
+        }
+        let starts_text = value.is_none() && !rest.ends_with(':') && rest != "-";
+        text_indent = starts_text.then_some(indent);
+    }
+    None
+}
+
+/// Writes `key: value` and a line end.
+pub fn write_scalar(out: &mut String, key: &str, value: &str) {
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(out, "{key}: {}", scalar(value));
+}
+
+/// Writes a list of texts, one a line, or `[]`.
+pub fn write_list(out: &mut String, key: &str, items: &[String]) {
+    if items.is_empty() {
+        let _ = writeln!(out, "{key}: []");
+        return;
+    }
+    let _ = writeln!(out, "{key}:");
+    for item in items {
+        let _ = writeln!(out, "- {}", scalar(item));
+    }
+}
+
+/// Returns a text as a YAML scalar on one line: plain where that is safe, single-quoted where a
+/// plain scalar would break or read as another type, double-quoted where escapes are needed.
+pub fn scalar(text: &str) -> Cow<'_, str> {
+    if needs_escapes(text) {
+        Cow::Owned(double_quoted(text))
+    } else if is_plain_safe(text) && !resolves_to_another_type(text) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("'{}'", text.replace('\'', "''")))
+    }
+}
+
+/// Characters that PyYAML writes as they are outside double quotes.
+fn is_printable(character: char) -> bool {
+    matches!(character, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+        && !matches!(character, '\u{feff}' | '\u{2028}' | '\u{2029}')
+}
+
+fn needs_escapes(text: &str) -> bool {
+    !text.chars().all(is_printable)
+}
+
+/// The rules of a plain scalar in block context, YAML 1.1 §9.1.3.
+fn is_plain_safe(text: &str) -> bool {
+    let Some(first) = text.chars().next() else {
+        return false;
+    };
+    let second_is_blank = text.chars().nth(1).is_none_or(|c| c == ' ');
+    if text.starts_with("---")
+        || text.starts_with("...")
+        || text.starts_with(' ')
+        || text.ends_with(' ')
+    {
+        return false;
+    }
+    match first {
+        '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%'
+        | '@' | '`' => return false,
+        '?' | ':' | '-' if second_is_blank => return false,
+        _ => {}
+    }
+    !(text.contains(": ") || text.ends_with(':') || text.contains(" #"))
+}
+
+/// Tells whether YAML 1.1 or 1.2 would read the plain text as something other than text.
+///
+/// The forms of <https://yaml.org/type/> (as PyYAML has them) and of the YAML 1.2 core schema.
+fn resolves_to_another_type(text: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "~", "null", "true", "false", "yes", "no", "on", "off", "<<", "=", ".nan", ".inf",
+    ];
+    let is_word = |word: &&str| {
+        // `yes`, `Yes` and `YES` are words; `yEs` is text.
+        text.eq_ignore_ascii_case(word)
+            && (text == text.to_ascii_lowercase()
+                || text == text.to_ascii_uppercase()
+                || text == capitalised(word))
+    };
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    WORDS.iter().any(is_word)
+        || unsigned.eq_ignore_ascii_case(".inf")
+        || is_integer(unsigned)
+        || is_float(unsigned)
+        || is_timestamp(text)
+}
+
+fn capitalised(word: &str) -> String {
+    match word.strip_prefix('.') {
+        Some("nan") => ".NaN".to_owned(),
+        Some(rest) => format!(".{}{}", rest[..1].to_ascii_uppercase(), &rest[1..]),
+        None => format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]),
+    }
+}
+
+fn all(text: &str, allowed: fn(u8) -> bool) -> bool {
+    !text.is_empty() && text.bytes().all(allowed)
+}
+
+fn is_digit_or_underscore(byte: u8) -> bool {
+    byte.is_ascii_digit() || byte == b'_'
+}
+
+fn is_integer(text: &str) -> bool {
+    if let Some(digits) = text.strip_prefix("0b") {
+        return all(digits, |b| matches!(b, b'0' | b'1' | b'_'));
+    }
+    if let Some(digits) = text.strip_prefix("0x") {
+        return all(digits, |b| b.is_ascii_hexdigit() || b == b'_');
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return all(digits, |b| matches!(b, b'0'..=b'7'));
+    }
+    if text.starts_with(|c: char| c.is_ascii_digit()) && all(text, is_digit_or_underscore) {
+        return true;
+    }
+    is_sexagesimal(text)
+}
+
+/// `190:20:30`, a number to base 60 in YAML 1.1.
+fn is_sexagesimal(text: &str) -> bool {
+    let mut parts = text.split(':');
+    let leading = parts.next().is_some_and(|first| {
+        first.starts_with(|c: char| c.is_ascii_digit()) && all(first, is_digit_or_underscore)
+    });
+    let mut rest = parts.peekable();
+    let is_sixtieth = |part: &str| {
+        let digits = part.as_bytes();
+        match digits {
+            [one] => one.is_ascii_digit(),
+            [ten, one] => (b'0'..=b'5').contains(ten) && one.is_ascii_digit(),
+            _ => false,
+        }
+    };
+    leading && rest.peek().is_some() && rest.all(is_sixtieth)
+}
+
+fn is_float(text: &str) -> bool {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (
+            mantissa,
+            Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)),
+        ),
+        None => (text, None),
+    };
+    if exponent.is_some_and(|digits| !all(digits, |b| b.is_ascii_digit())) {
+        return false;
+    }
+    match mantissa.split_once('.') {
+        Some((whole, fraction)) => {
+            let whole_is_number =
+                whole.is_empty() || all(whole, is_digit_or_underscore) || is_sexagesimal(whole);
+            let has_digit = mantissa.bytes().any(|b| b.is_ascii_digit());
+            whole_is_number
+                && has_digit
+                && (fraction.is_empty() || all(fraction, is_digit_or_underscore))
+        }
+        None => exponent.is_some() && all(mantissa, |b| b.is_ascii_digit()),
+    }
+}
+
+/// `2026-01-02`, or a date and a time: what PyYAML resolves to a date.
+fn is_timestamp(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digits_at = |range: Range<usize>| {
+        bytes
+            .get(range)
+            .is_some_and(|part| part.iter().all(u8::is_ascii_digit))
+    };
+    if !(digits_at(0..4) && bytes.get(4) == Some(&b'-')) {
+        return false;
+    }
+    if bytes.len() == 10 && digits_at(5..7) && bytes[7] == b'-' && digits_at(8..10) {
+        return true;
+    }
+    let Some((date, time)) = text.split_once(['T', 't', ' ']) else {
+        return false;
+    };
+    let is_short_number =
+        |part: &str| (1..=2).contains(&part.len()) && all(part, |b| b.is_ascii_digit());
+    let mut date_parts = date.split('-').skip(1);
+    let date_fits = date_parts.clone().count() == 2 && date_parts.all(is_short_number);
+    let clock = time.trim_start_matches([' ', '\t']);
+    let clock = clock
+        .split(['.', 'Z', '+', '-', ' '])
+        .next()
+        .unwrap_or_default();
+    let mut clock_parts = clock.split(':');
+    date_fits && clock_parts.clone().count() == 3 && clock_parts.all(is_short_number)
+}
+
+fn double_quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\0' => out.push_str("\\0"),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\x0b' => out.push_str("\\v"),
+            '\x0c' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            '\x1b' => out.push_str("\\e"),
+            '\u{85}' => out.push_str("\\N"),
+            '\u{2028}' => out.push_str("\\L"),
+            '\u{2029}' => out.push_str("\\P"),
+            // Inside double quotes PyYAML also escapes what lies beyond the basic plane.
+            _ if is_printable(character) && character <= '\u{fffd}' => out.push(character),
+            _ => {
+                let code = u32::from(character);
+                let _ = if code <= 0xff {
+                    write!(out, "\\x{code:02X}")
+                } else if code <= 0xffff {
+                    write!(out, "\\u{code:04X}")
+                } else {
+                    write!(out, "\\U{code:08X}")
+                };
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(_: &str) -> Shape {
+        Shape::Text
+    }
+
+    fn lists(_: &str) -> Shape {
+        Shape::List
+    }
+
+    fn ignored(_: &str) -> Shape {
+        Shape::Any
+    }
+
+    /// Each text and the scalar that PyYAML 6 writes for it (`safe_dump`, no folding), but for line
+    /// breaks, which stay on one line here, and the last two, which YAML 1.2 alone reads as numbers.
+    #[test]
+    fn scalars_look_as_pyyaml_writes_them() {
+        for (text, expected) in [
+            ("plain words", "plain words"),
+            ("", "''"),
+            ("it's", "it's"),
+            ("'quoted'", "'''quoted'''"),
+            ("a: b", "'a: b'"),
+            ("a:b", "a:b"),
+            ("ends:", "'ends:'"),
+            ("a #b", "'a #b'"),
+            ("a#b", "a#b"),
+            ("- item", "'- item'"),
+            ("-item", "-item"),
+            ("-", "'-'"),
+            ("? x", "'? x'"),
+            ("?x", "?x"),
+            ("*bold*", "'*bold*'"),
+            ("&x", "'&x'"),
+            ("!x", "'!x'"),
+            ("%x", "'%x'"),
+            ("@x", "'@x'"),
+            ("`x`", "'`x`'"),
+            ("[x]", "'[x]'"),
+            ("{x}", "'{x}'"),
+            ("x, [y]", "x, [y]"),
+            ("--- x", "'--- x'"),
+            ("...", "'...'"),
+            (" lead", "' lead'"),
+            ("trail ", "'trail '"),
+            ("yes", "'yes'"),
+            ("No", "'No'"),
+            ("ON", "'ON'"),
+            ("yEs", "yEs"),
+            ("y", "y"),
+            ("null", "'null'"),
+            ("~", "'~'"),
+            ("Null", "'Null'"),
+            ("12", "'12'"),
+            ("-12", "'-12'"),
+            ("1_000", "'1_000'"),
+            ("0x1F", "'0x1F'"),
+            ("0b11", "'0b11'"),
+            ("1.5", "'1.5'"),
+            ("1.2.3", "1.2.3"),
+            ("1.", "'1.'"),
+            (".5", "'.5'"),
+            ("1.0e+3", "'1.0e+3'"),
+            (".inf", "'.inf'"),
+            ("-.INF", "'-.INF'"),
+            (".NaN", "'.NaN'"),
+            ("190:20:30", "'190:20:30'"),
+            ("10:30", "'10:30'"),
+            ("10:75", "10:75"),
+            ("<<", "'<<'"),
+            ("=", "'='"),
+            ("2026-01-02", "'2026-01-02'"),
+            ("2026-1-2", "2026-1-2"),
+            ("2026-01-02T03:04:05+00:00", "'2026-01-02T03:04:05+00:00'"),
+            ("2026-01-02 03:04:05", "'2026-01-02 03:04:05'"),
+            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+            ("zwei Wörter, 日本", "zwei Wörter, 日本"),
+            ("tab\there", "\"tab\\there\""),
+            ("line\nbreak", "\"line\\nbreak\""),
+            ("\x1b[31m", "\"\\e[31m\""),
+            ("\u{feff}bom", "\"\\uFEFFbom\""),
+            ("plain 🧪", "plain 🧪"),
+            ("tab\t🧪", "\"tab\\t\\U0001F9EA\""),
+            ("nel\u{85}", "\"nel\\N\""),
+            ("1e3", "'1e3'"),
+            ("0o14", "'0o14'"),
+        ] {
+            assert_eq!(scalar(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn scalars_are_read_as_text() {
+        for text in [
+            "1e3",
+            "0o14",
+            "yes",
+            "012",
+            "1.0",
+            "2026-01-02",
+            "0x1F",
+            ".inf",
+        ] {
+            let mapping = read_mapping(&format!("k: {text}\n"), texts).unwrap();
+            assert_eq!(mapping["k"], Value::Text(text.to_owned()));
+            let mapping = read_mapping(&format!("k:\n- {text}\n"), lists).unwrap();
+            assert_eq!(mapping["k"], Value::List(vec![text.to_owned()]));
+        }
+    }
+
+    #[test]
+    fn a_lone_text_is_a_list_of_one() {
+        assert_eq!(
+            read_mapping("k: one\n", lists).unwrap()["k"],
+            Value::List(vec!["one".to_owned()])
+        );
+        assert_eq!(read_mapping("k:\n", lists).unwrap()["k"], Value::Null);
+        assert_eq!(
+            read_mapping("k: []\n", lists).unwrap()["k"],
+            Value::List(Vec::new())
+        );
+    }
+
+    #[test]
+    fn duplicate_keys_are_refused() {
+        // YAML-04
+        let error = read_mapping("a: 1\ntags: []\ntags:\n- x\n", ignored).unwrap_err();
+        assert_eq!(
+            error,
+            Error::DuplicateKey {
+                key: "tags".to_owned(),
+                line: 4
+            }
+        );
+        assert!(read_mapping("a: 1\n\"a\": 2\n", ignored).is_err());
+    }
+
+    #[test]
+    fn aliases_anchors_and_tags_are_refused() {
+        // YAML-01, YAML-02, YAML-05
+        for (block, line) in [
+            ("a: &x [1]\n", 2),
+            ("a: 1\nb: *x\n", 3),
+            ("a: &x\n- *x\n", 2),
+            ("a:\n- &x 1\n- *x\n", 3),
+            ("a: [&x 1, *x]\n", 2),
+            ("a: {b: *x}\n", 2),
+            ("a:\n  b: *x\n", 3),
+            ("a: !!python/object/apply:os.system [id]\n", 2),
+            ("a: !include /etc/passwd\n", 2),
+        ] {
+            assert_eq!(
+                read_mapping(block, ignored),
+                Err(Error::Alias { line }),
+                "{block}"
+            );
+        }
+        for block in [
+            "a: R&D *now* !x\n",
+            "a: '*x'\n",
+            "a: \"&x\"\n",
+            "a: long text\n  *goes* on\n  &more\n",
+            "a:\n- text\n  & more\n- 'it''s'\n",
+            "a: |\n  *x\n  &y\n",
+            "a: ['*x', \"&y\", z*]\n",
+        ] {
+            assert!(read_mapping(block, ignored).is_ok(), "{block}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_no_overflow() {
+        // YAML-03
+        let deep = format!("a: {}\n", "[".repeat(30_000));
+        assert!(read_mapping(&deep, ignored).is_err());
+        let closed = format!("a: {}{}\n", "[".repeat(20_000), "]".repeat(20_000));
+        assert!(read_mapping(&closed, ignored).is_err());
+        assert!(matches!(
+            read_mapping(&"a".repeat(MAX_LENGTH + 1), ignored),
+            Err(Error::TooLong(_))
+        ));
+    }
+
+    #[test]
+    fn entries_own_their_lines() {
+        let block = "id: x\n# a comment\ntitle: long\n  folded\ntags:\n- a\n- b\n\"q k\": 'x\n\n  y'\nlast: 1\n";
+        let found: Vec<(String, &str)> = entries(block)
+            .into_iter()
+            .map(|e| (e.key, &block[e.range]))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("id".to_owned(), "id: x\n"),
+                ("title".to_owned(), "title: long\n  folded\n"),
+                ("tags".to_owned(), "tags:\n- a\n- b\n"),
+                ("q k".to_owned(), "\"q k\": 'x\n\n  y'\n"),
+                ("last".to_owned(), "last: 1\n"),
+            ]
+        );
+    }
+
+    proptest! {
+        /// YAML-13, YAML-15: whatever the text, what is written reads back equal.
+        #[test]
+        fn every_text_reads_back(text in any::<String>(), items in prop::collection::vec("\\PC*|[-+0-9eE._:xob]{0,12}", 0..5)) {
+            let mut block = String::new();
+            write_scalar(&mut block, "k", &text);
+            prop_assert_eq!(block.lines().count(), 1);
+            prop_assert_eq!(&read_mapping(&block, texts).unwrap()["k"], &Value::Text(text));
+            let mut block = String::new();
+            write_list(&mut block, "k", &items);
+            prop_assert_eq!(&read_mapping(&block, lists).unwrap()["k"], &Value::List(items));
+        }
+
+        #[test]
+        fn reading_never_panics(block in any::<String>()) {
+            let _ = read_mapping(&block, lists);
+        }
+    }
+}
