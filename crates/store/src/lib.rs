@@ -1,1 +1,13 @@
-//! Everything Anamnesis keeps on disk.
+//! Everything Anamnesis keeps on disk: the markdown trees, the derived index, this machine's records.
+//!
+//! Notes are the only truth. The index can be deleted at any time; the records cannot be rebuilt,
+//! so nothing that repairs the index ever touches them. The environment is read by the binary and
+//! handed in as values.
+
+pub mod home;
+
+pub mod file;
+
+pub mod lock;
+
+pub mod notes;

@@ -1,0 +1,94 @@
+//! Kernel locks between processes: held by an open file, gone with the process however it ends.
+
+use std::{
+    fs::{File, TryLockError},
+    io,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{file::private_options, home::Home};
+
+/// What is locked. Each has a file of its own in `derived/`, which holds no data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Reading a note's file, changing it and writing it back.
+    Notes,
+    /// Writing to the index, or swapping it for another one.
+    Index,
+    /// Making the journal's tables.
+    Journal,
+    /// The deferred process: one a store.
+    Work,
+}
+
+impl Subject {
+    fn file_name(self) -> &'static str {
+        match self {
+            Self::Notes => "notes.lock",
+            Self::Index => "index.lock",
+            Self::Journal => "journal.lock",
+            Self::Work => "work.lock",
+        }
+    }
+}
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    // Closing the file gives the lock back.
+    _file: File,
+}
+
+/// Takes a lock, waiting for it no longer than `patience`; `None` when somebody else kept it.
+///
+/// # Errors
+/// When the lock's file cannot be made or the file system knows no locks.
+pub fn acquire(home: &Home, subject: Subject, patience: Duration) -> io::Result<Option<Lock>> {
+    acquire_file(&home.derived().join(subject.file_name()), patience)
+}
+
+fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
+    let file = private_options().create(true).open(path)?;
+    let deadline = Instant::now() + patience;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(Lock { _file: file })),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
+            // Lock holders are done in a few milliseconds.
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        home.create().unwrap();
+        let held = acquire(&home, Subject::Notes, Duration::ZERO).unwrap();
+        assert!(held.is_some());
+        assert!(
+            acquire(&home, Subject::Notes, Duration::from_millis(5))
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            acquire(&home, Subject::Index, Duration::ZERO)
+                .unwrap()
+                .is_some()
+        );
+        drop(held);
+        assert!(
+            acquire(&home, Subject::Notes, Duration::ZERO)
+                .unwrap()
+                .is_some()
+        );
+    }
+}

@@ -1,0 +1,775 @@
+//! The markdown trees: where notes lie, how they are read and changed.
+//!
+//! A note lies at `memory/<type>/<ULID>.md` or `local/<type>/<ULID>.md`; the tree decides the scope.
+//! Other names are left alone and reported. A change is made under the notes lock: read, change,
+//! write a new file, rename. A file that cannot be read is never written over.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{CannotRewrite, MAX_FILE_LENGTH, Note, NoteFile, NoteType, Scope, State, Unreadable},
+};
+use chrono::{DateTime, Utc};
+
+use crate::{
+    file::{self, Stamp},
+    home::{self, Home},
+    lock::{self, Lock, Subject},
+};
+
+/// The largest note that can be changed, in bytes; larger ones can only be edited by hand.
+const MAX_CHANGED_LENGTH: usize = 64 * 1024 * 1024;
+
+/// Where a note's file lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NotePath {
+    /// The tree.
+    pub scope: Scope,
+    /// The folder in the tree.
+    pub folder: NoteType,
+    /// The file's name without its ending.
+    pub id: NoteId,
+}
+
+impl NotePath {
+    /// Where a note belongs.
+    pub fn of(note: &Note) -> Self {
+        Self {
+            scope: note.scope,
+            folder: note.note_type,
+            id: note.id,
+        }
+    }
+
+    /// The file below the store's root.
+    pub fn absolute(self, home: &Home) -> PathBuf {
+        home.tree(self.scope)
+            .join(self.folder.as_str())
+            .join(format!("{}.md", self.id))
+    }
+}
+
+impl fmt::Display for NotePath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tree = match self.scope {
+            Scope::Portable => "memory",
+            Scope::MachineLocal => "local",
+        };
+        write!(formatter, "{tree}/{}/{}.md", self.folder, self.id)
+    }
+}
+
+/// A text that names no place of a note.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not <tree>/<type>/<ULID>.md")]
+pub struct InvalidPath(String);
+
+impl FromStr for NotePath {
+    type Err = InvalidPath;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPath> {
+        let parse = || {
+            let mut parts = text.split('/');
+            let scope = match parts.next()? {
+                "memory" => Scope::Portable,
+                "local" => Scope::MachineLocal,
+                _ => return None,
+            };
+            let folder = parts.next()?.parse().ok()?;
+            let id = parts.next()?.strip_suffix(".md")?.parse().ok()?;
+            parts.next().is_none().then_some(Self { scope, folder, id })
+        };
+        parse().ok_or_else(|| InvalidPath(text.to_owned()))
+    }
+}
+
+/// Something in a tree that is not taken as a note, and why.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The path below the store's root.
+    pub path: String,
+    /// The reason, fit to follow the path.
+    pub reason: String,
+}
+
+/// What the trees hold.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Every file with a note's name, sorted by path.
+    pub notes: Vec<(NotePath, Stamp)>,
+    /// Everything else, sorted by path.
+    pub problems: Vec<Problem>,
+}
+
+/// A note as it lies on the disk.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Where.
+    pub path: NotePath,
+    /// What tells that it changed.
+    pub stamp: Stamp,
+    /// Its file.
+    pub file: NoteFile,
+    /// Whether the file was read to its end; of an oversized one only the head is.
+    pub whole: bool,
+}
+
+impl Stored {
+    /// What the note says, with the scope that its tree gives it.
+    pub fn note(&self) -> Note {
+        Note {
+            scope: self.path.scope,
+            ..self.file.note().clone()
+        }
+    }
+}
+
+/// A note could not be read or changed. What was on the disk is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store's folders cannot be used.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The file system refused.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is no note.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The path below the root.
+        path: NotePath,
+        /// Why.
+        source: Unreadable,
+    },
+    /// The front matter cannot be changed key by key.
+    #[error("{path}: {source}")]
+    CannotRewrite {
+        /// The path below the root.
+        path: NotePath,
+        /// Why.
+        source: CannotRewrite,
+    },
+    /// The id is taken.
+    #[error("{0} is there already")]
+    Exists(NotePath),
+    /// The note is too large to be changed by us.
+    #[error("{0} is over 64 MiB; edit it by hand")]
+    TooLong(NotePath),
+    /// Somebody else holds the notes for longer than this caller can wait.
+    #[error("the notes are locked by another anamnesis process; try again")]
+    Locked,
+}
+
+impl Error {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// The notes of a store.
+#[derive(Debug, Clone)]
+pub struct Notes {
+    home: Home,
+    patience: Duration,
+}
+
+impl Notes {
+    /// The notes below `home`; a change waits for its turn no longer than `patience`.
+    pub fn new(home: Home, patience: Duration) -> Self {
+        Self { home, patience }
+    }
+
+    /// Lists both trees. Folders that are missing are empty; links are not followed.
+    pub fn list(&self) -> Listing {
+        let mut listing = Listing::default();
+        for scope in [Scope::MachineLocal, Scope::Portable] {
+            self.list_tree(scope, &mut listing);
+        }
+        listing.notes.sort_by_key(|(path, _)| *path);
+        listing.problems.sort();
+        listing
+    }
+
+    fn list_tree(&self, scope: Scope, listing: &mut Listing) {
+        let tree = self.home.tree(scope);
+        if !self.is_folder(&tree, listing) {
+            return;
+        }
+        for folder in NoteType::ALL {
+            let path = tree.join(folder.as_str());
+            if self.is_folder(&path, listing) {
+                self.list_folder(scope, *folder, &path, listing);
+            }
+        }
+        for entry in fs::read_dir(&tree).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            // Git's folder, receipts and markers are the sync's business.
+            if name.starts_with('.') || NoteType::ALL.iter().any(|known| known.as_str() == name) {
+                continue;
+            }
+            self.report(&entry.path(), "not a folder of notes; left alone", listing);
+        }
+    }
+
+    /// Tells whether the path is a folder; a link or a file in its place is reported.
+    fn is_folder(&self, path: &Path, listing: &mut Listing) -> bool {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_dir() => true,
+            Ok(metadata) => {
+                let target = fs::read_link(path)
+                    .map(|to| format!(" to {}", to.display()))
+                    .unwrap_or_default();
+                let what = if metadata.is_symlink() {
+                    "a link"
+                } else {
+                    "a file"
+                };
+                self.report(
+                    path,
+                    &format!("{what}{target} in place of a folder; not followed"),
+                    listing,
+                );
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn list_folder(&self, scope: Scope, folder: NoteType, path: &Path, listing: &mut Listing) {
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) => return self.report(path, &error.to_string(), listing),
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with('.') {
+                // Our temporary files, and what editors keep beside a file.
+                continue;
+            }
+            let Some(id) = name
+                .strip_suffix(".md")
+                .and_then(|stem| stem.parse::<NoteId>().ok())
+            else {
+                self.report(&entry.path(), "not named <ULID>.md; left alone", listing);
+                continue;
+            };
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_file() => {
+                    listing
+                        .notes
+                        .push((NotePath { scope, folder, id }, Stamp::of(&metadata)));
+                }
+                Ok(metadata) if metadata.is_symlink() => {
+                    let target = fs::read_link(entry.path())
+                        .map(|to| to.display().to_string())
+                        .unwrap_or_default();
+                    self.report(
+                        &entry.path(),
+                        &format!("a link to {target}; not followed"),
+                        listing,
+                    );
+                }
+                Ok(_) => self.report(&entry.path(), "not a regular file", listing),
+                Err(error) => self.report(&entry.path(), &error.to_string(), listing),
+            }
+        }
+    }
+
+    fn report(&self, path: &Path, reason: &str, listing: &mut Listing) {
+        listing.problems.push(Problem {
+            path: self.home.relative(path),
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Reads a note, or the head of an oversized one.
+    ///
+    /// # Errors
+    /// When the file is gone, is a link, or is no note.
+    pub fn read(&self, path: NotePath) -> Result<Stored, Error> {
+        self.read_up_to(path, MAX_FILE_LENGTH)
+    }
+
+    fn read_up_to(&self, path: NotePath, limit: usize) -> Result<Stored, Error> {
+        let absolute = path.absolute(&self.home);
+        let (mut bytes, stamp, whole) =
+            file::read_head(&absolute, limit).map_err(Error::io("read", &absolute))?;
+        if !whole {
+            // The head may end inside a character.
+            let valid =
+                std::str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len);
+            if bytes.len() - valid < 4 {
+                bytes.truncate(valid);
+            }
+        }
+        let file = NoteFile::parse(&bytes, path.id)
+            .map_err(|source| Error::Unreadable { path, source })?;
+        Ok(Stored {
+            path,
+            stamp,
+            file,
+            whole,
+        })
+    }
+
+    /// Returns the stamp of a note's file as it is now, `None` when there is none.
+    pub fn stamp(&self, path: NotePath) -> Option<Stamp> {
+        let metadata = fs::symlink_metadata(path.absolute(&self.home)).ok()?;
+        metadata.is_file().then(|| Stamp::of(&metadata))
+    }
+
+    /// Finds where the note of an id lies, wherever that is.
+    pub fn find(&self, id: NoteId) -> Option<NotePath> {
+        [Scope::Portable, Scope::MachineLocal]
+            .into_iter()
+            .flat_map(|scope| {
+                NoteType::ALL.iter().map(move |folder| NotePath {
+                    scope,
+                    folder: *folder,
+                    id,
+                })
+            })
+            .find(|path| self.stamp(*path).is_some())
+    }
+
+    /// Keeps everybody else from changing notes until the lock is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when somebody else keeps it for too long.
+    pub fn lock(&self) -> Result<Lock, Error> {
+        self.home.create()?;
+        lock::acquire(&self.home, Subject::Notes, self.patience)
+            .map_err(Error::io("lock", &self.home.derived()))?
+            .ok_or(Error::Locked)
+    }
+
+    /// Writes a new note.
+    ///
+    /// # Errors
+    /// When a note with that id is there already, or the file cannot be written.
+    pub fn create(&self, _lock: &Lock, note: &Note) -> Result<Stored, Error> {
+        if let Some(taken) = self.find(note.id) {
+            return Err(Error::Exists(taken));
+        }
+        let path = NotePath::of(note);
+        self.write(path, &note.render())
+    }
+
+    /// Changes a note in place; nothing is written when `change` changes nothing.
+    ///
+    /// # Errors
+    /// When it cannot be read whole, cannot be rewritten key by key, or cannot be written.
+    pub fn update(
+        &self,
+        _lock: &Lock,
+        path: NotePath,
+        change: impl FnOnce(&mut Note),
+    ) -> Result<Stored, Error> {
+        let stored = self.read_up_to(path, MAX_CHANGED_LENGTH)?;
+        if !stored.whole {
+            return Err(Error::TooLong(path));
+        }
+        let mut note = stored.file.note().clone();
+        change(&mut note);
+        if note == *stored.file.note() {
+            return Ok(stored);
+        }
+        let text = stored
+            .file
+            .rewrite(&note)
+            .map_err(|source| Error::CannotRewrite { path, source })?;
+        let target = NotePath {
+            folder: note.note_type,
+            ..path
+        };
+        self.replace(path, target, &text)
+    }
+
+    /// Moves a note to the tree of another scope.
+    ///
+    /// # Errors
+    /// As [`Notes::update`].
+    pub fn set_scope(&self, lock: &Lock, path: NotePath, scope: Scope) -> Result<Stored, Error> {
+        let stored = self.update(lock, path, |note| note.scope = scope)?;
+        if stored.path.scope == scope {
+            return Ok(stored);
+        }
+        let text = self.bytes(stored.path)?;
+        self.replace_bytes(
+            stored.path,
+            NotePath {
+                scope,
+                ..stored.path
+            },
+            &text,
+        )
+    }
+
+    /// Turns a note into its tombstone and keeps the old bytes in the trash.
+    ///
+    /// # Errors
+    /// When the old bytes cannot be kept or the tombstone cannot be written; then nothing changed.
+    pub fn forget(
+        &self,
+        _lock: &Lock,
+        path: NotePath,
+        now: DateTime<Utc>,
+    ) -> Result<Stored, Error> {
+        let old = self.bytes(path)?;
+        let trash = self.trash_path(path.id);
+        file::write_atomic(&trash, &old).map_err(Error::io("write", &trash))?;
+        // A note that cannot be read can be forgotten all the same: what its place says of it is enough.
+        let mut tombstone = match NoteFile::parse(&old, path.id) {
+            Ok(file) => file.into_note(),
+            Err(_) => Note::new(path.id, path.folder, now),
+        };
+        tombstone.forget(now);
+        self.write(path, &tombstone.render())
+    }
+
+    /// Brings a forgotten note back, byte for byte.
+    ///
+    /// # Errors
+    /// When the trash does not hold it, or the file cannot be written.
+    pub fn restore(&self, _lock: &Lock, path: NotePath) -> Result<Stored, Error> {
+        let trash = self.trash_path(path.id);
+        let (bytes, _, _) =
+            file::read_head(&trash, MAX_CHANGED_LENGTH).map_err(Error::io("read", &trash))?;
+        let stored = self.write_bytes(path, &bytes)?;
+        fs::remove_file(&trash).map_err(Error::io("remove", &trash))?;
+        Ok(stored)
+    }
+
+    /// The bytes of a forgotten note that can still be brought back.
+    pub fn trashed(&self, id: NoteId) -> Option<Vec<u8>> {
+        file::read_head(&self.trash_path(id), MAX_CHANGED_LENGTH)
+            .ok()
+            .map(|(bytes, ..)| bytes)
+    }
+
+    fn trash_path(&self, id: NoteId) -> PathBuf {
+        self.home.trash().join(format!("{id}.md"))
+    }
+
+    /// The file of a note as it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn bytes(&self, path: NotePath) -> Result<Vec<u8>, Error> {
+        let absolute = path.absolute(&self.home);
+        let (bytes, _, whole) =
+            file::read_head(&absolute, MAX_CHANGED_LENGTH).map_err(Error::io("read", &absolute))?;
+        if whole {
+            Ok(bytes)
+        } else {
+            Err(Error::TooLong(path))
+        }
+    }
+
+    /// Replaces a note's file as a whole, as an editor would. The caller has checked the bytes.
+    ///
+    /// # Errors
+    /// When the bytes are no note of that id, or the file cannot be written.
+    pub fn overwrite(&self, _lock: &Lock, path: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
+        let file =
+            NoteFile::parse(bytes, path.id).map_err(|source| Error::Unreadable { path, source })?;
+        let target = NotePath {
+            folder: file.note().note_type,
+            ..path
+        };
+        self.replace_bytes(path, target, bytes)
+    }
+
+    fn replace(&self, from: NotePath, to: NotePath, text: &str) -> Result<Stored, Error> {
+        self.replace_bytes(from, to, text.as_bytes())
+    }
+
+    /// Writes the new place first: a kill in between leaves the note twice, never not at all.
+    fn replace_bytes(&self, from: NotePath, to: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
+        let stored = self.write_bytes(to, bytes)?;
+        if from != to {
+            let old = from.absolute(&self.home);
+            fs::remove_file(&old).map_err(Error::io("remove", &old))?;
+        }
+        Ok(stored)
+    }
+
+    fn write(&self, path: NotePath, text: &str) -> Result<Stored, Error> {
+        self.write_bytes(path, text.as_bytes())
+    }
+
+    fn write_bytes(&self, path: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
+        let absolute = path.absolute(&self.home);
+        if let Some(folder) = absolute.parent() {
+            home::ensure_folder(folder)?;
+        }
+        let stamp = file::write_atomic(&absolute, bytes).map_err(Error::io("write", &absolute))?;
+        let file =
+            NoteFile::parse(bytes, path.id).map_err(|source| Error::Unreadable { path, source })?;
+        Ok(Stored {
+            path,
+            stamp,
+            file,
+            whole: true,
+        })
+    }
+
+    /// Removes temporary files that a killed process left, older than `age`.
+    pub fn sweep(&self, age: Duration) -> usize {
+        let mut removed = 0;
+        for scope in [Scope::Portable, Scope::MachineLocal] {
+            for folder in NoteType::ALL {
+                let folder = self.home.tree(scope).join(folder.as_str());
+                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    let is_ours = name.starts_with('.') && name.ends_with(".tmp");
+                    let is_old = entry
+                        .metadata()
+                        .and_then(|metadata| metadata.modified())
+                        .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
+                    if is_ours && is_old && fs::remove_file(entry.path()).is_ok() {
+                        removed += 1;
+                    }
+                }
+            }
+        }
+        removed
+    }
+
+    /// Tells whether a note is a tombstone.
+    pub fn is_forgotten(&self, path: NotePath) -> bool {
+        self.read(path)
+            .is_ok_and(|stored| stored.file.note().state == State::Forgotten)
+    }
+
+    /// When each folder of notes last changed, nanoseconds since 1970, in a fixed order; 0 where there is none.
+    pub fn folder_times(&self) -> [i64; 6] {
+        let mut times = [0; 6];
+        let folders = [Scope::Portable, Scope::MachineLocal]
+            .into_iter()
+            .flat_map(|scope| NoteType::ALL.iter().map(move |folder| (scope, folder)));
+        for (time, (scope, folder)) in times.iter_mut().zip(folders) {
+            let path = self.home.tree(scope).join(folder.as_str());
+            *time = fs::symlink_metadata(path).map_or(0, |metadata| Stamp::of(&metadata).modified);
+        }
+        times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn fresh() -> (tempfile::TempDir, Home, Notes) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let notes = Notes::new(home.clone(), Duration::from_millis(50));
+        (folder, home, notes)
+    }
+
+    fn note(title: &str) -> Note {
+        Note {
+            title: title.to_owned(),
+            body: "body".to_owned(),
+            ..Note::new(NoteId::generate(now()), NoteType::Semantic, now())
+        }
+    }
+
+    #[test]
+    fn a_note_is_made_read_changed_forgotten_and_restored() {
+        let (_folder, home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        let first = note("first");
+        let stored = notes.create(&lock, &first).unwrap();
+        assert_eq!(notes.read(stored.path).unwrap().note(), first);
+        assert!(matches!(notes.create(&lock, &first), Err(Error::Exists(_))));
+        let changed = notes
+            .update(&lock, stored.path, |note| note.title = "second".to_owned())
+            .unwrap();
+        assert_ne!(changed.stamp, stored.stamp);
+        let before = notes.bytes(stored.path).unwrap();
+        let tombstone = notes.forget(&lock, stored.path, now()).unwrap();
+        assert_eq!(tombstone.note().state, State::Forgotten);
+        assert!(
+            !String::from_utf8(notes.bytes(stored.path).unwrap())
+                .unwrap()
+                .contains("second")
+        );
+        assert!(notes.trashed(first.id).is_some());
+        notes.restore(&lock, stored.path).unwrap();
+        // DEL-03
+        assert_eq!(notes.bytes(stored.path).unwrap(), before);
+        assert!(notes.trashed(first.id).is_none());
+        assert!(home.open_to_others().is_empty());
+    }
+
+    #[test]
+    fn an_update_that_changes_nothing_writes_nothing() {
+        let (_folder, _home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        let stored = notes.create(&lock, &note("same")).unwrap();
+        let again = notes.update(&lock, stored.path, |_| {}).unwrap();
+        assert_eq!(again.stamp, stored.stamp);
+    }
+
+    #[test]
+    fn type_and_scope_decide_the_folder() {
+        let (_folder, _home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        let stored = notes.create(&lock, &note("moves")).unwrap();
+        let moved = notes
+            .update(&lock, stored.path, |note| {
+                note.note_type = NoteType::Procedural;
+            })
+            .unwrap();
+        assert!(moved.path.to_string().starts_with("memory/procedural/"));
+        let local = notes
+            .set_scope(&lock, moved.path, Scope::MachineLocal)
+            .unwrap();
+        assert!(local.path.to_string().starts_with("local/procedural/"));
+        assert_eq!(notes.list().notes.len(), 1);
+        assert_eq!(local.file.note().scope, Scope::MachineLocal);
+        assert_eq!(notes.find(local.path.id), Some(local.path));
+    }
+
+    #[test]
+    fn the_tree_decides_the_scope() {
+        // YAML-07
+        let (_folder, home, notes) = fresh();
+        let text = note("says portable").render();
+        let id: NoteId = text[8..34].parse().unwrap();
+        let path = NotePath {
+            scope: Scope::MachineLocal,
+            folder: NoteType::Semantic,
+            id,
+        };
+        fs::create_dir_all(path.absolute(&home).parent().unwrap()).unwrap();
+        fs::write(path.absolute(&home), text).unwrap();
+        assert_eq!(notes.read(path).unwrap().note().scope, Scope::MachineLocal);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_note_is_left_alone_and_reported() {
+        // PATH-02, PATH-03, PATH-05, PATH-06
+        let (folder, home, notes) = fresh();
+        let semantic = home.tree(Scope::Portable).join("semantic");
+        fs::create_dir_all(semantic.join("01ARZ3NDEKTSV4RRFFQ69G5FAV.md")).unwrap();
+        fs::write(semantic.join("README.md"), "x").unwrap();
+        fs::write(semantic.join("01arz3ndektsv4rrffq69g5fav.md"), "x").unwrap();
+        fs::write(semantic.join(".hidden.md"), "x").unwrap();
+        std::os::unix::fs::symlink(
+            "/etc/passwd",
+            semantic.join("01ARZ3NDEKTSV4RRFFQ69G5FAW.md"),
+        )
+        .unwrap();
+        std::os::unix::fs::symlink(folder.path(), home.tree(Scope::Portable).join("episodic"))
+            .unwrap();
+        fs::create_dir(home.tree(Scope::Portable).join("elsewhere")).unwrap();
+        let listing = notes.list();
+        assert!(listing.notes.is_empty());
+        let reported: Vec<String> = listing
+            .problems
+            .iter()
+            .map(|p| format!("{}: {}", p.path, p.reason))
+            .collect();
+        assert_eq!(reported.len(), 6, "{reported:#?}");
+        assert!(
+            reported
+                .iter()
+                .any(|line| line.contains("FAW.md: a link to /etc/passwd; not followed"))
+        );
+        assert!(
+            reported
+                .iter()
+                .any(|line| line.starts_with("memory/episodic: a link to "))
+        );
+        assert!(
+            reported
+                .iter()
+                .any(|line| line == "memory/elsewhere: not a folder of notes; left alone")
+        );
+    }
+
+    #[test]
+    fn names_are_the_grammar() {
+        // PATH-01
+        for good in [
+            "memory/semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md",
+            "local/episodic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md",
+        ] {
+            assert_eq!(good.parse::<NotePath>().unwrap().to_string(), good);
+        }
+        for bad in [
+            "memory/semantic/../../x.md",
+            "memory/../semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md",
+            "/memory/semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md",
+            "memory/semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md/x",
+            "memory/semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        ] {
+            assert!(bad.parse::<NotePath>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_oversized_note_is_read_by_its_head() {
+        // PATH-08
+        let (_folder, _home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        let large = Note {
+            body: "ä".repeat(MAX_FILE_LENGTH),
+            ..note("large")
+        };
+        let stored = notes.create(&lock, &large).unwrap();
+        let head = notes.read(stored.path).unwrap();
+        assert!(!head.whole);
+        assert!(head.file.note().body.len() <= MAX_FILE_LENGTH);
+        let renamed = notes
+            .update(&lock, stored.path, |note| {
+                note.title = "still whole".to_owned();
+            })
+            .unwrap();
+        assert_eq!(renamed.file.note().body.len(), large.body.len());
+    }
+
+    #[test]
+    fn leftovers_of_a_killed_process_are_swept() {
+        let (_folder, home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        notes.create(&lock, &note("kept")).unwrap();
+        let semantic = home.tree(Scope::Portable).join("semantic");
+        fs::write(
+            semantic.join(".01ARZ3NDEKTSV4RRFFQ69G5FAV.md.X.tmp"),
+            "half",
+        )
+        .unwrap();
+        assert_eq!(notes.sweep(Duration::from_secs(3600)), 0);
+        assert_eq!(notes.sweep(Duration::ZERO), 1);
+        assert_eq!(notes.list().notes.len(), 1);
+    }
+}
