@@ -10,4 +10,7 @@ pub mod file;
 
 pub mod lock;
 
+pub mod index;
 pub mod notes;
+
+mod sqlite;

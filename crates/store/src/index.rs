@@ -1,0 +1,1491 @@
+//! The derived index: SQLite with FTS5 over the notes. Delete it and nothing is lost.
+//!
+//! - One writer at a time, under the index lock; readers open the file read-only and never wait.
+//! - A file that is missing, corrupt, foreign or of another version is built anew beside the old one
+//!   and swapped in under that lock. The old write-ahead log goes first, since SQLite would take it
+//!   for the new file's own.
+//! - Nothing that is shown depends on the order in which notes were indexed: ties are broken by id,
+//!   so an index that was kept in step and one that was built anew give the same answers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anamnesis_core::{
+    id::{IdPrefix, NoteId},
+    note::{Kind, Note, NoteType, Scope, Source, State, parse_timestamp, timestamp},
+};
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
+
+use crate::{
+    file::Stamp,
+    home::Home,
+    lock::{self, Lock, Subject},
+    notes::{Listing, NotePath, Notes, Problem, Stored},
+    sqlite,
+};
+
+/// The version of the tables below. A file with another one is built anew.
+const VERSION: i64 = 1;
+
+/// How many rounds a refresh makes at most while others go on writing notes.
+const MAX_ROUNDS: usize = 8;
+
+/// The stamp of a problem that is looked at again each time: it does not lie in one file alone.
+const NO_STAMP: Stamp = Stamp {
+    size: 0,
+    modified: 0,
+    inode: 0,
+};
+
+const SCHEMA: &str = "
+CREATE TABLE note (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  path TEXT NOT NULL UNIQUE,
+  size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL,
+  scope TEXT NOT NULL, type TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
+  title TEXT NOT NULL, project TEXT NOT NULL, machine_id TEXT NOT NULL,
+  user_id TEXT NOT NULL, workspace_id TEXT NOT NULL,
+  source TEXT NOT NULL, by_agent INTEGER NOT NULL, confidence REAL NOT NULL, session TEXT,
+  created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
+  tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL,
+  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL
+) STRICT;
+CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DESC, id DESC);
+CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
+CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
+CREATE INDEX supersedes_number ON supersedes (number);
+CREATE TABLE problem (
+  path TEXT PRIMARY KEY, reason TEXT NOT NULL,
+  size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL
+) STRICT;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE VIRTUAL TABLE note_text USING fts5(title, tags, body, tokenize = 'porter unicode61');
+";
+
+/// Everything that belongs in the file, sorted: a view, a trigger or a table more is not ours.
+const OBJECTS: [&str; 15] = [
+    "meta",
+    "note",
+    "note_recent",
+    "note_session",
+    "note_text",
+    "note_text_config",
+    "note_text_content",
+    "note_text_data",
+    "note_text_docsize",
+    "note_text_idx",
+    "problem",
+    "sqlite_autoindex_meta_1",
+    "sqlite_autoindex_note_1",
+    "sqlite_autoindex_note_2",
+    "sqlite_autoindex_problem_1",
+];
+
+const SUPERSEDES_OBJECTS: [&str; 2] = ["supersedes", "supersedes_number"];
+
+/// The index cannot be used as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is none.
+    #[error("no index yet")]
+    Missing,
+    /// It is not one of ours, or of another version.
+    #[error("the index is {0}")]
+    Foreign(String),
+    /// SQLite refused.
+    #[error("index: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// The file system refused.
+    #[error("index: {0}")]
+    Io(#[from] io::Error),
+    /// Somebody else writes it for longer than this caller can wait.
+    #[error("the index is being written by another anamnesis process")]
+    Locked,
+}
+
+/// What the index knows of a note.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a column of its own, true of a note or not"
+)]
+pub struct Entry {
+    /// Where its file lies.
+    pub path: NotePath,
+    /// What its file looked like when it was indexed.
+    pub stamp: Stamp,
+    /// The type.
+    pub note_type: NoteType,
+    /// The finer kind.
+    pub kind: Kind,
+    /// Whether it is in use.
+    pub state: State,
+    /// The title, as written.
+    pub title: String,
+    /// The project key.
+    pub project: String,
+    /// The machine that wrote it.
+    pub machine_id: String,
+    /// The Python version's user.
+    pub user_id: String,
+    /// The Python version's workspace.
+    pub workspace_id: String,
+    /// How it came to be.
+    pub source: Source,
+    /// Whether it says that a model wrote it through a tool.
+    pub by_agent: bool,
+    /// From 0 to 1.
+    pub confidence: f64,
+    /// The client's id of the session it came from.
+    pub session: Option<String>,
+    /// When it was made; empty when the file does not say.
+    pub created_at: String,
+    /// When its content last changed, UTC in the form of notes, so that text order is time order.
+    pub updated_at: String,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// Whether a reflection has taken it up.
+    pub reflected: bool,
+    /// Kept at the top.
+    pub pinned: bool,
+    /// Whether a note in use replaces it.
+    pub superseded: bool,
+    /// Characters of title and body.
+    pub length: i64,
+}
+
+impl Entry {
+    /// The id.
+    pub fn id(&self) -> NoteId {
+        self.path.id
+    }
+
+    /// Who wrote it, as people and models are shown it.
+    pub fn author(&self) -> &'static str {
+        Note {
+            source: self.source,
+            actor: self.by_agent.then(|| "agent".to_owned()),
+            ..blank()
+        }
+        .author()
+    }
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+            let text: String = row.get(column)?;
+            text.parse().map_err(|_| {
+                rusqlite::Error::FromSqlConversionFailure(
+                    0,
+                    rusqlite::types::Type::Text,
+                    text.into(),
+                )
+            })
+        }
+        let tags: String = row.get("tags")?;
+        Ok(Self {
+            path: word(row, "path")?,
+            stamp: Stamp {
+                size: row.get("size")?,
+                modified: row.get("modified")?,
+                inode: row.get("inode")?,
+            },
+            note_type: word(row, "type")?,
+            kind: word(row, "kind")?,
+            state: word(row, "state")?,
+            title: row.get("title")?,
+            project: row.get("project")?,
+            machine_id: row.get("machine_id")?,
+            user_id: row.get("user_id")?,
+            workspace_id: row.get("workspace_id")?,
+            source: word(row, "source")?,
+            by_agent: row.get("by_agent")?,
+            confidence: row.get("confidence")?,
+            session: row.get("session")?,
+            created_at: row.get("created_at")?,
+            updated_at: row.get("updated_at")?,
+            tags: serde_json::from_str(&tags).unwrap_or_default(),
+            reflected: row.get("reflected")?,
+            pinned: row.get("pinned")?,
+            superseded: row.get("superseded")?,
+            length: row.get("length")?,
+        })
+    }
+}
+
+fn blank() -> Note {
+    Note::new(
+        NoteId::of_session(""),
+        NoteType::Semantic,
+        DateTime::UNIX_EPOCH,
+    )
+}
+
+/// Which notes a question is about. Every value is bound, never pasted into SQL.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Exactly this project.
+    pub project: Option<String>,
+    /// Exactly this type.
+    pub note_type: Option<NoteType>,
+    /// Exactly this kind.
+    pub kind: Option<Kind>,
+    /// Exactly this scope.
+    pub scope: Option<Scope>,
+    /// Superseded notes, too.
+    pub with_superseded: bool,
+    /// Tombstones, too.
+    pub with_forgotten: bool,
+}
+
+impl Filter {
+    fn conditions(&self) -> (String, Vec<Value>) {
+        let mut conditions = vec!["1"];
+        let mut values = Vec::new();
+        let mut add = |condition, value: &str| {
+            conditions.push(condition);
+            values.push(Value::Text(value.to_owned()));
+        };
+        if let Some(project) = &self.project {
+            add("note.project = ?", project);
+        }
+        if let Some(note_type) = self.note_type {
+            add("note.type = ?", note_type.as_str());
+        }
+        if let Some(kind) = self.kind {
+            add("note.kind = ?", kind.as_str());
+        }
+        if let Some(scope) = self.scope {
+            add("note.scope = ?", scope.as_str());
+        }
+        if !self.with_superseded {
+            conditions.push("note.superseded = 0");
+        }
+        if !self.with_forgotten {
+            conditions.push("note.state <> 'forgotten'");
+        }
+        (conditions.join(" AND "), values)
+    }
+}
+
+/// How much each column of the text weighs in the score.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights {
+    /// The title.
+    pub title: f64,
+    /// The tags.
+    pub tags: f64,
+    /// The body.
+    pub body: f64,
+}
+
+/// What a refresh did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Notes in the index now.
+    pub total: usize,
+    /// Files read because they were new or had changed.
+    pub read: usize,
+    /// Notes taken out because their file is gone.
+    pub removed: usize,
+}
+
+/// Counts for `status`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Notes that are not forgotten, superseded ones included.
+    pub total: usize,
+    /// By project.
+    pub by_project: BTreeMap<String, usize>,
+    /// By type.
+    pub by_type: BTreeMap<String, usize>,
+    /// By scope.
+    pub by_scope: BTreeMap<String, usize>,
+    /// By workspace, for the Python version's status.
+    pub by_workspace: BTreeMap<String, usize>,
+    /// By state.
+    pub by_state: BTreeMap<String, usize>,
+}
+
+/// An open index.
+#[derive(Debug)]
+pub struct Index {
+    connection: Connection,
+    // Held by writers; dropped last.
+    _lock: Option<Lock>,
+}
+
+/// Notes of one project that may come back at the start of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Recent<'a> {
+    /// The project.
+    pub project: &'a str,
+    /// The type.
+    pub note_type: NoteType,
+    /// What counts as now: a later time in a file counts as this one.
+    pub now: DateTime<Utc>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl Index {
+    /// Opens the index for reading. Nothing is built and nothing is written.
+    ///
+    /// # Errors
+    /// When there is none, or it is not one that this version can read.
+    pub fn open(home: &Home) -> Result<Self, Error> {
+        let path = home.index();
+        if !path.exists() {
+            return Err(Error::Missing);
+        }
+        let connection = sqlite::open_read(&path, Duration::from_millis(100))?;
+        check(&connection)?;
+        Ok(Self {
+            connection,
+            _lock: None,
+        })
+    }
+
+    /// Opens the index for writing; one that cannot be used is built anew from the notes.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when somebody else writes for longer than `patience`.
+    pub fn open_to_write(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
+        match Self::open_existing(&home.index(), patience) {
+            Ok(connection) => Ok(Self {
+                connection,
+                _lock: Some(lock),
+            }),
+            Err(_) => Self::build(home, notes, lock, patience),
+        }
+    }
+
+    /// Opens the index for writing without building one.
+    ///
+    /// # Errors
+    /// When there is none that can be used, or somebody else writes for longer than `patience`.
+    pub fn open_if_usable(home: &Home, patience: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
+        let connection = Self::open_existing(&home.index(), patience)?;
+        Ok(Self {
+            connection,
+            _lock: Some(lock),
+        })
+    }
+
+    fn open_existing(path: &Path, patience: Duration) -> Result<Connection, Error> {
+        if !path.exists() {
+            return Err(Error::Missing);
+        }
+        let connection = sqlite::open_write(path, patience)?;
+        check(&connection)?;
+        connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;")?;
+        Ok(connection)
+    }
+
+    /// Builds the index anew from the notes and swaps it in. Readers of the old one go on with it.
+    ///
+    /// # Errors
+    /// When the notes are locked for longer than `patience`, or the file cannot be written.
+    pub fn rebuild(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
+        Self::build(home, notes, lock, patience)
+    }
+
+    fn build(home: &Home, notes: &Notes, lock: Lock, patience: Duration) -> Result<Self, Error> {
+        let path = home.index();
+        let fresh = beside(&path, "new");
+        remove_database(&fresh)?;
+        {
+            let mut index = Self {
+                connection: sqlite::open_write(&fresh, patience)?,
+                _lock: None,
+            };
+            // Nobody else sees this file, and a half-built one is thrown away.
+            index
+                .connection
+                .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;")?;
+            index.connection.execute_batch(SCHEMA)?;
+            index.refresh(notes)?;
+            index.connection.execute_batch(&format!(
+                "INSERT INTO note_text (note_text, rank) VALUES ('secure-delete', 1);
+                 PRAGMA user_version = {VERSION}; PRAGMA journal_mode = WAL;"
+            ))?;
+            index.checkpoint()?;
+        }
+        fs::File::open(&fresh)?.sync_all()?;
+        let old = beside(&path, "old");
+        match fs::rename(&path, &old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        remove_side_files(&path)?;
+        fs::rename(&fresh, &path)?;
+        remove_side_files(&fresh)?;
+        remove_database(&old)?;
+        let connection = Self::open_existing(&path, patience)?;
+        Ok(Self {
+            connection,
+            _lock: Some(lock),
+        })
+    }
+
+    /// Brings the index in step with the trees: reads only files whose stamp changed.
+    ///
+    /// # Errors
+    /// When SQLite refuses; the index is then as it was.
+    pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
+        let mut sum = Refreshed::default();
+        for _ in 0..MAX_ROUNDS {
+            let times = notes.folder_times();
+            let round = self.refresh_once(notes, &notes.list(), times)?;
+            sum = Refreshed {
+                total: round.total,
+                read: sum.read + round.read,
+                removed: sum.removed + round.removed,
+            };
+            if notes.folder_times() == times {
+                break;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn refresh_once(
+        &mut self,
+        notes: &Notes,
+        listing: &Listing,
+        times: [i64; 6],
+    ) -> Result<Refreshed, Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let mut known = known_files(&transaction)?;
+        let mut known_problems = known_problems(&transaction)?;
+        let mut refreshed = Refreshed {
+            total: 0,
+            read: 0,
+            removed: 0,
+        };
+        let mut changed: Vec<NotePath> = Vec::new();
+        let mut winners: HashMap<NoteId, NotePath> = HashMap::with_capacity(listing.notes.len());
+        let mut problems: Vec<(Problem, Stamp)> = Vec::new();
+        for (path, stamp) in &listing.notes {
+            let text = path.to_string();
+            // One id, one note: the first place in the order of the listing is the note's.
+            if let Some(first) = winners.get(&path.id) {
+                problems.push((
+                    Problem {
+                        path: text,
+                        reason: format!("the same id as {first}"),
+                    },
+                    NO_STAMP,
+                ));
+                continue;
+            }
+            if let Some((_, old)) = known.get(&text)
+                && old == stamp
+            {
+                known.remove(&text);
+                winners.insert(path.id, *path);
+            } else if let Some((reason, old)) = known_problems.get(&text)
+                && old == stamp
+            {
+                problems.push((
+                    Problem {
+                        path: text,
+                        reason: reason.clone(),
+                    },
+                    *stamp,
+                ));
+            } else {
+                winners.insert(path.id, *path);
+                changed.push(*path);
+            }
+        }
+        let mut touched = !changed.is_empty() || !known.is_empty();
+        for (text, (number, _)) in &known {
+            remove(&transaction, *number)?;
+            if !changed.iter().any(|path| path.to_string() == *text) {
+                refreshed.removed += 1;
+            }
+        }
+        for path in changed {
+            refreshed.read += 1;
+            match notes.read(path) {
+                Ok(stored) => insert(&transaction, &stored)?,
+                // Gone since it was listed: the next round sees it.
+                Err(_) if notes.stamp(path).is_none() => {}
+                Err(error) => {
+                    let reason = match error {
+                        crate::notes::Error::Unreadable { source, .. } => source.to_string(),
+                        other => other.to_string(),
+                    };
+                    let stamp = notes.stamp(path).unwrap_or(NO_STAMP);
+                    problems.push((
+                        Problem {
+                            path: path.to_string(),
+                            reason,
+                        },
+                        stamp,
+                    ));
+                }
+            }
+        }
+        problems.extend(listing.problems.iter().map(|p| (p.clone(), NO_STAMP)));
+        for (problem, stamp) in problems {
+            let same = known_problems
+                .remove(&problem.path)
+                .is_some_and(|old| old == (problem.reason.clone(), stamp));
+            if !same {
+                touched = true;
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO problem VALUES (?, ?, ?, ?, ?)")?
+                    .execute(params![
+                        problem.path,
+                        problem.reason,
+                        stamp.size,
+                        stamp.modified,
+                        stamp.inode
+                    ])?;
+            }
+        }
+        for path in known_problems.keys() {
+            touched = true;
+            transaction.execute("DELETE FROM problem WHERE path = ?", [path])?;
+        }
+        if touched {
+            mark_superseded(&transaction)?;
+        }
+        let times = folder_times_text(times);
+        transaction.execute(
+            "INSERT INTO meta VALUES ('folder_times', ?1)
+             ON CONFLICT (key) DO UPDATE SET value = ?1 WHERE value <> ?1",
+            [times],
+        )?;
+        refreshed.total = count(&transaction, "SELECT count(*) FROM note")?;
+        transaction.commit()?;
+        Ok(refreshed)
+    }
+
+    /// Takes up one note that was just written.
+    ///
+    /// # Errors
+    /// When SQLite refuses; the next refresh takes it up then.
+    pub fn record(&mut self, stored: &Stored) -> Result<(), Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let numbers: Vec<i64> = transaction
+            .prepare("SELECT number FROM note WHERE id = ?")?
+            .query_map([stored.path.id.to_string()], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        for number in numbers {
+            remove(&transaction, number)?;
+        }
+        insert(&transaction, stored)?;
+        mark_superseded(&transaction)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Folds the write-ahead log into the file, so that what was deleted is in no byte of it.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        Ok(sqlite::checkpoint(&self.connection)?)
+    }
+
+    /// Tells whether a folder of notes changed since the last refresh.
+    pub fn is_behind(&self, notes: &Notes) -> bool {
+        let recorded: rusqlite::Result<String> = self.connection.query_row(
+            "SELECT value FROM meta WHERE key = 'folder_times'",
+            [],
+            |row| row.get(0),
+        );
+        let current = folder_times_text(notes.folder_times());
+        recorded.map_or(true, |text| text != current)
+    }
+
+    /// Lists notes, newest first, then by id from the last.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Error> {
+        let (conditions, mut values) = filter.conditions();
+        values.push(bound(limit));
+        self.entries(
+            &format!(
+                "SELECT * FROM note WHERE {conditions} ORDER BY updated_at DESC, id DESC LIMIT ?"
+            ),
+            values,
+        )
+    }
+
+    /// Counts the notes that [`Index::list`] would give without a limit.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn count(&self, filter: &Filter) -> Result<usize, Error> {
+        let (conditions, values) = filter.conditions();
+        let sql = format!("SELECT count(*) FROM note WHERE {conditions}");
+        let number: i64 = self
+            .connection
+            .query_row(&sql, params_from_iter(values), |row| row.get(0))?;
+        Ok(usize::try_from(number).unwrap_or(0))
+    }
+
+    /// Notes of a project and a type that may be given unasked, newest first: not superseded, in
+    /// use, no tasks, and session notes only until a reflection has taken them up.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
+        const CONDITIONS: &str = "project = ? AND type = ? AND superseded = 0 AND state = 'active' \
+            AND kind <> 'task' AND (type <> 'episodic' OR reflected = 0)";
+        const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
+        let now = timestamp(query.now);
+        let values = |now: &str| {
+            vec![
+                Value::Text(query.project.to_owned()),
+                Value::Text(query.note_type.as_str().to_owned()),
+                Value::Text(now.to_owned()),
+                bound(query.limit),
+            ]
+        };
+        // Two questions, since a note from the future counts as one of now, and an index can only
+        // be walked in the order of what is written.
+        let sql = |comparison| {
+            format!("SELECT * FROM note WHERE {CONDITIONS} AND updated_at {comparison} ? {ORDER}")
+        };
+        let mut entries = self.entries(&sql(">"), values(&now))?;
+        for entry in &mut entries {
+            entry.updated_at.clone_from(&now);
+        }
+        entries.extend(self.entries(&sql("<="), values(&now))?);
+        entries.sort_by(|a, b| {
+            (&b.updated_at, b.confidence, b.id())
+                .partial_cmp(&(&a.updated_at, a.confidence, a.id()))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        entries.truncate(query.limit);
+        Ok(entries)
+    }
+
+    /// Finds notes by an FTS5 expression, best first, with the score (higher is better).
+    ///
+    /// # Errors
+    /// When SQLite refuses, for instance because the expression is none.
+    pub fn find(
+        &self,
+        expression: &str,
+        filter: &Filter,
+        weights: Weights,
+        limit: usize,
+    ) -> Result<Vec<(Entry, f64)>, Error> {
+        let (conditions, mut values) = filter.conditions();
+        let mut bound_values = vec![
+            Value::Real(weights.title),
+            Value::Real(weights.tags),
+            Value::Real(weights.body),
+            Value::Text(expression.to_owned()),
+        ];
+        bound_values.append(&mut values);
+        bound_values.push(bound(limit));
+        let sql = format!(
+            "SELECT note.*, bm25(note_text, ?, ?, ?) AS score
+             FROM note_text JOIN note ON note.number = note_text.rowid
+             WHERE note_text MATCH ? AND {conditions}
+             ORDER BY score, note.updated_at DESC, note.id DESC LIMIT ?"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
+        let rows = statement.query_map(params_from_iter(bound_values), |row| {
+            // FTS5 gives the better note the smaller number.
+            Ok((Entry::read(row)?, -row.get::<_, f64>("score")?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The note of an id, tombstones included.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn get(&self, id: NoteId) -> Result<Option<Entry>, Error> {
+        let entry = self
+            .connection
+            .query_row(
+                "SELECT * FROM note WHERE id = ?",
+                [id.to_string()],
+                Entry::read,
+            )
+            .optional()?;
+        Ok(entry)
+    }
+
+    /// Every note whose id begins or ends with what was typed, sorted by id.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn matching(&self, reference: &IdPrefix) -> Result<Vec<Entry>, Error> {
+        // The characters of a reference have no meaning to GLOB.
+        let typed = reference.as_str();
+        self.entries(
+            "SELECT * FROM note WHERE id GLOB ? OR id GLOB ? ORDER BY id",
+            vec![
+                Value::Text(format!("{typed}*")),
+                Value::Text(format!("*{typed}")),
+            ],
+        )
+    }
+
+    /// Every id's last characters that stand for one note, as long as they have to be.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn short_id(&self, id: NoteId) -> Result<String, Error> {
+        let mut length = anamnesis_core::id::SHORT_ID_LENGTH;
+        loop {
+            let tail = id.tail(length);
+            let shared: i64 = self.connection.query_row(
+                "SELECT count(*) FROM note WHERE id GLOB ? AND id <> ?",
+                params![format!("*{tail}"), id.to_string()],
+                |row| row.get(0),
+            )?;
+            if shared == 0 || tail.len() < length {
+                return Ok(tail);
+            }
+            length += 1;
+        }
+    }
+
+    /// Notes that replace the one of `id`.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn superseded_by(&self, id: NoteId) -> Result<Vec<Entry>, Error> {
+        self.entries(
+            "SELECT note.* FROM note JOIN supersedes USING (number) WHERE supersedes.id = ? ORDER BY note.id",
+            vec![Value::Text(id.to_string())],
+        )
+    }
+
+    /// Files that are not taken as notes, sorted by path.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn problems(&self) -> Result<Vec<Problem>, Error> {
+        let mut statement = self
+            .connection
+            .prepare("SELECT path, reason FROM problem ORDER BY path")?;
+        let rows = statement.query_map([], |row| {
+            Ok(Problem {
+                path: row.get(0)?,
+                reason: row.get(1)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Counts for `status`.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        let by = |column: &str| -> Result<BTreeMap<String, usize>, Error> {
+            let sql = format!(
+                "SELECT {column}, count(*) FROM note WHERE state <> 'forgotten' GROUP BY {column}"
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let rows = statement.query_map([], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+                ))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        };
+        Ok(Counts {
+            total: count(
+                &self.connection,
+                "SELECT count(*) FROM note WHERE state <> 'forgotten'",
+            )?,
+            by_project: by("project")?,
+            by_type: by("type")?,
+            by_scope: by("scope")?,
+            by_workspace: by("workspace_id")?,
+            by_state: by("state")?,
+        })
+    }
+
+    /// Runs SQLite's own check of the file; `Ok` when it finds nothing.
+    ///
+    /// # Errors
+    /// What it found.
+    pub fn integrity(&self) -> Result<(), Error> {
+        let answer: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if answer == "ok" {
+            Ok(())
+        } else {
+            Err(Error::Foreign(format!("damaged: {answer}")))
+        }
+    }
+
+    fn entries(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Entry>, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params_from_iter(values), Entry::read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn folder_times_text(times: [i64; 6]) -> String {
+    serde_json::json!(times).to_string()
+}
+
+fn bound(limit: usize) -> Value {
+    Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+/// Tells whether the file is an index of this version and nothing else.
+fn check(connection: &Connection) -> Result<(), Error> {
+    let version = sqlite::version(connection)?;
+    if version != VERSION {
+        return Err(Error::Foreign(format!(
+            "of version {version}, this program reads {VERSION}"
+        )));
+    }
+    let mut statement = connection.prepare("SELECT name FROM sqlite_schema")?;
+    let found: BTreeSet<String> = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let expected = OBJECTS
+        .iter()
+        .chain(&SUPERSEDES_OBJECTS)
+        .map(|name| (*name).to_owned())
+        .collect();
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::Foreign("not of this program's making".to_owned()))
+    }
+}
+
+fn count(connection: &Connection, sql: &str) -> rusqlite::Result<usize> {
+    connection
+        .query_row(sql, [], |row| row.get::<_, i64>(0))
+        .map(|n| usize::try_from(n).unwrap_or(0))
+}
+
+fn stamp_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Stamp> {
+    Ok(Stamp {
+        size: row.get(first)?,
+        modified: row.get(first + 1)?,
+        inode: row.get(first + 2)?,
+    })
+}
+
+fn known_files(connection: &Connection) -> rusqlite::Result<HashMap<String, (i64, Stamp)>> {
+    let mut statement =
+        connection.prepare("SELECT path, number, size, modified, inode FROM note")?;
+    statement
+        .query_map([], |row| {
+            Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
+        })?
+        .collect()
+}
+
+fn known_problems(connection: &Connection) -> rusqlite::Result<BTreeMap<String, (String, Stamp)>> {
+    let mut statement =
+        connection.prepare("SELECT path, reason, size, modified, inode FROM problem")?;
+    statement
+        .query_map([], |row| {
+            Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
+        })?
+        .collect()
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM note WHERE number = ?",
+        "DELETE FROM supersedes WHERE number = ?",
+        "DELETE FROM note_text WHERE rowid = ?",
+    ] {
+        connection.prepare_cached(sql)?.execute([number])?;
+    }
+    Ok(())
+}
+
+fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
+    let note = stored.note();
+    let updated_at = parse_timestamp(&note.updated_at)
+        .map(timestamp)
+        .unwrap_or_default();
+    let length = note.title.chars().count() + note.body.chars().count();
+    connection
+        .prepare_cached(
+            "INSERT INTO note (id, path, size, modified, inode, scope, type, kind, state, title, project,
+               machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
+               tags, reflected, pinned, length)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            note.id.to_string(),
+            stored.path.to_string(),
+            stored.stamp.size,
+            stored.stamp.modified,
+            stored.stamp.inode,
+            note.scope.as_str(),
+            note.note_type.as_str(),
+            note.kind().as_str(),
+            note.state.as_str(),
+            note.title,
+            note.project,
+            note.machine_id,
+            note.user_id.as_deref().unwrap_or("self"),
+            note.workspace_id.as_deref().unwrap_or("personal"),
+            note.source.as_str(),
+            note.is_by_agent(),
+            note.confidence,
+            note.session.as_deref().filter(|session| !session.is_empty()),
+            note.created_at,
+            updated_at,
+            serde_json::json!(note.tags).to_string(),
+            note.has_tag("reflected"),
+            note.pinned,
+            i64::try_from(length).unwrap_or(i64::MAX),
+        ])?;
+    let number = connection.last_insert_rowid();
+    for id in note
+        .supersedes
+        .iter()
+        .filter(|id| **id != note.id.to_string())
+    {
+        connection
+            .prepare_cached("INSERT INTO supersedes VALUES (?, ?)")?
+            .execute(params![number, id])?;
+    }
+    if note.state != State::Forgotten {
+        connection
+            .prepare_cached("INSERT INTO note_text (rowid, title, tags, body) VALUES (?, ?, ?, ?)")?
+            .execute(params![number, note.title, note.tags.join(" "), note.body])?;
+    }
+    Ok(())
+}
+
+/// A note that names another one in `supersedes`.
+struct Superseding {
+    id: String,
+    /// Whether a person wrote the replaced note, and when it was made: who survives a circle.
+    replaced_by_hand: bool,
+    replaced_created_at: String,
+    replaced: String,
+}
+
+/// Marks every note that a note in use replaces.
+///
+/// A proposal hides nothing. Notes that replace each other in a circle would all be gone: the oldest
+/// one by a person (else the oldest) stays.
+fn mark_superseded(connection: &Connection) -> rusqlite::Result<()> {
+    let edges: Vec<Superseding> = connection
+        .prepare_cached(
+            "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
+             FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
+             WHERE newer.state IN ('active', 'muted')",
+        )?
+        .query_map([], |row| {
+            Ok(Superseding {
+                id: row.get(0)?,
+                replaced: row.get(1)?,
+                replaced_by_hand: row.get(2)?,
+                replaced_created_at: row.get(3)?,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    let hidden = hidden(&edges);
+    connection.execute("UPDATE note SET superseded = 0 WHERE superseded = 1", [])?;
+    let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
+    for id in hidden {
+        statement.execute([id])?;
+    }
+    Ok(())
+}
+
+fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {
+    let mut replaces: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for edge in edges {
+        replaces.entry(&edge.id).or_default().push(&edge.replaced);
+    }
+    let reaches = |from: &str, to: &str| {
+        let mut seen = BTreeSet::from([from]);
+        let mut pending = vec![from];
+        while let Some(id) = pending.pop() {
+            for next in replaces.get(id).into_iter().flatten() {
+                if *next == to {
+                    return true;
+                }
+                if seen.insert(next) {
+                    pending.push(next);
+                }
+            }
+        }
+        false
+    };
+    let in_circle: Vec<&Superseding> = edges
+        .iter()
+        .filter(|edge| reaches(&edge.replaced, &edge.id))
+        .collect();
+    // Of a circle, every note is replaced by a member of it; the survivor is the least by this order.
+    let rank = |edge: &Superseding| {
+        (
+            !edge.replaced_by_hand,
+            edge.replaced_created_at.clone(),
+            edge.replaced.clone(),
+        )
+    };
+    let survives = |edge: &Superseding| {
+        in_circle
+            .iter()
+            .filter(|other| {
+                reaches(&edge.replaced, &other.replaced) && reaches(&other.replaced, &edge.replaced)
+            })
+            .all(|other| rank(edge) <= rank(other))
+    };
+    edges
+        .iter()
+        .filter(|edge| {
+            !(in_circle.iter().any(|member| std::ptr::eq(*member, *edge)) && survives(edge))
+        })
+        .map(|edge| edge.replaced.as_str())
+        .collect()
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+fn remove_database(path: &Path) -> io::Result<()> {
+    remove_file(path)?;
+    remove_side_files(path)
+}
+
+/// Removes the files that SQLite keeps beside a database.
+fn remove_side_files(path: &Path) -> io::Result<()> {
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        remove_file(Path::new(&name))?;
+    }
+    Ok(())
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixture {
+        _folder: tempfile::TempDir,
+        home: Home,
+        notes: Notes,
+    }
+
+    const PATIENCE: Duration = Duration::from_millis(200);
+    const EVEN: Weights = Weights {
+        title: 3.0,
+        tags: 1.0,
+        body: 1.0,
+    };
+
+    impl Fixture {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Home::new(folder.path().join("store"));
+            home.create().unwrap();
+            let notes = Notes::new(home.clone(), PATIENCE);
+            Self {
+                _folder: folder,
+                home,
+                notes,
+            }
+        }
+
+        fn add(&self, title: &str, change: impl FnOnce(&mut Note)) -> Stored {
+            let mut note = Note::new(NoteId::generate(now()), NoteType::Semantic, now());
+            note.title = title.to_owned();
+            change(&mut note);
+            self.notes
+                .create(&self.notes.lock().unwrap(), &note)
+                .unwrap()
+        }
+
+        fn writer(&self) -> Index {
+            Index::open_to_write(&self.home, &self.notes, PATIENCE).unwrap()
+        }
+
+        fn refreshed(&self) -> Index {
+            let mut index = self.writer();
+            index.refresh(&self.notes).unwrap();
+            index
+        }
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn titles(entries: &[Entry]) -> Vec<&str> {
+        entries.iter().map(|entry| entry.title.as_str()).collect()
+    }
+
+    /// Everything the index can say, for comparing two of them.
+    fn answers(index: &Index) -> String {
+        let all = Filter {
+            with_forgotten: true,
+            with_superseded: true,
+            ..Filter::default()
+        };
+        format!(
+            "{:?}\n{:?}\n{:?}\n{:?}",
+            index.list(&all, 1000).unwrap(),
+            index
+                .find("\"alpha\" OR \"beta\"", &Filter::default(), EVEN, 50)
+                .unwrap(),
+            index.problems().unwrap(),
+            index.counts().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_refresh_reads_only_what_changed() {
+        let fixture = Fixture::new();
+        for title in ["one", "two", "three"] {
+            fixture.add(title, |_| {});
+        }
+        let mut index = fixture.writer();
+        let first = index.refresh(&fixture.notes).unwrap();
+        assert_eq!((first.total, first.removed), (3, 0));
+        assert_eq!(
+            index.refresh(&fixture.notes).unwrap(),
+            Refreshed {
+                total: 3,
+                read: 0,
+                removed: 0
+            }
+        );
+        let stored = fixture.add("four", |_| {});
+        assert!(index.is_behind(&fixture.notes));
+        assert_eq!(
+            index.refresh(&fixture.notes).unwrap(),
+            Refreshed {
+                total: 4,
+                read: 1,
+                removed: 0
+            }
+        );
+        assert!(!index.is_behind(&fixture.notes));
+        fs::remove_file(stored.path.absolute(&fixture.home)).unwrap();
+        assert_eq!(
+            index.refresh(&fixture.notes).unwrap(),
+            Refreshed {
+                total: 3,
+                read: 0,
+                removed: 1
+            }
+        );
+    }
+
+    #[test]
+    fn kept_in_step_and_built_anew_answer_alike() {
+        let fixture = Fixture::new();
+        let first = fixture.add("alpha", |note| note.body = "beta beta".to_owned());
+        let gone = fixture.add("beta", |_| {});
+        let mut index = fixture.refreshed();
+        fixture.add("alpha two", |note| {
+            note.supersedes = vec![first.path.id.to_string()]
+        });
+        index.refresh(&fixture.notes).unwrap();
+        let lock = fixture.notes.lock().unwrap();
+        fixture.notes.forget(&lock, gone.path, now()).unwrap();
+        fixture
+            .notes
+            .update(&lock, first.path, |note| note.body.push_str(" gamma"))
+            .unwrap();
+        fs::write(
+            fixture
+                .home
+                .tree(Scope::Portable)
+                .join("semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md"),
+            "x",
+        )
+        .unwrap();
+        index.refresh(&fixture.notes).unwrap();
+        let kept = answers(&index);
+        drop(index);
+        let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        assert_eq!(answers(&rebuilt), kept);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_built_anew() {
+        // SQL-04, SQL-05
+        let fixture = Fixture::new();
+        fixture.add("alpha", |_| {});
+        drop(fixture.refreshed());
+        let spoil: [&dyn Fn(&Path); 5] = [
+            &|path| fs::write(path, vec![0_u8; 8192]).unwrap(),
+            &|path| fs::write(path, "no database").unwrap(),
+            &|path| fs::remove_file(path).unwrap(),
+            &|path| {
+                Connection::open(path)
+                    .unwrap()
+                    .execute_batch("PRAGMA user_version = 99")
+                    .unwrap()
+            },
+            &|path| {
+                let sql =
+                    "CREATE TRIGGER evil AFTER INSERT ON note BEGIN DELETE FROM problem; END;";
+                Connection::open(path).unwrap().execute_batch(sql).unwrap();
+            },
+        ];
+        for damage in spoil {
+            damage(&fixture.home.index());
+            assert!(Index::open(&fixture.home).is_err());
+            let index = fixture.writer();
+            assert_eq!(index.counts().unwrap().total, 1);
+            drop(index);
+            assert_eq!(
+                Index::open(&fixture.home).unwrap().counts().unwrap().total,
+                1
+            );
+        }
+    }
+
+    #[test]
+    fn readers_of_the_old_index_go_on_with_it() {
+        let fixture = Fixture::new();
+        fixture.add("alpha", |_| {});
+        drop(fixture.refreshed());
+        let reader = Index::open(&fixture.home).unwrap();
+        fixture.add("beta", |_| {});
+        let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        assert_eq!(reader.counts().unwrap().total, 1);
+        assert_eq!(rebuilt.counts().unwrap().total, 2);
+        drop(reader);
+        assert_eq!(rebuilt.counts().unwrap().total, 2);
+    }
+
+    #[test]
+    fn one_bad_note_hides_no_other() {
+        let fixture = Fixture::new();
+        fixture.add("alpha", |_| {});
+        let bad = fixture
+            .home
+            .tree(Scope::Portable)
+            .join("semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md");
+        fs::write(&bad, "no front matter").unwrap();
+        let mut index = fixture.refreshed();
+        assert_eq!(index.counts().unwrap().total, 1);
+        assert_eq!(
+            index.problems().unwrap(),
+            [Problem {
+                path: "memory/semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md".to_owned(),
+                reason: "line 1: no front matter".to_owned()
+            }]
+        );
+        assert_eq!(index.refresh(&fixture.notes).unwrap().read, 0);
+        let good = Note::new(
+            "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
+            NoteType::Semantic,
+            now(),
+        );
+        fs::write(&bad, good.render()).unwrap();
+        index.refresh(&fixture.notes).unwrap();
+        assert!(index.problems().unwrap().is_empty());
+        assert_eq!(index.counts().unwrap().total, 2);
+    }
+
+    #[test]
+    fn of_two_files_with_one_id_the_portable_one_is_the_note() {
+        // YAML-06
+        let fixture = Fixture::new();
+        let stored = fixture.add("travels", |_| {});
+        let local = NotePath {
+            scope: Scope::MachineLocal,
+            ..stored.path
+        };
+        fs::create_dir_all(local.absolute(&fixture.home).parent().unwrap()).unwrap();
+        fs::copy(
+            stored.path.absolute(&fixture.home),
+            local.absolute(&fixture.home),
+        )
+        .unwrap();
+        let mut index = fixture.refreshed();
+        assert_eq!(
+            index.get(stored.path.id).unwrap().unwrap().path,
+            stored.path
+        );
+        assert_eq!(
+            index.problems().unwrap()[0].reason,
+            format!("the same id as {}", stored.path)
+        );
+        fs::remove_file(stored.path.absolute(&fixture.home)).unwrap();
+        index.refresh(&fixture.notes).unwrap();
+        assert_eq!(index.get(stored.path.id).unwrap().unwrap().path, local);
+    }
+
+    #[test]
+    fn superseded_notes_are_hidden_but_not_by_proposals_or_in_circles() {
+        // YAML-10
+        let fixture = Fixture::new();
+        let by_hand = fixture.add("by hand", |_| {});
+        let proposal = fixture.add("proposal", |note| {
+            note.state = State::Proposed;
+            note.supersedes = vec![by_hand.path.id.to_string()];
+        });
+        let mut index = fixture.refreshed();
+        assert!(!index.get(by_hand.path.id).unwrap().unwrap().superseded);
+        let lock = fixture.notes.lock().unwrap();
+        fixture
+            .notes
+            .update(&lock, proposal.path, |note| note.state = State::Active)
+            .unwrap();
+        index.refresh(&fixture.notes).unwrap();
+        assert!(index.get(by_hand.path.id).unwrap().unwrap().superseded);
+        fixture
+            .notes
+            .update(&lock, by_hand.path, |note| {
+                note.supersedes = vec![proposal.path.id.to_string()]
+            })
+            .unwrap();
+        fixture
+            .notes
+            .update(&lock, proposal.path, |note| {
+                note.source = Source::Reflection
+            })
+            .unwrap();
+        index.refresh(&fixture.notes).unwrap();
+        assert!(!index.get(by_hand.path.id).unwrap().unwrap().superseded);
+        assert!(index.get(proposal.path.id).unwrap().unwrap().superseded);
+        assert_eq!(
+            titles(&index.list(&Filter::default(), 10).unwrap()),
+            ["by hand"]
+        );
+    }
+
+    #[test]
+    fn the_newest_come_first_and_the_future_is_now() {
+        // YAML-08
+        let fixture = Fixture::new();
+        let at = |time: &'static str| move |note: &mut Note| note.updated_at = time.to_owned();
+        fixture.add("old", at("2020-01-01T00:00:00+00:00"));
+        fixture.add("new", at("2026-01-01T00:00:00+00:00"));
+        fixture.add("future", at("9999-01-01T00:00:00+00:00"));
+        fixture.add("odd", at("whenever"));
+        fixture.add("sure", |note| {
+            note.updated_at = timestamp(now());
+            note.confidence = 0.5;
+        });
+        let index = fixture.refreshed();
+        let query = Recent {
+            project: "global",
+            note_type: NoteType::Semantic,
+            now: now(),
+            limit: 10,
+        };
+        let recent = index.recent(query).unwrap();
+        assert_eq!(titles(&recent), ["future", "sure", "new", "old", "odd"]);
+        assert_eq!(
+            titles(&index.recent(Recent { limit: 2, ..query }).unwrap()),
+            ["future", "sure"]
+        );
+    }
+
+    #[test]
+    fn filters_are_bound() {
+        // SQL-03
+        let fixture = Fixture::new();
+        fixture.add("alpha", |note| note.project = "p".to_owned());
+        let index = fixture.refreshed();
+        for project in ["p' OR 1=1 --", "\" OR \"\"=\"", "%", "*"] {
+            let filter = Filter {
+                project: Some(project.to_owned()),
+                ..Filter::default()
+            };
+            assert!(index.list(&filter, 10).unwrap().is_empty());
+            assert!(
+                index
+                    .find("\"alpha\"", &filter, EVEN, 10)
+                    .unwrap()
+                    .is_empty()
+            );
+        }
+    }
+
+    #[test]
+    fn a_forgotten_note_leaves_no_byte_in_the_index() {
+        // DEL-01
+        let fixture = Fixture::new();
+        let stored = fixture.add("needle", |note| note.body = "haystackneedle ".repeat(50));
+        let mut index = fixture.refreshed();
+        let lock = fixture.notes.lock().unwrap();
+        let tombstone = fixture.notes.forget(&lock, stored.path, now()).unwrap();
+        index.record(&tombstone).unwrap();
+        index.checkpoint().unwrap();
+        for entry in fs::read_dir(fixture.home.derived()).unwrap() {
+            let bytes = fs::read(entry.unwrap().path()).unwrap();
+            assert!(!bytes.windows(6).any(|window| window == b"needle"));
+        }
+        assert!(
+            index
+                .find("\"needle\"", &Filter::default(), EVEN, 5)
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn references_and_short_ids() {
+        let fixture = Fixture::new();
+        let stored = fixture.add("alpha", |_| {});
+        let index = fixture.refreshed();
+        let id = stored.path.id;
+        assert_eq!(index.short_id(id).unwrap(), id.short());
+        assert_eq!(
+            index
+                .matching(&IdPrefix::parse(&id.short()).unwrap())
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(
+            index
+                .matching(&IdPrefix::parse("ZZZZZZ").unwrap())
+                .unwrap()
+                .len(),
+            0
+        );
+        let twin: String = format!("0{}", &id.to_string()[1..]);
+        let twin = if twin == id.to_string() {
+            format!("1{}", &twin[1..])
+        } else {
+            twin
+        };
+        fixture.add("twin", |note| note.id = twin.parse().unwrap());
+        drop(index);
+        let index = fixture.refreshed();
+        assert_eq!(index.short_id(id).unwrap(), id.to_string());
+    }
+}
