@@ -13,6 +13,8 @@ pub mod transcript;
 
 pub mod privacy;
 
+pub mod clean;
+
 pub mod redact;
 
 pub mod capture;

@@ -1,0 +1,284 @@
+//! Makes text inert: nothing that a terminal obeys or that a reader cannot see is left in it.
+//!
+//! Every text from outside passes here before it is stored. Letters, signs, tabs and line feeds
+//! stay as they are; escape sequences, control characters, direction overrides and invisible
+//! characters go. This is not the place for credentials ([`crate::redact`]) or for what a person
+//! marked as private ([`crate::privacy`]).
+//!
+//! Invariants: cleaning twice is cleaning once, the work is linear in the length of the text, and
+//! the result of [`clean`] holds no control character but `\n` and `\t`.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+const STRING_TERMINATOR: char = '\u{9c}';
+
+/// Returns the text without terminal sequences, control characters and invisible characters.
+///
+/// Every other line end (`\r\n`, `\r`, vertical tab, form feed, U+0085, U+2028, U+2029) becomes
+/// `\n`, so that what looks like one line is one. The text is borrowed when it is clean already.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(|c| !is_plain(c)) else {
+        return Cow::Borrowed(text);
+    };
+    let (plain, mut rest) = text.split_at(first);
+    let mut cleaned = String::with_capacity(text.len());
+    cleaned.push_str(plain);
+    while let Some(character) = rest.chars().next() {
+        let length = match character {
+            '\r' => {
+                cleaned.push('\n');
+                if rest.starts_with("\r\n") { 2 } else { 1 }
+            }
+            _ if is_line_end(character) => {
+                cleaned.push('\n');
+                character.len_utf8()
+            }
+            _ if is_plain(character) => {
+                cleaned.push(character);
+                character.len_utf8()
+            }
+            _ => sequence_length(rest).unwrap_or(character.len_utf8()),
+        };
+        rest = &rest[length..];
+    }
+    Cow::Owned(cleaned)
+}
+
+/// Returns the text cleaned, on one line: each run of white space is one blank, both ends trimmed.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in clean(text).split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+fn is_plain(character: char) -> bool {
+    match character {
+        '\n' | '\t' | ' '..='~' => true,
+        _ => !character.is_control() && !is_line_end(character) && !is_invisible(character),
+    }
+}
+
+fn is_line_end(character: char) -> bool {
+    matches!(
+        character,
+        '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+/// Tells whether Unicode calls the character default-ignorable, or it orders or annotates text.
+///
+/// The set holds the tag characters, all direction controls, the zero-width characters and the
+/// variation selectors: each of them can carry text that a person does not see.
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Returns how many bytes the terminal sequence at the start of the text takes, if one stands there.
+fn sequence_length(text: &str) -> Option<usize> {
+    let mut characters = text.chars();
+    let introducer = characters.next()?;
+    let (introducer, body) = if introducer == ESCAPE {
+        // The two-character forms of the introducers below are `ESC` and the same code less 0x40.
+        let second = characters.next()?;
+        (second, characters.as_str())
+    } else {
+        let short = u32::from(introducer).checked_sub(0x40)?;
+        (char::from_u32(short)?, characters.as_str())
+    };
+    let head = text.len() - body.len();
+    match introducer {
+        '[' => Some(head + control_length(body)),
+        'P' | 'X' | ']' | '^' | '_' => Some(head + string_length(body).unwrap_or(0)),
+        // A sequence that selects a character set or the like: intermediates, then one final.
+        ' '..='/' => {
+            let intermediates = run_length(body, b' '..=b'/');
+            let last = run_length(&body[intermediates..], b'0'..=b'~').min(1);
+            Some(head + intermediates + last)
+        }
+        '0'..='~' if text.starts_with(ESCAPE) => Some(head),
+        _ => None,
+    }
+}
+
+/// Returns how many bytes of parameters, intermediates and final a control sequence has.
+fn control_length(body: &str) -> usize {
+    let parameters = run_length(body, b'0'..=b'?');
+    let intermediates = parameters + run_length(&body[parameters..], b' '..=b'/');
+    intermediates + run_length(&body[intermediates..], b'@'..=b'~').min(1)
+}
+
+/// Returns how many ASCII characters of a range the text starts with.
+fn run_length(text: &str, range: RangeInclusive<u8>) -> usize {
+    text.bytes().take_while(|byte| range.contains(byte)).count()
+}
+
+/// Returns how many bytes a control string takes with its terminator, if it has one.
+///
+/// Any other control character breaks it off, as in a terminal. So no text is looked at twice, and
+/// a stray introducer cannot hide the lines after it.
+fn string_length(body: &str) -> Option<usize> {
+    let end = body.find(char::is_control)?;
+    let terminator = &body[end..];
+    if terminator.starts_with([BELL, STRING_TERMINATOR]) {
+        Some(end + terminator.chars().next().map_or(0, char::len_utf8))
+    } else if terminator.starts_with("\u{1b}\\") {
+        Some(end + 2)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn removes_what_a_terminal_would_obey() {
+        for (input, expected) in [
+            ("plain\ttext\nstays", "plain\ttext\nstays"),
+            ("\u{1b}[1;31mred\u{1b}[0m", "red"),
+            ("\u{1b}[2J\u{1b}[Hgone", "gone"),
+            ("\u{9b}31mred", "red"),
+            ("\u{1b}]0;window title\u{7}text", "text"),
+            ("\u{1b}]8;;http://h/\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{9d}0;title\u{9c}text", "text"),
+            ("\u{1b}P1;2|data\u{1b}\\text", "text"),
+            ("\u{1b}(Btext", "text"),
+            ("\u{1b}ctext", "text"),
+            ("\u{1b}=text", "text"),
+            ("\u{1b}", ""),
+            ("\u{1b}[", ""),
+            ("\u{1b}[31", ""),
+            ("a\u{8}b\u{0}c\u{7f}d\u{80}", "abcd"),
+            ("\u{1b}é", "é"),
+        ] {
+            assert_eq!(clean(input), expected, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_control_string_without_an_end_hides_nothing() {
+        assert_eq!(clean("\u{1b}]0;first\nsecond"), "0;first\nsecond");
+        assert_eq!(clean("\u{1b}]0;first\u{1b}[1msecond"), "0;firstsecond");
+    }
+
+    #[test]
+    fn every_line_end_is_a_line_feed() {
+        assert_eq!(
+            clean("a\r\nb\rc\u{b}d\u{c}e\u{85}f\u{2028}g\u{2029}h\n"),
+            "a\nb\nc\nd\ne\nf\ng\nh\n"
+        );
+    }
+
+    /// INJ-03, INJ-04.
+    #[test]
+    fn removes_what_cannot_be_seen() {
+        for character in [
+            '\u{ad}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{200e}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{2060}',
+            '\u{feff}',
+            '\u{fe0f}',
+            '\u{3164}',
+            '\u{e0041}',
+            '\u{e007f}',
+            '\u{e0100}',
+        ] {
+            assert_eq!(clean(&format!("a{character}b")), "ab", "{character:?}");
+        }
+    }
+
+    #[test]
+    fn clean_text_is_borrowed() {
+        for text in ["", "שלום עולם", "日本語 🚀 é\n\tx", "a\u{a0}b\u{3000}c"] {
+            assert!(matches!(clean(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+
+    #[test]
+    fn one_line_joins_words_with_single_blanks() {
+        assert_eq!(
+            one_line(" Fix\r\nthe\u{2028}\u{1b}[1m parser\t\u{3000}now \n"),
+            "Fix the parser now"
+        );
+        assert_eq!(one_line("\u{200b}\n"), "");
+    }
+
+    /// Text made of the characters that the cleaner cares about.
+    fn hostile() -> impl Strategy<Value = String> {
+        let parts = prop::sample::select(vec![
+            "\u{1b}",
+            "[",
+            "]",
+            "(",
+            "\\",
+            "\u{7}",
+            "\u{9b}",
+            "\u{9d}",
+            "\u{9c}",
+            "31m",
+            ";",
+            "a",
+            "é",
+            "\r",
+            "\n",
+            "\u{85}",
+            "\u{200b}",
+            "\u{e0041}",
+            " ",
+        ]);
+        prop::collection::vec(parts, 0..40).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_is_inert(text in prop_oneof![hostile(), any::<String>()]) {
+            let cleaned = clean(&text);
+            prop_assert!(cleaned.chars().all(is_plain), "{cleaned:?}");
+            prop_assert_eq!(clean(&cleaned), cleaned.as_ref());
+            let line = one_line(&text);
+            prop_assert!(!line.contains(['\n', '\t']) && line.trim() == line);
+            prop_assert_eq!(one_line(&line), line);
+        }
+
+        #[test]
+        fn words_without_sequences_are_kept(words in "[a-zA-Z0-9 .,é]{0,40}") {
+            let marked = words.replace(' ', "\u{1b}[1m \u{200b}");
+            prop_assert_eq!(clean(&marked), words.as_str());
+        }
+    }
+}
