@@ -1,3 +1,95 @@
-//! The project's own tasks.
+//! The project's own tasks, run as `cargo xtask TASK`.
+//!
+//! Everything that continuous integration or a release does is a task here, so that it can be run
+//! and tested on any machine; the workflow files only call it. No task needs a network by itself.
 
-fn main() {}
+mod ci;
+mod icon;
+mod manifest;
+mod plugin;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// A task fails with a sentence for the developer who ran it.
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own tasks")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Assemble the installable plugin tree
+    Plugin(plugin::Arguments),
+    /// Set the repository's address in every place it stands
+    PublishAs(manifest::PublishArguments),
+    /// Draw the plugin's icon
+    Icon,
+    /// Run every check that a change has to pass
+    Ci(ci::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let root = root();
+    let outcome = match &arguments.task {
+        Task::Plugin(arguments) => plugin::run(&root, arguments),
+        Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
+        Task::Icon => icon::write(&root),
+        Task::Ci(arguments) => ci::run(&root, arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("xtask: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns the root of the checkout that this program was built from.
+fn root() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder
+        .ancestors()
+        .nth(2)
+        .unwrap_or(crate_folder)
+        .to_path_buf()
+}
+
+/// Prints a line for the developer, on stderr as cargo does. A closed pipe is no failure.
+fn say(line: &str) {
+    use io::Write as _;
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Names the file in an I/O error, for `map_err`.
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Box<dyn std::error::Error + Send + Sync> + '_ {
+    move |error| format!("{}: {error}", path.display()).into()
+}
+
+/// Runs a program in the checkout and fails unless it succeeds.
+fn run(command: &mut Command) -> Result {
+    let status = command
+        .status()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command:?}: {status}").into())
+    }
+}
+
+/// Returns the cargo that started this task, so that one toolchain does everything.
+fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root);
+    cargo
+}

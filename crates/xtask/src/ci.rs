@@ -1,0 +1,203 @@
+//! Everything a change has to pass, in one command: continuous integration runs nothing else.
+//!
+//! Steps run from the quickest to the slowest and stop at the first failure. A step whose tool is
+//! not installed is skipped, and the last lines say so: a plain checkout needs cargo and git only.
+//! The version and drift checks are ordinary tests (`manifest.rs`, `icon.rs`).
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::{Result, cargo, run as run_command, say};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Fuzz each target for this many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
+    fuzz: Option<u32>,
+}
+
+/// How a step that did not fail ended.
+enum Outcome {
+    Passed,
+    Skipped(&'static str),
+}
+
+/// The task: `cargo xtask ci`.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+    let mut steps = Steps::new();
+    steps.run("format", || {
+        passed(cargo(root).args(["fmt", "--all", "--check"]))
+    })?;
+    steps.run("clippy", || {
+        let mut clippy = cargo(root);
+        clippy.args(["clippy", "--locked", "--workspace", "--all-targets"]);
+        passed(clippy.args(["--", "--deny", "warnings"]))
+    })?;
+    steps.run("tests", || {
+        let runner: &[&str] = if has(cargo(root).args(["nextest", "--version"])) {
+            &["nextest", "run"]
+        } else {
+            &["test", "--all-targets"]
+        };
+        passed(cargo(root).args(runner).args(["--locked", "--workspace"]))
+    })?;
+    steps.run("examples in the documentation", || {
+        passed(cargo(root).args(["test", "--locked", "--workspace", "--doc"]))
+    })?;
+    steps.run("documentation", || {
+        let mut doc = cargo(root);
+        doc.args([
+            "doc",
+            "--locked",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+        ]);
+        passed(doc.env("RUSTDOCFLAGS", "--deny warnings"))
+    })?;
+    steps.run("launcher", || {
+        if !has(Command::new("shellcheck").arg("--version")) {
+            return Ok(Outcome::Skipped("shellcheck is not installed"));
+        }
+        passed(
+            Command::new("shellcheck")
+                .args(["bin/anamnesis", ".ci/run"])
+                .current_dir(root),
+        )
+    })?;
+    steps.run("licences, sources, duplicates", || {
+        if !has(cargo(root).args(["deny", "--version"])) {
+            return Ok(Outcome::Skipped("cargo-deny is not installed"));
+        }
+        passed(cargo(root).args(["deny", "--offline", "check", "licenses", "sources", "bans"]))
+    })?;
+    steps.run("advisories", || {
+        if !has(cargo(root).args(["deny", "fetch", "db"])) {
+            return Ok(Outcome::Skipped(
+                "cargo-deny or the advisory database cannot be had",
+            ));
+        }
+        passed(cargo(root).args(["deny", "check", "advisories"]))
+    })?;
+    steps.run("release plan", || {
+        if !has(Command::new("dist").arg("--version")) {
+            return Ok(Outcome::Skipped("dist is not installed"));
+        }
+        run_command(Command::new("dist").arg("plan").current_dir(root))?;
+        passed(
+            Command::new("dist")
+                .args(["generate", "--check"])
+                .current_dir(root),
+        )
+    })?;
+    steps.run("the real client", || {
+        if !has(Command::new("npm").arg("--version")) {
+            return Ok(Outcome::Skipped("npm is not installed"));
+        }
+        passed(cargo(root).args(["xtask", "e2e"]))
+    })?;
+    if let Some(seconds) = arguments.fuzz {
+        steps.run("fuzzing", || fuzz(root, seconds))?;
+    }
+    steps.summary();
+    Ok(())
+}
+
+/// Runs every fuzz target in turn. Without a sanitizer: there is no unsafe code of ours, and the
+/// stable toolchain is enough.
+fn fuzz(root: &Path, seconds: u32) -> Result<Outcome> {
+    if !has(cargo(root).args(["fuzz", "--version"])) {
+        return Ok(Outcome::Skipped("cargo-fuzz is not installed"));
+    }
+    let list = cargo(root).args(["fuzz", "list"]).output()?;
+    if !list.status.success() {
+        return Err(format!("cargo fuzz list: {}", String::from_utf8_lossy(&list.stderr)).into());
+    }
+    for target in String::from_utf8_lossy(&list.stdout).lines() {
+        let mut fuzz = cargo(root);
+        fuzz.args(["fuzz", "run", "--sanitizer", "none", target, "--"]);
+        run_command(fuzz.arg(format!("-max_total_time={seconds}")))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn passed(command: &mut Command) -> Result<Outcome> {
+    run_command(command).map(|()| Outcome::Passed)
+}
+
+/// Whether a program is there and works.
+fn has(command: &mut Command) -> bool {
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// The steps so far, told as they run.
+struct Steps {
+    began: Instant,
+    passed: usize,
+    skipped: Vec<String>,
+}
+
+impl Steps {
+    fn new() -> Steps {
+        Steps {
+            began: Instant::now(),
+            passed: 0,
+            skipped: Vec::new(),
+        }
+    }
+
+    /// Runs one step between its heading and its time.
+    fn run(&mut self, name: &str, step: impl FnOnce() -> Result<Outcome>) -> Result {
+        say(&format!("\n== {name}"));
+        let began = Instant::now();
+        let outcome = step().map_err(|error| format!("{name}: {error}"))?;
+        let seconds = began.elapsed().as_secs_f32();
+        match outcome {
+            Outcome::Passed => {
+                self.passed += 1;
+                say(&format!("== {name}: passed in {seconds:.1} s"));
+            }
+            Outcome::Skipped(reason) => {
+                say(&format!("== {name}: skipped, {reason}"));
+                self.skipped.push(format!("{name} ({reason})"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how it all went. What was skipped must not look like what passed.
+    fn summary(&self) {
+        let seconds = self.began.elapsed().as_secs();
+        say(&format!(
+            "\n{} steps passed in {seconds} s, {} skipped",
+            self.passed,
+            self.skipped.len()
+        ));
+        for skipped in &self.skipped {
+            say(&format!("skipped: {skipped}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_is_named_and_a_skipped_one_is_not_counted_as_passed() {
+        let mut steps = Steps::new();
+        steps.run("good", || Ok(Outcome::Passed)).unwrap();
+        steps
+            .run("absent", || Ok(Outcome::Skipped("no tool")))
+            .unwrap();
+        let error = steps.run("bad", || Err("it broke".into())).unwrap_err();
+        assert_eq!(error.to_string(), "bad: it broke");
+        assert_eq!(steps.passed, 1);
+        assert_eq!(steps.skipped, ["absent (no tool)"]);
+    }
+}

@@ -1,0 +1,332 @@
+//! Every place that the version and the repository's address stand in, and the one task that
+//! changes the address.
+//!
+//! Both are written once, in the workspace's `Cargo.toml`; this program knows them because it was
+//! compiled with them. Where a format needs its own copy (the plugin's manifests) or a sentence
+//! names the address (the documents), the tests below compare that copy. Anything else asks cargo.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Result, at, say};
+
+/// `https://github.com/OWNER/NAME`.
+const ADDRESS: &str = env!("CARGO_PKG_REPOSITORY");
+
+/// What every address starts with: the marketplace and the release workflow are GitHub's.
+const HOST: &str = "https://github.com/";
+
+/// The files that carry the address beside the documents (`*.md`).
+const MANIFESTS: [&str; 3] = [
+    "Cargo.toml",
+    ".claude-plugin/plugin.json",
+    ".claude-plugin/marketplace.json",
+];
+
+/// Folders that hold nothing of ours.
+const FOREIGN: [&str; 4] = [".git", "target", "node_modules", "corpus"];
+
+#[derive(clap::Args)]
+pub(crate) struct PublishArguments {
+    /// The repository on GitHub
+    #[arg(value_name = "OWNER/REPO", value_parser = parse_repository)]
+    repository: String,
+}
+
+/// The task: `cargo xtask publish-as`.
+pub(crate) fn publish_as(root: &Path, arguments: &PublishArguments) -> Result {
+    let current = ADDRESS
+        .strip_prefix(HOST)
+        .ok_or("the address in Cargo.toml is not GitHub's")?;
+    let changed = rename(root, current, &arguments.repository)?;
+    for path in &changed {
+        say(&format!("{}: {}", path.display(), arguments.repository));
+    }
+    say(&format!("{} files changed", changed.len()));
+    Ok(())
+}
+
+/// Accepts what GitHub accepts as the name of a repository and its owner.
+fn parse_repository(text: &str) -> std::result::Result<String, String> {
+    let (owner, name) = text.split_once('/').ok_or("expected OWNER/REPO")?;
+    let plain = |text: &str, more: &str| {
+        text.chars()
+            .all(|it| it.is_ascii_alphanumeric() || more.contains(it))
+    };
+    let owner_is_good = (1..=39).contains(&owner.len())
+        && plain(owner, "-")
+        && !owner.starts_with('-')
+        && !owner.ends_with('-')
+        && !owner.contains("--");
+    if !owner_is_good {
+        return Err("an owner has up to 39 letters, digits and single hyphens".to_owned());
+    }
+    let name_is_good = (1..=100).contains(&name.len())
+        && plain(name, "-_.")
+        && !name.starts_with('.')
+        && !name.to_ascii_lowercase().ends_with(".git");
+    if !name_is_good {
+        return Err("a repository has up to 100 letters, digits, `-`, `_` and `.`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// Writes `to` in place of the repository `from`, and returns the files that changed.
+fn rename(root: &Path, from: &str, to: &str) -> Result<Vec<PathBuf>> {
+    let mut changed = Vec::new();
+    for path in files(root)? {
+        if !carries_the_address(&path) {
+            continue;
+        }
+        let file = root.join(&path);
+        let text = fs::read_to_string(&file).map_err(at(&file))?;
+        let renamed = replace(&text, from, to);
+        if renamed != text {
+            fs::write(&file, renamed).map_err(at(&file))?;
+            changed.push(path);
+        }
+    }
+    Ok(changed)
+}
+
+/// Whether a file, named from the root, is one that may name the repository.
+fn carries_the_address(path: &Path) -> bool {
+    MANIFESTS.iter().any(|manifest| path == Path::new(manifest))
+        || path.extension().is_some_and(|extension| extension == "md")
+}
+
+/// Replaces a repository's name where it stands alone, not as a part of a longer one.
+fn replace(text: &str, from: &str, to: &str) -> String {
+    let part_of_a_name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(from) {
+        replaced.push_str(before);
+        let alone = !before.ends_with(part_of_a_name) && !after.starts_with(part_of_a_name);
+        replaced.push_str(if alone { to } else { from });
+        rest = after;
+    }
+    replaced + rest
+}
+
+/// Returns all files of the checkout, named from its root, in order.
+fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let path = root.join(&folder);
+        for entry in fs::read_dir(&path).map_err(at(&path))? {
+            let entry = entry.map_err(at(&path))?;
+            let kind = entry.file_type().map_err(at(&path))?;
+            let name = folder.join(entry.file_name());
+            if kind.is_file() {
+                files.push(name);
+            } else if kind.is_dir() && !FOREIGN.iter().any(|foreign| entry.file_name() == *foreign)
+            {
+                folders.push(name);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::plugin::RELEASE_TARGETS;
+
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    fn repository() -> &'static str {
+        ADDRESS.strip_prefix(HOST).unwrap()
+    }
+
+    fn text(name: &str) -> String {
+        fs::read_to_string(crate::root().join(name)).unwrap()
+    }
+
+    fn json(name: &str) -> Value {
+        serde_json::from_str(&text(name)).unwrap()
+    }
+
+    #[test]
+    fn the_address_is_one_that_publish_as_would_set() {
+        assert_eq!(parse_repository(repository()).as_deref(), Ok(repository()));
+    }
+
+    #[test]
+    fn the_manifests_agree_with_the_workspace() {
+        let plugin = ".claude-plugin/plugin.json";
+        let marketplace = ".claude-plugin/marketplace.json";
+        let places = [
+            (plugin, "/version", VERSION),
+            (plugin, "/repository", ADDRESS),
+            (plugin, "/homepage", ADDRESS),
+            (plugin, "/author/url", ADDRESS),
+            (plugin, "/license", env!("CARGO_PKG_LICENSE")),
+            (marketplace, "/owner/url", ADDRESS),
+            (marketplace, "/plugins/0/source/repo", repository()),
+        ];
+        for (file, pointer, expected) in places {
+            assert_eq!(
+                json(file).pointer(pointer),
+                Some(&Value::from(expected)),
+                "{file} {pointer}"
+            );
+        }
+        // The client prefers plugin.json's version without a word: a second one could only be wrong.
+        assert_eq!(json(marketplace).pointer("/plugins/0/version"), None);
+        assert_eq!(
+            json(marketplace).pointer("/plugins/0/name"),
+            json(plugin).pointer("/name")
+        );
+    }
+
+    #[test]
+    fn every_crate_has_the_version_of_the_workspace() {
+        let lock = text("Cargo.lock");
+        let ours: Vec<_> = lock
+            .split("[[package]]")
+            .filter(|package| package.contains("\nname = \"anamnesis-"))
+            .collect();
+        assert!(ours.len() >= 6, "{} crates in Cargo.lock", ours.len());
+        for package in ours {
+            assert!(
+                package.contains(&format!("\nversion = \"{VERSION}\"\n")),
+                "{package}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_documents_name_this_repository() {
+        let root = crate::root();
+        let (_, name) = repository().split_once('/').unwrap();
+        for path in files(&root).unwrap() {
+            if path.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            let text = fs::read_to_string(root.join(&path)).unwrap();
+            let links = text
+                .split(HOST)
+                .skip(1)
+                .filter(|it| it.split('/').nth(1).is_some_and(|it| it.starts_with(name)));
+            let installs = text.split("--marketplace ").skip(1);
+            for mention in links.chain(installs) {
+                let mention = mention.lines().next().unwrap();
+                assert!(
+                    mention.starts_with(repository()),
+                    "{}: {mention}",
+                    path.display()
+                );
+            }
+        }
+        assert!(text("README.md").contains(&format!("--marketplace {}", repository())));
+    }
+
+    #[test]
+    fn no_other_file_names_the_repository() {
+        let root = crate::root();
+        for path in files(&root).unwrap() {
+            if !carries_the_address(&path) {
+                let content = fs::read(root.join(&path)).unwrap();
+                let content = String::from_utf8_lossy(&content);
+                assert!(!content.contains(repository()), "{}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn the_release_builds_the_targets_that_the_plugin_wants() {
+        let workspace = text("dist-workspace.toml");
+        let line = workspace
+            .lines()
+            .find_map(|line| line.strip_prefix("targets = "))
+            .unwrap();
+        let targets: Vec<String> = serde_json::from_str(line).unwrap();
+        assert_eq!(targets, RELEASE_TARGETS);
+    }
+
+    #[test]
+    fn the_changelog_has_a_place_for_what_comes_next() {
+        assert!(text("CHANGELOG.md").contains("\n## Unreleased\n"));
+    }
+
+    #[test]
+    fn publish_as_changes_every_place_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let write = |name: &str, text: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+        write(
+            "Cargo.toml",
+            "repository = \"https://github.com/old/name\"\n",
+        );
+        write(
+            ".claude-plugin/plugin.json",
+            "{\"repository\": \"https://github.com/old/name\"}",
+        );
+        write(
+            "docs/guide.md",
+            "see old/name.git, old/name-tools, bold/name and old/name",
+        );
+        write("README.md", "nothing of the kind");
+        write("crates/cli/src/main.rs", "// old/name");
+        write("target/README.md", "old/name");
+
+        let changed = rename(root, "old/name", "new-owner/new.name").unwrap();
+
+        let expected = [".claude-plugin/plugin.json", "Cargo.toml", "docs/guide.md"];
+        assert_eq!(changed, expected.map(PathBuf::from));
+        assert_eq!(
+            read("Cargo.toml"),
+            "repository = \"https://github.com/new-owner/new.name\"\n"
+        );
+        assert_eq!(
+            read("docs/guide.md"),
+            "see new-owner/new.name.git, old/name-tools, bold/name and new-owner/new.name"
+        );
+        assert_eq!(read("crates/cli/src/main.rs"), "// old/name");
+        assert_eq!(read("target/README.md"), "old/name");
+    }
+
+    #[test]
+    fn only_what_can_be_a_repository_is_accepted() {
+        let good = ["someone/memory", "a/b", "a-b/c.d_e-f", "A1/x"];
+        let bad = [
+            "",
+            "name",
+            "/name",
+            "owner/",
+            "a/b/c",
+            "-a/b",
+            "a-/b",
+            "a--b/c",
+            "a b/c",
+            "a/b c",
+            "a/..",
+            "a/.",
+            "a/b.git",
+            "a/\"b",
+            "a/b\n",
+            "ö/b",
+            "https://github.com/a/b",
+            "a_b/c",
+        ];
+        for text in good {
+            assert_eq!(parse_repository(text).as_deref(), Ok(text));
+        }
+        for text in bad {
+            assert!(parse_repository(text).is_err(), "{text:?}");
+        }
+        assert!(parse_repository(&format!("{}/b", "a".repeat(40))).is_err());
+        assert!(parse_repository(&format!("a/{}", "b".repeat(101))).is_err());
+    }
+}
