@@ -234,7 +234,8 @@ mod tests {
             if !carries_the_address(&path) {
                 let content = fs::read(root.join(&path)).unwrap();
                 let content = String::from_utf8_lossy(&content);
-                assert!(!content.contains(repository()), "{}", path.display());
+                let why = "ask env!(\"CARGO_PKG_REPOSITORY\") instead";
+                assert!(!content.contains(repository()), "{}: {why}", path.display());
             }
         }
     }

@@ -28,7 +28,8 @@ pub(crate) const RELEASE_TARGETS: [&str; 5] = [
 const CHECKSUMS: &str = "SHA256SUMS";
 
 /// What the tree takes from the checkout beside the binaries. Folders are taken whole.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
+    ".gitattributes",
     ".claude-plugin",
     "hooks",
     "commands",
@@ -428,6 +429,7 @@ mod tests {
             ("bin/anamnesis", "#!/bin/sh\n"),
             ("bin/native/stale/anamnesis", "left by an earlier try"),
             ("crates/cli/src/main.rs", "fn main() {}"),
+            (".gitattributes", "* -text"),
             ("README.md", "readme"),
             ("CHANGELOG.md", "changes"),
             ("LICENSE-APACHE", "licence"),
@@ -479,11 +481,14 @@ mod tests {
         )
     }
 
+    /// Where files have no modes: what the tree asks for.
     #[cfg(not(unix))]
-    fn mode(path: &Path) -> String {
-        let executable =
-            path.starts_with("bin") || path.components().any(|part| part.as_os_str() == "bin");
-        if executable { "755" } else { "644" }.to_owned()
+    fn mode(path: &Path) -> &'static str {
+        if path.components().any(|part| part.as_os_str() == "bin") {
+            "755"
+        } else {
+            "644"
+        }
     }
 
     #[test]
@@ -493,6 +498,7 @@ mod tests {
         let expected = [
             "644 .claude-plugin/marketplace.json",
             "644 .claude-plugin/plugin.json",
+            "644 .gitattributes",
             "644 CHANGELOG.md",
             "644 LICENSE-APACHE",
             "644 LICENSE-MIT",
