@@ -425,7 +425,7 @@ mod tests {
             ),
             ("hooks/hooks.json", "{}"),
             ("commands/memory-status.md", "status"),
-            ("skills/memory/SKILL.md", "skill"),
+            ("skills/memory-notes/SKILL.md", "skill"),
             ("bin/anamnesis", "#!/bin/sh\n"),
             ("bin/native/stale/anamnesis", "left by an earlier try"),
             ("crates/cli/src/main.rs", "fn main() {}"),
@@ -512,7 +512,7 @@ mod tests {
             "755 bin/native/x86_64-unknown-linux-musl/anamnesis",
             "644 commands/memory-status.md",
             "644 hooks/hooks.json",
-            "644 skills/memory/SKILL.md",
+            "644 skills/memory-notes/SKILL.md",
         ];
         assert_eq!(listing(&options.out), expected);
         assert_eq!(report.files, expected.len());
