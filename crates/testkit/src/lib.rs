@@ -1,1 +1,3 @@
 //! What the tests stand on.
+
+pub mod messages_api;
