@@ -1,3 +1,9 @@
 //! What the tests stand on.
 
+#[cfg(unix)]
+pub mod client;
 pub mod messages_api;
+#[cfg(unix)]
+pub mod process;
+#[cfg(unix)]
+pub mod tmux;

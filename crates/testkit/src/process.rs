@@ -1,0 +1,269 @@
+//! Programs that a test starts, each with a time limit after which its whole group is ended.
+//!
+//! Output goes to unnamed files, not to pipes: a process that was left behind and holds the
+//! output open can then hold up nobody.
+
+use std::fmt::{self, Display};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a condition that is waited for is looked at.
+const POLL: Duration = Duration::from_millis(30);
+/// How much of a program's output an error shows, in characters.
+const SHOWN: usize = 2_000;
+
+/// Why a test could not go on or failed, in words.
+#[derive(Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    /// Returns a failure with this reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What most functions of the drivers return.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Says what was tried when something failed.
+pub trait Context<T> {
+    /// Puts `what` before the cause.
+    ///
+    /// # Errors
+    /// If `self` is an error.
+    fn context(self, what: impl Display) -> Result<T>;
+}
+
+impl<T, E: Display> Context<T> for std::result::Result<T, E> {
+    fn context(self, what: impl Display) -> Result<T> {
+        self.map_err(|cause| Failure(format!("{what}: {cause}")))
+    }
+}
+
+/// What a program left when it ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// Its standard output, broken UTF-8 replaced.
+    pub stdout: String,
+    /// Its standard error, broken UTF-8 replaced.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Returns this run if it exited with 0.
+    ///
+    /// # Errors
+    /// If it exited otherwise; the message holds the end of its output.
+    pub fn successful(self, what: impl Display) -> Result<Self> {
+        match self.code {
+            Some(0) => Ok(self),
+            _ => Err(Failure(format!("{what}: {self}"))),
+        }
+    }
+}
+
+impl Display for Finished {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(formatter, "exit {code}")?,
+            None => formatter.write_str("ended by a signal")?,
+        }
+        for text in [&self.stdout, &self.stderr] {
+            let length = text.chars().count();
+            let end: String = text.chars().skip(length.saturating_sub(SHOWN)).collect();
+            if !end.trim().is_empty() {
+                write!(formatter, "\n{}", end.trim())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A program that is running in a process group of its own; dropping it ends the group.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdout: File,
+    stderr: File,
+    what: String,
+}
+
+/// Starts a program with empty standard input.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn start(command: &mut Command) -> Result<Running> {
+    let what = command.get_program().to_string_lossy().into_owned();
+    let open = || tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+    let (stdout, stdout_end) = open().context("temporary file")?;
+    let (stderr, stderr_end) = open().context("temporary file")?;
+    let child = command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(stdout_end)
+        .stderr(stderr_end)
+        .spawn()
+        .context(format_args!("cannot start {what}"))?;
+    Ok(Running {
+        child,
+        stdout,
+        stderr,
+        what,
+    })
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// If it cannot be started or does not end within the limit.
+pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
+    start(command)?.wait(limit)
+}
+
+impl Running {
+    /// Waits for the program's end.
+    ///
+    /// # Errors
+    /// If it has not ended within the limit; its group is ended then.
+    pub fn wait(mut self, limit: Duration) -> Result<Finished> {
+        let ended = wait_until(limit, "its end", || self.child.try_wait().ok().flatten());
+        if ended.is_err() {
+            self.kill();
+        }
+        let status = self.child.wait().context(&self.what)?;
+        let finished = Finished {
+            code: status.code(),
+            stdout: contents(&mut self.stdout).context("output")?,
+            stderr: contents(&mut self.stderr).context("output")?,
+        };
+        match ended {
+            Ok(_) => Ok(finished),
+            Err(_) => Err(Failure(format!(
+                "{} did not end in {} s, {finished}",
+                self.what,
+                limit.as_secs()
+            ))),
+        }
+    }
+
+    /// Ends the program and its group with SIGKILL; does nothing if it has ended.
+    pub fn kill(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // Nothing in std signals a group, but every shell does.
+        let signal = format!("kill -s KILL -- -{}", self.child.id());
+        let _ = Command::new("sh").args(["-c", &signal]).status();
+        // An error means that the child has ended by now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn contents(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Looks again and again until something is there.
+///
+/// # Errors
+/// If it is not there when the limit has passed; `what` names it in the message.
+pub fn wait_until<T>(
+    limit: Duration,
+    what: impl Display,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if begun.elapsed() > limit {
+            let seconds = limit.as_secs();
+            return Err(Failure(format!("{what} did not come in {seconds} s")));
+        }
+        thread::sleep(POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn output_and_exit_code_are_kept() {
+        let finished = run(&mut shell("echo out; echo err >&2; exit 3"), LONG).unwrap();
+        assert_eq!(finished.code, Some(3));
+        assert_eq!(finished.stdout, "out\n");
+        assert_eq!(finished.stderr, "err\n");
+        let failure = finished.successful("git fetch").unwrap_err();
+        assert_eq!(failure.to_string(), "git fetch: exit 3\nout\nerr");
+    }
+
+    #[test]
+    fn a_program_past_its_limit_is_ended_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = run(Command::new("mkfifo").arg(&pipe), LONG).unwrap();
+        made.successful("mkfifo").unwrap();
+        let script = r#"(echo started; sleep 60; echo survived) >"$1" & wait"#;
+        let running = start(shell(script).arg("sh").arg(&pipe)).unwrap();
+        // Reading ends when nobody has the pipe open for writing any more.
+        let mut reader = BufReader::new(File::open(&pipe).unwrap());
+        let mut said = String::new();
+        reader.read_line(&mut said).unwrap();
+        let failure = running.wait(Duration::ZERO).unwrap_err().to_string();
+        assert!(failure.starts_with("sh did not end in 0 s"), "{failure}");
+        reader.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "started\n");
+    }
+
+    #[test]
+    fn a_child_that_holds_the_output_open_holds_up_nobody() {
+        let finished = run(&mut shell("sleep 600 & echo $!"), LONG).unwrap();
+        let child = finished.stdout.trim();
+        let killed = run(&mut shell(&format!("kill {child}")), LONG).unwrap();
+        assert_eq!(killed.code, Some(0), "the child had ended: {killed}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let failure = run(&mut Command::new("no-such-program"), LONG).unwrap_err();
+        let text = failure.to_string();
+        assert!(text.starts_with("cannot start no-such-program: "), "{text}");
+    }
+}
