@@ -4,6 +4,8 @@
 //! and tested on any machine; the workflow files only call it. No task needs a network by itself.
 
 mod ci;
+#[cfg(unix)]
+mod e2e;
 mod icon;
 mod manifest;
 mod plugin;
@@ -32,6 +34,9 @@ enum Task {
     PublishAs(manifest::PublishArguments),
     /// Draw the plugin's icon
     Icon,
+    /// Play sessions in the real client, offline, with the plugin installed
+    #[cfg(unix)]
+    E2e(e2e::Arguments),
     /// Run every check that a change has to pass
     Ci(ci::Arguments),
 }
@@ -43,6 +48,8 @@ fn main() -> ExitCode {
         Task::Plugin(arguments) => plugin::run(&root, arguments),
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
         Task::Icon => icon::write(&root),
+        #[cfg(unix)]
+        Task::E2e(arguments) => e2e::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };
     match outcome {

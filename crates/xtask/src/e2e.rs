@@ -1,0 +1,193 @@
+//! Plays scripted sessions in the real Claude Code client with the plugin installed, offline.
+//!
+//! This proves the wiring: that the client runs the hooks, shows what they print and sends what
+//! they inject. What a hook does with its input is tested without the client, a thousand times
+//! faster. Needs `npm` for the client's first install and `git`; the interactive scenarios need
+//! `tmux` and are skipped without it. How to run it: `docs/client-tests.md`.
+
+mod scenarios;
+mod store;
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anamnesis_testkit::client::{CLIENT_VERSION, Client, Marketplace};
+use anamnesis_testkit::process::Failure;
+use anamnesis_testkit::tmux;
+
+use crate::plugin::{self, Options, Profile};
+use crate::{Result, at};
+
+use self::scenarios::{Place, SCENARIOS, Scenario, Stage};
+
+/// Names a folder for the client beside the build's own output.
+const CACHE_VARIABLE: &str = "ANAMNESIS_E2E_CACHE";
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Run this client instead of the pinned one
+    ///
+    /// Without it, the pinned version is installed from npm into `target/e2e`, or into the folder
+    /// that `ANAMNESIS_E2E_CACHE` names, once.
+    #[arg(long, value_name = "PATH")]
+    client: Option<PathBuf>,
+    /// Install this plugin tree instead of one assembled from the checkout
+    #[arg(long, value_name = "DIR")]
+    plugin: Option<PathBuf>,
+    /// Keep the folders of scenarios that passed, too
+    #[arg(long)]
+    keep: bool,
+    /// Play the scenario of this name only; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+}
+
+/// The task: `cargo xtask e2e`.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+    let chosen = choose(&arguments.only)?;
+    let folder = target_folder(root).join("e2e");
+    let client = if let Some(binary) = &arguments.client {
+        Client::at(binary)?
+    } else {
+        let named = std::env::var_os(CACHE_VARIABLE).filter(|value| !value.is_empty());
+        Client::install(&named.map_or_else(|| folder.clone(), PathBuf::from))?
+    };
+    let tree = match &arguments.plugin {
+        Some(given) => given.canonicalize().map_err(at(given))?,
+        None => assemble(root, folder.join("plugin"))?,
+    };
+    if client.version() == CLIENT_VERSION {
+        report(format_args!("client {CLIENT_VERSION}"));
+    } else {
+        report(format_args!(
+            "client {}; the pinned one is {CLIENT_VERSION}",
+            client.version()
+        ));
+    }
+
+    let run_folder = tempfile::Builder::new().prefix("anamnesis-").tempdir()?;
+    let marketplace = Marketplace::publish(&tree, &run_folder.path().join("marketplace.git"))?;
+    let has_terminal = tmux::is_installed();
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let mut kept_any = false;
+    for scenario in chosen {
+        let name = scenario.name;
+        if scenario.place == Place::Terminal && !has_terminal {
+            skipped += 1;
+            report(format_args!("skipped {name}: tmux is not installed"));
+            continue;
+        }
+        let begun = Instant::now();
+        let folder = run_folder.path().join(name);
+        fs::create_dir(&folder)?;
+        let stage = Stage {
+            client: &client,
+            plugin: &tree,
+            marketplace: &marketplace,
+            folder: &folder,
+        };
+        let outcome = (scenario.play)(&stage);
+        let seconds = begun.elapsed().as_secs_f32();
+        let keep = arguments.keep || outcome.is_err();
+        match outcome {
+            Ok(()) => {
+                passed += 1;
+                report(format_args!("ok      {name} ({seconds:.1} s)"));
+            }
+            Err(failure) => {
+                failed += 1;
+                report(format_args!("FAILED  {name} ({seconds:.1} s): {failure}"));
+            }
+        }
+        if keep {
+            kept_any = true;
+            report(format_args!("        kept: {}", folder.display()));
+        } else {
+            // A hook that still runs may be writing there; what it leaves goes with the run's folder.
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+    if kept_any {
+        let _ = run_folder.keep();
+    }
+    if skipped > 0 {
+        report(format_args!("{skipped} skipped"));
+    }
+    report(format_args!("{passed} passed, {failed} failed"));
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err("a scenario failed".into())
+    }
+}
+
+/// Returns the scenarios of these names in their usual order; all if no name is given.
+fn choose(names: &[String]) -> std::result::Result<Vec<&'static Scenario>, Failure> {
+    let known = |name: &String| SCENARIOS.iter().any(|scenario| scenario.name == name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        let all = all.join(", ");
+        return Err(Failure::new(format!(
+            "no scenario `{unknown}`; there are {all}"
+        )));
+    }
+    let wanted =
+        |scenario: &&Scenario| names.is_empty() || names.iter().any(|name| name == scenario.name);
+    Ok(SCENARIOS.iter().filter(wanted).collect())
+}
+
+/// Returns the build's output folder: the one that this program stands in.
+fn target_folder(root: &Path) -> PathBuf {
+    let own = std::env::current_exe().ok();
+    let target = own.as_deref().and_then(|path| path.ancestors().nth(2));
+    target.map_or_else(|| root.join("target"), Path::to_path_buf)
+}
+
+/// Assembles the plugin around this checkout's own debug build.
+fn assemble(root: &Path, out: PathBuf) -> Result<PathBuf> {
+    let binaries = vec![plugin::own_build(root, Profile::Debug)?];
+    let options = Options {
+        root: root.to_path_buf(),
+        binaries,
+        out,
+    };
+    Ok(plugin::assemble(&options)?.out)
+}
+
+/// Prints a line of the report. A closed pipe ends the report, not the scenarios.
+fn report(line: impl Display) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn names(chosen: &[&Scenario]) -> Vec<&'static str> {
+        chosen.iter().map(|scenario| scenario.name).collect()
+    }
+
+    #[test]
+    fn scenarios_are_chosen_by_name() {
+        assert_eq!(choose(&[]).unwrap().len(), SCENARIOS.len());
+        let two = ["validate".to_owned(), "compact".to_owned()];
+        let chosen: BTreeSet<&str> = names(&choose(&two).unwrap()).into_iter().collect();
+        assert_eq!(chosen, BTreeSet::from(["compact", "validate"]));
+        let failure = choose(&["clar".to_owned()]).unwrap_err().to_string();
+        assert!(
+            failure.starts_with("no scenario `clar`; there are "),
+            "{failure}"
+        );
+    }
+
+    #[test]
+    fn no_two_scenarios_share_a_name() {
+        let all = names(&choose(&[]).unwrap());
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+    }
+}

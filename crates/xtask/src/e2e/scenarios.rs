@@ -1,0 +1,586 @@
+//! The scenarios: what a person does with the client, and what must have come of it.
+//!
+//! Each plays on a machine of its own, so that they can be run alone and in any order. They state
+//! what a user relies on, not how a text is worded, save for the words that the guide promises.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anamnesis_testkit::client::{Answer, Ask, Client, Marketplace, Permissions, Sandbox};
+use anamnesis_testkit::messages_api::{Block, Kind, Reply, Request, Script, text, tool};
+use anamnesis_testkit::process::{Failure, Result, wait_until};
+use anamnesis_testkit::tmux::Terminal;
+use serde_json::json;
+
+use super::store::{Note, Store, context_blocks};
+
+/// How long the client may take to send a request.
+const REQUEST_LIMIT: Duration = Duration::from_secs(40);
+/// The most that descriptions of commands and skills may add to every session, in tokens.
+const ALWAYS_ON_LIMIT: u32 = 600;
+
+/// What a scenario plays with.
+pub(super) struct Stage<'a> {
+    /// The client to run.
+    pub(super) client: &'a Client,
+    /// The plugin's assembled tree.
+    pub(super) plugin: &'a Path,
+    /// The same tree, as it is installed from.
+    pub(super) marketplace: &'a Marketplace,
+    /// An empty folder.
+    pub(super) folder: &'a Path,
+}
+
+/// A scenario and the name that `--only` takes.
+#[derive(Debug)]
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) place: Place,
+    pub(super) play: fn(&Stage) -> Result<()>,
+}
+
+/// Where the client runs in a scenario.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Without a terminal, as `claude -p`.
+    Headless,
+    /// In a terminal, which takes tmux.
+    Terminal,
+}
+
+/// All scenarios, in the order in which they are played: the cheapest first.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    headless("validate", validate),
+    headless("remembers", remembers),
+    headless("compact", compact),
+    headless("killed", killed),
+    headless("commands", commands),
+    headless("uninstall", uninstall),
+    in_terminal("compact-typed", compact_typed),
+    in_terminal("clear", clear),
+    in_terminal("first-session", first_session),
+];
+
+const fn headless(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scenario {
+    Scenario {
+        name,
+        place: Place::Headless,
+        play,
+    }
+}
+
+const fn in_terminal(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scenario {
+    Scenario {
+        name,
+        place: Place::Terminal,
+        play,
+    }
+}
+
+/// The tree passes the client's own checks, and costs few tokens.
+fn validate(stage: &Stage) -> Result<()> {
+    let machine = Sandbox::new(stage.client, stage.folder)?;
+    let tree = stage.plugin.to_string_lossy();
+    for checks in [&["--strict"][..], &["--strict", "--profile", "directory"]] {
+        let arguments = ["plugin", "validate"].iter().chain(checks);
+        let finished = machine.claude(arguments.copied().chain([&*tree]))?;
+        finished.successful(format_args!("claude plugin validate {}", checks.join(" ")))?;
+    }
+    machine.install_plugin(stage.marketplace)?;
+    let details = machine
+        .claude(["plugin", "details", "anamnesis"])?
+        .successful("plugin details")?;
+    let cost = always_on_tokens(&details.stdout)
+        .ok_or_else(|| Failure::new(format!("no always-on cost in\n{}", details.stdout)))?;
+    check(cost <= ALWAYS_ON_LIMIT, || {
+        format!("the plugin adds {cost} tokens to every session, over {ALWAYS_ON_LIMIT}")
+    })
+}
+
+/// A session becomes a note, without its secrets, and the next session is given it.
+fn remembers(stage: &Stage) -> Result<()> {
+    const TITLE: &str = "Split the cart total into net and tax";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let secret = fake_token();
+
+    let prompt = format!("{TITLE}\nThe staging token is {secret}, if you need it.");
+    let cart = machine.project().join("cart.py");
+    machine.api().play(Script::turns([
+        Reply::from([
+            text("I will add the cart."),
+            tool("Write", json!({ "file_path": cart, "content": "def total(items):\n    return sum(items)\n" })),
+        ]),
+        tool("Edit", json!({ "file_path": cart, "old_string": "sum(items)", "new_string": "sum(items), tax(items)" })).into(),
+        shell(&format!("echo 'STAGING={secret}' > .env && cat .env")).into(),
+        text("The total is split: net first, then the tax.").into(),
+    ]));
+    let first = machine.ask(
+        prompt.as_str(),
+        &Ask {
+            permissions: Permissions::Skipped,
+            resume: None,
+        },
+    )?;
+    clean(&first)?;
+    let failed = machine
+        .api()
+        .requests_of(Kind::Main)
+        .iter()
+        .flat_map(Request::tool_results)
+        .find(|(_, failed)| *failed);
+    if let Some((result, _)) = failed {
+        return Err(Failure::new(format!(
+            "a scripted tool call failed: {result}"
+        )));
+    }
+
+    let note = store.wait_for_session(&first.session)?;
+    note.expect("type", Some("episodic"))?;
+    note.expect("title", Some(TITLE))?;
+    note.expect("project", Some("github.com/acme/shop"))?;
+    note.expect("prov_source", Some("session-end"))?;
+    for part in ["cart.py", "The total is split"] {
+        check(note.body.contains(part), || {
+            format!("{part:?} is not in the note:\n{}", note.body)
+        })?;
+    }
+
+    machine.api().play(Script::default());
+    let before = machine.api().requests_of(Kind::Main).len();
+    let second = machine.ask("What did we do last?", &Ask::default())?;
+    clean(&second)?;
+    let requests = machine.api().requests_of(Kind::Main);
+    given(requests.get(before), TITLE)?;
+
+    store.wait_for_session(&second.session)?;
+    store.expect_free_of(&secret)?;
+    Ok(())
+}
+
+/// `/compact` gives the model the notes again, and the session still has one note.
+fn compact(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let earlier = remember_session(&machine, &store, "Add a discount to the cart")?;
+    let session = remember_session(&machine, &store, "Round the prices to cents")?;
+    let id = session.value("prov_session").unwrap_or_default();
+    let how = Ask {
+        resume: Some(id),
+        ..Ask::default()
+    };
+
+    let compacted = machine.ask("/compact", &how)?;
+    clean(&compacted)?;
+    // The next request cannot show it here: it comes from a new process, whose start gives notes
+    // as well. `compact-typed` looks at the request.
+    let hook = compacted
+        .hooks
+        .iter()
+        .find(|hook| hook.name == "SessionStart:compact");
+    let printed = hook.map(|hook| hook.stdout.as_str()).unwrap_or_default();
+    check(printed.contains(earlier.title()), || {
+        format!("after the compaction the hook printed {printed:?}")
+    })?;
+    machine.api().play(Script::default());
+    clean(&machine.ask("And the tests?", &how)?)?;
+
+    store.wait_for("the note with both tags", |note| {
+        note.value("prov_session") == Some(id)
+            && note.has_tag("precompact")
+            && note.has_tag("session-end")
+    })?;
+    let notes = store.notes();
+    check(notes.len() == 2, || {
+        format!("two sessions left {} notes: {notes:#?}", notes.len())
+    })
+}
+
+/// The first request after a typed `/compact` has the notes.
+fn compact_typed(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let earlier = remember_session(&machine, &store, "Add a voucher to the cart")?;
+
+    machine.api().play(Script::turns([
+        text("Vouchers expire now."),
+        text("Four tests are missing."),
+    ]));
+    let terminal = Terminal::start(&machine)?;
+    terminal.send("Let vouchers expire")?;
+    terminal.wait_for("Vouchers expire now.")?;
+    terminal.send("/compact")?;
+    wait_until(REQUEST_LIMIT, "the request for a summary", || {
+        (!machine.api().requests_of(Kind::Compaction).is_empty()).then_some(())
+    })?;
+    terminal.send("And the tests?")?;
+    terminal.wait_for("Four tests are missing.")?;
+    let request = last_request(&machine)?;
+    check(!request.text().contains("Vouchers expire now."), || {
+        "the session was not compacted".to_owned()
+    })?;
+    given(Some(&request), earlier.title())?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()
+}
+
+/// A client that is killed in the middle of a turn leaves nothing that troubles the next one.
+fn killed(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let file = machine.project().join("tax.py");
+    machine.api().play(Script::turns([
+        tool(
+            "Write",
+            json!({ "file_path": file, "content": "RATE = 19\n" }),
+        )
+        .into(),
+        Reply::Silence,
+    ]));
+    let how = Ask {
+        permissions: Permissions::Skipped,
+        resume: None,
+    };
+    let mut running = machine.begin("Add the tax rate", &how)?;
+    wait_until(REQUEST_LIMIT, "the second request", || {
+        (machine.api().requests_of(Kind::Main).len() >= 2).then_some(())
+    })?;
+    running.kill();
+    check(file.exists(), || {
+        "the scripted tool call did not run".to_owned()
+    })?;
+
+    machine.api().play(Script::default());
+    let next = machine.ask("Where did we stop?", &Ask::default())?;
+    clean(&next)?;
+    Store::of(&machine.home()).wait_for_session(&next.session)?;
+    Ok(())
+}
+
+/// The slash commands work unasked in the default permission mode, with any text.
+fn commands(stage: &Stage) -> Result<()> {
+    const FACT: &str =
+        "The deploy key's path is vault/shop; $(rotate) it `monthly`, \"never\" by hand";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+
+    machine.api().play(Script::default());
+    clean(&machine.ask("/memory-status", &Ask::default())?)?;
+    let status = last_request(&machine)?.prompt();
+    check(status.contains("notes: 0"), || {
+        format!("no `notes: 0` in\n{status}")
+    })?;
+
+    clean(&machine.ask(&format!("/memory-remember {FACT}"), &Ask::default())?)?;
+    let note = store.wait_for("the note that was typed", |note| note.body.contains(FACT))?;
+    note.expect("prov_source", Some("human"))?;
+    note.expect("prov_actor", None)?;
+    let told = last_request(&machine)?;
+    check(told.text().contains(note.short_id()), || {
+        format!(
+            "the model was not told of #{} with {}",
+            note.short_id(),
+            told.prompt()
+        )
+    })?;
+
+    machine
+        .api()
+        .play(Script::turns([shell(&searching(&machine, "deploy key")?)]));
+    clean(&machine.ask("/memory-search deploy key", &Ask::default())?)?;
+    let found = tool_result(&machine)?;
+    check(found.contains(note.short_id()), || {
+        format!("the search did not find the note: {found}")
+    })?;
+
+    let forgetting = format!("{} forget {}", launcher(&machine)?, note.short_id());
+    machine.api().play(Script::turns([shell(&forgetting)]));
+    clean(&machine.ask(
+        &format!("/memory-forget {}", note.short_id()),
+        &Ask::default(),
+    )?)?;
+    tool_result(&machine)?;
+    let tombstone = store.wait_for("the tombstone", |found| found.short_id() == note.short_id())?;
+    tombstone.expect("state", Some("forgotten"))?;
+    tombstone.expect("title", None)?;
+    check(tombstone.body.trim().is_empty(), || {
+        format!("the forgotten text is still there: {tombstone:?}")
+    })
+}
+
+/// Uninstalling the plugin leaves the notes as they are.
+fn uninstall(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    remember_session(&machine, &store, "Name the currencies")?;
+    let before = store.note_files();
+    machine.uninstall_plugin()?;
+    check(machine.plugin_root().is_err(), || {
+        "the plugin is still installed".to_owned()
+    })?;
+    check(store.note_files() == before, || {
+        "the notes changed".to_owned()
+    })
+}
+
+/// `/clear` ends one session, whose note is written, and begins another, which is given notes.
+fn clear(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let earlier = remember_session(&machine, &store, "Sort the cart by name")?;
+
+    machine.api().play(Script::turns([
+        text("Sorted by price."),
+        text("Nothing is open."),
+    ]));
+    let terminal = Terminal::start(&machine)?;
+    terminal.send("Sort the cart by price instead")?;
+    terminal.wait_for("Sorted by price.")?;
+    terminal.send("/clear")?;
+    store.wait_for("the note of the session before /clear", |note| {
+        note.value("title") == Some("Sort the cart by price instead") && note.has_tag("session-end")
+    })?;
+    terminal.send("What is open?")?;
+    terminal.wait_for("Nothing is open.")?;
+    let request = last_request(&machine)?;
+    check(!request.text().contains("Sorted by price."), || {
+        "the session was not cleared".to_owned()
+    })?;
+    given(Some(&request), earlier.title())?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()
+}
+
+/// The first day: no dialog, no error, one line at the start, `/memory-status` before any note.
+fn first_session(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    machine.api().play(Script::turns([
+        text("That is the status."),
+        text("The stock is checked before the sale."),
+    ]));
+
+    let terminal = Terminal::start(&machine)?;
+    let screen = terminal.wait_for("/memory-status")?;
+    check(our_lines(&screen).len() == 1, || {
+        format!("not one line of ours:\n{screen}")
+    })?;
+    check(screen.contains(".anamnesis"), || {
+        format!("the line does not say where:\n{screen}")
+    })?;
+    terminal.send("/memory-status")?;
+    terminal.wait_for("That is the status.")?;
+    let status = last_request(&machine)?.prompt();
+    for part in ["store: ~/.anamnesis", "notes: 0", "noted when it ends"] {
+        check(status.contains(part), || {
+            format!("{part:?} is not in the status:\n{status}")
+        })?;
+    }
+    terminal.send("Check the stock before a sale")?;
+    terminal.wait_for("The stock is checked before the sale.")?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()?;
+    store.wait_for("the first session's note", |note| {
+        note.has_tag("session-end")
+    })?;
+
+    let terminal = Terminal::start(&machine)?;
+    let screen = terminal.wait_for("anamnesis: 1 note (~")?;
+    let lines = our_lines(&screen);
+    check(lines.len() == 1, || {
+        format!("not one line of ours:\n{screen}")
+    })?;
+    for part in [" tokens)", "last session"] {
+        check(lines.iter().all(|line| line.contains(part)), || {
+            format!("{part:?} is not in {lines:?}")
+        })?;
+    }
+    machine.api().play(Script::turns([text("That is noted.")]));
+    terminal.send("/memory-remember Prices are in cents")?;
+    terminal.wait_for("That is noted.")?;
+    store.wait_for("the note that was typed", |note| {
+        note.value("prov_source") == Some("human") && note.body.contains("Prices are in cents")
+    })?;
+    machine.api().play(Script::turns([
+        shell(&searching(&machine, "cents")?),
+        text("That is what was found."),
+    ]));
+    terminal.send("/memory-search cents")?;
+    terminal.wait_for("That is what was found.")?;
+    tool_result(&machine)?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()
+}
+
+impl Stage<'_> {
+    /// Returns a machine with the plugin installed.
+    fn machine(&self) -> Result<Sandbox<'_>> {
+        let machine = Sandbox::new(self.client, self.folder)?;
+        machine.install_plugin(self.marketplace)?;
+        Ok(machine)
+    }
+}
+
+/// Plays a short session and returns its note.
+fn remember_session(machine: &Sandbox, store: &Store, title: &str) -> Result<Note> {
+    machine
+        .api()
+        .play(Script::turns([text("It is done, and the tests pass.")]));
+    let answer = machine.ask(title, &Ask::default())?;
+    clean(&answer)?;
+    store.wait_for_session(&answer.session)
+}
+
+/// Returns a call of the Bash tool.
+fn shell(command: &str) -> Block {
+    tool(
+        "Bash",
+        json!({ "command": command, "description": "Run a command" }),
+    )
+}
+
+/// Returns the plugin's own program as a command has to name it to run unasked: whole, and quoted.
+fn launcher(machine: &Sandbox) -> Result<String> {
+    Ok(format!(
+        "\"{}\"",
+        machine.plugin_root()?.join("bin/anamnesis").display()
+    ))
+}
+
+/// Returns the search that `/memory-search` asks the model for: the text in a here-document, so that
+/// no shell reads it.
+fn searching(machine: &Sandbox, query: &str) -> Result<String> {
+    let hostile = "it's $(touch a) `touch b` ; \"c";
+    let launcher = launcher(machine)?;
+    Ok(format!(
+        "{launcher} search --stdin <<'ANAMNESIS'\n{query} {hostile}\nANAMNESIS"
+    ))
+}
+
+/// Returns a token of the form that GitHub gives out, and that nobody has.
+///
+/// It is put together here so that no scanner takes this file for one that holds a secret.
+fn fake_token() -> String {
+    ["ghp", "_", "q7Zr2XkV9mNcL4tB8sWd", "Y1hJ6fPgA3uE0oRi"].concat()
+}
+
+/// Fails unless nothing was refused and every hook ended well, without a word to the person: under
+/// `claude -p` there is nobody to read it.
+fn clean(answer: &Answer) -> Result<()> {
+    check(answer.denied.is_empty(), || {
+        format!("refused for want of permission: {:?}", answer.denied)
+    })?;
+    for hook in &answer.hooks {
+        let ended_well = hook.exit_code.unwrap_or(0) == 0 && hook.stderr.is_empty();
+        check(ended_well, || format!("a hook failed: {hook:?}"))?;
+        check(!hook.stdout.contains("systemMessage"), || {
+            format!("a hook speaks to nobody: {hook:?}")
+        })?;
+    }
+    let started = answer
+        .hooks
+        .iter()
+        .any(|hook| hook.name.starts_with("SessionStart:"));
+    check(started, || format!("no SessionStart hook ran: {answer:?}"))
+}
+
+/// Fails unless a request has a title between our tags.
+fn given(request: Option<&Request>, title: &str) -> Result<()> {
+    let sent = request.map(Request::text).unwrap_or_default();
+    let blocks = context_blocks(&sent);
+    let found = blocks.iter().any(|block| block.contains(title));
+    check(found, || {
+        format!(
+            "{title:?} is in none of {} blocks: {blocks:#?}",
+            blocks.len()
+        )
+    })
+    .map(drop)
+}
+
+/// Returns the last request of the main loop.
+fn last_request(machine: &Sandbox) -> Result<Request> {
+    let mut requests = machine.api().requests_of(Kind::Main);
+    requests
+        .pop()
+        .ok_or_else(|| Failure::new("the client sent no request"))
+}
+
+/// Returns the result of the one tool call that was just made.
+fn tool_result(machine: &Sandbox) -> Result<String> {
+    match last_request(machine)?.tool_results().as_slice() {
+        [(result, false)] => Ok(result.clone()),
+        other => Err(Failure::new(format!(
+            "not one tool call that worked: {other:?}"
+        ))),
+    }
+}
+
+/// Returns the lines on the screen that the plugin says to the person.
+fn our_lines(screen: &str) -> Vec<&str> {
+    screen
+        .lines()
+        .filter(|line| line.contains("anamnesis: "))
+        .collect()
+}
+
+/// Fails if the screen shows trouble with a hook or a question about a permission.
+fn untroubled(screen: &str) -> Result<()> {
+    let low = screen.to_lowercase();
+    for trouble in [
+        "hook error",
+        "hook failed",
+        "hook timed out",
+        "do you want to",
+    ] {
+        check(!low.contains(trouble), || {
+            format!("the screen shows {trouble:?}:\n{screen}")
+        })?;
+    }
+    Ok(())
+}
+
+/// Finds the number in the line `Always-on:   ~1,234 tok`.
+fn always_on_tokens(details: &str) -> Option<u32> {
+    let line = details
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Always-on:"))?;
+    let word = line.split_whitespace().next()?;
+    let digits: String = word.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Fails with the reason unless it holds.
+fn check(holds: bool, reason: impl FnOnce() -> String) -> Result<()> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Failure::new(reason()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_always_on_cost_is_read() {
+        for (details, tokens) in [
+            (
+                "Projected token cost\n  Always-on:   ~29 tok   added to every session\n",
+                Some(29),
+            ),
+            ("  Always-on:   ~1,234 tok   added", Some(1_234)),
+            ("  Always-on:   none", None),
+            ("  Hooks (4)", None),
+        ] {
+            assert_eq!(always_on_tokens(details), tokens, "{details}");
+        }
+    }
+
+    #[test]
+    fn trouble_on_the_screen_is_seen() {
+        untroubled("❯ \n  anamnesis: 1 note").unwrap();
+        untroubled("⎿ SessionStart:startup hook error").unwrap_err();
+        untroubled("Do you want to proceed?\n❯ 1. Yes").unwrap_err();
+    }
+}
