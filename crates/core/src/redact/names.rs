@@ -1,0 +1,813 @@
+//! Whether the name of a variable, key, flag or header says that its value is a secret.
+
+use super::scan::byte;
+
+/// How sure a name makes us that its value is a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A password: chosen by people, so any word may be one.
+    Password,
+    /// A token, key or secret: made by machines.
+    Secret,
+    /// Perhaps: only a value that looks random is one.
+    Weak,
+    /// `auth` and the like: only the base64 of `user:password`.
+    Encoded,
+}
+
+/// The longest name, in bytes.
+pub(super) const LONGEST: usize = 96;
+
+/// The most words of a name that are looked at.
+const WORDS: usize = 16;
+
+/// What may stand behind a sensitive word without changing what it means.
+const NEUTRAL: &[&str] = &[
+    "value",
+    "default",
+    "base",
+    "data",
+    "text",
+    "plain",
+    "plaintext",
+    "raw",
+    "string",
+    "str",
+    "literal",
+    "env",
+    "prod",
+    "production",
+    "dev",
+    "development",
+    "staging",
+    "stage",
+    "test",
+    "testing",
+    "live",
+    "local",
+    "sandbox",
+    "old",
+    "new",
+    "current",
+    "previous",
+    "prev",
+    "next",
+    "primary",
+    "secondary",
+    "backup",
+    "main",
+    "b",
+    "base64",
+    "encoded",
+    "id_token",
+    "override",
+    "input",
+    "seed",
+];
+
+/// What, behind a sensitive word, says that the value is about the secret and not the secret.
+const ABOUT: &[&str] = &[
+    "count",
+    "counts",
+    "type",
+    "types",
+    "name",
+    "names",
+    "id",
+    "ids",
+    "ttl",
+    "expiry",
+    "expires",
+    "expire",
+    "expiration",
+    "expired",
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filename",
+    "dir",
+    "folder",
+    "url",
+    "urls",
+    "uri",
+    "endpoint",
+    "length",
+    "len",
+    "size",
+    "limit",
+    "limits",
+    "max",
+    "min",
+    "policy",
+    "policies",
+    "hash",
+    "hashes",
+    "hashed",
+    "hint",
+    "field",
+    "fields",
+    "label",
+    "placeholder",
+    "prompt",
+    "reset",
+    "required",
+    "enabled",
+    "disabled",
+    "provider",
+    "providers",
+    "manager",
+    "store",
+    "service",
+    "ring",
+    "index",
+    "budget",
+    "usage",
+    "per",
+    "format",
+    "prefix",
+    "suffix",
+    "pattern",
+    "regex",
+    "validator",
+    "validation",
+    "strength",
+    "rotation",
+    "version",
+    "kind",
+    "status",
+    "state",
+    "error",
+    "errors",
+    "message",
+    "messages",
+    "help",
+    "description",
+    "title",
+    "header",
+    "headers",
+    "param",
+    "parameter",
+    "arg",
+    "option",
+    "options",
+    "callback",
+    "fn",
+    "func",
+    "function",
+    "handler",
+    "helper",
+    "helpers",
+    "util",
+    "utils",
+    "factory",
+    "generator",
+    "class",
+    "model",
+    "schema",
+    "config",
+    "configuration",
+    "settings",
+    "source",
+    "ref",
+    "refs",
+    "reference",
+    "arn",
+    "scope",
+    "scopes",
+    "audience",
+    "issuer",
+    "info",
+    "list",
+    "map",
+    "set",
+    "table",
+    "column",
+    "bytes",
+    "bits",
+    "color",
+    "colors",
+    "exchange",
+    "stream",
+    "counter",
+    "window",
+    "price",
+    "cost",
+    "rate",
+    "at",
+    "date",
+    "time",
+    "timestamp",
+    "age",
+    "timeout",
+    "interval",
+    "mode",
+    "flag",
+    "algorithm",
+    "alg",
+    "cipher",
+    "digest",
+    "check",
+    "checker",
+    "exists",
+    "valid",
+    "invalid",
+    "is",
+    "has",
+    "key",
+    "keys",
+    "var",
+    "variable",
+    "attempts",
+    "attempt",
+    "change",
+    "changed",
+    "update",
+    "updated",
+    "forgot",
+    "recovery",
+    "required",
+    "manager",
+    "vault",
+    "group",
+    "role",
+    "user",
+    "username",
+    "owner",
+    "account",
+    "email",
+    "host",
+    "port",
+    "domain",
+    "region",
+    "bucket",
+    "backend",
+    "engine",
+    "driver",
+    "plugin",
+    "module",
+    "package",
+    "library",
+    "crate",
+    "test_id",
+    "selector",
+    "element",
+    "button",
+    "icon",
+    "image",
+    "page",
+    "form",
+    "dialog",
+    "screen",
+    "view",
+    "component",
+    "props",
+    "style",
+    "width",
+    "height",
+    "offset",
+    "position",
+    "start",
+    "end",
+    "begin",
+    "span",
+    "range",
+    "kinds",
+    "tree",
+    "parser",
+    "lexer",
+    "scanner",
+    "buffer",
+    "reader",
+    "writer",
+    "encoder",
+    "decoder",
+    "serializer",
+    "rules",
+    "rule",
+    "request",
+    "response",
+    "result",
+    "event",
+    "binding",
+    "bindings",
+    "mapping",
+    "lookup",
+    "cache",
+    "pool",
+    "queue",
+    "auth",
+    "grant",
+    "flow",
+    "method",
+    "methods",
+    "strategy",
+    "verification",
+    "verified",
+    "confirmation",
+    "confirmed",
+    "visibility",
+    "visible",
+    "toggle",
+    "show",
+    "hide",
+    "protected",
+    "protection",
+    "less",
+    "free",
+    "based",
+    "only",
+    "feature",
+    "features",
+    "supported",
+    "support",
+    "present",
+    "missing",
+    "empty",
+    "optional",
+    "mount",
+    "volume",
+    "volumes",
+    "template",
+    "environment",
+    "location",
+    "score",
+    "scores",
+    "probability",
+    "probabilities",
+    "logits",
+    "embedding",
+    "embeddings",
+    "ids",
+    "mask",
+    "masks",
+    "threshold",
+    "quota",
+    "remaining",
+    "total",
+    "estimate",
+    "details",
+    "metadata",
+    "properties",
+    "property",
+    "information",
+    "kid",
+    "salt",
+    "iterations",
+    "rounds",
+    "fingerprint",
+    "thumbprint",
+    "checksum",
+    "signature",
+];
+
+/// What, before `key`, makes it a secret.
+const SECRET_KEYS: &[&str] = &[
+    "api",
+    "access",
+    "secret",
+    "private",
+    "signing",
+    "signature",
+    "encryption",
+    "encrypt",
+    "decryption",
+    "decrypt",
+    "master",
+    "auth",
+    "authentication",
+    "account",
+    "shared",
+    "session",
+    "webhook",
+    "hmac",
+    "jwt",
+    "root",
+    "ssh",
+    "consumer",
+    "subscription",
+    "storage",
+    "service",
+    "role",
+    "deploy",
+    "deployment",
+    "license",
+    "licence",
+    "app",
+    "application",
+    "client",
+    "admin",
+    "write",
+    "read",
+    "ingest",
+    "integration",
+    "bot",
+    "security",
+    "crypto",
+    "aes",
+    "symmetric",
+    "server",
+    "rapidapi",
+    "openai",
+    "anthropic",
+    "gemini",
+    "stripe",
+    "sendgrid",
+    "mailgun",
+    "twilio",
+    "datadog",
+    "functions",
+    "function",
+    "host",
+    "cookie",
+    "recovery",
+    "pre",
+    "preshared",
+    "psk",
+    "wireguard",
+    "wg",
+    "vault",
+    "unseal",
+    "instrumentation",
+    "insert",
+    "ingestion",
+    "personal",
+    "user",
+];
+
+/// What, before any sensitive word, says that something is done to a secret or said of it.
+const ACTIONS: &[&str] = &[
+    "forgot",
+    "reset",
+    "show",
+    "hide",
+    "toggle",
+    "has",
+    "is",
+    "no",
+    "use",
+    "require",
+    "requires",
+    "without",
+    "ask",
+    "invalid",
+    "wrong",
+    "bad",
+    "incorrect",
+    "missing",
+    "empty",
+    "check",
+    "verify",
+    "validate",
+    "generate",
+    "create",
+    "delete",
+    "remove",
+    "rotate",
+    "public",
+];
+
+/// What, before `key` or `token`, makes it harmless.
+const HARMLESS: &[&str] = &[
+    "public",
+    "pub",
+    "publishable",
+    "foreign",
+    "primary",
+    "cache",
+    "sort",
+    "partition",
+    "idempotency",
+    "hash",
+    "map",
+    "dict",
+    "json",
+    "object",
+    "registry",
+    "row",
+    "shard",
+    "group",
+    "lookup",
+    "index",
+    "config",
+    "translation",
+    "i18n",
+    "locale",
+    "label",
+    "setting",
+    "settings",
+    "property",
+    "state",
+    "query",
+    "s3",
+    "bucket",
+    "file",
+    "path",
+    "hot",
+    "shortcut",
+    "arrow",
+    "any",
+    "no",
+    "which",
+    "page",
+    "next",
+    "pagination",
+    "continuation",
+    "cursor",
+    "cancellation",
+    "cancel",
+    "design",
+    "syntax",
+    "eos",
+    "bos",
+    "pad",
+    "unk",
+    "sep",
+    "cls",
+    "special",
+    "stop",
+    "max",
+    "min",
+    "num",
+    "change",
+    "update",
+    "list",
+    "host",
+    "known",
+    "unique",
+    "natural",
+    "composite",
+    "surrogate",
+    "column",
+    "redis",
+    "local",
+    "storage",
+    "css",
+    "color",
+    "theme",
+    "sync",
+    "resume",
+    "etag",
+    "dedupe",
+    "dedup",
+    "routing",
+    "message",
+    "record",
+    "entity",
+    "item",
+    "node",
+    "tree",
+    "map",
+    "registry",
+    "answer",
+    "lang",
+    "language",
+    "first",
+    "last",
+    "start",
+    "end",
+    "current",
+    "lookahead",
+    "peek",
+    "tab",
+    "enter",
+    "escape",
+    "modifier",
+    "ctrl",
+    "shift",
+    "alt",
+    "meta",
+    "function",
+    "home",
+    "space",
+    "up",
+    "down",
+    "left",
+    "right",
+    "backspace",
+    "return",
+    "sub",
+    "super",
+    "dataset",
+    "metric",
+    "event",
+    "log",
+    "trace",
+    "span",
+    "trust",
+    "trusted",
+    "turn",
+    "monkey",
+    "don",
+    "hockey",
+    "whis",
+    "tur",
+    "jockey",
+    "donkey",
+];
+
+/// What, glued to `pass`, makes it a password.
+const PASS_OWNERS: &[&str] = &[
+    "db", "user", "root", "mysql", "pg", "postgres", "smtp", "mail", "ftp", "ssh", "admin",
+    "login", "my", "proxy", "http", "auth", "ldap", "redis", "vnc", "wifi", "key", "store", "sudo",
+    "imap", "mongo", "rabbit", "amqp",
+];
+
+/// Words that end like a sensitive one and mean something else.
+const OTHER_WORDS: &[&str] = &[
+    "betoken", "monkey", "turkey", "donkey", "hockey", "whiskey", "jockey", "hotkey",
+];
+
+/// Returns what a name says of its value, or none if it says nothing.
+pub(super) fn classify(name: &[u8]) -> Option<Class> {
+    let words = Words::of(name);
+    for at in (0..words.count).rev() {
+        let Some(class) = words.class_at(at) else {
+            continue;
+        };
+        let before = at
+            .checked_sub(1)
+            .map_or(&b""[..], |before| words.get(before));
+        let word = words.get(at);
+        let counted = word.eq_ignore_ascii_case(b"key") || word.eq_ignore_ascii_case(b"token");
+        let harmless = counted && is_one_of(before, HARMLESS) && !is_one_of(before, SECRET_KEYS);
+        if harmless || is_one_of(before, ACTIONS) {
+            return None;
+        }
+        let mut known = true;
+        for tail in at + 1..words.count {
+            let tail = words.get(tail);
+            if is_one_of(tail, ABOUT) {
+                return None;
+            }
+            if class == Class::Encoded {
+                return None;
+            }
+            known &= is_one_of(tail, NEUTRAL) || tail.iter().all(u8::is_ascii_digit);
+        }
+        let shouted = !name.iter().any(u8::is_ascii_lowercase);
+        return Some(if known || shouted { class } else { Class::Weak });
+    }
+    None
+}
+
+/// Returns whether a word belongs to a list, in whatever case.
+pub(super) fn is_one_of(word: &[u8], list: &[&str]) -> bool {
+    list.iter()
+        .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// The words of a name.
+struct Words<'a> {
+    name: &'a [u8],
+    ranges: [(usize, usize); WORDS],
+    count: usize,
+}
+
+impl<'a> Words<'a> {
+    fn of(name: &'a [u8]) -> Self {
+        let mut words = Self {
+            name,
+            ranges: [(0, 0); WORDS],
+            count: 0,
+        };
+        let mut start = 0;
+        while start < name.len() {
+            if !byte(name, start).is_ascii_alphanumeric() {
+                start += 1;
+                continue;
+            }
+            let end = word_end(name, start);
+            if words.count == WORDS {
+                // Only the last words matter.
+                words.ranges.rotate_left(1);
+                words.count -= 1;
+            }
+            if let Some(range) = words.ranges.get_mut(words.count) {
+                *range = (start, end);
+                words.count += 1;
+            }
+            start = end;
+        }
+        words
+    }
+
+    fn get(&self, at: usize) -> &'a [u8] {
+        self.ranges
+            .get(at)
+            .and_then(|(start, end)| self.name.get(*start..*end))
+            .unwrap_or_default()
+    }
+
+    /// Returns what the word at a position, with the one before it, makes of the value.
+    fn class_at(&self, at: usize) -> Option<Class> {
+        let word = self.get(at);
+        let before = at
+            .checked_sub(1)
+            .map_or(&b""[..], |before| self.get(before));
+        let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
+        let ends = |suffix: &str| {
+            word.len() >= suffix.len()
+                && word
+                    .get(word.len() - suffix.len()..)
+                    .is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))
+        };
+        if is_one_of(word, OTHER_WORDS) {
+            return None;
+        }
+        if ends("password")
+            || ends("passwd")
+            || ends("passphrase")
+            || ends("passcode")
+            || ends("pwd")
+            || ends("passwort")
+        {
+            return Some(Class::Password);
+        }
+        if (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass") {
+            return Some(Class::Password);
+        }
+        if is("pw") && at > 0 {
+            return Some(Class::Password);
+        }
+        let owned = word.get(..word.len().saturating_sub(4)).unwrap_or_default();
+        if is("pass") || (ends("pass") && is_one_of(owned, PASS_OWNERS)) {
+            return Some(Class::Secret);
+        }
+        if ends("secret")
+            || ends("token")
+            || is("bearer")
+            || is("creds")
+            || is("credential")
+            || is("credentials")
+        {
+            return Some(Class::Secret);
+        }
+        if (is("string") || is("str")) && is_one_of(before, &["connection", "conn"]) {
+            return Some(Class::Secret);
+        }
+        if ends("connectionstring") || ends("connstr") {
+            return Some(Class::Secret);
+        }
+        if is("key") {
+            return match before {
+                b"" => None,
+                _ if is_one_of(before, SECRET_KEYS) => Some(Class::Secret),
+                _ => Some(Class::Weak),
+            };
+        }
+        if ends("key") {
+            let stem = word.get(..word.len() - 3).unwrap_or_default();
+            let glued = [
+                "api",
+                "access",
+                "secret",
+                "private",
+                "signing",
+                "encryption",
+                "master",
+                "account",
+                "auth",
+                "shared",
+                "license",
+            ];
+            let ends_in = |known: &&str| {
+                stem.len() >= known.len()
+                    && stem
+                        .get(stem.len() - known.len()..)
+                        .is_some_and(|end| end.eq_ignore_ascii_case(known.as_bytes()))
+            };
+            return glued
+                .iter()
+                .any(|known| ends_in(&known))
+                .then_some(Class::Secret);
+        }
+        if is("pat") && at > 0 {
+            return Some(Class::Weak);
+        }
+        is("auth").then_some(Class::Encoded)
+    }
+}
+
+/// Returns where the word that begins at a position ends: before another kind of character, and
+/// before a capital that begins a word of its own.
+fn word_end(name: &[u8], start: usize) -> usize {
+    let mut end = start + 1;
+    while end < name.len() {
+        let (last, here, next) = (byte(name, end - 1), byte(name, end), byte(name, end + 1));
+        let same = if last.is_ascii_digit() {
+            here.is_ascii_digit()
+        } else if last.is_ascii_lowercase() {
+            here.is_ascii_lowercase()
+        } else {
+            // `HTTPServer`: the capital before a small letter begins the next word.
+            here.is_ascii_uppercase() && !next.is_ascii_lowercase()
+                || here.is_ascii_lowercase() && end == start + 1
+        };
+        if !same {
+            break;
+        }
+        end += 1;
+    }
+    end
+}

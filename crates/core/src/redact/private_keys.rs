@@ -1,0 +1,312 @@
+//! Private keys: armored blocks, PuTTY files, JSON web keys.
+//!
+//! Blocks are recognized in any dress a transcript gives them: with `\n` escapes, behind diff or
+//! quotation marks, with line numbers, as concatenated string literals, cut off at either end.
+
+use super::scan::{Scan, byte};
+use super::tokens::Alphabet;
+
+/// The longest block that is masked as a whole, in bytes.
+const LONGEST_BLOCK: usize = 64 * 1024;
+
+/// The longest label of a block (`RSA PRIVATE KEY`).
+const LONGEST_LABEL: usize = 64;
+
+const BASE64: Alphabet = Alphabet::BASE64;
+
+/// Masks a private key block that begins or ends at a position, or the lines of a PuTTY file.
+pub(super) fn block(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let here = text.get(at..).unwrap_or_default();
+    if here.starts_with(b"Private-Lines:") {
+        putty(scan, at);
+    } else if let Some(label) = here.strip_prefix(b"-----END") {
+        if is_private(label) {
+            headless(scan, at);
+        }
+    } else if let Some(label) = here
+        .strip_prefix(b"-----BEGIN")
+        .or(here.strip_prefix(b"---- BEGIN"))
+        && is_private(label)
+    {
+        let body = at + LONGEST_LABEL.min(here.len());
+        let body = find(scan.slice(0, body), at + 10, b"----")
+            .map_or(body, |dashes| Alphabet::of(b"-").run(text, dashes));
+        begun(scan, at, body);
+    }
+}
+
+/// Returns whether a label, read from behind `BEGIN` or `END`, names a private key.
+fn is_private(label: &[u8]) -> bool {
+    let label = label
+        .get(..LONGEST_LABEL.min(label.len()))
+        .unwrap_or_default();
+    let Some(end) = label.windows(4).position(|four| four == b"----") else {
+        return false;
+    };
+    let label = label.get(..end).unwrap_or_default();
+    let holds = |words: &[u8]| {
+        label
+            .windows(words.len())
+            .any(|part| part.eq_ignore_ascii_case(words))
+    };
+    holds(b"PRIVATE KEY") || holds(b"STATIC KEY")
+}
+
+/// Masks a block from its BEGIN line to its END line or, without one, to its last line of base64.
+fn begun(scan: &mut Scan, at: usize, body: usize) {
+    let text = scan.text;
+    let limit = text.len().min(body + LONGEST_BLOCK);
+    let within = scan.slice(0, limit);
+    // The next dashes belong to the END line, or to another block, which will be read in its turn:
+    // so no stretch is searched twice.
+    if let Some(dashes) = find(within, body, b"----") {
+        let dashes_end = Alphabet::of(b"-").run(text, dashes);
+        let after = text.get(dashes_end..).unwrap_or_default();
+        let after = after.strip_prefix(b" ").unwrap_or(after);
+        let content = scan.slice(body, dashes);
+        if after.starts_with(b"END")
+            && is_private(after)
+            && (opens_line(content) || holds_key(content))
+        {
+            let label_end = find(text, dashes_end, b"----").unwrap_or(dashes_end);
+            scan.found(at, Alphabet::of(b"-").run(text, label_end));
+            return;
+        }
+    }
+    let mut end = None;
+    let mut line = next_line(text, body);
+    while let Some(start) = line {
+        let (content, line_end) = material(text, start);
+        match content {
+            Material::Key => end = Some(line_end),
+            Material::Header => {}
+            Material::Other => break,
+        }
+        line = next_line(text, line_end);
+    }
+    if let Some(end) = end {
+        scan.found(at, end);
+    }
+}
+
+/// Returns whether the content of a block begins on a line of its own.
+fn opens_line(content: &[u8]) -> bool {
+    let mut at = 0;
+    while matches!(
+        byte(content, at),
+        b' ' | b'\t' | b'\r' | b'"' | b'\'' | b',' | b'+'
+    ) {
+        at += 1;
+    }
+    byte(content, at) == b'\n'
+        || matches!(
+            content.get(at..at + 2),
+            Some(b"\\n" | b"\\r" | b"\\\\" | b"\\\n")
+        )
+}
+
+/// Returns whether a text holds a run of base64 too long for a word.
+fn holds_key(content: &[u8]) -> bool {
+    content
+        .split(|byte| !BASE64.has(*byte))
+        .any(|run| run.len() >= 40)
+}
+
+/// Masks the base64 lines that stand before an END line whose BEGIN is missing.
+fn headless(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let mut start = None;
+    let mut line = at;
+    let oldest = scan.done.max(at.saturating_sub(LONGEST_BLOCK));
+    while let Some(previous) = previous_line(text, line, oldest) {
+        if !matches!(material(text, previous), (Material::Key, _)) {
+            break;
+        }
+        start = Some(previous);
+        line = previous;
+    }
+    if let Some(start) = start {
+        let label = find(text, at + 8, b"----").unwrap_or(at);
+        scan.found(start, Alphabet::of(b"-").run(text, label));
+    }
+}
+
+/// Masks the private lines of a PuTTY key file.
+fn putty(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let mut end = None;
+    let mut line = next_line(text, Alphabet::of(b" 0123456789").run(text, at + 14));
+    while let Some(start) = line {
+        let (content, line_end) = material(text, start);
+        let mac = text
+            .get(start..)
+            .unwrap_or_default()
+            .starts_with(b"Private-MAC:");
+        if matches!(content, Material::Key) || mac {
+            end = Some(line_end);
+        } else {
+            break;
+        }
+        line = next_line(text, line_end);
+    }
+    if let Some(end) = end {
+        scan.found(at, end);
+    }
+}
+
+/// What a line of a key block holds.
+enum Material {
+    /// Base64.
+    Key,
+    /// A header (`Proc-Type: 4,ENCRYPTED`) or nothing.
+    Header,
+    Other,
+}
+
+/// Reads the line at a position; returns what it holds and where that ends.
+fn material(text: &[u8], start: usize) -> (Material, usize) {
+    // Quotation marks, diff signs, comment signs, blanks and line numbers before the content. A
+    // number is decoration only if an arrow, bar, colon or tab follows.
+    let decoration = Alphabet::of(b" \t>+-|\"'`#*/");
+    let mut at = decoration.run(text, start);
+    let digits = Alphabet::DIGIT.run(text, at);
+    if digits > at {
+        let arrow = text.get(digits..digits + 3) == Some("→".as_bytes());
+        if arrow || matches!(byte(text, digits), b'|' | b':' | b'\t') {
+            at = decoration.run(text, digits + if arrow { 3 } else { 1 });
+        }
+    }
+    let end = BASE64.run(text, at);
+    let rest = Alphabet::of(b" \t\"'`,;+.)\r").run(text, end);
+    let over = matches!(byte(text, rest), b'\n' | b'\\') || rest == text.len();
+    if over {
+        let content = end - at;
+        // A word on a line of its own is no key; the last line of one may be short.
+        let last = text.get(at..end).unwrap_or_default();
+        let random = content >= 40
+            || last
+                .iter()
+                .any(|byte| matches!(byte, b'0'..=b'9' | b'=' | b'+' | b'/'));
+        return match content {
+            0 => (Material::Header, rest),
+            _ if random => (Material::Key, end),
+            _ => (Material::Other, end),
+        };
+    }
+    let header = Alphabet::URL64.run(text, at);
+    if header > at && text.get(header..header + 2) == Some(b": ") {
+        return (Material::Header, header + 2 + line_length(text, header + 2));
+    }
+    (Material::Other, at)
+}
+
+/// Returns how many bytes are left on the line, at most 200.
+fn line_length(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    rest.iter()
+        .take(200)
+        .take_while(|byte| !matches!(byte, b'\n' | b'\\'))
+        .count()
+}
+
+/// Returns where the next line begins, if only quotation marks and blanks are left on this one.
+/// An escaped line break (`\n`, `\\r\\n`) counts as one.
+fn next_line(text: &[u8], at: usize) -> Option<usize> {
+    let mut at = Alphabet::of(b" \t\"'`,;+.)\r").run(text, at);
+    let slashes = Alphabet::of(b"\\").run(text, at);
+    if slashes > at {
+        at = match byte(text, slashes) {
+            b'r' | b'n' => slashes + 1,
+            b'\n' => return Some(slashes + 1),
+            _ => return None,
+        };
+        if byte(text, slashes) == b'r' {
+            let again = Alphabet::of(b"\\").run(text, at);
+            if again > at && byte(text, again) == b'n' {
+                at = again + 1;
+            }
+        }
+        // A concatenated literal ends here, and the next begins on another line.
+        let closed = Alphabet::of(b" \t\"'`,;+.)\r").run(text, at);
+        return Some(if closed > at && byte(text, closed) == b'\n' {
+            closed + 1
+        } else {
+            at
+        });
+    }
+    (byte(text, at) == b'\n').then_some(at + 1)
+}
+
+/// Returns where the line before the one at a position begins, not before `oldest`.
+fn previous_line(text: &[u8], line: usize, oldest: usize) -> Option<usize> {
+    let before = text.get(oldest..line)?;
+    // To the start of this line, then to the start of the one before.
+    let is_break = |at: usize| {
+        let here = byte(before, at);
+        here == b'\n' || (matches!(here, b'n' | b'r') && at > 0 && byte(before, at - 1) == b'\\')
+    };
+    let end = (0..before.len()).rev().take(64).find(|at| is_break(*at))?;
+    let mut content = end;
+    while content > 0 && matches!(byte(before, content - 1), b'\\' | b'\r') {
+        content -= 1;
+    }
+    let start = (0..content)
+        .rev()
+        .take(512)
+        .find(|at| is_break(*at))
+        .map_or(0, |at| at + 1);
+    (start < content).then_some(oldest + start)
+}
+
+/// Returns where a needle next stands at or after a position.
+fn find(text: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
+    text.get(from..)?
+        .windows(needle.len())
+        .position(|part| part == needle)
+        .map(|at| from + at)
+}
+
+/// How far around `kty` the members of a JSON web key are looked for.
+const WEB_KEY: usize = 4096;
+
+/// Masks the private members of the JSON web key whose `kty` stands at a position.
+pub(super) fn json_web_key(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    if !is_quoted(text, at, at + 3) || at < scan.keyed {
+        return;
+    }
+    let first = scan.done.max(scan.keyed).max(at.saturating_sub(WEB_KEY));
+    let start = (first..at)
+        .rev()
+        .find(|at| matches!(byte(text, *at), b'{' | b'}'))
+        .unwrap_or(first);
+    let last = text.len().min(at + WEB_KEY);
+    let end = (at..last)
+        .find(|at| matches!(byte(text, *at), b'{' | b'}'))
+        .unwrap_or(last);
+    scan.keyed = end;
+    let mut position = start;
+    while position < end {
+        let name = Alphabet::LOWER.run(text, position);
+        let member = text.get(position..name).unwrap_or_default();
+        if !member.is_empty()
+            && matches!(member, b"d" | b"p" | b"q" | b"dp" | b"dq" | b"qi" | b"k")
+            && is_quoted(text, position, name)
+        {
+            let value = Alphabet::of(b"\\\": \t\r\n").run(text, name);
+            let value_end = Alphabet::URL64.run(text, value);
+            if value_end >= value + 16 && byte(text, value - 1) == b'"' {
+                scan.found(value, value_end);
+                position = value_end;
+                continue;
+            }
+        }
+        position = name.max(position + 1);
+    }
+}
+
+/// Returns whether quotation marks stand on both sides of a range.
+fn is_quoted(text: &[u8], start: usize, end: usize) -> bool {
+    start > 0 && byte(text, start - 1) == b'"' && matches!(byte(text, end), b'"' | b'\\')
+}

@@ -1,0 +1,170 @@
+//! The pass over a text: finds anchors, runs their scanners, collects findings.
+//!
+//! Knows nothing of any format; those are data in [`super::rules`].
+
+use std::sync::LazyLock;
+
+use super::Finding;
+use super::rules::{Finder, Literal, Rule, rules};
+use super::tokens;
+
+/// A text being read, and what has been found so far.
+pub(super) struct Scan<'t> {
+    /// The text; always valid UTF-8.
+    pub(super) text: &'t [u8],
+    /// The end of the last finding: nothing before it is looked at again.
+    pub(super) done: usize,
+    /// Up to here names have been resolved, so that a name with two anchors is read once.
+    pub(super) named: usize,
+    /// Up to here JSON web keys have been searched.
+    pub(super) keyed: usize,
+    /// The last command word seen (an index into the commands' table) and where it ended.
+    pub(super) command: Option<(usize, usize)>,
+    findings: Vec<Finding>,
+    rule: &'static str,
+}
+
+impl Scan<'_> {
+    /// Returns the byte at a position, or 0 outside the text.
+    pub(super) fn byte(&self, at: usize) -> u8 {
+        byte(self.text, at)
+    }
+
+    /// Returns the bytes of a range, or none if it lies outside the text.
+    pub(super) fn slice(&self, start: usize, end: usize) -> &[u8] {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    /// Records a span as a finding. An empty span, or one that reaches back into an earlier
+    /// finding, is ignored.
+    pub(super) fn found(&mut self, start: usize, end: usize) {
+        let start = widen(self.text, start, false);
+        let end = widen(self.text, end.min(self.text.len()), true);
+        if start < self.done || start >= end {
+            return;
+        }
+        self.done = end;
+        self.findings.push(Finding {
+            rule: self.rule,
+            start,
+            end,
+        });
+    }
+}
+
+/// Returns the byte at a position, or 0 outside the text.
+pub(super) fn byte(text: &[u8], at: usize) -> u8 {
+    text.get(at).copied().unwrap_or(0)
+}
+
+/// Moves a position outward to the nearest character boundary.
+fn widen(text: &[u8], mut at: usize, forward: bool) -> usize {
+    while (0x80..0xC0).contains(&byte(text, at)) {
+        at = if forward {
+            at + 1
+        } else {
+            at.saturating_sub(1)
+        };
+    }
+    at
+}
+
+/// Reads a text once and returns what should be masked.
+pub(super) fn scan(text: &str) -> Vec<Finding> {
+    let index = &*INDEX;
+    let mut scan = Scan {
+        text: text.as_bytes(),
+        done: 0,
+        named: 0,
+        keyed: 0,
+        command: None,
+        findings: Vec::new(),
+        rule: "",
+    };
+    let mut at = 0;
+    while at + 1 < scan.text.len() {
+        for anchor in index.anchors(scan.byte(at), scan.byte(at + 1)) {
+            if !anchor.literal.stands(scan.text, at) {
+                continue;
+            }
+            scan.rule = anchor.rule.name;
+            match &anchor.rule.finder {
+                Finder::Tokens(tokens) => {
+                    if let Some(token) = tokens.get(anchor.token) {
+                        tokens::find(&mut scan, at, token);
+                    }
+                }
+                Finder::Scanner { find, .. } => find(&mut scan, at),
+            }
+            if scan.done > at {
+                break;
+            }
+        }
+        at = scan.done.max(at + 1);
+    }
+    scan.findings
+}
+
+/// A literal with the rule it belongs to.
+struct Anchor {
+    literal: Literal,
+    rule: &'static Rule,
+    /// Which of the rule's tokens, where the rule is a list of tokens.
+    token: usize,
+}
+
+/// The anchors of all rules, in slots by their first two bytes.
+struct Index {
+    anchors: Vec<Anchor>,
+    /// For each slot the range of its anchors.
+    slots: Box<[(u16, u16)]>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(Index::new);
+
+/// The low five bits of two bytes, which are the same for small and capital letters.
+fn slot(first: u8, second: u8) -> usize {
+    usize::from(first & 31) << 5 | usize::from(second & 31)
+}
+
+impl Index {
+    fn new() -> Self {
+        let mut anchors = Vec::new();
+        for rule in rules() {
+            for (token, literal) in rule.literals().enumerate() {
+                anchors.push(Anchor {
+                    literal,
+                    rule,
+                    token,
+                });
+            }
+        }
+        let slot_of = |anchor: &Anchor| {
+            let text = anchor.literal.text().as_bytes();
+            slot(byte(text, 0), byte(text, 1))
+        };
+        // Stable: within a slot the order of the rules decides which is tried first.
+        anchors.sort_by_key(slot_of);
+        let mut slots = vec![(0, 0); 32 * 32].into_boxed_slice();
+        for (position, anchor) in (0_u16..).zip(&anchors) {
+            if let Some((start, end)) = slots.get_mut(slot_of(anchor)) {
+                if *end == 0 {
+                    *start = position;
+                }
+                *end = position + 1;
+            }
+        }
+        Self { anchors, slots }
+    }
+
+    fn anchors(&self, first: u8, second: u8) -> &[Anchor] {
+        let (start, end) = self
+            .slots
+            .get(slot(first, second))
+            .copied()
+            .unwrap_or((0, 0));
+        self.anchors
+            .get(usize::from(start)..usize::from(end))
+            .unwrap_or_default()
+    }
+}

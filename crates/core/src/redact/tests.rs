@@ -1,0 +1,382 @@
+//! Tests of the rules, and of what holds for every text.
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use super::samples::{self, Draw};
+use super::*;
+
+#[test]
+fn every_rule_matches_its_examples_and_nothing_else() {
+    let mut wrong = Vec::new();
+    for rule in rules() {
+        for example in rule.must_match {
+            let found = redact(example).findings;
+            if !found.iter().any(|finding| finding.rule == rule.name) {
+                wrong.push(format!("{} misses {example:?}; found {found:?}", rule.name));
+            }
+        }
+        for example in rule.must_not_match {
+            let redacted = redact(example);
+            if !redacted.findings.is_empty() {
+                wrong.push(format!(
+                    "{} masks {example:?}: {} {:?}",
+                    rule.name, redacted.text, redacted.findings
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_documentation_names_every_rule() {
+    let page = include_str!("../../../../docs/redaction.md");
+    for rule in rules() {
+        assert!(
+            page.contains(&format!("| `{}` |", rule.name)),
+            "{} is not in docs/redaction.md",
+            rule.name
+        );
+        assert!(
+            rule.keywords().all(|keyword| keyword.len() >= 2),
+            "{}",
+            rule.name
+        );
+        assert!(
+            !rule.must_match.is_empty() && !rule.must_not_match.is_empty(),
+            "{}",
+            rule.name
+        );
+    }
+}
+
+#[test]
+fn what_is_masked_is_the_secret_and_no_more() {
+    for (text, masked) in [
+        ("password=hunter2", "password=[REDACTED]"),
+        ("password: secret123", "password: [REDACTED]"),
+        (
+            "password = 'hunter2', user = 'app'",
+            "password = '[REDACTED]', user = 'app'",
+        ),
+        (
+            "{\"password\": \"hunter2\", \"user\": \"app\"}",
+            "{\"password\": \"[REDACTED]\", \"user\": \"app\"}",
+        ),
+        (
+            "{\\\"password\\\": \\\"hunter2\\\", \\\"user\\\": 1}",
+            "{\\\"password\\\": \\\"[REDACTED]\\\", \\\"user\\\": 1}",
+        ),
+        (
+            "HOST=db\\nPASSWORD=hunter2\\nPORT=1",
+            "HOST=db\\nPASSWORD=[REDACTED]\\nPORT=1",
+        ),
+        (
+            "password=\n  hunter2\nuser=app",
+            "password=\n  [REDACTED]\nuser=app",
+        ),
+        (
+            "Authorization: Bearer abcdefghijkl",
+            "Authorization: [REDACTED]",
+        ),
+        (
+            "Authorization: Basic YXBwOmh1bnRlcjI= ",
+            "Authorization: [REDACTED] ",
+        ),
+        (
+            "postgres://app:hunter2@db/app",
+            "postgres://app:[REDACTED]@db/app",
+        ),
+        (
+            "<password>hunter2</password>",
+            "<password>[REDACTED]</password>",
+        ),
+        (
+            "a?access_token=q7Zk2Vt9&b=1",
+            "a?access_token=[REDACTED]&b=1",
+        ),
+        (
+            "Password=hunter2;Encrypt=true",
+            "Password=[REDACTED];Encrypt=true",
+        ),
+        (
+            "f(password=\"hunter2\", x)",
+            "f(password=\"[REDACTED]\", x)",
+        ),
+        ("(password=hunter2)", "(password=[REDACTED])"),
+        ("${DB_PASSWORD:-hunter2}", "${DB_PASSWORD:-[REDACTED]}"),
+        (
+            "--password=hunter2 --user=app",
+            "--password=[REDACTED] --user=app",
+        ),
+        (
+            "password = \"hunter2\" + \"hunter3\"",
+            "password = \"[REDACTED]\" + \"[REDACTED]\"",
+        ),
+        ("Grüße: password=hunter2 …", "Grüße: password=[REDACTED] …"),
+    ] {
+        assert_eq!(redact(text).text, masked);
+    }
+}
+
+#[test]
+fn findings_are_spans_of_the_input_even_when_found_at_the_second_reading() {
+    let text = concat!(
+        "token='x\n",
+        "password=hunter2 and gh",
+        "p_q7Zk2Vt9Lx4Bn8Rw3Hs6"
+    );
+    let redacted = redact(text);
+    let parts: Vec<&str> = redacted
+        .findings
+        .iter()
+        .map(|finding| &text[finding.start..finding.end])
+        .collect();
+    assert_eq!(parts, ["hunter2", concat!("gh", "p_q7Zk2Vt9Lx4Bn8Rw3Hs6")]);
+    let first = [
+        Finding {
+            rule: "a",
+            start: 2,
+            end: 6,
+        },
+        Finding {
+            rule: "b",
+            start: 8,
+            end: 40,
+        },
+    ];
+    let masked = mask("0123456789012345678901234567890123456789xyz", &first);
+    assert_eq!(masked, "01[REDACTED]67[REDACTED]xyz");
+    // `67` and the mask after it, then `y`.
+    let uncovered = [
+        Finding {
+            rule: "c",
+            start: 13,
+            end: 16,
+        },
+        Finding {
+            rule: "d",
+            start: 25,
+            end: 26,
+        },
+    ];
+    let spans: Vec<_> = merge(&first, &uncovered)
+        .iter()
+        .map(|finding| (finding.start, finding.end))
+        .collect();
+    assert_eq!(spans, [(2, 6), (7, 40), (41, 42)]);
+}
+
+/// What holds for every text; the fuzz target checks the same.
+fn check(text: &str) -> Result<(), TestCaseError> {
+    let redacted = redact(text);
+    let mut kept = 0;
+    let mut expected = String::new();
+    for finding in &redacted.findings {
+        prop_assert!(
+            kept <= finding.start && finding.start < finding.end,
+            "{finding:?}"
+        );
+        let before = text.get(kept..finding.start);
+        prop_assert!(
+            before.is_some() && text.is_char_boundary(finding.end),
+            "{finding:?}"
+        );
+        expected.push_str(before.unwrap_or_default());
+        expected.push_str(MASK);
+        kept = finding.end;
+    }
+    expected.push_str(&text[kept..]);
+    prop_assert_eq!(&redacted.text, &expected);
+    let again = redact(&redacted.text);
+    prop_assert!(
+        again.findings.is_empty(),
+        "{:?} in {}",
+        again.findings,
+        redacted.text
+    );
+    Ok(())
+}
+
+/// Fragments from which texts near to credentials are put together.
+fn fragments() -> impl Strategy<Value = String> {
+    let mut parts = vec![
+        "password",
+        "secret_key",
+        "token",
+        "=",
+        ": ",
+        "\"",
+        "'",
+        "\\\"",
+        "\\n",
+        "\n",
+        " ",
+        "`",
+        "\\",
+        "hunter2",
+        "$X",
+        "{",
+        "}",
+        "(",
+        ")",
+        "<",
+        ">",
+        "://",
+        "@",
+        ":",
+        "/",
+        "[REDACTED]",
+        "Bearer ",
+        "Authorization",
+        "Cookie: ",
+        ";",
+        "&",
+        "|",
+        ",",
+        "q7Zk2Vt9Lx4Bn8Rw3Hs6Jd1Fm5Gc0Pyu",
+        "é",
+        "→",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "-----END RSA PRIVATE KEY-----",
+        "eyJhbGciOi",
+        ".",
+        "-",
+        "curl -u ",
+        "\\u0022",
+        "&quot;",
+        "value",
+        "kty",
+        "\"d\":",
+        "+",
+        "sk-",
+        "| ",
+        "#",
+        "is ",
+        "[",
+        "]",
+        "\r\n",
+        "\t",
+        "%3D",
+        "...",
+        "**",
+        "identified by ",
+        "login a ",
+        ":5432:",
+    ];
+    parts.extend(rules().iter().flat_map(Rule::keywords));
+    prop::collection::vec(prop::sample::select(parts), 0..24).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_text_keeps_the_invariants(text in any::<String>()) {
+        check(&text)?;
+    }
+
+    #[test]
+    fn texts_made_of_fragments_keep_the_invariants(text in fragments()) {
+        check(&text)?;
+    }
+
+    #[test]
+    fn a_sample_is_masked_in_any_surroundings(before in "\\PC{0,40}", after in "\\PC{0,40}", seed in any::<u64>()) {
+        let secret = Draw::new(seed).text(samples::ALNUM, 36);
+        let text = format!("{before} {}{secret} {after}", concat!("gh", "p_"));
+        prop_assert!(!redact(&text).text.contains(&secret), "{text}");
+        check(&text)?;
+    }
+}
+
+#[test]
+fn drawn_samples_keep_the_invariants() {
+    for sample in samples::positives(7) {
+        check(&sample.text).unwrap();
+    }
+    for (_, text) in samples::negatives(7) {
+        check(&text).unwrap();
+    }
+}
+
+#[test]
+fn time_is_linear_in_the_text() {
+    let mut units: Vec<String> = [
+        "password=",
+        "password=\"",
+        "password='",
+        "password: ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nMII\n",
+        "-----END PRIVATE KEY-----",
+        "\"",
+        "a:b@",
+        "://",
+        "://a:",
+        "://a:b/",
+        "eyJ",
+        "eyJhbGciOi.",
+        "pa-",
+        "re_aaaaaa_",
+        "curl -u ",
+        "Cookie: a=b;",
+        "cookie",
+        "authorization: digest ",
+        "token is ",
+        "\"kty\":\"RSA\",",
+        "\"kty\"",
+        "{\"kty\"",
+        "password\\",
+        "\\",
+        "password=\\\"",
+        ":5432:",
+        "*:*:",
+        "password value ",
+        "password\n",
+        "pass",
+        "key",
+        "login a password ",
+        "bearer aaaaaaaaaaaaaaa-",
+        "Private-Lines: 9\n",
+        "secret: |\n",
+        "MT",
+        "MTaaaaaaaaaaaaaaaaaaaaaa.aaaaaa.",
+        "[REDACTED]",
+        "password=[REDACTED]",
+        "&quot;password",
+        "oracle:thin:",
+        "@tcp(",
+        "hf_",
+        "password=\"a\" + ",
+        "x password=&",
+        "-us",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    units.extend(rules().iter().flat_map(Rule::keywords).map(str::to_owned));
+    // One mebibyte and four of them in one run would take minutes without optimization: the same
+    // ratio shows at a sixteenth.
+    let size = if cfg!(debug_assertions) {
+        64 * 1024
+    } else {
+        1024 * 1024
+    };
+    for unit in units {
+        let spent = |size: usize| {
+            let text = unit.repeat(size / unit.len() + 1);
+            let begun = Instant::now();
+            let findings = redact(&text).findings.len();
+            (begun.elapsed(), findings)
+        };
+        let (once, _) = spent(size);
+        let (four, findings) = spent(4 * size);
+        // Linear is 4, quadratic 16; what takes no time is not measured.
+        assert!(
+            four.as_millis() < 20 || four.as_nanos() < once.as_nanos() * 10,
+            "{unit:?} ({findings} findings): {once:?} for {size} bytes, {four:?} for four times as many"
+        );
+    }
+}

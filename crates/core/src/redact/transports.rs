@@ -1,0 +1,568 @@
+//! Credentials known by their structure or by where they travel: URLs, headers, command lines.
+
+use super::names::Class;
+use super::scan::{Scan, byte};
+use super::tokens::{Alphabet, begins_word};
+use super::values::{self, Form};
+
+const ALNUM: Alphabet = Alphabet::ALNUM;
+const URL64: Alphabet = Alphabet::URL64;
+const BLANK: Alphabet = Alphabet::of(b" \t");
+
+/// How far a scanner reads before it knows that it has something.
+const REACH: usize = 512;
+
+/// Masks a JSON web token or a PASETO.
+pub(super) fn json_web_token(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    if byte(text, at) == b'.' {
+        let version = at.saturating_sub(2);
+        let body = at + if byte(text, at + 1) == b'l' { 7 } else { 8 };
+        if byte(text, version) != b'v' || !byte(text, version + 1).is_ascii_digit() {
+            return;
+        }
+        let end = Alphabet::DOTTED.run(text, body);
+        if byte(text, version) == b'v'
+            && byte(text, version + 1).is_ascii_digit()
+            && end >= body + 40
+        {
+            scan.found(version, end);
+        }
+        return;
+    }
+    if !begins_word(text, at) {
+        return;
+    }
+    // Sections may be long, and a text of nothing but `eyJ.` must not be read over and over: only
+    // the first bytes of each decide.
+    let section = |start: usize| {
+        let limit = text.len().min(start + REACH);
+        URL64.run(text.get(..limit).unwrap_or(text), start)
+    };
+    let header = section(at);
+    if header < at + 10 || byte(text, header) != b'.' {
+        return;
+    }
+    let payload = section(header + 1);
+    let signed = byte(text, payload) == b'.' && section(payload + 1) >= payload + 16;
+    let encoded = text.get(header + 1..header + 4) == Some(b"eyJ") && payload >= header + 10;
+    if signed || encoded {
+        let end = Alphabet::DOTTED.run(text, at);
+        let trailing = text.get(at..end).unwrap_or_default().iter().rev();
+        scan.found(at, end - trailing.take_while(|byte| **byte == b'.').count());
+    }
+}
+
+/// Masks an AWS key id, the secret that stands right after it, or a Bedrock key.
+pub(super) fn aws(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    if !begins_word(text, at) {
+        return;
+    }
+    if matches!(text.get(at..at + 4), Some(b"ABSK" | b"bedr")) {
+        let body = at + if byte(text, at) == b'A' { 4 } else { 16 };
+        let end = Alphabet::BASE64.and(URL64).run(text, body);
+        if end >= body + 40 {
+            scan.found(at, end);
+        }
+        return;
+    }
+    let end = Alphabet::UPPER.and(Alphabet::DIGIT).run(text, at);
+    if end != at + 20 || Alphabet::WORD.has(byte(text, end)) {
+        return;
+    }
+    scan.found(at, end);
+    let secret = Alphabet::of(b" \t,:;|/\"'").run(text, end);
+    let secret_end = Alphabet::BASE64.run(text, secret);
+    if (1..=4).contains(&(secret - end))
+        && secret_end == secret + 40
+        && values::is_random(scan.slice(secret, secret_end))
+    {
+        scan.found(secret, secret_end);
+    }
+}
+
+/// Masks `sk-…`, `rk-…`, `pk-…`.
+///
+/// Twelve letters or digits right after the hyphen are a key. Keys with inner hyphens are told from
+/// the names of style classes (`sk-loading-spinner`) by a long piece that holds a digit.
+pub(super) fn model_key(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    if !begins_word(text, at) || byte(text, at.wrapping_sub(1)) == b'_' {
+        return;
+    }
+    let body = at + 3;
+    let limit = text.len().min(body + REACH);
+    let near = text.get(..limit).unwrap_or(text);
+    let end = URL64.run(near, body);
+    let key = scan.slice(body, end);
+    let plain = ALNUM.run(near, body);
+    let known = key.starts_with(b"ant-") || key.starts_with(b"proj-") || key.starts_with(b"or-v1-");
+    let random_piece = key.split(|byte| matches!(byte, b'-' | b'_')).any(|piece| {
+        piece.len() >= 10
+            && piece.iter().any(u8::is_ascii_digit)
+            && piece.iter().any(u8::is_ascii_alphabetic)
+    });
+    let digit = key.iter().any(u8::is_ascii_digit);
+    if (key.len() >= 20 && (random_piece || (known && digit && values::is_random(key))))
+        || (plain >= body + 12 && !matches!(byte(text, plain), b'_'))
+    {
+        let whole = key.len() >= 20 && digit;
+        let end = if whole {
+            URL64.run(text, body)
+        } else {
+            ALNUM.run(text, body)
+        };
+        let trailing = text.get(body..end).unwrap_or_default().iter().rev();
+        scan.found(at, end - trailing.take_while(|byte| **byte == b'-').count());
+    }
+}
+
+/// Masks the password of an address.
+pub(super) fn url(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let (start, end) = match byte(text, at) {
+        b'@' => {
+            let end = at;
+            let before = Alphabet::of(b" \t\n\"'`=(")
+                .run_back_until(text, end, 128)
+                .max(scan.done);
+            (before, end)
+        }
+        b'o' => {
+            let start = at + "oracle:thin:".len();
+            let end = authority_end(text, start);
+            let Some(slash) = position(text, start, end, b'/') else {
+                return;
+            };
+            if let Some(host) = position(text, slash, end, b'@') {
+                mask_password(scan, slash + 1, host);
+            }
+            return;
+        }
+        _ => {
+            let start = at + if byte(text, at + 1) == b'/' { 3 } else { 5 };
+            if !byte(text, at.wrapping_sub(1)).is_ascii_alphanumeric() || byte(text, start) == b'['
+            {
+                return;
+            }
+            let limit = authority_end(text, start);
+            let slash = (start..limit)
+                .find(|at| matches!(byte(text, *at), b'/' | b'?' | b'#' | b'\\'))
+                .unwrap_or(limit);
+            let host = (start..slash).rev().find(|at| byte(text, *at) == b'@');
+            // A password may hold an unescaped slash: then a colon that is no port comes before.
+            let host = host.or_else(|| {
+                let colon = position(text, start, slash, b':')?;
+                let port = Alphabet::DIGIT.run(text, colon + 1) == slash;
+                let host = position(text, slash, limit, b'@').filter(|_| !port)?;
+                ALNUM.has(byte(text, host + 1)).then_some(host)
+            });
+            let Some(host) = host else {
+                return;
+            };
+            (start, host)
+        }
+    };
+    if let Some(colon) = position(text, start, end, b':') {
+        mask_password(scan, colon + 1, end);
+    } else if values::is_random(scan.slice(start, end)) && end >= start + 16 {
+        scan.found(start, end);
+    }
+}
+
+/// Masks a password in an address, unless it is a reference.
+fn mask_password(scan: &mut Scan, start: usize, end: usize) {
+    let password = scan.slice(start, end);
+    if !password.is_empty() && !values::is_reference(password) && !values::is_filler(password) {
+        scan.found(start, end);
+    }
+}
+
+/// Returns where what could be an authority ends: at a blank, quotation mark or bracket.
+fn authority_end(text: &[u8], start: usize) -> usize {
+    let rest = text.get(start..).unwrap_or_default();
+    let ends = Alphabet::of(b" \t\r\n\"'`<>(),|");
+    start
+        + rest
+            .iter()
+            .take(256)
+            .take_while(|byte| !ends.has(**byte))
+            .count()
+}
+
+/// Returns where a byte first stands in a range.
+fn position(text: &[u8], start: usize, end: usize, wanted: u8) -> Option<usize> {
+    (start..end).find(|at| byte(text, *at) == wanted)
+}
+
+impl Alphabet {
+    /// Returns where the stretch without any of these bytes that ends at a position begins.
+    fn run_back_until(self, text: &[u8], at: usize, most: usize) -> usize {
+        let before = text.get(at.saturating_sub(most)..at).unwrap_or_default();
+        at - before
+            .iter()
+            .rev()
+            .take_while(|byte| !self.has(**byte))
+            .count()
+    }
+}
+
+/// The bytes of which the credentials of a header consist.
+const CREDENTIALS: Alphabet = ALNUM.and(Alphabet::of(b"._~+/=-"));
+
+/// Masks `Bearer` and the token after it.
+pub(super) fn bearer(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let word = at + "bearer".len();
+    let escaped = text.get(word..word + 3) == Some(b"%20");
+    let start = if escaped {
+        word + 3
+    } else {
+        BLANK.run(text, word)
+    };
+    if start == word || !begins_word(text, at) {
+        return;
+    }
+    let limit = text.len().min(start + REACH);
+    let end = CREDENTIALS.run(text.get(..limit).unwrap_or(text), start);
+    let token = scan.slice(start, end);
+    if token.len() < 12 || values::is_reference(token) || is_phrase(token) {
+        return;
+    }
+    let end = CREDENTIALS.run(text, start);
+    let trailing = text.get(start..end).unwrap_or_default().iter().rev();
+    scan.found(at, end - trailing.take_while(|byte| **byte == b'.').count());
+}
+
+/// Returns whether what follows `Bearer` is a word or a name.
+fn is_phrase(token: &[u8]) -> bool {
+    let lower = token.to_ascii_lowercase();
+    let begins = |word: &&[u8]| lower.starts_with(word);
+    let words: [&[u8]; 7] = [
+        b"authenti",
+        b"authoriz",
+        b"credential",
+        b"certificate",
+        b"your",
+        b"token",
+        b"access",
+    ];
+    let digit = token.iter().any(u8::is_ascii_digit);
+    !digit
+        && (words.iter().any(begins)
+            || token
+                .iter()
+                .any(|byte| matches!(byte, b'_' | b'-' | b'.' | b'/')))
+        && !values::is_random(token)
+}
+
+/// Masks `Basic` and the base64 of a user and a password after it.
+pub(super) fn basic(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let word = at + "basic".len();
+    let start = BLANK.run(text, word);
+    let end = Alphabet::BASE64.run(
+        text.get(..text.len().min(start + REACH)).unwrap_or(text),
+        start,
+    );
+    if start > word && begins_word(text, at) && is_user_and_password(scan.slice(start, end)) {
+        scan.found(at, end);
+    }
+}
+
+/// Returns whether a text is the base64 of `user:password`.
+pub(super) fn is_user_and_password(text: &[u8]) -> bool {
+    let text = text.strip_suffix(b"=").unwrap_or(text);
+    let text = text.strip_suffix(b"=").unwrap_or(text);
+    if text.len() < 6 {
+        return false;
+    }
+    let mut colon = false;
+    let mut bits = 0_u32;
+    let mut held = 0;
+    for byte in text {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return false,
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            let decoded = bits >> held & 0xFF;
+            if !(0x20..0x7F).contains(&decoded) {
+                return false;
+            }
+            colon |= decoded == u32::from(b':');
+        }
+        bits &= 0xFFFF;
+    }
+    colon
+}
+
+/// The schemes of an `Authorization` header, in small letters.
+const SCHEMES: &[&str] = &[
+    "basic",
+    "bearer",
+    "token",
+    "apikey",
+    "api-key",
+    "key",
+    "ssws",
+    "digest",
+    "negotiate",
+    "ntlm",
+    "jwt",
+    "flyv1",
+    "genie",
+    "klaviyo-api-key",
+    "sso-key",
+    "zoho-oauthtoken",
+    "oauth",
+    "hawk",
+    "splunk",
+    "discogs",
+    "bot",
+    "aws4-hmac-sha256",
+    "sharedkey",
+    "sharedaccesssignature",
+    "dpop",
+    "snowflake",
+];
+
+/// Masks the value of an `Authorization` header or key, scheme and all.
+pub(super) fn authorization(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let quotes = Alphabet::of(b"\\\"'`]");
+    let separator = quotes.run(text, at + "authorization".len());
+    let separator = BLANK.run(text, separator);
+    if !matches!(byte(text, separator), b':' | b'=' | b',') {
+        return;
+    }
+    let value = Alphabet::of(b" \t=>").run(text, separator + 1);
+    let value = quotes.run(text, value);
+    let word = Alphabet::URL64.run(text, value);
+    let mut start = value;
+    if word > value && byte(text, word) == b' ' {
+        let scheme = scan.slice(value, word).to_ascii_lowercase();
+        if !SCHEMES.iter().any(|known| known.as_bytes() == scheme) {
+            return;
+        }
+        start = BLANK.run(text, word);
+    }
+    let stretch = text.get(start..).unwrap_or_default();
+    // Signatures are lists: everything up to the end of the line or the literal.
+    let scheme = scan.slice(value, start);
+    let list = [&b"AWS4"[..], b"Hawk", b"SharedAccess"]
+        .iter()
+        .any(|signed| scheme.starts_with(signed));
+    let ends = if list {
+        Alphabet::of(b"\r\n'`")
+    } else {
+        Alphabet::of(b" \t\r\n\"'`<>,;)}\\")
+    };
+    let length = stretch
+        .iter()
+        .take(REACH)
+        .take_while(|byte| !ends.has(**byte))
+        .count();
+    let token = scan.slice(start, start + length);
+    if values::is_secret(
+        token,
+        Class::Secret,
+        if start > value {
+            Form::Config
+        } else {
+            Form::Bare
+        },
+    ) {
+        scan.found(value, start + length);
+    }
+}
+
+/// Masks the values of cookies that look like sessions.
+pub(super) fn cookies(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let name = at + "cookie".len();
+    let separator = Alphabet::of(b"\\\"'").run(text, name);
+    let blank = BLANK.run(text, separator);
+    let flag = byte(text, at.wrapping_sub(1)) == b'-' && byte(text, at.wrapping_sub(2)) == b'-';
+    let mut pair = match byte(text, blank) {
+        b':' | b'=' => blank + 1,
+        _ if flag && blank > separator => blank,
+        _ => return,
+    };
+    let limit = text.len().min(pair + 4096);
+    loop {
+        pair = Alphabet::of(b" \t\\\"'").run(text, pair);
+        let name_end = ALNUM.and(Alphabet::of(b"_-.%$")).run(text, pair);
+        if name_end == pair || byte(text, name_end) != b'=' || pair >= limit {
+            return;
+        }
+        let value = name_end + 1;
+        let end = ALNUM.and(Alphabet::of(b"_-.%+/=~:!|*")).run(text, value);
+        let name = scan.slice(pair, name_end).to_ascii_lowercase();
+        let telling: [&[u8]; 8] = [
+            b"sess",
+            b"sid",
+            b"auth",
+            b"token",
+            b"jwt",
+            b"csrf",
+            b"xsrf",
+            b"remember",
+        ];
+        let telling = telling
+            .iter()
+            .any(|part| name.windows(part.len()).any(|window| window == *part));
+        let random = values::is_random(scan.slice(value, end));
+        if random && (telling && end >= value + 8 || end >= value + 20) {
+            scan.found(value, end);
+        }
+        if byte(text, end) != b';' {
+            return;
+        }
+        pair = end + 1;
+    }
+}
+
+/// A command that takes a credential as the value of a flag.
+struct Command {
+    word: &'static str,
+    flags: &'static [&'static str],
+    /// Whether the value is `user:password`, of which only the password is masked.
+    with_user: bool,
+    /// Whether the value stands right behind the flag.
+    attached: bool,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        word: "curl",
+        flags: &["-u", "--user", "-U", "--proxy-user"],
+        with_user: true,
+        attached: false,
+    },
+    Command {
+        word: "mysql",
+        flags: &["-p"],
+        with_user: false,
+        attached: true,
+    },
+    Command {
+        word: "sshpass",
+        flags: &["-p"],
+        with_user: false,
+        attached: false,
+    },
+    Command {
+        word: "docker",
+        flags: &["-p"],
+        with_user: false,
+        attached: false,
+    },
+    Command {
+        word: "redis-cli",
+        flags: &["-a"],
+        with_user: false,
+        attached: false,
+    },
+    Command {
+        word: "ldap",
+        flags: &["-w"],
+        with_user: false,
+        attached: false,
+    },
+];
+
+/// Notes a command word, or masks the value of its flag.
+pub(super) fn command(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    if byte(text, at) != b' ' {
+        let here = text.get(at..).unwrap_or_default();
+        let command = COMMANDS
+            .iter()
+            .position(|command| here.starts_with(command.word.as_bytes()));
+        scan.command = command
+            .filter(|_| begins_word(text, at))
+            .map(|command| (command, at));
+        return;
+    }
+    let Some((command, seen)) = scan.command else {
+        return;
+    };
+    let Some(command) = COMMANDS.get(command).filter(|_| at < seen + REACH) else {
+        return;
+    };
+    let flag = text.get(at + 1..).unwrap_or_default();
+    let Some(flag) = command.flags.iter().find(|known| {
+        let next = byte(flag, known.len());
+        flag.starts_with(known.as_bytes())
+            && (command.attached
+                || matches!(next, b' ' | b'=' | b'\'' | b'"')
+                || (known.len() == 2 && next.is_ascii_alphanumeric()))
+    }) else {
+        return;
+    };
+    // Docker's `-p` is a port except for `docker login`.
+    if command.word == "docker" && text.get(seen..seen + 12) != Some(b"docker login") {
+        return;
+    }
+    let after = at + 1 + flag.len();
+    let start = if command.attached {
+        after
+    } else {
+        Alphabet::of(b" =").run(text, after)
+    };
+    let quote = byte(text, start);
+    let (start, ends) = match quote {
+        b'"' => (start + 1, Alphabet::of(b"\"\n")),
+        b'\'' => (start + 1, Alphabet::of(b"'\n")),
+        b'-' => return,
+        _ => (start, Alphabet::of(b" \t\r\n\"'`;|&\\")),
+    };
+    let value = text.get(start..).unwrap_or_default();
+    let end = start
+        + value
+            .iter()
+            .take(REACH)
+            .take_while(|byte| !ends.has(**byte))
+            .count();
+    if command.with_user {
+        if let Some(colon) = position(text, start, end, b':') {
+            mask_password(scan, colon + 1, end);
+        }
+    } else {
+        mask_password(scan, start, end);
+    }
+}
+
+/// Masks the password of a line of a `.pgpass` file.
+pub(super) fn pgpass(scan: &mut Scan, at: usize) {
+    let text = scan.text;
+    let fields = at + if byte(text, at) == b'*' { 4 } else { 6 };
+    let rest = text.get(fields..).unwrap_or_default();
+    let ends = Alphabet::of(b" \t\r\n\"'`\\");
+    let end = fields
+        + rest
+            .iter()
+            .take(REACH)
+            .take_while(|byte| !ends.has(**byte))
+            .count();
+    if matches!(byte(text, end), b' ' | b'\t') {
+        return;
+    }
+    let Some(database) = position(text, fields, end, b':') else {
+        return;
+    };
+    if let Some(user) = position(text, database + 1, end, b':')
+        && ALNUM.has(byte(text, database + 1))
+    {
+        mask_password(scan, user + 1, end);
+    }
+}

@@ -1,0 +1,773 @@
+//! Whether the value given to a sensitive name is a secret: the heart of precision.
+//!
+//! A value is judged by its letters and by where it stands, never by a list of secrets. The
+//! measure is how much of it is made of words: names and prose are, tokens are not.
+
+use super::MASK;
+use super::names::{Class, is_one_of};
+use super::scan::byte;
+use super::tokens::Alphabet;
+
+/// How a value stands after its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A literal in quotation marks.
+    Quoted,
+    /// Bare, where only data can stand: an environment file, a query, a flag with `=`.
+    Config,
+    /// Bare and alone on its line after `name: `, as in YAML.
+    Line,
+    /// Bare, where code or prose could stand as well.
+    Bare,
+    /// Far from the name: after a comma, a parenthesis, `==`, ` is `, a blank.
+    Loose,
+}
+
+/// How much of a value is judged, in bytes.
+pub(super) const JUDGED: usize = 512;
+
+/// Values that are types, keywords or placeholders, in small letters.
+const FILLERS: &[&str] = &[
+    "string",
+    "str",
+    "text",
+    "bool",
+    "boolean",
+    "bytes",
+    "number",
+    "integer",
+    "float",
+    "double",
+    "object",
+    "any",
+    "unknown",
+    "never",
+    "void",
+    "char",
+    "varchar",
+    "blob",
+    "uuid",
+    "null",
+    "none",
+    "nil",
+    "undefined",
+    "true",
+    "false",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "empty",
+    "disabled",
+    "enabled",
+    "required",
+    "optional",
+    "default",
+    "hidden",
+    "masked",
+    "redacted",
+    "removed",
+    "omitted",
+    "secret",
+    "password",
+    "passwd",
+    "token",
+    "apikey",
+    "key",
+    "value",
+    "changeme",
+    "placeholder",
+    "dummy",
+    "todo",
+    "tbd",
+    "fixme",
+    "example",
+    "sample",
+    "xxx",
+    "foo",
+    "bar",
+    "baz",
+    "username",
+    "user",
+    "login",
+    "field",
+    "input",
+    "body",
+    "form",
+    "props",
+    "data",
+    "prompt",
+    "auto",
+    "manual",
+    "basic",
+    "bearer",
+    "digest",
+    "plain",
+    "plaintext",
+    "hashed",
+    "encrypted",
+    "encoded",
+    "valid",
+    "invalid",
+    "expired",
+    "missing",
+    "wrong",
+    "incorrect",
+    "correct",
+    "ok",
+    "failed",
+    "error",
+    "passed",
+    "the",
+    "a",
+    "an",
+    "is",
+    "and",
+    "or",
+    "not",
+    "for",
+    "from",
+    "with",
+    "this",
+    "self",
+    "new",
+    "await",
+    "async",
+    "function",
+    "return",
+    "let",
+    "const",
+    "var",
+    "fn",
+    "pub",
+    "static",
+    "type",
+    "impl",
+    "struct",
+    "enum",
+    "secretstr",
+    "secretstring",
+    "option",
+    "readonly",
+    "import",
+    "export",
+    "lambda",
+    "get",
+    "set",
+    "post",
+    "settings",
+    "config",
+    "env",
+    "environment",
+    "credentials",
+    "credential",
+    "authorization",
+    "jwt",
+    "oauth",
+    "oauth2",
+    "opaque",
+    "hex",
+    "base64",
+    "never",
+    "test",
+    "tests",
+    "testing",
+    "unset",
+    "unused",
+    "reset",
+    "sensitive",
+    "write",
+    "read",
+    "admin:admin",
+    "pass",
+    "pwd",
+];
+
+/// Words that occur in messages, not in passphrases, in small letters.
+const MESSAGE_WORDS: &[&str] = &[
+    "must",
+    "be",
+    "at",
+    "least",
+    "is",
+    "are",
+    "was",
+    "the",
+    "a",
+    "an",
+    "your",
+    "my",
+    "to",
+    "of",
+    "for",
+    "not",
+    "do",
+    "does",
+    "and",
+    "or",
+    "in",
+    "on",
+    "with",
+    "no",
+    "if",
+    "from",
+    "has",
+    "have",
+    "can",
+    "cannot",
+    "please",
+    "enter",
+    "invalid",
+    "wrong",
+    "required",
+    "incorrect",
+    "missing",
+    "new",
+    "confirm",
+    "current",
+    "forgot",
+    "password",
+    "passwords",
+    "passphrase",
+    "secret",
+    "token",
+    "tokens",
+    "key",
+    "keys",
+    "api",
+    "credential",
+    "credentials",
+    "login",
+    "user",
+    "username",
+    "characters",
+    "long",
+    "too",
+    "short",
+    "this",
+    "that",
+    "it",
+    "you",
+    "set",
+    "reset",
+    "change",
+    "update",
+    "used",
+    "use",
+    "when",
+    "will",
+    "should",
+    "may",
+    "by",
+    "as",
+    "into",
+    "access",
+];
+
+/// What references begin with.
+const REFERENCES: &[&str] = &[
+    "process.env",
+    "os.",
+    "env.",
+    "env:",
+    "env(",
+    "import.meta",
+    "vault:",
+    "op://",
+    "ssm:",
+    "arn:",
+    "ref+",
+    "secret://",
+    "secrets.",
+    "keyring:",
+    "file:",
+    "projects/",
+    "enc[",
+    "self.",
+    "this.",
+    "deno.",
+    "http://",
+    "https://",
+    "data:",
+    "sha1-",
+    "sha256-",
+    "sha384-",
+    "sha512-",
+    "sha256:",
+    "sha1:",
+    "sha512:",
+    "md5:",
+    "ssh-rsa",
+    "ssh-ed25519",
+    "ecdsa-sha2",
+    "aaaab3nza",
+    "aaaac3nza",
+    "aaaae2vj",
+    "-----begin",
+    "urn:",
+    "git@",
+    "./",
+    "../",
+    "~/",
+    "s3://",
+    "gs://",
+];
+
+/// What placeholders begin with, in small letters.
+const PLACEHOLDERS: &[&str] = &[
+    "your-",
+    "your_",
+    "your ",
+    "yourapi",
+    "yoursecret",
+    "yourtoken",
+    "yourpassword",
+    "<",
+    "xxxx",
+    "****",
+    "....",
+    "change-me",
+    "change_me",
+    "changeme",
+    "replace-",
+    "replace_",
+    "insert-",
+    "insert_",
+    "enter-",
+    "enter_",
+    "example-",
+    "example_",
+    "dummy-",
+    "dummy_",
+    "fake-",
+    "fake_",
+    "placeholder",
+    "redacted",
+    "todo",
+    "put-",
+    "put_",
+    "add-your",
+];
+
+/// Returns whether a value, given to a name of a class in a form, is a secret.
+pub(super) fn is_secret(value: &[u8], class: Class, form: Form) -> bool {
+    let value = value.get(..JUDGED.min(value.len())).unwrap_or(value);
+    if value.len() < 4 || is_reference(value) || is_filler(value) || has(value, MASK.as_bytes()) {
+        return false;
+    }
+    if value.iter().any(u8::is_ascii_whitespace) {
+        return form == Form::Quoted && class == Class::Password && is_passphrase(value);
+    }
+    if is_path(value) || is_code(value, form) {
+        return false;
+    }
+    let letters = value.iter().any(u8::is_ascii_alphabetic);
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let marks = value
+        .iter()
+        .any(|byte| Alphabet::of(b"!@#$%^&*?~+=|").has(*byte));
+    let named = is_name_like(value);
+    // What a person may have typed: letters with digits or signs, but not the name of something.
+    let human = letters && (digits > 0 || marks) && !is_type_like(value) && (!named || digits >= 3);
+    let random = is_random(value);
+    match (class, form) {
+        (Class::Encoded, _) => false,
+        (Class::Weak, Form::Quoted | Form::Config) => {
+            random && value.len() >= 16 && !is_hexadecimal(value)
+        }
+        (Class::Weak, _) => random && value.len() >= 20 && !is_hexadecimal(value),
+        (_, Form::Loose) => {
+            let joined = value
+                .iter()
+                .any(|byte| matches!(byte, b'_' | b'-' | b'.' | b':'));
+            value.len() >= 6
+                && byte(value, 0) != b'-'
+                && (random || human && digits > 0 && !named && !joined)
+        }
+        (Class::Password, Form::Quoted | Form::Config) => {
+            digits > 0 || marks || !is_compound(value)
+        }
+        (Class::Password, Form::Line) => {
+            human || random || digits == value.len() || is_small_word(value, 6)
+        }
+        (Class::Password, Form::Bare) => {
+            human || random || digits == value.len() && value.len() >= 6
+        }
+        (Class::Secret, Form::Quoted | Form::Config) => {
+            random
+                || human && value.len() >= 6
+                || is_small_word(value, 8) && form == Form::Config
+                || is_small_word(value, 10)
+                || letters && value.len() >= 24 && !named
+        }
+        (Class::Secret, Form::Line | Form::Bare) => {
+            random || human && (digits >= 2 || marks) && value.len() >= 7
+        }
+    }
+}
+
+/// Returns whether a value names where the secret is, instead of being it.
+pub(super) fn is_reference(value: &[u8]) -> bool {
+    let rest = value.get(1..).unwrap_or_default();
+    let wordy = |part: &[u8]| {
+        !part.is_empty()
+            && part
+                .iter()
+                .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b':'))
+    };
+    match byte(value, 0) {
+        b'<' | b'[' | b'(' | b'{' => return true,
+        b'#' if matches!(rest.len(), 3..=8) && rest.iter().all(u8::is_ascii_hexdigit) => {
+            return true;
+        }
+
+        b'$' => {
+            if matches!(byte(rest, 0), b'{' | b'(' | b'$' | b'@') || rest.len() < 2 {
+                return true;
+            }
+            let name = rest.iter().all(|byte| {
+                byte.is_ascii_alphanumeric() || Alphabet::of(b"_.:[]>-'\"{}").has(*byte)
+            });
+            if name
+                && byte(rest, 0).is_ascii_alphabetic() | (byte(rest, 0) == b'_')
+                && !is_random(rest)
+            {
+                return true;
+            }
+        }
+        b'%' => {
+            let named = matches!(byte(rest, 0), b'(' | b'{') || rest.ends_with(b"%");
+            if named || rest.len() <= 2 {
+                return true;
+            }
+        }
+        b'!' | b'&' | b'*' | b'@' | b'#' if wordy(rest) || rest.starts_with(b"{") => return true,
+        _ => {}
+    }
+    let inside: [&[u8]; 6] = [b"${", b"#{", b"{{", b"$(", b"<%", b"}}"];
+    inside.iter().any(|mark| has(value, mark))
+        || REFERENCES.iter().any(|start| begins(value, start))
+        || (has(value, b"{") && has(value, b"}") && !is_random(value))
+}
+
+/// Returns whether a value is a type, a keyword or a placeholder.
+pub(super) fn is_filler(value: &[u8]) -> bool {
+    let same = value.iter().all(|byte| Some(byte) == value.first());
+    let trimmed = value.strip_suffix(b"?").unwrap_or(value);
+    same || is_one_of(trimmed, FILLERS)
+        || PLACEHOLDERS.iter().any(|start| begins(value, start)) && !is_random(value)
+        || has(&value.to_ascii_lowercase(), b"xxxxxx")
+        || has(&value.to_ascii_lowercase(), b"abcdefghijklm")
+        || [
+            &b".*"[..],
+            b"(?",
+            b"\\w",
+            b"\\d",
+            b"\\s",
+            b"\\x",
+            b"[^",
+            b"[a-z",
+            b"[A-Z",
+        ]
+        .iter()
+        .any(|pattern| has(value, pattern))
+        || has(value, b"****")
+        || has(value, b"...")
+        || has(value, "…".as_bytes())
+}
+
+/// Returns whether a phrase in quotation marks can be a passphrase: several words, none of which
+/// belongs to a message about passwords.
+fn is_passphrase(value: &[u8]) -> bool {
+    let words = || {
+        value
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty())
+    };
+    let message = |word: &[u8]| {
+        let word = word
+            .strip_suffix(b":")
+            .or(word.strip_suffix(b"."))
+            .or(word.strip_suffix(b"?"))
+            .or(word.strip_suffix(b","))
+            .unwrap_or(word);
+        is_one_of(word, MESSAGE_WORDS)
+    };
+    words().count() >= 2
+        && !words().any(message)
+        && !value.ends_with(b":")
+        && !value.ends_with(b"?")
+        && !value.ends_with(b".")
+}
+
+/// Returns whether a value is the path of a file, or a file's name.
+fn is_path(value: &[u8]) -> bool {
+    let slashes = value
+        .iter()
+        .filter(|byte| matches!(byte, b'/' | b'\\'))
+        .count();
+    let drive = byte(value, 1) == b':' && matches!(byte(value, 2), b'\\' | b'/');
+    if drive
+        || (slashes >= 1
+            && !is_random(value)
+            && !value.iter().any(|byte| matches!(byte, b'+' | b'=')))
+    {
+        return true;
+    }
+    const ENDINGS: &[&str] = &[
+        "json", "pem", "key", "txt", "rs", "py", "js", "ts", "tsx", "jsx", "yaml", "yml", "toml",
+        "md", "go", "java", "env", "crt", "cer", "p12", "pfx", "html", "css", "xml", "conf", "cfg",
+        "ini", "sh", "rb", "php", "pub", "gpg", "asc", "log",
+    ];
+    value.rsplit_once_dot().is_some_and(|(stem, ending)| {
+        !stem.is_empty() && is_one_of(ending, ENDINGS) && !is_random(stem)
+    })
+}
+
+/// Splits at the last dot.
+trait SplitDot {
+    fn rsplit_once_dot(&self) -> Option<(&[u8], &[u8])>;
+}
+
+impl SplitDot for [u8] {
+    fn rsplit_once_dot(&self) -> Option<(&[u8], &[u8])> {
+        let dot = self.iter().rposition(|byte| *byte == b'.')?;
+        Some((self.get(..dot)?, self.get(dot + 1..)?))
+    }
+}
+
+/// Returns whether a bare value is an expression: a call, an index, a path of names, an operator.
+fn is_code(value: &[u8], form: Form) -> bool {
+    if form == Form::Quoted {
+        return false;
+    }
+    let call = value.iter().position(|byte| matches!(byte, b'(' | b'['));
+    // Two equals signs at the end are padding.
+    let compares = has(value.strip_suffix(b"==").unwrap_or(value), b"==");
+    let called = call.is_some_and(|at| at > 0 && value.get(..at).is_some_and(is_identifier_path));
+    let code = matches!(form, Form::Bare | Form::Loose);
+    called
+        || code && (is_identifier(value) || matches!(byte(value, 0), b'&' | b'*'))
+        || (code || form == Form::Line)
+            && value.contains(&b'.')
+            && is_identifier_path(value)
+            && wordiness(value) >= 60
+        || value.starts_with(b"qr/")
+        || has(value, b"::")
+        || has(value, b"->")
+        || has(value, b"=>")
+        || compares && form != Form::Config
+        || value.ends_with(b"();")
+        || (value.contains(&b'.') && is_identifier_path(value) && is_name_like(value))
+}
+
+/// Returns whether a text reads like the name of a type or constant: pieces joined by underscores,
+/// each of them letters, digits, or letters and then digits; or several capitalized words.
+fn is_identifier(text: &[u8]) -> bool {
+    let numeral = {
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        digits > 0
+            && digits < text.len()
+            && is_one_of(
+                text.get(digits..).unwrap_or_default(),
+                &[
+                    "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "usize", "isize", "f32",
+                    "f64", "ul", "ll", "ull", "l", "u", "n", "s", "ms", "px", "rem", "em", "h",
+                    "d",
+                ],
+            )
+    };
+    let piece = |piece: &[u8]| {
+        let letters = piece
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphabetic())
+            .count();
+        let digits = piece.len() - letters;
+        let tail = piece.get(letters..).unwrap_or_default();
+        (tail.iter().all(u8::is_ascii_digit) && (letters == 0 || digits <= 3))
+            || !piece.iter().any(u8::is_ascii_lowercase)
+    };
+    let joined = text.contains(&b'_')
+        && text.iter().all(|byte| Alphabet::WORD.has(*byte))
+        && text.split(|byte| *byte == b'_').all(piece);
+    let capitals = text.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let camel = text.iter().all(u8::is_ascii_alphanumeric)
+        && is_camel(text)
+        && capitals * 3 <= text.len()
+        && digits <= 3
+        && wordiness(text) >= 70;
+    numeral || joined || camel
+}
+
+/// Returns whether a text is made of identifiers joined by dots and colons.
+fn is_identifier_path(text: &[u8]) -> bool {
+    (byte(text, 0).is_ascii_alphabetic() || matches!(byte(text, 0), b'_' | b'$' | b'&'))
+        && text.iter().all(|byte| {
+            Alphabet::WORD.has(*byte) || matches!(byte, b'.' | b':' | b'$' | b'?' | b'!' | b'&')
+        })
+}
+
+/// Returns whether every piece of a value is a word, a word with at most two digits, or a number.
+fn is_name_like(value: &[u8]) -> bool {
+    let pieces = || {
+        value
+            .split(|byte| !byte.is_ascii_alphanumeric())
+            .filter(|piece| !piece.is_empty())
+    };
+    let simple = |piece: &[u8]| {
+        let digits = piece.iter().filter(|byte| byte.is_ascii_digit()).count();
+        digits == piece.len() || (digits <= 2 && wordiness(piece) >= 70)
+    };
+    let plain = value
+        .iter()
+        .all(|byte| Alphabet::DOTTED.has(*byte) || matches!(byte, b'/' | b':'));
+    plain && (pieces().count() > 1 || is_camel(value)) && pieces().all(simple)
+}
+
+/// Returns whether a value is one word of several capitalized ones.
+fn is_camel(value: &[u8]) -> bool {
+    value
+        .windows(2)
+        .any(|pair| byte(pair, 0).is_ascii_lowercase() && byte(pair, 1).is_ascii_uppercase())
+}
+
+/// Returns whether a value is several words without digits (`db_password`, `UserPassword`), or a
+/// sensitive word itself.
+fn is_compound(value: &[u8]) -> bool {
+    is_name_like(value) && !value.iter().any(u8::is_ascii_digit)
+}
+
+/// Returns whether a value is one word of small letters, at least so long, that is not itself a
+/// word for secrets.
+fn is_small_word(value: &[u8], least: usize) -> bool {
+    let about: [&[u8]; 5] = [b"token", b"secret", b"passw", b"key", b"cred"];
+    value.len() >= least
+        && value.iter().all(u8::is_ascii_lowercase)
+        && !about.iter().any(|word| has(value, word))
+}
+
+/// Returns whether a value reads like a type or an algorithm: `uint64`, `Sha256`, `arg1`, `base64`.
+fn is_type_like(value: &[u8]) -> bool {
+    let value = value.strip_suffix(b"_t").unwrap_or(value);
+    let letters = value
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .count();
+    let (word, digits) = value.split_at(letters);
+    let sizes = [
+        "1", "2", "3", "4", "8", "16", "32", "64", "128", "160", "224", "256", "384", "512",
+        "1024", "25519", "509",
+    ];
+    const STEMS: &[&str] = &[
+        "u", "i", "f", "b", "int", "uint", "float", "sha", "md", "base", "utf", "aes", "rsa", "hs",
+        "rs", "es", "ps", "ed", "x", "oauth", "arg", "args", "argv", "param", "token", "tok",
+        "key", "pass", "password", "pwd", "secret", "str", "string", "tmp", "var", "val", "value",
+        "field", "user", "v", "p", "s", "t", "k", "http", "ipv", "k", "ec", "step", "pbkdf",
+        "bcrypt", "argon", "scrypt", "blake", "ripemd", "keccak", "vec", "bytes", "hex", "level",
+        "option", "line", "col", "node",
+    ];
+    let array = word.len() >= 3 && digits.ends_with(b"Array");
+    array || (is_one_of(word, STEMS) && is_one_of(digits, &sizes))
+}
+
+/// Returns whether a value is a bare digest: nothing but hexadecimal digits.
+fn is_hexadecimal(value: &[u8]) -> bool {
+    value
+        .iter()
+        .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
+}
+
+/// Returns whether a value looks as if a machine drew it: mixed characters, few words.
+pub(super) fn is_random(value: &[u8]) -> bool {
+    let value = value.get(..JUDGED.min(value.len())).unwrap_or(value);
+    let count = |test: fn(&u8) -> bool| value.iter().filter(|byte| test(byte)).count();
+    let (digits, small, capital) = (
+        count(u8::is_ascii_digit),
+        count(u8::is_ascii_lowercase),
+        count(u8::is_ascii_uppercase),
+    );
+    let letters = small + capital;
+    if value.len() < 8 || letters == 0 {
+        return false;
+    }
+    if digits == 0 {
+        let mixed = small > 0 && capital > 0;
+        return value.len() >= 12 && wordiness(value) < if mixed { 50 } else { 30 };
+    }
+    if is_name_like(value) {
+        return false;
+    }
+    wordiness(value) < 50 || (value.len() >= 20 && pieces(value) * 7 >= value.len() * 2)
+}
+
+/// Counts the runs of one kind of character in a value.
+fn pieces(value: &[u8]) -> usize {
+    let kind = |byte: &u8| {
+        (
+            byte.is_ascii_digit(),
+            byte.is_ascii_lowercase(),
+            byte.is_ascii_uppercase(),
+        )
+    };
+    let capitalized =
+        |pair: &[u8]| byte(pair, 0).is_ascii_uppercase() && byte(pair, 1).is_ascii_lowercase();
+    1 + value
+        .windows(2)
+        .filter(|pair| !capitalized(pair) && pair.first().map(kind) != pair.get(1).map(kind))
+        .count()
+}
+
+/// Returns how much of a value's letters, in percent, stand in what could be words: three or more
+/// letters of one case, or capitalized, with a vowel and no long run of consonants.
+fn wordiness(value: &[u8]) -> usize {
+    let mut letters = 0;
+    let mut in_words = 0;
+    let mut at = 0;
+    while at < value.len() {
+        if !byte(value, at).is_ascii_alphabetic() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        at += 1;
+        if byte(value, start).is_ascii_uppercase() && byte(value, at).is_ascii_uppercase() {
+            while byte(value, at).is_ascii_uppercase() && !byte(value, at + 1).is_ascii_lowercase()
+            {
+                at += 1;
+            }
+        } else {
+            while byte(value, at).is_ascii_lowercase() {
+                at += 1;
+            }
+        }
+        let word = value.get(start..at).unwrap_or_default();
+        letters += word.len();
+        if could_be_word(word) {
+            in_words += word.len();
+        }
+    }
+    if letters == 0 {
+        0
+    } else {
+        in_words * 100 / letters
+    }
+}
+
+/// Returns whether some letters could be a word.
+fn could_be_word(word: &[u8]) -> bool {
+    let vowel = |byte: &u8| b"aeiouy".contains(&byte.to_ascii_lowercase());
+    let longest = word.split(vowel).map(<[u8]>::len).max().unwrap_or(0);
+    word.len() >= 3 && word.iter().any(vowel) && longest <= 4
+}
+
+/// Returns whether a text holds another.
+fn has(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// Returns whether a text begins with another, in whatever case.
+fn begins(text: &[u8], start: &str) -> bool {
+    text.get(..start.len())
+        .is_some_and(|there| there.eq_ignore_ascii_case(start.as_bytes()))
+}
