@@ -1,20 +1,27 @@
 //! The vocabulary of Anamnesis: text in, text out.
 //!
 //! Nothing here touches a disk, a clock, the environment or the network. Modules stand in the
-//! order in which a session passes through them.
+//! order in which a session passes through them: its transcript is read and made safe to keep, its
+//! summary becomes a note, the note a file, and chosen notes the text that a session starts with.
 
-pub mod id;
-
-pub mod yaml;
-
-pub mod note;
+pub mod hook;
 
 pub mod transcript;
 
-pub mod privacy;
-
 pub mod clean;
+
+pub mod privacy;
 
 pub mod redact;
 
 pub mod capture;
+
+pub mod project;
+
+pub mod id;
+
+pub mod note;
+
+pub mod render;
+
+pub mod yaml;

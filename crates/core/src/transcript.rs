@@ -1,1 +1,0 @@
-//! Reads a Claude Code transcript as a stream.

@@ -1,0 +1,485 @@
+//! The records of a transcript, as the client writes them.
+//!
+//! The format is the client's own and changes between versions. So a field of another type than
+//! expected counts as missing, a field given twice counts the second time, and whatever is not
+//! named here is passed over without being built. Only text that is no JSON is refused.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// A text field; `None` where it is missing or is no text.
+pub(super) type Text<'a> = Option<Cow<'a, str>>;
+
+/// One line of a transcript.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the client writes each of these flags on its own"
+)]
+pub(super) struct Record<'a> {
+    /// The top-level `type`; records of other types hold messages, too.
+    pub(super) kind: Text<'a>,
+    pub(super) is_sidechain: bool,
+    pub(super) is_meta: bool,
+    pub(super) is_compact_summary: bool,
+    pub(super) is_api_error: bool,
+    /// Why the tool was not run, where somebody or a rule refused it.
+    pub(super) denial: Text<'a>,
+    pub(super) session_id: Text<'a>,
+    pub(super) cwd: Text<'a>,
+    pub(super) git_branch: Text<'a>,
+    pub(super) version: Text<'a>,
+    pub(super) timestamp: Text<'a>,
+    pub(super) prompt_id: Text<'a>,
+    pub(super) prompt_source: Text<'a>,
+    pub(super) origin: Origin<'a>,
+    pub(super) message: Message<'a>,
+    pub(super) attachment: Attachment<'a>,
+}
+
+/// Who caused a prompt.
+#[derive(Debug, Default)]
+pub(super) struct Origin<'a> {
+    pub(super) kind: Text<'a>,
+}
+
+/// A message as the model's API has it.
+#[derive(Debug, Default)]
+pub(super) struct Message<'a> {
+    pub(super) id: Text<'a>,
+    pub(super) model: Text<'a>,
+    pub(super) content: Content<'a>,
+}
+
+/// What the client put beside a prompt; a prompt typed while the model works is one of these.
+#[derive(Debug, Default)]
+pub(super) struct Attachment<'a> {
+    pub(super) kind: Text<'a>,
+    pub(super) prompt: Content<'a>,
+    pub(super) origin: Origin<'a>,
+}
+
+/// The blocks of a message; a plain text counts as one block.
+#[derive(Debug, Default)]
+pub(super) struct Content<'a> {
+    pub(super) blocks: Vec<Block<'a>>,
+    /// Whether there are blocks of kinds that are not listed, such as images.
+    pub(super) has_media: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Block<'a> {
+    Text(Cow<'a, str>),
+    ToolUse { name: Cow<'a, str>, path: Text<'a> },
+    ToolResult { is_error: bool },
+}
+
+impl<'a> Record<'a> {
+    /// Reads one line.
+    ///
+    /// # Errors
+    ///
+    /// The line is not one JSON value, or a text in it holds half a surrogate pair.
+    pub(super) fn parse(line: &'a str) -> serde_json::Result<Self> {
+        let mut deserializer = serde_json::Deserializer::from_str(line);
+        let record = Tolerant::new().deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(record)
+    }
+}
+
+/// Returns the line with each half of a surrogate pair that stands alone replaced by U+FFFD.
+///
+/// JavaScript cuts texts between the halves and writes them so; no Rust string can hold them.
+/// `None` where there is nothing to replace.
+pub(super) fn without_lone_surrogates(line: &str) -> Option<String> {
+    let mut bytes = line.as_bytes().to_vec();
+    let mut position = 0;
+    let mut changed = false;
+    while let Some(offset) = bytes
+        .get(position..)?
+        .iter()
+        .position(|&byte| byte == b'\\')
+    {
+        position += offset;
+        match (
+            escaped_unit(&bytes, position),
+            escaped_unit(&bytes, position + 6),
+        ) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => position += 12,
+            (Some(0xd800..=0xdfff), _) => {
+                bytes
+                    .get_mut(position + 2..position + 6)?
+                    .copy_from_slice(b"fffd");
+                changed = true;
+                position += 6;
+            }
+            // The escaped character may itself be a backslash.
+            _ => position += 2,
+        }
+    }
+    changed.then(|| String::from_utf8(bytes).ok()).flatten()
+}
+
+/// Reads the UTF-16 unit of the `\uXXXX` escape at a position.
+fn escaped_unit(bytes: &[u8], position: usize) -> Option<u16> {
+    let digits = bytes.get(position..position + 6)?.strip_prefix(b"\\u")?;
+    u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// A value that can be read from any JSON value; what does not fit gives the default.
+trait FromAny<'de>: Default {
+    fn from_text(_: Cow<'de, str>) -> Self {
+        Self::default()
+    }
+
+    fn from_bool(_: bool) -> Self {
+        Self::default()
+    }
+
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+
+    fn from_array<A: SeqAccess<'de>>(mut array: A) -> Result<Self, A::Error> {
+        while array.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+}
+
+/// Reads a [`FromAny`] value.
+struct Tolerant<T>(PhantomData<T>);
+
+impl<T> Tolerant<T> {
+    fn new() -> Self {
+        Tolerant(PhantomData)
+    }
+}
+
+impl<'de, T: FromAny<'de>> DeserializeSeed<'de> for Tolerant<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: FromAny<'de>> Visitor<'de> for Tolerant<T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<T, E> {
+        Ok(T::from_bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<T, E> {
+        Ok(T::from_bool(value != 0))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<T, E> {
+        Ok(T::from_bool(value != 0))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+        Ok(T::from_bool(value != 0.0))
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<T, E> {
+        Ok(T::from_text(Cow::Borrowed(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<T, E> {
+        Ok(T::from_text(Cow::Owned(value.to_owned())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
+        T::from_object(object)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, array: A) -> Result<T, A::Error> {
+        T::from_array(array)
+    }
+}
+
+fn next_key<'de, A: MapAccess<'de>>(object: &mut A) -> Result<Text<'de>, A::Error> {
+    let key: Option<Text> = object.next_key_seed(Tolerant::new())?;
+    Ok(key.flatten())
+}
+
+fn next_value<'de, T: FromAny<'de>, A: MapAccess<'de>>(object: &mut A) -> Result<T, A::Error> {
+    object.next_value_seed(Tolerant::new())
+}
+
+fn skip_value<'de, A: MapAccess<'de>>(object: &mut A) -> Result<(), A::Error> {
+    object.next_value::<IgnoredAny>().map(drop)
+}
+
+impl<'de> FromAny<'de> for Text<'de> {
+    fn from_text(text: Cow<'de, str>) -> Self {
+        Some(text)
+    }
+}
+
+/// Any value that JavaScript takes for true counts as true.
+impl<'de> FromAny<'de> for bool {
+    fn from_text(text: Cow<'de, str>) -> Self {
+        !text.is_empty()
+    }
+
+    fn from_bool(value: bool) -> Self {
+        value
+    }
+}
+
+impl<'de> FromAny<'de> for Record<'de> {
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut record = Record::default();
+        while let Some(key) = next_key(&mut object)? {
+            match key.as_ref() {
+                "type" => record.kind = next_value(&mut object)?,
+                "isSidechain" => record.is_sidechain = next_value(&mut object)?,
+                "isMeta" => record.is_meta = next_value(&mut object)?,
+                "isCompactSummary" => record.is_compact_summary = next_value(&mut object)?,
+                "isApiErrorMessage" => record.is_api_error = next_value(&mut object)?,
+                "toolDenialKind" => record.denial = next_value(&mut object)?,
+                "sessionId" => record.session_id = next_value(&mut object)?,
+                "cwd" => record.cwd = next_value(&mut object)?,
+                "gitBranch" => record.git_branch = next_value(&mut object)?,
+                "version" => record.version = next_value(&mut object)?,
+                "timestamp" => record.timestamp = next_value(&mut object)?,
+                "promptId" => record.prompt_id = next_value(&mut object)?,
+                "promptSource" => record.prompt_source = next_value(&mut object)?,
+                "origin" => record.origin = next_value(&mut object)?,
+                "message" => record.message = next_value(&mut object)?,
+                "attachment" => record.attachment = next_value(&mut object)?,
+                _ => skip_value(&mut object)?,
+            }
+        }
+        Ok(record)
+    }
+}
+
+impl<'de> FromAny<'de> for Origin<'de> {
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut origin = Origin::default();
+        while let Some(key) = next_key(&mut object)? {
+            match key.as_ref() {
+                "kind" => origin.kind = next_value(&mut object)?,
+                _ => skip_value(&mut object)?,
+            }
+        }
+        Ok(origin)
+    }
+}
+
+impl<'de> FromAny<'de> for Message<'de> {
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut message = Message::default();
+        while let Some(key) = next_key(&mut object)? {
+            match key.as_ref() {
+                "id" => message.id = next_value(&mut object)?,
+                "model" => message.model = next_value(&mut object)?,
+                "content" => message.content = next_value(&mut object)?,
+                _ => skip_value(&mut object)?,
+            }
+        }
+        Ok(message)
+    }
+}
+
+impl<'de> FromAny<'de> for Attachment<'de> {
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut attachment = Attachment::default();
+        while let Some(key) = next_key(&mut object)? {
+            match key.as_ref() {
+                "type" => attachment.kind = next_value(&mut object)?,
+                "prompt" => attachment.prompt = next_value(&mut object)?,
+                "origin" => attachment.origin = next_value(&mut object)?,
+                _ => skip_value(&mut object)?,
+            }
+        }
+        Ok(attachment)
+    }
+}
+
+impl<'de> FromAny<'de> for Content<'de> {
+    fn from_text(text: Cow<'de, str>) -> Self {
+        Content {
+            blocks: vec![Block::Text(text)],
+            has_media: false,
+        }
+    }
+
+    fn from_array<A: SeqAccess<'de>>(mut array: A) -> Result<Self, A::Error> {
+        let mut content = Content::default();
+        while let Some(fields) = array.next_element_seed(Tolerant::<BlockFields>::new())? {
+            match fields.into_block() {
+                Some(block) => content.blocks.push(block),
+                None => content.has_media = true,
+            }
+        }
+        Ok(content)
+    }
+}
+
+/// The fields of a block before its kind is known.
+#[derive(Default)]
+struct BlockFields<'a> {
+    kind: Text<'a>,
+    text: Text<'a>,
+    name: Text<'a>,
+    input: ToolInput<'a>,
+    is_error: bool,
+}
+
+impl<'a> BlockFields<'a> {
+    fn into_block(self) -> Option<Block<'a>> {
+        match self.kind.as_deref()? {
+            "text" => Some(Block::Text(self.text?)),
+            "tool_use" => Some(Block::ToolUse {
+                name: self.name?,
+                path: self.input.notebook_path.or(self.input.file_path),
+            }),
+            "tool_result" => Some(Block::ToolResult {
+                is_error: self.is_error,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> FromAny<'de> for BlockFields<'de> {
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut fields = BlockFields::default();
+        while let Some(key) = next_key(&mut object)? {
+            match key.as_ref() {
+                "type" => fields.kind = next_value(&mut object)?,
+                "text" => fields.text = next_value(&mut object)?,
+                "name" => fields.name = next_value(&mut object)?,
+                "input" => fields.input = next_value(&mut object)?,
+                "is_error" => fields.is_error = next_value(&mut object)?,
+                _ => skip_value(&mut object)?,
+            }
+        }
+        Ok(fields)
+    }
+}
+
+#[derive(Default)]
+struct ToolInput<'a> {
+    file_path: Text<'a>,
+    notebook_path: Text<'a>,
+}
+
+impl<'de> FromAny<'de> for ToolInput<'de> {
+    fn from_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut input = ToolInput::default();
+        while let Some(key) = next_key(&mut object)? {
+            match key.as_ref() {
+                "file_path" => input.file_path = next_value(&mut object)?,
+                "notebook_path" => input.notebook_path = next_value(&mut object)?,
+                _ => skip_value(&mut object)?,
+            }
+        }
+        Ok(input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn fields_of_other_types_count_as_missing() {
+        let record = Record::parse(
+            r#"{"type":"user","cwd":7,"gitBranch":null,"version":["2"],"isMeta":"yes",
+                "isSidechain":0,"sessionId":{"a":[1]},"origin":"x","message":3,"attachment":[]}"#,
+        )
+        .unwrap();
+        assert_eq!(record.kind.as_deref(), Some("user"));
+        assert!(record.is_meta && !record.is_sidechain);
+        let texts = [
+            record.cwd,
+            record.git_branch,
+            record.version,
+            record.session_id,
+        ];
+        assert!(texts.iter().all(Option::is_none));
+        assert!(record.message.content.blocks.is_empty());
+    }
+
+    #[test]
+    fn a_field_given_twice_counts_the_second_time() {
+        let record = Record::parse(r#"{"type":"user","cwd":"/a","cwd":"/b"}"#).unwrap();
+        assert_eq!(record.cwd.as_deref(), Some("/b"));
+    }
+
+    #[test]
+    fn only_the_top_level_type_counts() {
+        let line = r#"{"message":{"type":"user","role":"user"},"type":"api-request-blob"}"#;
+        let record = Record::parse(line).unwrap();
+        assert_eq!(record.kind.as_deref(), Some("api-request-blob"));
+    }
+
+    /// CAP-07: what nobody looks at may be as deep as it likes; where a text is due, it is passed
+    /// over, too.
+    #[test]
+    fn depth_is_no_danger() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        for key in ["toolUseResult", "cwd", "message"] {
+            let line = format!(r#"{{"{key}":{deep},"type":"user"}}"#);
+            let record = Record::parse(&line).unwrap();
+            assert_eq!(record.kind.as_deref(), Some("user"), "{key}");
+        }
+    }
+
+    #[test]
+    fn lone_surrogates_are_replaced() {
+        for (line, expected) in [
+            (r#"{"a":"\ud83d"}"#, Some(r#"{"a":"\ufffd"}"#)),
+            (r#"{"a":"\uDE00x"}"#, Some(r#"{"a":"\ufffdx"}"#)),
+            (
+                r#"{"a":"\ud83d\ud83d\ude00"}"#,
+                Some(r#"{"a":"\ufffd\ud83d\ude00"}"#),
+            ),
+            (r#"{"a":"\ud83d\n"}"#, Some(r#"{"a":"\ufffd\n"}"#)),
+            (r#"{"a":"\\\ud83d"}"#, Some(r#"{"a":"\\\ufffd"}"#)),
+            (r#"{"a":"\\ud83d"}"#, None),
+            (r#"{"a":"\ud83d\ude00"}"#, None),
+            (r#"{"a":"\u00e9 \ud8"}"#, None),
+            (r#"{"a":"\"#, None),
+        ] {
+            assert_eq!(without_lone_surrogates(line).as_deref(), expected, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(line in any::<String>()) {
+            let _ = Record::parse(&line);
+            let _ = without_lone_surrogates(&line);
+        }
+
+        #[test]
+        fn repaired_lines_can_be_read(units in prop::collection::vec(any::<u16>(), 0..20)) {
+            let escapes: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            let line = format!(r#"{{"cwd":"{}"}}"#, escapes.concat());
+            let repaired = without_lone_surrogates(&line).unwrap_or(line);
+            let record = Record::parse(&repaired).unwrap();
+            prop_assert_eq!(record.cwd.unwrap(), String::from_utf16_lossy(&units));
+        }
+    }
+}
