@@ -198,6 +198,15 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
+/// The name of this machine, as the kernel has it.
+#[cfg(unix)]
+pub fn host_name() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
 #[cfg(unix)]
 fn check_mode(path: &Path, found: &mut Vec<(PathBuf, u32)>) {
     use std::os::unix::fs::PermissionsExt;

@@ -15,8 +15,10 @@ use std::{
 };
 
 use anamnesis_core::{
+    clean::clean,
     id::{IdPrefix, NoteId},
     note::{Kind, Note, NoteType, Scope, Source, State, parse_timestamp, timestamp},
+    redact::redact,
 };
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
@@ -919,8 +921,16 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// The text as it may stand in the index: nothing invisible, no secret.
+fn inert(text: &str) -> String {
+    redact(&clean(text)).text.into_owned()
+}
+
 fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
-    let note = stored.note();
+    let mut note = stored.note();
+    // A file that came by hand or by sync may hold what we would never write.
+    note.title = inert(&note.title);
+    note.body = inert(&note.body);
     let updated_at = parse_timestamp(&note.updated_at)
         .map(timestamp)
         .unwrap_or_default();

@@ -10,7 +10,18 @@ pub mod file;
 
 pub mod lock;
 
-pub mod index;
 pub mod notes;
+
+pub mod index;
+
+pub mod journal;
+
+pub mod log;
+
+pub mod session_note;
+
+pub mod config;
+
+pub mod project;
 
 mod sqlite;

@@ -1,0 +1,359 @@
+//! The note of a session: made once, kept up as the session goes on, never over a person's words.
+//!
+//! One session, one note: its id comes from the session's id, so the end of a session, a compaction
+//! and a second end after a resume all write the same file. The text is replaced only while it is
+//! what capture wrote; from the first change by a person on, only tags are added.
+
+use anamnesis_core::{
+    capture::{Summary, summarize},
+    id::NoteId,
+    note::{Note, NoteType, Source, State, timestamp},
+    transcript::Transcript,
+};
+use chrono::{DateTime, Utc};
+
+use crate::{
+    journal::Journal,
+    notes::{Error, NotePath, Notes, Stored},
+};
+
+/// The tag of every session note.
+const TAG: &str = "session";
+
+/// The tag of a session note that a reflection has taken up.
+const REFLECTED: &str = "reflected";
+
+/// Who captures what.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The client's id of the session; without one each capture makes a new note.
+    pub session: Option<&'a str>,
+    /// The project's key.
+    pub project: &'a str,
+    /// This machine.
+    pub machine_id: &'a str,
+    /// What set the capture off, kept as a tag: `session-end`, `precompact`, …
+    pub source: &'a str,
+    /// Now.
+    pub now: DateTime<Utc>,
+}
+
+/// What became of a capture.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing happened that a later session could use.
+    Trivial,
+    /// The note is on the disk.
+    Written(Box<Stored>),
+    /// The note says it all already.
+    Unchanged(NotePath),
+    /// A person forgot this note, and it stays forgotten.
+    Forgotten(NoteId),
+}
+
+/// Writes or updates the note of a session.
+///
+/// Without the journal a note can be made, but not told from one that a person changed, so its text
+/// is then left as it is.
+///
+/// # Errors
+/// When the note cannot be read or written; what was there is still there.
+pub fn capture(
+    notes: &Notes,
+    journal: Option<&Journal>,
+    transcript: &Transcript,
+    request: &Request<'_>,
+) -> Result<Outcome, Error> {
+    let Summary::Note { title, body } = summarize(transcript) else {
+        return Ok(Outcome::Trivial);
+    };
+    let id = request
+        .session
+        .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);
+    let text = own_text(&title, &body);
+    let forgotten =
+        journal.is_some_and(|journal| journal.forgotten_at(&body).is_ok_and(|at| at.is_some()));
+    // A time of the future would put the note before all others for ever.
+    let changed_at = transcript
+        .last_at
+        .map_or(request.now, |time| time.min(request.now));
+    let lock = notes.lock()?;
+    let keep_text = |session: &str| {
+        // Before the file: see `Journal::session_body_written`.
+        journal.is_some_and(|journal| journal.session_body_written(session, &text).is_ok())
+    };
+    let Some(path) = notes.find(id) else {
+        if forgotten {
+            return Ok(Outcome::Forgotten(id));
+        }
+        let created_at = transcript
+            .first_at
+            .map_or(changed_at, |time| time.min(changed_at));
+        let mut note = Note {
+            title,
+            body,
+            project: request.project.to_owned(),
+            machine_id: request.machine_id.to_owned(),
+            source: Source::SessionEnd,
+            session: request.session.map(str::to_owned),
+            created_at: timestamp(created_at),
+            updated_at: timestamp(changed_at),
+            ..Note::new(id, NoteType::Episodic, request.now)
+        };
+        note.add_tags([TAG, request.source]);
+        if let Some(session) = request.session {
+            keep_text(session);
+        }
+        return Ok(Outcome::Written(Box::new(notes.create(&lock, &note)?)));
+    };
+    let before = notes.read(path)?;
+    if before.file.note().state == State::Forgotten {
+        return Ok(Outcome::Forgotten(id));
+    }
+    let is_ours = |note: &Note| match (journal, request.session) {
+        (Some(journal), Some(session)) => journal
+            .is_session_body(session, &own_text(&note.title, &note.body))
+            .unwrap_or(false),
+        _ => false,
+    };
+    let replace = is_ours(before.file.note()) && request.session.is_some_and(keep_text);
+    let after = notes.update(&lock, path, |note| {
+        if replace && (note.title != title || note.body != body) {
+            note.title = title;
+            note.body = body;
+            note.updated_at = timestamp(changed_at);
+            // What a reflection took up is not what the note says now.
+            note.tags.retain(|tag| tag != REFLECTED);
+        }
+        note.add_tags([TAG, request.source]);
+    })?;
+    Ok(if after.stamp == before.stamp {
+        Outcome::Unchanged(path)
+    } else {
+        Outcome::Written(Box::new(after))
+    })
+}
+
+/// The text that tells whether a person changed the note: a new title is a person's word, too.
+fn own_text(title: &str, body: &str) -> String {
+    format!("{title}\n{body}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::home::Home;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    struct Fixture {
+        _folder: tempfile::TempDir,
+        notes: Notes,
+        journal: Journal,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Home::new(folder.path().join("store"));
+            home.create().unwrap();
+            let journal = Journal::open(&home, PATIENCE).unwrap();
+            Self {
+                _folder: folder,
+                notes: Notes::new(home, PATIENCE),
+                journal,
+            }
+        }
+
+        fn capture(&self, transcript: &Transcript, source: &str) -> Outcome {
+            capture(
+                &self.notes,
+                Some(&self.journal),
+                transcript,
+                &request(source),
+            )
+            .unwrap()
+        }
+
+        fn note(&self) -> Note {
+            let path = self.notes.find(NoteId::of_session("s")).unwrap();
+            self.notes.read(path).unwrap().note()
+        }
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn request(source: &str) -> Request<'_> {
+        Request {
+            session: Some("s"),
+            project: "p",
+            machine_id: "m",
+            source,
+            now: now(),
+        }
+    }
+
+    fn session(ask: &str, outcome: &str) -> Transcript {
+        Transcript {
+            ask: Some(ask.to_owned()),
+            outcome: Some(outcome.to_owned()),
+            ..Transcript::default()
+        }
+    }
+
+    #[test]
+    fn one_session_one_note() {
+        // CAP-10
+        let fixture = Fixture::new();
+        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        let first = fixture.note();
+        assert_eq!(first.tags, ["session", "precompact"]);
+        assert_eq!(
+            (first.source, first.session.as_deref()),
+            (Source::SessionEnd, Some("s"))
+        );
+        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        let last = fixture.note();
+        assert_eq!(last.tags, ["session", "precompact", "session-end"]);
+        assert!(last.body.ends_with("**Outcome:** all done"));
+        assert_eq!(last.created_at, first.created_at);
+        assert_eq!(fixture.notes.list().notes.len(), 1);
+        assert!(matches!(
+            fixture.capture(&session("fix the parser", "all done"), "session-end"),
+            Outcome::Unchanged(_)
+        ));
+    }
+
+    #[test]
+    fn a_persons_words_stay() {
+        let fixture = Fixture::new();
+        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        fixture
+            .notes
+            .update(&fixture.notes.lock().unwrap(), path, |note| {
+                note.title = "mine".to_owned()
+            })
+            .unwrap();
+        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        let note = fixture.note();
+        assert_eq!(note.title, "mine");
+        assert!(note.body.ends_with("half way"));
+        assert_eq!(note.tags, ["session", "precompact", "session-end"]);
+    }
+
+    #[test]
+    fn a_new_text_is_not_reflected_yet() {
+        let fixture = Fixture::new();
+        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        fixture
+            .notes
+            .update(&fixture.notes.lock().unwrap(), path, |note| {
+                note.add_tags(["reflected"])
+            })
+            .unwrap();
+        fixture.capture(&session("fix the parser", "half way"), "session-end");
+        assert!(fixture.note().has_tag("reflected"));
+        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        assert!(!fixture.note().has_tag("reflected"));
+    }
+
+    #[test]
+    fn forgotten_stays_forgotten() {
+        let fixture = Fixture::new();
+        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        let lock = fixture.notes.lock().unwrap();
+        fixture.notes.forget(&lock, path, now()).unwrap();
+        drop(lock);
+        assert!(matches!(
+            fixture.capture(&session("fix the parser", "all done"), "session-end"),
+            Outcome::Forgotten(_)
+        ));
+        assert_eq!(fixture.note().state, State::Forgotten);
+        assert_eq!(fixture.note().title, "");
+    }
+
+    #[test]
+    fn a_trivial_session_leaves_nothing() {
+        let fixture = Fixture::new();
+        assert!(matches!(
+            fixture.capture(&Transcript::default(), "session-end"),
+            Outcome::Trivial
+        ));
+        assert!(fixture.notes.list().notes.is_empty());
+    }
+
+    #[test]
+    fn a_wrong_clock_in_the_transcript_does_not_win() {
+        // CAP-13
+        let fixture = Fixture::new();
+        let future = now() + chrono::TimeDelta::days(4000);
+        let transcript = Transcript {
+            first_at: Some(future),
+            last_at: Some(future),
+            ..session("fix the parser", "x")
+        };
+        fixture.capture(&transcript, "session-end");
+        assert_eq!(fixture.note().updated_at, timestamp(now()));
+        assert_eq!(fixture.note().created_at, timestamp(now()));
+    }
+
+    #[test]
+    fn without_a_journal_a_note_is_made_and_not_rewritten() {
+        let fixture = Fixture::new();
+        for outcome in ["half way", "all done"] {
+            capture(
+                &fixture.notes,
+                None,
+                &session("fix the parser", outcome),
+                &request("session-end"),
+            )
+            .unwrap();
+        }
+        assert!(fixture.note().body.ends_with("half way"));
+    }
+
+    #[test]
+    fn without_a_session_each_capture_is_a_note() {
+        let fixture = Fixture::new();
+        for _ in 0..2 {
+            let request = Request {
+                session: None,
+                ..request("session-end")
+            };
+            capture(
+                &fixture.notes,
+                Some(&fixture.journal),
+                &session("fix the parser", "x"),
+                &request,
+            )
+            .unwrap();
+        }
+        assert_eq!(fixture.notes.list().notes.len(), 2);
+    }
+
+    #[test]
+    fn two_captures_at_once_leave_one_whole_note() {
+        let fixture = Fixture::new();
+        std::thread::scope(|scope| {
+            for source in ["precompact", "session-end", "precompact", "session-end"] {
+                let (notes, home) = (&fixture.notes, fixture._folder.path().join("store"));
+                scope.spawn(move || {
+                    let journal = Journal::open(&Home::new(home), PATIENCE).unwrap();
+                    let transcript = session("fix the parser", source);
+                    capture(notes, Some(&journal), &transcript, &request(source)).unwrap();
+                });
+            }
+        });
+        let note = fixture.note();
+        assert!(note.has_tag("precompact") && note.has_tag("session-end"));
+        assert_eq!(fixture.notes.list().notes.len(), 1);
+    }
+}
