@@ -1,3 +1,28 @@
-//! The `anamnesis` binary.
+//! The `anamnesis` binary: hooks for Claude Code, commands for people.
+//!
+//! Composition only: what is stored, chosen and said is decided in the libraries. The first argument
+//! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
-fn main() {}
+mod capture;
+mod commands;
+mod context;
+mod detach;
+mod environment;
+mod failure;
+mod hook;
+mod remember;
+mod ui;
+
+use std::{env, process::ExitCode};
+
+use crate::environment::Environment;
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    // The event is taken from stdin; more arguments are a mistake in somebody's settings, and no
+    // reason to show an error under every prompt.
+    if arguments.next().is_some_and(|first| first == "hook") {
+        return hook::main();
+    }
+    commands::main(Environment::read())
+}

@@ -1,0 +1,37 @@
+//! Writes a session's note and takes it up in the index, for the hook and the command alike.
+
+use std::time::Duration;
+
+use anamnesis_core::transcript::Transcript;
+use anamnesis_store::{
+    index::Index,
+    journal::Journal,
+    notes::Error,
+    session_note::{self, Outcome, Request},
+};
+
+use crate::context::Context;
+
+/// How long the index is waited for. The note is on the disk; the next refresh would find it, too.
+const INDEX_PATIENCE: Duration = Duration::from_millis(150);
+
+/// Writes or updates the note of a session.
+pub(crate) fn write(
+    context: &Context,
+    journal: Option<&Journal>,
+    transcript: &Transcript,
+    request: &Request<'_>,
+) -> Result<Outcome, Error> {
+    let outcome = session_note::capture(&context.notes, journal, transcript, request)?;
+    if let Outcome::Written(stored) = &outcome {
+        let recorded = Index::open_if_usable(&context.home, INDEX_PATIENCE)
+            .and_then(|mut index| index.record(stored));
+        if let Err(error) = recorded {
+            context.log(&format!(
+                "capture: {} is not in the index yet: {error}",
+                stored.path
+            ));
+        }
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,125 @@
+//! `capture`: the note of a session, made by hand or by the Python version's hooks.
+
+use std::{
+    io::BufReader,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anamnesis_core::{
+    clean::one_line,
+    transcript::{self, Transcript},
+};
+use anamnesis_store::{
+    file,
+    session_note::{Outcome as Captured, Request},
+};
+
+use super::{Outcome, hook_input};
+use crate::{capture, context::Context, failure::Failure, remember, ui::Ui};
+
+/// Write the note of a session from its transcript
+///
+/// Takes the JSON of a SessionEnd or PreCompact hook on stdin, if there is one. One session has one
+/// note: capturing it again brings the note up to date and never touches what you changed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The transcript [default: the one that the hook names]
+    #[arg(long, value_name = "FILE")]
+    transcript: Option<PathBuf>,
+    /// The project [default: the one that the session began in]
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// What set it off, kept as a tag
+    #[arg(long, default_value = "session-end", value_name = "TEXT")]
+    source: String,
+    /// Do not send the note to other machines
+    #[arg(long)]
+    no_sync: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let input = hook_input();
+    let source = one_line(&remember::safe(&args.source));
+    if source.is_empty() {
+        return Err(Failure::usage("--source is empty"));
+    }
+    let path = args
+        .transcript
+        .clone()
+        .or_else(|| input.transcript_path.map(PathBuf::from));
+    let transcript = match &path {
+        Some(path) => read(path, context)?,
+        None => Transcript::default(),
+    };
+    let folder = |folder: Option<&String>| {
+        folder
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute())
+    };
+    let project = match &args.project {
+        Some(key) => key.clone(),
+        None => {
+            let folder = folder(transcript.cwd.as_ref())
+                .or_else(|| folder(input.cwd.as_ref()))
+                .or_else(Context::current_folder)
+                .unwrap_or_default();
+            context.project_of(&folder).key
+        }
+    };
+    let journal = context.journal();
+    let machine_id = context.machine_id();
+    let request = Request {
+        session: transcript
+            .session_id
+            .as_deref()
+            .or(input.session_id.as_deref()),
+        project: &project,
+        machine_id: &machine_id,
+        source: &source,
+        now: context.environment.now,
+    };
+    let captured = capture::write(context, journal.as_ref(), &transcript, &request)?;
+    let place = format!("(project={project}, source={source})");
+    let line = match captured {
+        Captured::Written(stored) => {
+            format!("capture: wrote episodic note {} {place}\n", stored.path.id)
+        }
+        Captured::Unchanged(path) => format!("capture: wrote episodic note {} {place}\n", path.id),
+        Captured::Trivial => format!("capture: skipped trivial session {place}\n"),
+        Captured::Forgotten(id) => {
+            format!("capture: skipped, the note {id} was forgotten {place}\n")
+        }
+    };
+    ui.print(&line);
+    if transcript.skipped_lines > 0 {
+        ui.note(&format!(
+            "capture: {} of {} lines could not be read\n",
+            transcript.skipped_lines, transcript.lines
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a transcript. By hand any regular file is one.
+fn read(path: &Path, context: &Context) -> Result<Transcript, Failure> {
+    let open = || {
+        // A person may name a link; what it leads to has to be a regular file all the same.
+        let real = path.canonicalize()?;
+        file::open_regular(&real)
+    };
+    let (file, _) = open().map_err(|error| {
+        Failure::failed(format!(
+            "cannot read the transcript {}: {error}",
+            path.display()
+        ))
+        .hint("transcripts are below ~/.claude/projects")
+    })?;
+    let (transcript, error) = transcript::read(BufReader::with_capacity(256 * 1024, file));
+    if let Some(error) = error {
+        context.log(&format!(
+            "transcript: {error}; what came before it was taken"
+        ));
+    }
+    Ok(transcript)
+}

@@ -1,0 +1,28 @@
+//! `completions`: for shells.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::{Arguments, Outcome};
+use crate::ui::Ui;
+
+/// Print completions for a shell
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// bash, elvish, fish, powershell or zsh
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        args.shell,
+        &mut Arguments::command(),
+        "anamnesis",
+        &mut script,
+    );
+    ui.raw(&String::from_utf8_lossy(&script));
+    Ok(ExitCode::SUCCESS)
+}

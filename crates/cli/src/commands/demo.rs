@@ -1,0 +1,189 @@
+//! `demo`: a recorded session played through the real hooks, into a store that is thrown away.
+
+use std::{
+    fs,
+    io::Write,
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+    time::Duration,
+};
+
+use anamnesis_core::id::NoteId;
+use anamnesis_store::{
+    home::{self, Home},
+    lock::{self, Subject},
+    notes::Notes,
+};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::{environment::Environment, failure::Failure, ui::Ui};
+
+/// A session of Claude Code, recorded and trimmed. `${PROJECT}` stands for its folder.
+const TRANSCRIPT: &str = include_str!("../../demo/session.jsonl");
+
+/// The client's id of the recorded session.
+const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
+
+/// Play a recorded session and show what is remembered
+///
+/// Nothing of yours is read or written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Keep the store and say where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(crate) fn run(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
+    let folder = std::env::temp_dir().join(format!(
+        "anamnesis-demo-{}",
+        NoteId::generate(environment.now)
+    ));
+    let stage = Stage::set(folder.clone())?;
+    let result = stage.play(ui);
+    if args.keep {
+        ui.print(&format!("\nkept in {}\n", folder.display()));
+    } else {
+        let _ = fs::remove_dir_all(&folder);
+    }
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// The folders of the demo.
+struct Stage {
+    home: Home,
+    user_home: PathBuf,
+    project: PathBuf,
+    transcript: PathBuf,
+}
+
+impl Stage {
+    fn set(root: PathBuf) -> Result<Self, Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::failed(format!(
+                "cannot set the demo up in {}: {error}",
+                root.display()
+            ))
+        };
+        home::ensure_folder(&root).map_err(|error| failed(&error))?;
+        // The client names transcripts by the real path.
+        let root = root.canonicalize().map_err(|error| failed(&error))?;
+        let stage = Self {
+            home: Home::new(root.join("home/.anamnesis")),
+            user_home: root.join("home"),
+            project: root.join("shop"),
+            transcript: root.join(format!("home/.claude/projects/-shop/{SESSION}.jsonl")),
+        };
+        let write = || {
+            fs::create_dir_all(&stage.project)?;
+            fs::create_dir_all(stage.transcript.parent().unwrap_or(&root))?;
+            fs::write(
+                &stage.transcript,
+                TRANSCRIPT.replace("${PROJECT}", &stage.project.to_string_lossy()),
+            )
+        };
+        write().map_err(|error| failed(&error))?;
+        stage.home.create().map_err(|error| failed(&error))?;
+        Ok(stage)
+    }
+
+    fn play(&self, ui: &Ui) -> Result<(), Failure> {
+        // The deferred process would outlive the folder; while this is held there is none.
+        let _no_work = lock::acquire(&self.home, Subject::Work, Duration::ZERO);
+        // So the index is made here, as it would be.
+        self.command(&["reindex"], None)?;
+        ui.print("1. A session starts. Claude is given:\n");
+        let first = self.hook(
+            &json!({ "hook_event_name": "SessionStart", "source": "startup" }),
+            SESSION,
+        )?;
+        ui.print(&indented(
+            context_of(&first).unwrap_or("nothing: there are no notes yet"),
+        ));
+        ui.print("\n2. It works, and ends. Its note, in markdown:\n");
+        self.hook(
+            &json!({ "hook_event_name": "SessionEnd", "reason": "prompt_input_exit" }),
+            SESSION,
+        )?;
+        let notes = Notes::new(self.home.clone(), Duration::ZERO);
+        let path = notes
+            .find(NoteId::of_session(SESSION))
+            .ok_or_else(|| Failure::failed("the session left no note").hint("anamnesis doctor"))?;
+        ui.print(&indented(&String::from_utf8_lossy(&notes.bytes(path)?)));
+        ui.print("\n3. The next session starts. Claude is given:\n");
+        let next = self.hook(
+            &json!({ "hook_event_name": "SessionStart", "source": "startup" }),
+            "the next session",
+        )?;
+        let context = context_of(&next)
+            .ok_or_else(|| Failure::failed("the next session was given nothing"))?;
+        ui.print(&indented(context));
+        Ok(())
+    }
+
+    /// Runs one hook as the client does, and reads its answer.
+    fn hook(&self, event: &Value, session: &str) -> Result<Value, Failure> {
+        let mut payload = event.clone();
+        payload["session_id"] = session.into();
+        payload["cwd"] = self.project.to_string_lossy().into();
+        payload["transcript_path"] = self.transcript.to_string_lossy().into();
+        let output = self.command(&["hook"], Some(&payload.to_string()))?;
+        if output.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_str(&output)
+            .map_err(|error| Failure::failed(format!("the hook printed no JSON: {error}")))
+    }
+
+    fn command(&self, arguments: &[&str], input: Option<&str>) -> Result<String, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::failed(format!(
+                "cannot run anamnesis {}: {error}",
+                arguments.join(" ")
+            ))
+        };
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .env("HOME", &self.user_home)
+            .env("ANAMNESIS_HOME", self.home.root())
+            .env("ANAMNESIS_MACHINE_ID", "laptop")
+            .env("CLAUDE_PROJECT_DIR", &self.project)
+            .current_dir(&self.project)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin
+                .write_all(input.unwrap_or_default().as_bytes())
+                .map_err(failed)?;
+        }
+        let output = child.wait_with_output().map_err(failed)?;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(Failure::failed(format!(
+                "anamnesis {}: {}",
+                arguments.join(" "),
+                String::from_utf8_lossy(&output.stderr)
+            )))
+        }
+    }
+}
+
+/// The text for the model in a hook's answer.
+fn context_of(answer: &Value) -> Option<&str> {
+    answer
+        .pointer("/hookSpecificOutput/additionalContext")?
+        .as_str()
+}
+
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("   {line}").trim_end().to_owned() + "\n")
+        .collect()
+}

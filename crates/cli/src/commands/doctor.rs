@@ -1,0 +1,737 @@
+//! `doctor`: checks everything, says what is wrong and what to do about it.
+//!
+//! What cannot be told is said to be unknown; degraded is never called healthy.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
+
+use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_store::{
+    file,
+    index::{Error as IndexError, Index},
+    journal::{HookRuns, Journal},
+};
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::{
+    context::Context,
+    environment::{Environment, VARIABLES},
+    failure::NEEDS_ATTENTION,
+    ui,
+    ui::Ui,
+};
+
+/// The hooks that the plugin registers.
+const EVENTS: [&str; 4] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreCompact",
+    "SessionEnd",
+];
+
+/// The oldest Claude Code that runs hooks without a shell.
+const OLDEST_CLIENT: [u64; 3] = [2, 1, 139];
+
+/// How long Claude Code may have been used without a hook of ours before that is a fault.
+const SILENCE: Duration = Duration::from_secs(3600);
+
+/// Check everything and say what to do
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Repair what needs no judgement: file modes and the index
+    #[arg(long)]
+    fix: bool,
+    /// Print a text for a bug report: no note, no prompt, no name of yours
+    #[arg(long, conflicts_with = "fix")]
+    report: bool,
+    /// Every hook's times, every variable
+    #[arg(long)]
+    verbose: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Well,
+    Unknown,
+    Look,
+    Broken,
+}
+
+impl Level {
+    fn sign(self) -> char {
+        match self {
+            Self::Well => '✓',
+            Self::Unknown => '?',
+            Self::Look => '!',
+            Self::Broken => '✗',
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::Unknown => "unknown",
+            Self::Look => "look",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// One check: what was looked at, how it came out, what to do.
+#[derive(Debug)]
+struct Check {
+    name: &'static str,
+    level: Level,
+    lines: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, level: Level, line: impl Into<String>) -> Self {
+        Self {
+            name,
+            level,
+            lines: vec![line.into()],
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// The short answer, for `status`.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    level: Level,
+    text: String,
+}
+
+impl Verdict {
+    /// Tells whether nothing is known to be wrong.
+    pub(super) fn is_well(&self) -> bool {
+        self.level == Level::Well
+    }
+
+    /// The answer in a few words.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Judges by the records and the index alone.
+pub(super) fn verdict(context: &Context, index: &Index) -> Verdict {
+    let journal = context.journal();
+    let problems = index.problems().map_or(0, |problems| problems.len());
+    let mut checks = vec![hooks(journal.as_ref(), context)];
+    if problems > 0 {
+        checks.push(Check::new(
+            "notes",
+            Level::Look,
+            format!("{} not taken as notes", ui::count(problems, "file")),
+        ));
+    }
+    if let Some(problem) = &context.config.problem {
+        checks.push(Check::new("privacy", Level::Look, problem.clone()));
+    }
+    let worst = checks
+        .iter()
+        .map(|check| check.level)
+        .max()
+        .unwrap_or(Level::Well);
+    let text = match checks.iter().find(|check| check.level == worst) {
+        Some(check) if worst == Level::Well => format!("all well · hooks {}", check.lines[0]),
+        Some(check) => check.lines.first().cloned().unwrap_or_default(),
+        None => "all well".to_owned(),
+    };
+    Verdict { level: worst, text }
+}
+
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    let context = Context::of(environment, Duration::from_secs(10))?;
+    let fixed = if args.fix { fix(&context) } else { Vec::new() };
+    let checks = checks(&context);
+    let worst = checks
+        .iter()
+        .map(|check| check.level)
+        .max()
+        .unwrap_or(Level::Well);
+    let broken = checks
+        .iter()
+        .filter(|check| check.level == Level::Broken)
+        .count();
+    let look = checks
+        .iter()
+        .filter(|check| check.level == Level::Look)
+        .count();
+    if args.json {
+        let list: Vec<Value> = checks
+            .iter()
+            .map(|check| json!({ "name": check.name, "level": check.level.word(), "lines": check.lines, "hint": check.hint }))
+            .collect();
+        ui.json(&json!({ "checks": list, "broken": broken, "look": look, "fixed": fixed }));
+    } else if args.report {
+        ui.print(&report(&context, &checks));
+    } else {
+        let mut text: String = fixed
+            .iter()
+            .map(|line| format!("fixed: {line}\n"))
+            .collect();
+        for check in &checks {
+            text.push_str(&shown(check));
+        }
+        if args.verbose {
+            text.push_str(&verbose(&context));
+        }
+        text.push_str(&match (broken, look) {
+            (0, 0) => "nothing to do\n".to_owned(),
+            (0, look) => format!("{look} to look at\n"),
+            (broken, 0) => format!("{broken} broken\n"),
+            (broken, look) => format!("{broken} broken, {look} to look at\n"),
+        });
+        ui.print(&text);
+    }
+    Ok(match worst {
+        Level::Well | Level::Unknown => ExitCode::SUCCESS,
+        Level::Look => ExitCode::from(NEEDS_ATTENTION),
+        Level::Broken => ExitCode::FAILURE,
+    })
+}
+
+fn shown(check: &Check) -> String {
+    let mut text = String::new();
+    for (index, line) in check.lines.iter().enumerate() {
+        if index == 0 {
+            text.push_str(&format!(
+                "{} {:<10} {line}\n",
+                check.level.sign(),
+                check.name
+            ));
+        } else {
+            text.push_str(&format!("             {line}\n"));
+        }
+    }
+    if let Some(hint) = &check.hint {
+        text.push_str(&format!("             → {hint}\n"));
+    }
+    text
+}
+
+/// Every check, always in this order.
+fn checks(context: &Context) -> Vec<Check> {
+    let writable = store(context);
+    let is_usable = writable.level != Level::Broken;
+    let journal = if is_usable { context.journal() } else { None };
+    let mut checks = vec![
+        plugin(context, journal.as_ref()),
+        hooks(journal.as_ref(), context),
+        recording(context, journal.as_ref()),
+    ];
+    checks.push(writable);
+    if is_usable {
+        checks.extend(notes_and_index(context));
+    }
+    checks.push(privacy(context));
+    checks.push(beside(context));
+    checks
+}
+
+fn plugin(context: &Context, journal: Option<&Journal>) -> Check {
+    let own = env!("CARGO_PKG_VERSION");
+    let client = journal.and_then(|journal| journal.meta("client_version").ok().flatten());
+    let shown_client = client.as_deref().map_or_else(String::new, |version| {
+        format!("; client {}", one_line(version))
+    });
+    match is_enabled(context) {
+        _ if client
+            .as_deref()
+            .and_then(version_of)
+            .is_some_and(|version| version < OLDEST_CLIENT) =>
+        {
+            Check::new(
+                "plugin",
+                Level::Broken,
+                format!("{own}{shown_client}, too old for its hooks"),
+            )
+            .hint("claude update")
+        }
+        Some(true) => Check::new(
+            "plugin",
+            Level::Well,
+            format!("{own}, enabled{shown_client}"),
+        ),
+        Some(false) => Check::new(
+            "plugin",
+            Level::Look,
+            format!("{own}, not enabled in Claude Code{shown_client}"),
+        )
+        .hint("/plugin   (in Claude Code; or: claude plugin enable anamnesis@anamnesis)"),
+        None => Check::new(
+            "plugin",
+            Level::Unknown,
+            format!("{own}; Claude Code knows no plugin of that name yet"),
+        )
+        .hint("/plugin install anamnesis --marketplace (see the README)"),
+    }
+}
+
+/// Whether the user's settings enable the plugin; `None` when they do not name it.
+fn is_enabled(context: &Context) -> Option<bool> {
+    let settings = settings(context)?;
+    let plugins = settings.get("enabledPlugins")?.as_object()?;
+    let (_, enabled) = plugins
+        .iter()
+        .find(|(name, _)| name.starts_with("anamnesis@"))?;
+    enabled.as_bool()
+}
+
+fn settings(context: &Context) -> Option<Value> {
+    let path = context
+        .environment
+        .claude_folder
+        .as_ref()?
+        .join("settings.json");
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn version_of(text: &str) -> Option<[u64; 3]> {
+    let mut numbers = text.split('.').map(|part| part.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
+    let Some(journal) = journal else {
+        return Check::new(
+            "hooks",
+            Level::Broken,
+            "this machine's records cannot be used (log/anamnesis.log says why)",
+        );
+    };
+    let runs = match journal.hook_runs() {
+        Ok(runs) => runs,
+        Err(error) => return Check::new("hooks", Level::Broken, error.to_string()),
+    };
+    let known: Vec<&HookRuns> = runs
+        .iter()
+        .filter(|run| EVENTS.contains(&run.event.as_str()))
+        .collect();
+    let Some(last_at) = known.iter().map(|run| run.last_at).max() else {
+        return Check::new(
+            "hooks",
+            Level::Unknown,
+            "no session seen yet: start claude once",
+        );
+    };
+    let mut medians: Vec<i64> = known.iter().map(|run| run.median).collect();
+    medians.sort_unstable();
+    let median = medians[medians.len() / 2];
+    let worst = known.iter().map(|run| run.worst).max().unwrap_or(0);
+    let summary = format!(
+        "{} of {} events; median {}, worst {}",
+        known.len(),
+        EVENTS.len(),
+        milliseconds(median),
+        milliseconds(worst)
+    );
+    // A fault that a later run did not have is over.
+    let failing = runs.iter().find_map(|run| {
+        let (error, at) = run.last_error.as_ref()?;
+        (*at == run.last_at).then(|| format!("{}: {}", run.event, one_line(error)))
+    });
+    if let Some(failing) = failing {
+        let mut check =
+            Check::new("hooks", Level::Broken, summary).hint("tail ~/.anamnesis/log/anamnesis.log");
+        check.lines.push(failing);
+        return check;
+    }
+    if is_enabled(context) == Some(true) && is_silent(context, last_at) {
+        let since = ui::date(last_at);
+        return Check::new(
+            "hooks",
+            Level::Broken,
+            format!("none ran since {since}, though Claude Code was used"),
+        )
+        .hint("claude --debug   (shows why hooks do not run)");
+    }
+    Check::new("hooks", Level::Well, summary)
+}
+
+/// Tells whether Claude Code wrote a transcript long after the last hook ran.
+fn is_silent(context: &Context, last_at: i64) -> bool {
+    let Some(folder) = &context.environment.claude_folder else {
+        return false;
+    };
+    let last = SystemTime::UNIX_EPOCH
+        + Duration::from_millis(u64::try_from(last_at).unwrap_or(0))
+        + SILENCE;
+    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    entries(folder.join("projects"))
+        .flat_map(|project| entries(project.path()))
+        .filter(|file| {
+            file.path()
+                .extension()
+                .is_some_and(|ending| ending == "jsonl")
+        })
+        .filter_map(|file| file.metadata().ok()?.modified().ok())
+        .any(|time| time > last)
+}
+
+fn milliseconds(microseconds: i64) -> String {
+    match microseconds {
+        ..10_000 => format!("{}.{} ms", microseconds / 1000, microseconds % 1000 / 100),
+        _ => format!("{} ms", microseconds / 1000),
+    }
+}
+
+fn recording(context: &Context, journal: Option<&Journal>) -> Check {
+    if context.environment.is_off {
+        return Check::new("recording", Level::Look, "off: ANAMNESIS_OFF is set")
+            .hint("unset ANAMNESIS_OFF");
+    }
+    let session = journal.and_then(|journal| journal.last_session(None).ok().flatten());
+    let Some(session) = session else {
+        return Check::new("recording", Level::Unknown, "no session recorded yet");
+    };
+    let seen = DateTime::from_timestamp_millis(session.seen_at).unwrap_or_default();
+    let ago = ui::ago(seen, context.environment.now);
+    let id = NoteId::of_session(&session.id);
+    let noted = match (context.notes.find(id), session.ended_at) {
+        (Some(_), _) => format!("note #{}", id.short()),
+        (None, None) => "not ended yet".to_owned(),
+        (None, Some(_)) => "no note: nothing in it to remember".to_owned(),
+    };
+    Check::new(
+        "recording",
+        Level::Well,
+        format!("last session {ago}: {noted}"),
+    )
+}
+
+fn store(context: &Context) -> Check {
+    let root = ui::home_path(
+        context.home.root(),
+        context.environment.user_home.as_deref(),
+    );
+    if let Err(error) = context.home.create() {
+        return Check::new("store", Level::Broken, error.to_string())
+            .hint("make the folder writable for you");
+    }
+    let probe = context
+        .home
+        .derived()
+        .join(format!("probe-{}", NoteId::generate(Utc::now())));
+    if let Err(error) = file::write_atomic(&probe, &[0; 4096]) {
+        return Check::new(
+            "store",
+            Level::Broken,
+            format!("{root} cannot be written: {error}; notes are not recorded"),
+        )
+        .hint("free some space, or make it writable for you");
+    }
+    let _ = fs::remove_file(&probe);
+    if let Some(repository) = enclosing_repository(context.home.root()) {
+        let repository = ui::home_path(&repository, context.environment.user_home.as_deref());
+        return Check::new(
+            "store",
+            Level::Look,
+            format!("{root} lies in the git repository {repository}"),
+        )
+        .hint("move it out, or your notes may be committed there: set ANAMNESIS_HOME");
+    }
+    Check::new("store", Level::Well, format!("{root}, writable"))
+}
+
+/// The checkout that a store lies in; its own `memory/.git` is below it and does not count.
+fn enclosing_repository(root: &Path) -> Option<PathBuf> {
+    let root = root.canonicalize().ok()?;
+    root.ancestors()
+        .find(|folder| folder.join(".git").exists())
+        .map(Path::to_path_buf)
+}
+
+fn notes_and_index(context: &Context) -> Vec<Check> {
+    let state = Index::open(&context.home)
+        .map(|index| (index.integrity(), index.is_behind(&context.notes)));
+    let index = match context.index() {
+        Ok(index) => index,
+        Err(failure) => {
+            let text = one_line(failure.text().trim_start_matches("anamnesis: "));
+            return vec![Check::new("index", Level::Broken, text).hint("anamnesis reindex")];
+        }
+    };
+    let total = index.counts().map_or(0, |counts| counts.total);
+    let problems = index.problems().unwrap_or_default();
+    let notes = if problems.is_empty() {
+        Check::new(
+            "notes",
+            Level::Well,
+            format!("{} readable", ui::count(total, "note")),
+        )
+    } else {
+        let unreadable = problems
+            .iter()
+            .filter(|problem| is_note_name(&problem.path))
+            .count();
+        let (level, summary) = if unreadable > 0 {
+            (
+                Level::Broken,
+                format!(
+                    "{unreadable} of {} unreadable",
+                    ui::number(total + unreadable)
+                ),
+            )
+        } else {
+            (
+                Level::Look,
+                format!(
+                    "{} readable; {} left alone",
+                    ui::count(total, "note"),
+                    ui::count(problems.len(), "file")
+                ),
+            )
+        };
+        let mut check = Check::new("notes", level, summary);
+        for problem in problems.iter().take(5) {
+            check.lines.push(format!(
+                "{}: {}",
+                one_line(&problem.path),
+                one_line(&problem.reason)
+            ));
+        }
+        if problems.len() > 5 {
+            check.lines.push(format!(
+                "and {} more · anamnesis doctor --json",
+                problems.len() - 5
+            ));
+        }
+        check.hint(
+            match problems.iter().find_map(|problem| id_of(&problem.path)) {
+                Some(id) => {
+                    format!("anamnesis edit {id} --raw   (left as it is, hides nothing else)")
+                }
+                None => "left as they are; they hide nothing else".to_owned(),
+            },
+        )
+    };
+    let index = match state {
+        Ok((Ok(()), false)) => Check::new("index", Level::Well, "in step with the notes"),
+        Ok((Ok(()), true)) => {
+            Check::new("index", Level::Well, "was behind the notes, is in step now")
+        }
+        Err(IndexError::Missing) => Check::new("index", Level::Well, "was missing, is built now"),
+        Ok((Err(error), _)) => {
+            Check::new("index", Level::Look, error.to_string()).hint("anamnesis doctor --fix")
+        }
+        Err(error) => Check::new(
+            "index",
+            Level::Well,
+            format!("{error}; built anew from the notes"),
+        ),
+    };
+    vec![notes, index]
+}
+
+fn is_note_name(path: &str) -> bool {
+    id_of(path).is_some()
+}
+
+/// The id in a note's file name.
+fn id_of(path: &str) -> Option<NoteId> {
+    path.rsplit('/').next()?.strip_suffix(".md")?.parse().ok()
+}
+
+fn privacy(context: &Context) -> Check {
+    let open = context.home.open_to_others();
+    if let Some((first, mode)) = open.first() {
+        let path = context.home.relative(first);
+        let path = if path.is_empty() {
+            "the store itself".to_owned()
+        } else {
+            path
+        };
+        let more = if open.len() > 1 {
+            format!(" and {} more", open.len() - 1)
+        } else {
+            String::new()
+        };
+        return Check::new(
+            "privacy",
+            Level::Look,
+            format!("others can read {path} (mode {mode:o}){more}"),
+        )
+        .hint("anamnesis doctor --fix");
+    }
+    match &context.config.problem {
+        Some(problem) => Check::new("privacy", Level::Look, problem.clone())
+            .hint("mend config.json, or remove it"),
+        None => Check::new("privacy", Level::Well, "for you alone"),
+    }
+}
+
+fn beside(context: &Context) -> Check {
+    if let Some(settings) = settings(context) {
+        let hooks = settings
+            .get("hooks")
+            .map(Value::to_string)
+            .unwrap_or_default();
+        if ["anamnesis inject", "anamnesis capture", "anamnesis sync"]
+            .iter()
+            .any(|marker| hooks.contains(marker))
+        {
+            return Check::new(
+                "beside",
+                Level::Look,
+                "the Python version's hooks are on too: sessions are noted twice",
+            )
+            .hint("take its hooks out of ~/.claude/settings.json");
+        }
+        let plugins = settings.get("enabledPlugins").and_then(Value::as_object);
+        let other = plugins.into_iter().flatten().find(|(name, enabled)| {
+            enabled.as_bool() == Some(true)
+                && ["claude-mem@", "memories@", "mem0@"]
+                    .iter()
+                    .any(|known| name.starts_with(known))
+        });
+        if let Some((name, _)) = other {
+            return Check::new(
+                "beside",
+                Level::Look,
+                format!(
+                    "{} is on too: both add to what Claude reads",
+                    one_line(name)
+                ),
+            )
+            .hint("/plugin   (to choose one)");
+        }
+    }
+    let own = std::env::current_exe()
+        .ok()
+        .and_then(|path| path.canonicalize().ok());
+    let folders = context
+        .environment
+        .path
+        .iter()
+        .flat_map(std::env::split_paths);
+    let first = folders
+        .map(|folder| folder.join("anamnesis"))
+        .find(|path| path.is_file());
+    match first {
+        Some(first) if first.canonicalize().ok() != own => {
+            let shown = ui::home_path(&first, context.environment.user_home.as_deref());
+            Check::new(
+                "beside",
+                Level::Look,
+                format!("another anamnesis comes first on PATH: {shown}"),
+            )
+            .hint("remove it, or put this one first")
+        }
+        _ => Check::new("beside", Level::Well, "no other memory found"),
+    }
+}
+
+/// Repairs what needs no judgement, and says what.
+fn fix(context: &Context) -> Vec<String> {
+    let mut fixed = Vec::new();
+    for (path, mode) in context.home.open_to_others() {
+        if close(&path) {
+            fixed.push(format!(
+                "{} was open to others (mode {mode:o})",
+                context.home.relative(&path)
+            ));
+        }
+    }
+    let needs_index = match Index::open(&context.home) {
+        Ok(index) => index.integrity().is_err(),
+        Err(_) => true,
+    };
+    if needs_index && Index::rebuild(&context.home, &context.notes, Duration::from_secs(60)).is_ok()
+    {
+        fixed.push("the index was built anew".to_owned());
+    }
+    fixed
+}
+
+#[cfg(unix)]
+fn close(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if path.is_dir() { 0o700 } else { 0o600 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).is_ok()
+}
+
+#[cfg(not(unix))]
+fn close(_: &Path) -> bool {
+    false
+}
+
+/// Times of every hook, and every variable that is read.
+fn verbose(context: &Context) -> String {
+    let mut text = String::new();
+    let runs = context
+        .journal()
+        .and_then(|journal| journal.hook_runs().ok())
+        .unwrap_or_default();
+    for run in &runs {
+        text.push_str(&format!(
+            "  {:<18} {} runs, last {}, median {}, worst {}\n",
+            one_line(&run.event),
+            run.count,
+            ui::ago(
+                DateTime::from_timestamp_millis(run.last_at).unwrap_or_default(),
+                context.environment.now
+            ),
+            milliseconds(run.median),
+            milliseconds(run.worst)
+        ));
+    }
+    for variable in VARIABLES {
+        text.push_str(&format!("  {:<22} {}\n", variable.name, variable.meaning));
+    }
+    text
+}
+
+/// A text to paste into an issue: states and times, nothing of the user's.
+fn report(context: &Context, checks: &[Check]) -> String {
+    let mut text = format!(
+        "anamnesis {} on {} {}\n",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    );
+    for check in checks {
+        text.push_str(&format!("{} {}\n", check.name, check.level.word()));
+    }
+    let runs = context
+        .journal()
+        .and_then(|journal| journal.hook_runs().ok())
+        .unwrap_or_default();
+    for run in runs
+        .iter()
+        .filter(|run| EVENTS.contains(&run.event.as_str()))
+    {
+        let failed = if run.last_error.is_some() {
+            ", an error"
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "{} {} runs, median {}, worst {}{failed}\n",
+            run.event,
+            run.count,
+            milliseconds(run.median),
+            milliseconds(run.worst)
+        ));
+    }
+    text
+}

@@ -1,0 +1,184 @@
+//! `edit`: a note in the user's editor, or its title or text from the command line.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    note::{NoteFile, State, timestamp},
+    privacy,
+    redact::redact,
+};
+use anamnesis_store::{
+    index::Entry,
+    notes::{NotePath, Stored},
+};
+
+use super::{Outcome, read_text, write};
+use crate::{context::Context, failure::Failure, remember, ui::Ui};
+
+/// Change a note in your editor
+///
+/// You get the whole file, front matter first. What you leave as it is stays byte for byte.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+    /// Give it this title instead of opening an editor
+    #[arg(long)]
+    title: Option<String>,
+    /// Read its new text from stdin instead of opening an editor
+    #[arg(long)]
+    stdin: bool,
+    /// Take a file that cannot be read as a note, too, and write it back unchecked
+    #[arg(long, conflicts_with_all = ["title", "stdin"])]
+    raw: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let index = context.index()?;
+    let path = match context.resolve(&index, &args.id) {
+        Ok(entry) => {
+            refuse_agent(context, &entry, "change")?;
+            if entry.state == State::Forgotten {
+                return Err(Failure::failed(format!(
+                    "#{} is forgotten",
+                    Context::short(&index, entry.id())
+                ))
+                .hint(format!("anamnesis restore {}", entry.id())));
+            }
+            entry.path
+        }
+        // A file that cannot be read is not in the index, but it has a name.
+        Err(failure) => unreadable(args, context).ok_or(failure)?,
+    };
+    drop(index);
+    let stored = if args.raw {
+        if context.environment.is_agent {
+            return Err(Failure::failed("a file is edited raw by a person only"));
+        }
+        raw(context, path)?
+    } else if args.title.is_some() || args.stdin {
+        from_command_line(args, context, path)?
+    } else {
+        in_editor(context, path)?
+    };
+    let index = context.index()?;
+    let short = Context::short(&index, path.id);
+    let Some(stored) = stored else {
+        ui.print(&format!("#{short} is as it was\n"));
+        return Ok(ExitCode::SUCCESS);
+    };
+    if let Some(journal) = context.journal().filter(|_| !context.environment.is_agent) {
+        journal.written_here(
+            path.id,
+            &context.notes.bytes(stored.path)?,
+            context.environment.now,
+        )?;
+    }
+    ui.print(&format!(
+        "changed #{short} \"{}\"\n",
+        one_line(&stored.file.note().title)
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says no to a model that wants to change what is a person's or applies everywhere.
+pub(super) fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), Failure> {
+    if context.environment.is_agent && write::is_a_persons(entry) {
+        return Err(Failure::failed(format!(
+            "only a person can {act} this note: a person wrote it, or it applies to all projects"
+        ))
+        .hint("write a note of your own that supersedes it; it waits for approval"));
+    }
+    Ok(())
+}
+
+fn unreadable(args: &Args, context: &Context) -> Option<NotePath> {
+    let id: NoteId = args
+        .id
+        .trim_start_matches('#')
+        .to_ascii_uppercase()
+        .parse()
+        .ok()?;
+    args.raw.then(|| context.notes.find(id)).flatten()
+}
+
+fn raw(context: &Context, path: NotePath) -> Result<Option<Stored>, Failure> {
+    let before = context.notes.bytes(path)?;
+    let text = write::edited(context, &String::from_utf8_lossy(&before))?;
+    let text = redact(&text).text.into_owned();
+    if text.as_bytes() == before {
+        return Ok(None);
+    }
+    let lock = context.notes.lock()?;
+    Ok(Some(context.notes.overwrite(
+        &lock,
+        path,
+        text.as_bytes(),
+    )?))
+}
+
+fn from_command_line(
+    args: &Args,
+    context: &Context,
+    path: NotePath,
+) -> Result<Option<Stored>, Failure> {
+    let title = args
+        .title
+        .as_deref()
+        .map(|title| one_line(&remember::safe(title)));
+    let body = if args.stdin {
+        Some(remember::safe(&read_text()?))
+    } else {
+        None
+    };
+    if title.as_deref() == Some("") {
+        return Err(Failure::usage("--title is empty"));
+    }
+    let before = context.notes.read(path)?.stamp;
+    let lock = context.notes.lock()?;
+    let now = timestamp(context.environment.now);
+    let stored = context.notes.update(&lock, path, |note| {
+        let (old_title, old_body) = (note.title.clone(), note.body.clone());
+        note.title = title.unwrap_or(old_title.clone());
+        note.body = body.unwrap_or(old_body.clone());
+        if note.title != old_title || note.body != old_body {
+            note.updated_at = now;
+        }
+    })?;
+    Ok((stored.stamp != before).then_some(stored))
+}
+
+fn in_editor(context: &Context, path: NotePath) -> Result<Option<Stored>, Failure> {
+    let before = context.notes.bytes(path)?;
+    let old = context.notes.read(path)?.file;
+    let text = write::edited(context, &String::from_utf8_lossy(&before))?;
+    let text = redact(&text).text.into_owned();
+    let file = NoteFile::parse(text.as_bytes(), path.id).map_err(|error| {
+        Failure::failed(format!("{path} was not changed: {error}"))
+            .hint("edit it again; --raw writes it unchecked")
+    })?;
+    let mut note = file.note().clone();
+    note.body = privacy::strip(&note.body).text.into_owned();
+    let changed = note.title != old.note().title || note.body != old.note().body;
+    if changed && note.updated_at == old.note().updated_at {
+        note.updated_at = timestamp(context.environment.now);
+    }
+    let text = file.rewrite(&note).unwrap_or(text);
+    if text.as_bytes() == before {
+        return Ok(None);
+    }
+    let lock = context.notes.lock()?;
+    if context.notes.bytes(path)? != before {
+        return Err(Failure::failed(format!(
+            "{path} was changed by somebody else meanwhile; nothing was written"
+        ))
+        .hint("edit it again"));
+    }
+    Ok(Some(context.notes.overwrite(
+        &lock,
+        path,
+        text.as_bytes(),
+    )?))
+}

@@ -1,0 +1,114 @@
+//! `forget` and its undo, `restore`.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{clean::one_line, note::State};
+use anamnesis_store::index::Index;
+
+use super::Outcome;
+use crate::{context::Context, failure::Failure, ui::Ui};
+
+/// Forget a note; its text goes to the trash
+///
+/// A tombstone stays in its place, so that no import and no older copy brings it back.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Six or more characters of the beginning or end of an id; may be given more than once
+    #[arg(required = true)]
+    ids: Vec<String>,
+}
+
+/// Bring a forgotten note back, byte for byte
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestoreArgs {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    if context.environment.is_agent && args.ids.len() > 1 {
+        return Err(Failure::usage("an agent forgets one note at a time"));
+    }
+    let index = context.index()?;
+    // All of them are told before any is touched.
+    let mut entries = Vec::new();
+    for typed in &args.ids {
+        let entry = context.resolve(&index, typed).map_err(|failure| {
+            Failure::failed(format!(
+                "0 forgotten: {}",
+                failure.text().trim_start_matches("anamnesis: ").trim_end()
+            ))
+        })?;
+        if entry.state == State::Forgotten {
+            return Err(Failure::failed(format!(
+                "0 forgotten: #{} is forgotten already",
+                Context::short(&index, entry.id())
+            ))
+            .hint(format!("anamnesis restore {}", entry.id())));
+        }
+        entries.push(entry);
+    }
+    drop(index);
+    let journal = context.journal();
+    let now = context.environment.now;
+    for entry in &entries {
+        let lock = context.notes.lock()?;
+        let text = context
+            .notes
+            .read(entry.path)
+            .map(|stored| stored.file.note().body.clone());
+        context.notes.forget(&lock, entry.path, now)?;
+        drop(lock);
+        if let (Some(journal), Ok(text)) = (&journal, text) {
+            journal.forgot(entry.id(), &text, now)?;
+        }
+    }
+    let index = context.index()?;
+    index.checkpoint()?;
+    if let Some(journal) = &journal {
+        journal.checkpoint()?;
+    }
+    let mut text = String::new();
+    for entry in &entries {
+        let short = Context::short(&index, entry.id());
+        text.push_str(&format!(
+            "forgot #{short} \"{}\"\nUndo: anamnesis restore {short}\n",
+            one_line(&entry.title)
+        ));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {
+    if context.environment.is_agent {
+        return Err(Failure::failed(
+            "what was forgotten is brought back by a person only",
+        ));
+    }
+    let index = context.index()?;
+    let entry = context.resolve(&index, &args.id)?;
+    let short = Context::short(&index, entry.id());
+    if entry.state != State::Forgotten {
+        return Err(Failure::failed(format!("#{short} is not forgotten"))
+            .hint(format!("anamnesis show {short}")));
+    }
+    if context.notes.trashed(entry.id()).is_none() {
+        return Err(Failure::failed(format!(
+            "the text of #{short} is no longer in the trash"
+        )));
+    }
+    drop::<Index>(index);
+    let lock = context.notes.lock()?;
+    let stored = context.notes.restore(&lock, entry.path)?;
+    drop(lock);
+    if let Some(journal) = context.journal() {
+        journal.remembered(entry.id())?;
+    }
+    context.index()?;
+    ui.print(&format!(
+        "restored #{short} \"{}\"\nUndo: anamnesis forget {short}\n",
+        one_line(&stored.file.note().title)
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,87 @@
+//! `help`: what a person needs first, and with `--all` everything.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use super::{Arguments, Outcome};
+use crate::{failure::Failure, ui::Ui};
+
+/// What `--help` shows.
+pub(crate) const EVERYDAY: &str = "\
+Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
+
+Usage: anamnesis [COMMAND]
+
+Everyday   status  search  list  show  write  edit  forget
+Privacy    redact
+Trouble    doctor
+
+Every command: anamnesis help --all      One of them: anamnesis help COMMAND
+";
+
+/// What `help --all` shows.
+pub(crate) const ALL: &str = "\
+Everyday
+  status        Show what the memory holds here and whether it is healthy
+  search        Find notes by words
+  list          List the notes of this project
+  show          Show one note
+  write         Write a note
+  edit          Change a note in your editor
+  forget        Forget a note; its text goes to the trash
+  restore       Bring a forgotten note back, byte for byte
+  move          Give a note to another project, or keep it on this machine
+  pin           Keep a note at the top
+  mute          Keep a note from coming up by itself
+
+Privacy
+  redact        Mask the secrets in a text
+
+Trouble
+  doctor        Check everything and say what to do
+  reindex       Build the index anew from the notes
+
+What hooks and scripts use
+  inject        Print what a session of this project starts with
+  capture       Write the note of a session from its transcript
+  project       Show the project of a folder and how it was told
+
+Besides
+  demo          Play a recorded session and show what is remembered
+  completions   Print completions for a shell
+  help          Show this, or the help of one command
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 finished, but something needs you.
+";
+
+/// Show help
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Show every command
+    #[arg(long)]
+    all: bool,
+    /// Show the help of this command
+    #[arg(conflicts_with = "all")]
+    command: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let text = match &args.command {
+        None => if args.all { ALL } else { EVERYDAY }.to_owned(),
+        Some(name) => {
+            let mut root = Arguments::command();
+            let command = root.find_subcommand_mut(name).ok_or_else(|| {
+                Failure::usage(format!("there is no command \"{name}\""))
+                    .hint("anamnesis help --all")
+            })?;
+            command
+                .clone()
+                .bin_name(format!("anamnesis {name}"))
+                .render_long_help()
+                .to_string()
+        }
+    };
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,80 @@
+//! `inject`: what a session starts with, as the Python version prints it.
+
+use std::{fs::File, io::BufReader, path::PathBuf, process::ExitCode};
+
+use anamnesis_core::{render, transcript};
+use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
+use serde_json::json;
+
+use super::{Outcome, hook_input};
+use crate::{context::Context, ui::Ui};
+
+/// Print what a session of this project starts with
+///
+/// Takes the JSON of a SessionStart hook on stdin, if there is one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The project [default: the one of the hook's folder, else of this one]
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// How many notes of the project
+    #[arg(long, default_value_t = DEFAULT_K, allow_negative_numbers = false)]
+    k: usize,
+    /// Print the chosen notes as JSON, with the reason of each
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let input = hook_input();
+    let project = match &args.project {
+        Some(key) => key.clone(),
+        None => {
+            context
+                .project_of(&folder(input.transcript_path.as_deref(), input.cwd))
+                .key
+        }
+    };
+    let index = context.index()?;
+    let request = Request {
+        project: &project,
+        k: args.k,
+        session: None,
+        now: context.environment.now,
+    };
+    let chosen = working_set::select(&index, &context.notes, &request)?;
+    if args.json {
+        let notes: Vec<serde_json::Value> = chosen
+            .iter()
+            .map(|chosen| {
+                json!({
+                    "id": chosen.note.id.to_string(),
+                    "title": chosen.note.title,
+                    "type": chosen.note.note_type.as_str(),
+                    "project": chosen.note.project,
+                    "reason": chosen.reason.as_str(),
+                })
+            })
+            .collect();
+        ui.json(&json!({ "project": project, "notes": notes }));
+    } else {
+        ui.print(&render::inject_block(&chosen, |id| {
+            Context::short(&index, id)
+        }));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder of a session: where its transcript began, else where the hook stands, else here.
+pub(super) fn folder(transcript: Option<&str>, cwd: Option<String>) -> PathBuf {
+    let begun = transcript
+        .and_then(|path| File::open(path).ok())
+        .and_then(|file| transcript::read(BufReader::new(file)).0.cwd);
+    let absolute =
+        |folder: String| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
+    begun
+        .and_then(absolute)
+        .or_else(|| cwd.and_then(absolute))
+        .or_else(Context::current_folder)
+        .unwrap_or_default()
+}

@@ -1,0 +1,105 @@
+//! `list`: the notes of a project, newest first.
+
+use std::process::ExitCode;
+
+use anamnesis_core::note::{GLOBAL, Kind, NoteType, Scope};
+use anamnesis_store::index::Filter;
+use serde_json::json;
+
+use super::Outcome;
+use crate::{
+    context::Context,
+    ui,
+    ui::{LIST_LENGTH, Ui},
+};
+
+/// List the notes of this project
+///
+/// Newest first. Replaced notes are listed, too, and say so.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The notes of this project instead
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["global", "everywhere"])]
+    project: Option<String>,
+    /// The notes that apply to all projects
+    #[arg(long, conflicts_with = "everywhere")]
+    global: bool,
+    /// The notes of every project
+    #[arg(long)]
+    everywhere: bool,
+    /// Only notes of this type
+    #[arg(long = "type", value_name = "TYPE", value_parser = crate::commands::write::note_type)]
+    note_type: Option<NoteType>,
+    /// Only notes of this kind
+    #[arg(long, value_parser = crate::commands::write::kind)]
+    kind: Option<Kind>,
+    /// Only notes that travel (`portable`) or do not (`machine-local`)
+    #[arg(long, value_parser = crate::commands::write::scope)]
+    scope: Option<Scope>,
+    /// Forgotten notes, too
+    #[arg(long)]
+    forgotten: bool,
+    /// All of them, not only the first twenty
+    #[arg(long)]
+    all: bool,
+    /// Print JSON, without bodies
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let project = match (&args.project, args.global, args.everywhere) {
+        (Some(key), _, _) => Some(key.clone()),
+        (None, true, _) => Some(GLOBAL.to_owned()),
+        (None, false, true) => None,
+        (None, false, false) => Some(context.project(None).key),
+    };
+    let filter = Filter {
+        project: project.clone(),
+        note_type: args.note_type,
+        kind: args.kind,
+        scope: args.scope,
+        with_superseded: true,
+        with_forgotten: args.forgotten,
+    };
+    let index = context.index()?;
+    let total = index.count(&filter)?;
+    let limit = if args.all || args.json {
+        usize::MAX
+    } else {
+        LIST_LENGTH
+    };
+    let entries = index.list(&filter, limit)?;
+    if args.json {
+        let notes: Vec<serde_json::Value> = entries
+            .iter()
+            .map(|entry| ui::note_json(entry, None))
+            .collect();
+        ui.json(&json!({ "notes": notes, "total": total }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if entries.is_empty() {
+        let place = project.map_or_else(String::new, |key| format!(" of {key}"));
+        ui.print(&format!("0 notes{place}\n→ anamnesis list --everywhere\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = context.environment.now;
+    let mut text = String::new();
+    for entry in &entries {
+        text.push_str(&ui::note_line(
+            entry,
+            &Context::short(&index, entry.id()),
+            now,
+        ));
+        text.push('\n');
+    }
+    if entries.len() < total {
+        text.push_str(&format!(
+            "{} of {} shown · --all\n",
+            entries.len(),
+            ui::number(total)
+        ));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}

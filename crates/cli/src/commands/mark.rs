@@ -1,0 +1,175 @@
+//! `move`, `pin`, `mute`: what a note applies to and how it comes up.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::one_line,
+    note::{GLOBAL, Note, Scope, State},
+};
+
+use super::{Outcome, edit::refuse_agent, write};
+use crate::{context::Context, failure::Failure, remember, ui::Ui};
+
+/// Give a note to another project, or keep it on this machine
+#[derive(Debug, clap::Args)]
+#[command(name = "move")]
+pub(crate) struct MoveArgs {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+    /// The project it applies to from now on (`global` for all projects)
+    #[arg(long, value_name = "KEY", required_unless_present = "scope")]
+    project: Option<String>,
+    /// `machine-local` keeps it on this machine, `portable` lets it travel
+    #[arg(long, value_parser = write::scope)]
+    scope: Option<Scope>,
+}
+
+/// Keep a note at the top
+#[derive(Debug, clap::Args)]
+pub(crate) struct PinArgs {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+    /// Take the pin away
+    #[arg(long)]
+    off: bool,
+}
+
+/// Keep a note from coming up by itself
+///
+/// A search still finds it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MuteArgs {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+    /// Let it come up again
+    #[arg(long)]
+    off: bool,
+}
+
+pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome {
+    let project = args
+        .project
+        .as_deref()
+        .map(|key| one_line(&remember::safe(key)));
+    if project.as_deref() == Some("") {
+        return Err(Failure::usage("--project is empty"));
+    }
+    if context.environment.is_agent && project.as_deref() == Some(GLOBAL) {
+        return Err(Failure::failed(
+            "only a person can let a note apply to all projects",
+        ));
+    }
+    let index = context.index()?;
+    let entry = context.resolve(&index, &args.id)?;
+    refuse_agent(context, &entry, "move")?;
+    let short = Context::short(&index, entry.id());
+    drop(index);
+    let lock = context.notes.lock()?;
+    let mut stored = context.notes.update(&lock, entry.path, |note| {
+        if let Some(project) = &project {
+            note.project.clone_from(project);
+        }
+    })?;
+    if let Some(scope) = args.scope {
+        stored = context.notes.set_scope(&lock, stored.path, scope)?;
+    }
+    drop(lock);
+    context.index()?;
+    let note = stored.note();
+    let place = if note.is_global() {
+        "all projects"
+    } else {
+        &note.project
+    };
+    let local = if note.scope == Scope::MachineLocal {
+        ", this machine only"
+    } else {
+        ""
+    };
+    ui.print(&format!(
+        "#{short} applies to {place}{local}\nUndo: {}\n",
+        undo(&short, &entry.project, entry.path.scope)
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command that moves a note back.
+fn undo(short: &str, project: &str, scope: Scope) -> String {
+    let quoted = if project.contains([
+        ' ', '\'', '"', '$', '`', '\\', ';', '&', '|', '(', ')', '<', '>', '*', '?',
+    ]) {
+        format!("'{}'", project.replace('\'', "'\\''"))
+    } else {
+        project.to_owned()
+    };
+    format!("anamnesis move {short} --project {quoted} --scope {scope}")
+}
+
+pub(crate) fn pin(args: &PinArgs, context: &Context, ui: &Ui) -> Outcome {
+    let pinned = !args.off;
+    let said = if pinned { "pinned" } else { "no longer pinned" };
+    let back = if pinned { " --off" } else { "" };
+    mark(
+        &args.id,
+        context,
+        ui,
+        said,
+        &format!("pin {{}}{back}"),
+        |note| note.pinned = pinned,
+    )
+}
+
+pub(crate) fn mute(args: &MuteArgs, context: &Context, ui: &Ui) -> Outcome {
+    let (from, to) = if args.off {
+        (State::Muted, State::Active)
+    } else {
+        (State::Active, State::Muted)
+    };
+    let said = if args.off { "no longer muted" } else { "muted" };
+    let back = if args.off { "" } else { " --off" };
+    mark(
+        &args.id,
+        context,
+        ui,
+        said,
+        &format!("mute {{}}{back}"),
+        |note| {
+            // A proposal or a tombstone stays what it is.
+            if note.state == from {
+                note.state = to;
+            }
+        },
+    )
+}
+
+fn mark(
+    typed: &str,
+    context: &Context,
+    ui: &Ui,
+    said: &str,
+    undo: &str,
+    change: impl FnOnce(&mut Note),
+) -> Outcome {
+    let index = context.index()?;
+    let entry = context.resolve(&index, typed)?;
+    refuse_agent(context, &entry, "mark")?;
+    let short = Context::short(&index, entry.id());
+    if matches!(entry.state, State::Forgotten | State::Proposed) {
+        return Err(Failure::failed(format!("#{short} is {}", entry.state)));
+    }
+    drop(index);
+    let lock = context.notes.lock()?;
+    let stored = context.notes.update(&lock, entry.path, change)?;
+    drop(lock);
+    context.index()?;
+    if stored.stamp == entry.stamp {
+        ui.print(&format!("#{short} is as it was\n"));
+    } else {
+        ui.print(&format!(
+            "{said} #{short} \"{}\"\nUndo: anamnesis {}\n",
+            one_line(&entry.title),
+            undo.replace("{}", &short)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,215 @@
+//! The commands: one file each, an `Args` whose comments are its help, and one function.
+
+mod capture;
+mod completions;
+mod demo;
+mod doctor;
+mod edit;
+mod forget;
+mod help;
+mod inject;
+mod list;
+mod mark;
+mod project;
+mod redact;
+mod reindex;
+mod search;
+mod show;
+mod status;
+mod work;
+mod write;
+
+use std::{io::Read, process::ExitCode};
+
+use anamnesis_core::hook::{MAX_PAYLOAD_LENGTH, Payload};
+use clap::{Parser, Subcommand, error::ErrorKind};
+
+use crate::{
+    context::Context,
+    environment::Environment,
+    failure::Failure,
+    hook,
+    ui::{self, Ui},
+};
+
+/// Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
+#[derive(Debug, Parser)]
+#[command(name = "anamnesis", version, disable_help_subcommand = true, override_help = help::EVERYDAY)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Status(status::Args),
+    Search(search::Args),
+    List(list::Args),
+    Show(show::Args),
+    Write(write::Args),
+    Edit(edit::Args),
+    Forget(forget::Args),
+    Restore(forget::RestoreArgs),
+    Move(mark::MoveArgs),
+    Pin(mark::PinArgs),
+    Mute(mark::MuteArgs),
+    Project(project::Args),
+    Inject(inject::Args),
+    Capture(capture::Args),
+    Reindex(reindex::Args),
+    Redact(redact::Args),
+    Doctor(doctor::Args),
+    Demo(demo::Args),
+    Completions(completions::Args),
+    Help(help::Args),
+    #[command(hide = true)]
+    Work(work::Args),
+}
+
+/// How a command ended.
+type Outcome = Result<ExitCode, Failure>;
+
+/// Runs the command line.
+pub(crate) fn main(environment: Environment) -> ExitCode {
+    let ui = Ui::new(environment.is_utf8);
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let text = error.render().to_string();
+            return match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                    ui.print(&text);
+                    ExitCode::SUCCESS
+                }
+                _ => {
+                    ui.note(&text);
+                    ExitCode::from(2)
+                }
+            };
+        }
+    };
+    match run(arguments, environment, &ui) {
+        Ok(code) => code,
+        Err(failure) => {
+            ui.note(&failure.text());
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
+    let Some(verb) = arguments.command else {
+        return without_a_command(environment, ui);
+    };
+    match verb {
+        // These need no store.
+        Verb::Redact(args) => redact::run(&args, ui),
+        Verb::Completions(args) => completions::run(&args, ui),
+        Verb::Help(args) => help::run(&args, ui),
+        Verb::Demo(args) => demo::run(&args, &environment, ui),
+        Verb::Work(args) => work::run(&args, environment),
+        // These must work when the store does not.
+        Verb::Doctor(args) => doctor::run(&args, environment, ui),
+        Verb::Project(args) => project::run(&args, environment, ui),
+        Verb::Status(args) => status::run(&args, &Context::open(environment)?, ui),
+        Verb::Search(args) => search::run(&args, &Context::open(environment)?, ui),
+        Verb::List(args) => list::run(&args, &Context::open(environment)?, ui),
+        Verb::Show(args) => show::run(&args, &Context::open(environment)?, ui),
+        Verb::Write(args) => write::run(args, &Context::open(environment)?, ui),
+        Verb::Edit(args) => edit::run(&args, &Context::open(environment)?, ui),
+        Verb::Forget(args) => forget::run(&args, &Context::open(environment)?, ui),
+        Verb::Restore(args) => forget::restore(&args, &Context::open(environment)?, ui),
+        Verb::Move(args) => mark::move_note(&args, &Context::open(environment)?, ui),
+        Verb::Pin(args) => mark::pin(&args, &Context::open(environment)?, ui),
+        Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),
+        Verb::Inject(args) => inject::run(&args, &Context::open(environment)?, ui),
+        Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
+        Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),
+    }
+}
+
+/// On a terminal: `status`. A hook's payload on stdin: that hook, for settings that name no verb.
+fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
+    if ui::stdin_is_terminal() {
+        return status::run(&status::Args::default(), &Context::open(environment)?, ui);
+    }
+    let bytes = read_input(MAX_PAYLOAD_LENGTH)?;
+    if Payload::parse(&bytes).is_ok() {
+        return Ok(hook::answer_payload(environment, bytes));
+    }
+    Err(
+        Failure::usage("stdin is not what a hook sends, and no command was given")
+            .hint("anamnesis --help"),
+    )
+}
+
+/// Reads stdin up to a limit.
+fn read_input(limit: usize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    std::io::stdin()
+        .lock()
+        .take(most)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
+    if bytes.len() > limit {
+        return Err(Failure::usage(format!("stdin is over {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Reads stdin as text; bytes that are no UTF-8 are replaced.
+fn read_text() -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&read_input(MAX_TEXT_LENGTH)?).into_owned())
+}
+
+/// The largest text that a command takes, in bytes.
+const MAX_TEXT_LENGTH: usize = 16 * 1024 * 1024;
+
+/// What a hook may have put on stdin of `inject` and `capture`; nothing when it is no JSON object.
+#[derive(Debug, Default, serde::Deserialize)]
+struct HookInput {
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    transcript_path: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+}
+
+fn hook_input() -> HookInput {
+    if ui::stdin_is_terminal() {
+        return HookInput::default();
+    }
+    read_input(MAX_PAYLOAD_LENGTH)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn help_names_every_command() {
+        for command in Arguments::command()
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            let name = command.get_name();
+            assert!(
+                help::ALL.contains(&format!("\n  {name} ")),
+                "{name} is not in `help --all`"
+            );
+        }
+        assert!(help::EVERYDAY.split_whitespace().count() < 120);
+    }
+}

@@ -1,0 +1,36 @@
+//! `redact`: stdin to stdout, secrets masked.
+
+use std::process::ExitCode;
+
+use anamnesis_core::redact::redact;
+use serde_json::json;
+
+use super::{Outcome, read_text};
+use crate::ui::Ui;
+
+/// Mask the secrets in a text
+///
+/// Reads stdin and prints it with every secret of a known form masked. Parts that only you know to
+/// be private are yours to mark.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print the rule and the place of each secret instead, in bytes from the beginning
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let text = read_text()?;
+    let redacted = redact(&text);
+    if args.json {
+        let findings: Vec<serde_json::Value> = redacted
+            .findings
+            .iter()
+            .map(|finding| json!({ "rule": finding.rule, "start": finding.start, "end": finding.end }))
+            .collect();
+        ui.json(&json!({ "findings": findings }));
+    } else {
+        ui.raw(&redacted.text);
+    }
+    Ok(ExitCode::SUCCESS)
+}

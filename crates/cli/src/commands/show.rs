@@ -1,0 +1,95 @@
+//! `show`: one note.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::{clean, one_line},
+    note::State,
+};
+use anamnesis_store::index::Entry;
+
+use super::Outcome;
+use crate::{context::Context, ui, ui::Ui};
+
+/// Show one note
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+    /// The file as it is
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let index = context.index()?;
+    let entry = context.resolve(&index, &args.id)?;
+    if args.raw {
+        let bytes = context.notes.bytes(entry.path)?;
+        // Terminal sequences in a file are text here, not commands.
+        ui.print(&clean(&String::from_utf8_lossy(&bytes)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stored = context.notes.read(entry.path)?;
+    if args.json {
+        ui.json(&ui::note_json(&entry, Some(&stored.note())));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let short = Context::short(&index, entry.id());
+    let newer = index.superseded_by(entry.id())?;
+    let mut text = heading(&entry, &short, context);
+    for newer in newer.iter().filter(|_| entry.superseded) {
+        let short = Context::short(&index, newer.id());
+        text.push_str(&format!(
+            "replaced by #{short} {}\n",
+            one_line(&newer.title)
+        ));
+    }
+    if entry.state == State::Forgotten {
+        let hint = if context.notes.trashed(entry.id()).is_some() {
+            format!("→ anamnesis restore {short}\n")
+        } else {
+            "its text is no longer kept\n".to_owned()
+        };
+        text.push_str(&hint);
+    } else {
+        let body = clean(stored.file.note().body.trim_end()).into_owned();
+        if !body.is_empty() {
+            text.push_str(&format!("\n{body}\n"));
+        }
+        if !stored.whole {
+            text.push_str(&format!(
+                "… the file is larger: {}\n",
+                context.home.relative(&entry.path.absolute(&context.home))
+            ));
+        }
+        text.push_str(&format!(
+            "\n→ anamnesis edit {short}   |   anamnesis forget {short}\n"
+        ));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heading(entry: &Entry, short: &str, context: &Context) -> String {
+    let now = context.environment.now;
+    let place = if entry.project == "global" {
+        "all projects".to_owned()
+    } else {
+        one_line(&entry.project)
+    };
+    let mut text = ui::note_line(entry, short, now);
+    text.push_str(&format!(
+        "\n{place} · {} · {}",
+        one_line(&entry.machine_id),
+        entry.path
+    ));
+    if !entry.tags.is_empty() {
+        text.push_str(&format!("\ntags: {}", one_line(&entry.tags.join(", "))));
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,171 @@
+//! `status`: what the memory holds here, and whether it is well.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use anamnesis_core::{
+    note::{GLOBAL, Kind},
+    render,
+};
+use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
+use anamnesis_store::index::{Filter, Index};
+use serde_json::json;
+
+use super::{Outcome, doctor, project::explain};
+use crate::{context::Context, failure::Failure, ui, ui::Ui};
+
+/// Show what the memory holds here and whether it is healthy
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `status` says.
+struct Status {
+    here: usize,
+    by_kind: BTreeMap<&'static str, usize>,
+    given: usize,
+    tokens: usize,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let index = context.index()?;
+    let project = context.project_of(
+        &context
+            .environment
+            .project_folder
+            .clone()
+            .or_else(Context::current_folder)
+            .unwrap_or_default(),
+    );
+    let counts = index.counts()?;
+    let status = status(context, &index, &project.key)?;
+    let verdict = doctor::verdict(context, &index);
+    let store = ui::home_path(
+        context.home.root(),
+        context.environment.user_home.as_deref(),
+    );
+    let is_off = context.environment.is_off;
+    if args.json {
+        ui.json(&json!({
+            "store": context.home.root().display().to_string(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "machine_id": context.machine_id(),
+            "off": is_off,
+            "project": { "key": project.key, "notes": status.here, "by_kind": status.by_kind,
+                         "given_at_start": status.given, "tokens_at_start": status.tokens },
+            "total": counts.total,
+            "by_type": counts.by_type,
+            "by_project": counts.by_project,
+            "by_scope": counts.by_scope,
+            "by_workspace": counts.by_workspace,
+            "by_state": counts.by_state,
+            "sync": { "remote": null },
+            "state": { "ok": verdict.is_well(), "text": verdict.text() },
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let on = if is_off {
+        "off (ANAMNESIS_OFF is set)"
+    } else {
+        "on"
+    };
+    let mut text = String::new();
+    if counts.total == 0 {
+        text.push_str(&format!("store: {store} · {on} · this machine only\n"));
+        text.push_str(if is_off {
+            "notes: 0\n"
+        } else {
+            "notes: 0; this session is noted when it ends\n"
+        });
+    } else {
+        text.push_str(&format!(
+            "store: {store} · {on} · machine {} · {}\n",
+            context.machine_id(),
+            env!("CARGO_PKG_VERSION")
+        ));
+        let (step, _) = explain(&project);
+        text.push_str(&format!(
+            "here:  {} (from {})\n",
+            ui::shorten(&project.key, 50),
+            step.trim_end_matches(" of")
+        ));
+        let kinds: Vec<String> = status
+            .by_kind
+            .iter()
+            .map(|(kind, amount)| format!("{amount} {kind}"))
+            .collect();
+        let kinds = if kinds.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", kinds.join(", "))
+        };
+        text.push_str(&format!(
+            "       {}{kinds}\n",
+            ui::count(status.here, "note")
+        ));
+        let starts = ui::count(status.given, "note");
+        text.push_str(&format!(
+            "       a session starts with {starts}, ~{} tokens\n",
+            ui::number(status.tokens)
+        ));
+        let everywhere = counts.by_project.get(GLOBAL).copied().unwrap_or(0);
+        let local = counts.by_scope.get("machine-local").copied().unwrap_or(0);
+        text.push_str(&format!(
+            "notes: {} in {}, {} for all projects, {} on this machine only\n",
+            ui::number(counts.total),
+            ui::count(
+                counts
+                    .by_project
+                    .keys()
+                    .filter(|key| *key != GLOBAL)
+                    .count(),
+                "project"
+            ),
+            ui::number(everywhere),
+            ui::number(local),
+        ));
+    }
+    text.push_str("sync:  none; notes stay on this machine\n");
+    if let Some(waiting) = counts.by_state.get("proposed") {
+        text.push_str(&format!(
+            "waits: {} · anamnesis list --everywhere\n",
+            ui::count(*waiting, "proposal")
+        ));
+    }
+    text.push_str(&format!("state: {} · anamnesis doctor\n", verdict.text()));
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(context: &Context, index: &Index, project: &str) -> Result<Status, Failure> {
+    let mut by_kind = BTreeMap::new();
+    for kind in Kind::ALL {
+        let filter = Filter {
+            project: Some(project.to_owned()),
+            kind: Some(*kind),
+            with_superseded: true,
+            ..Filter::default()
+        };
+        let amount = index.count(&filter)?;
+        if amount > 0 {
+            by_kind.insert(kind.shown(), amount);
+        }
+    }
+    let now = context.environment.now;
+    let request = Request {
+        project,
+        k: DEFAULT_K,
+        session: None,
+        now,
+    };
+    let chosen = working_set::select(index, &context.notes, &request)?;
+    let block = render::hook_block(&chosen, now, |id| Context::short(index, id));
+    Ok(Status {
+        here: by_kind.values().sum(),
+        by_kind,
+        given: chosen.len(),
+        tokens: block.tokens(),
+    })
+}

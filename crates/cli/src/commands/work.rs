@@ -1,0 +1,61 @@
+//! `work`: the deferred process. One a store, bounded in time, gone when there is nothing to do.
+
+use std::{process::ExitCode, time::Duration};
+
+use anamnesis_store::{
+    index::Index,
+    lock::{self, Subject},
+};
+
+use super::Outcome;
+use crate::{context::Context, detach, environment::Environment, failure::Failure};
+
+/// How long it waits for others.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The age at which a temporary file belongs to no living process.
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
+
+/// Do what hooks left to be done
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Start it in the background and return
+    #[arg(long)]
+    detach: bool,
+}
+
+pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
+    if args.detach {
+        detach::start_detached()
+            .map_err(|error| Failure::failed(format!("cannot start in the background: {error}")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let context = Context::open(environment)?;
+    let held = lock::acquire(&context.home, Subject::Work, Duration::ZERO).map_err(|error| {
+        Failure::failed(format!(
+            "cannot lock {}: {error}",
+            context.home.derived().display()
+        ))
+    })?;
+    let Some(_held) = held else {
+        // Another one is at it, and looks again before it ends.
+        return Ok(ExitCode::SUCCESS);
+    };
+    if let Err(failure) = refresh(&context) {
+        context.log(&format!("work: {}", failure.text()));
+        return Err(failure);
+    }
+    context.notes.sweep(LEFTOVER_AGE);
+    if let Some(journal) = context.journal() {
+        journal.checkpoint()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Brings the index in step with the notes, or builds it when it cannot be used.
+fn refresh(context: &Context) -> Result<(), Failure> {
+    let mut index = Index::open_to_write(&context.home, &context.notes, PATIENCE)?;
+    index.refresh(&context.notes)?;
+    index.checkpoint()?;
+    Ok(())
+}

@@ -1,0 +1,345 @@
+//! `write`: a new note.
+
+use std::{
+    fmt, fs,
+    path::PathBuf,
+    process::{Command, ExitCode},
+    str::FromStr,
+};
+
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    note::{GLOBAL, Kind, Note, NoteType, Scope, Severity, Source, State},
+    redact::redact,
+};
+use anamnesis_store::index::{Entry, Index};
+
+use super::{MAX_TEXT_LENGTH, Outcome, read_text};
+use crate::{context::Context, failure::Failure, remember, ui, ui::Ui};
+
+/// Write a note
+///
+/// The text comes from --file, from stdin, or from your editor. Secrets in it are masked, parts in
+/// <private> tags are left out. What Claude writes is marked as written by the agent, and waits for
+/// your approval where it would apply to all projects.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// One line that says it all; the text's first line without it
+    #[arg(long)]
+    title: Option<String>,
+    /// procedural, semantic or episodic; the kind decides without it
+    #[arg(long = "type", value_name = "TYPE", value_parser = note_type)]
+    note_type: Option<NoteType>,
+    /// fact, preference, insight, how-to, warning or task [default: fact]
+    #[arg(long, value_parser = kind)]
+    kind: Option<Kind>,
+    /// A tag; may be given more than once
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// The project (`global` for all projects) [default: the one of this folder]
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// `machine-local` keeps the note on this machine
+    #[arg(long, value_parser = scope, default_value = "portable")]
+    scope: Scope,
+    /// Where a warning comes up: `cmd: git push --force`, `path: *.sql`, `tool: Write`, `text: words`
+    #[arg(long, value_name = "TRIGGER", value_parser = trigger)]
+    when: Vec<String>,
+    /// What to do instead of what a warning is about
+    #[arg(long, value_name = "TEXT")]
+    instead: Option<String>,
+    /// How bad it is: low, medium, high or critical
+    #[arg(long, value_parser = word::<Severity>)]
+    severity: Option<Severity>,
+    /// A note that this one replaces; may be given more than once
+    #[arg(long, value_name = "ID")]
+    supersedes: Vec<String>,
+    /// A link, `RELATION ID`; may be given more than once
+    #[arg(long = "link", value_name = "RELATION ID", value_parser = link)]
+    links: Vec<Link>,
+    /// Keep the note at the top
+    #[arg(long)]
+    pin: bool,
+    /// Read the text from stdin
+    #[arg(long, conflicts_with = "file")]
+    stdin: bool,
+    /// Read the text from this file
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The relations that a link may declare.
+const RELATIONS: [&str; 7] = [
+    "caused-by",
+    "elaborates",
+    "part-of",
+    "related-to",
+    "about",
+    "contradicts",
+    "warns-against",
+];
+
+/// A link as it was typed.
+#[derive(Debug, Clone)]
+struct Link {
+    relation: String,
+    target: String,
+}
+
+pub(super) fn word<T>(text: &str) -> Result<T, String>
+where
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+pub(super) fn note_type(text: &str) -> Result<NoteType, String> {
+    word(text)
+}
+
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
+    word(text)
+}
+
+pub(super) fn kind(text: &str) -> Result<Kind, String> {
+    Kind::from_word(text).map_err(|error| error.to_string())
+}
+
+/// A trigger; a bare program name would fire at every run of it.
+fn trigger(text: &str) -> Result<String, String> {
+    let (kind, pattern) = text
+        .split_once(':')
+        .ok_or("a trigger is `cmd: …`, `path: …`, `tool: …` or `text: …`")?;
+    let pattern = one_line(pattern);
+    if pattern.is_empty() {
+        return Err(format!("`{}:` needs something to look for", kind.trim()));
+    }
+    match kind.trim() {
+        "cmd" if pattern.split_whitespace().count() < 2 => Err(
+            "`cmd:` needs the program and a further word, or it would come up at every run of it"
+                .to_owned(),
+        ),
+        kind @ ("cmd" | "path" | "tool" | "text") => Ok(format!("{kind}: {pattern}")),
+        other => Err(format!("\"{other}\" is none of cmd, path, tool, text")),
+    }
+}
+
+fn link(text: &str) -> Result<Link, String> {
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        [relation, target] if RELATIONS.contains(&relation) => Ok(Link {
+            relation: relation.to_owned(),
+            target: target.to_owned(),
+        }),
+        [relation, _] => Err(format!(
+            "\"{relation}\" is none of {}",
+            RELATIONS.join(", ")
+        )),
+        _ => Err("a link is a relation and an id".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: Args, context: &Context, ui: &Ui) -> Outcome {
+    let index = context.index()?;
+    let mut note = note_of(&args, context, &index)?;
+    let text = remember::safe(&text_of(&args, context)?);
+    note.title = match &args.title {
+        Some(title) => one_line(&remember::safe(title)),
+        None => remember::title_of(&text),
+    };
+    note.body = text;
+    if note.title.is_empty() {
+        return Err(
+            Failure::usage("there is no text").hint("--title, --file, stdin, or set EDITOR")
+        );
+    }
+    let replaced = args
+        .supersedes
+        .iter()
+        .map(|typed| context.resolve(&index, typed))
+        .collect::<Result<Vec<Entry>, Failure>>()?;
+    note.supersedes = replaced
+        .iter()
+        .map(|entry| entry.id().to_string())
+        .collect();
+    if context.environment.is_agent {
+        by_agent(&mut note, &replaced);
+    }
+    // The index is open for writing as long as it lives; saving wants it, too.
+    drop(index);
+    let journal = context.journal();
+    let stored = remember::save(context, journal.as_ref(), &note)?;
+    let index = context.index()?;
+    let short = Context::short(&index, note.id);
+    if args.json {
+        if let Some(entry) = index.get(note.id)? {
+            ui.json(&ui::note_json(&entry, Some(&stored.note())));
+        }
+    } else {
+        ui.print(&format!(
+            "{}\nUndo: anamnesis forget {short}\n",
+            remember::saved(&stored.note(), &short)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The note without its text.
+fn note_of(args: &Args, context: &Context, index: &Index) -> Result<Note, Failure> {
+    let kind = args
+        .kind
+        .unwrap_or_else(|| args.note_type.map_or(Kind::Fact, Kind::of_type));
+    if let Some(note_type) = args
+        .note_type
+        .filter(|note_type| *note_type != kind.note_type())
+    {
+        return Err(Failure::usage(format!(
+            "a {} is {}, not {note_type}",
+            kind.shown(),
+            kind.note_type()
+        )));
+    }
+    let now = context.environment.now;
+    let safe_line = |text: &str| one_line(&remember::safe(text));
+    let mut note = Note::new(NoteId::generate(now), kind.note_type(), now);
+    note.kind = Some(kind);
+    note.project = match &args.project {
+        Some(key) => safe_line(key),
+        None => context.project(None).key,
+    };
+    if note.project.is_empty() {
+        return Err(Failure::usage("--project is empty"));
+    }
+    note.machine_id = context.machine_id();
+    note.scope = args.scope;
+    // The kind is a tag as well, for tools that know only tags.
+    if args.kind.is_some() {
+        note.add_tags([kind.as_str()]);
+    }
+    let tags: Vec<String> = args
+        .tags
+        .iter()
+        .map(|tag| safe_line(tag))
+        .filter(|tag| !tag.is_empty())
+        .collect();
+    note.add_tags(tags.iter().map(String::as_str));
+    note.when = args
+        .when
+        .iter()
+        .map(|trigger| redact(trigger).text.into_owned())
+        .collect();
+    note.instead = args
+        .instead
+        .as_deref()
+        .map(safe_line)
+        .filter(|text| !text.is_empty());
+    note.severity = args.severity;
+    note.pinned = args.pin;
+    for link in &args.links {
+        let target = context.resolve(index, &link.target)?;
+        note.links
+            .push(format!("{} {}", link.relation, target.id()));
+    }
+    Ok(note)
+}
+
+/// Marks a note as the agent's. Where it would touch all projects or a person's words, it waits.
+fn by_agent(note: &mut Note, replaced: &[Entry]) {
+    note.actor = Some("agent".to_owned());
+    note.confidence = 0.9;
+    note.pinned = false;
+    let replaces_a_person = replaced.iter().any(|entry| is_a_persons(entry));
+    if note.project == GLOBAL || replaces_a_person {
+        note.state = State::Proposed;
+        note.scope = Scope::MachineLocal;
+    }
+}
+
+/// Tells whether a note is out of an agent's reach: a person's, or for all projects.
+pub(super) fn is_a_persons(entry: &Entry) -> bool {
+    entry.project == GLOBAL || (entry.source == Source::Human && !entry.by_agent)
+}
+
+fn text_of(args: &Args, context: &Context) -> Result<String, Failure> {
+    if let Some(path) = &args.file {
+        let (bytes, _, whole) = anamnesis_store::file::read_head(path, MAX_TEXT_LENGTH)
+            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
+        if !whole {
+            return Err(Failure::usage(format!("{} is over 16 MiB", path.display())));
+        }
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    if args.stdin || !ui::stdin_is_terminal() {
+        return read_text();
+    }
+    if args.title.is_some() && context.environment.editor.is_none() {
+        return Ok(String::new());
+    }
+    edited(context, "")
+}
+
+/// Lets the user write a text in their editor.
+pub(super) fn edited(context: &Context, text: &str) -> Result<String, Failure> {
+    let Some(editor) = &context.environment.editor else {
+        return Err(Failure::usage("no editor is set")
+            .hint("set EDITOR, or give the text with --file or on stdin"));
+    };
+    let path = context.home.derived().join(format!(
+        "edit-{}.md",
+        NoteId::generate(context.environment.now)
+    ));
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("cannot edit {}: {error}", path.display()));
+    anamnesis_store::file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
+    // `EDITOR` may hold options, as git has it.
+    let editor = editor.to_string_lossy();
+    let mut words = editor.split_whitespace();
+    let status = Command::new(words.next().unwrap_or_default())
+        .args(words)
+        .arg(&path)
+        .status();
+    let result = match status {
+        Ok(status) if status.success() => fs::read(&path).map_err(failed),
+        Ok(status) => Err(Failure::failed(format!(
+            "{editor} ended with {status}; nothing was changed"
+        ))),
+        Err(error) => {
+            Err(Failure::failed(format!("cannot start {editor}: {error}")).hint("set EDITOR"))
+        }
+    };
+    let _ = fs::remove_file(&path);
+    Ok(String::from_utf8_lossy(&result?).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_are_checked() {
+        for good in [
+            "cmd: git push --force",
+            "path: migrations/*.sql",
+            "tool: Write",
+            "text: drop table",
+        ] {
+            assert_eq!(trigger(good).as_deref(), Ok(good));
+        }
+        assert_eq!(trigger("cmd:  git   push").as_deref(), Ok("cmd: git push"));
+        for bad in ["cmd: git", "git push", "cmd:", "when: x", ""] {
+            assert!(trigger(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn links_are_checked() {
+        assert!(link("related-to 9G5FAV").is_ok());
+        for bad in ["", "9G5FAV", "loves 9G5FAV", "related-to a b"] {
+            assert!(link(bad).is_err(), "{bad}");
+        }
+    }
+}

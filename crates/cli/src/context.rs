@@ -1,0 +1,151 @@
+//! What every command works on: the store, the settings, the project, who asks.
+
+use std::{path::PathBuf, time::Duration};
+
+use anamnesis_core::{
+    clean::one_line,
+    id::{IdPrefix, NoteId},
+};
+use anamnesis_store::{
+    config::Config,
+    home::Home,
+    index::{Entry, Index},
+    journal::Journal,
+    log,
+    notes::Notes,
+    project::Project,
+};
+
+use crate::{environment::Environment, failure::Failure};
+
+/// How long a command waits for a lock. A person would rather wait than be told to try again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The store and everything that goes with it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) environment: Environment,
+    pub(crate) home: Home,
+    pub(crate) notes: Notes,
+    pub(crate) config: Config,
+}
+
+impl Context {
+    /// Opens the store of a command; its folders are made if they are missing.
+    pub(crate) fn open(environment: Environment) -> Result<Self, Failure> {
+        let context = Self::of(environment, PATIENCE)?;
+        context
+            .home
+            .create()
+            .map_err(|error| Failure::environment(error.to_string()))?;
+        Ok(context)
+    }
+
+    /// Names the store; nothing is touched.
+    pub(crate) fn of(environment: Environment, patience: Duration) -> Result<Self, Failure> {
+        let root = environment.store.clone().ok_or_else(|| {
+            Failure::environment("no home folder is known".to_owned())
+                .hint("set HOME or ANAMNESIS_HOME")
+        })?;
+        let home = Home::new(root);
+        let config = Config::load(&home);
+        Ok(Self {
+            notes: Notes::new(home.clone(), patience),
+            config,
+            home,
+            environment,
+        })
+    }
+
+    /// The name of this machine in notes.
+    pub(crate) fn machine_id(&self) -> String {
+        let environment = &self.environment;
+        let name = environment
+            .machine_id
+            .as_ref()
+            .or(self.config.machine_id.as_ref())
+            .or(environment.host_name.as_ref());
+        let name = name
+            .map(|name| one_line(name))
+            .filter(|name| !name.is_empty());
+        name.unwrap_or_else(|| "unknown".to_owned())
+    }
+
+    /// The folder that this process stands in.
+    pub(crate) fn current_folder() -> Option<PathBuf> {
+        std::env::current_dir().ok()
+    }
+
+    /// The project of a folder.
+    pub(crate) fn project_of(&self, folder: &std::path::Path) -> Project {
+        Project::of(folder, self.environment.user_home.as_deref())
+    }
+
+    /// The project of the command line, else of the folder this process stands in.
+    pub(crate) fn project(&self, named: Option<&str>) -> Project {
+        match named {
+            Some(key) => Project::named(key),
+            None => self.project_of(&Self::current_folder().unwrap_or_default()),
+        }
+    }
+
+    /// The index, in step with the notes as they are now.
+    pub(crate) fn index(&self) -> Result<Index, Failure> {
+        let mut index = Index::open_to_write(&self.home, &self.notes, PATIENCE)?;
+        index.refresh(&self.notes)?;
+        Ok(index)
+    }
+
+    /// This machine's records; without them a command goes on and says so in the log.
+    pub(crate) fn journal(&self) -> Option<Journal> {
+        self.journal_within(PATIENCE)
+    }
+
+    /// As [`Context::journal`], for callers that cannot wait for long.
+    pub(crate) fn journal_within(&self, patience: Duration) -> Option<Journal> {
+        match Journal::open(&self.home, patience) {
+            Ok(journal) => Some(journal),
+            Err(error) => {
+                self.log(&error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Writes a line to the log.
+    pub(crate) fn log(&self, text: &str) {
+        log::append(&self.home, self.environment.now, text);
+    }
+
+    /// The one note that a person means by what they typed.
+    pub(crate) fn resolve(&self, index: &Index, typed: &str) -> Result<Entry, Failure> {
+        let reference = IdPrefix::parse(typed).map_err(|_| {
+            Failure::usage(format!("\"{typed}\" is not an id"))
+                .hint("six or more characters of its beginning or end, as `list` shows them")
+        })?;
+        let mut found = index.matching(&reference)?;
+        match found.len() {
+            1 => Ok(found.remove(0)),
+            0 => Err(Failure::failed(format!("no note #{}", reference.as_str()))
+                .hint("anamnesis list --everywhere")),
+            _ => {
+                let candidates: Vec<String> = found
+                    .iter()
+                    .map(|entry| format!("  {}  {}", entry.id(), one_line(&entry.title)))
+                    .collect();
+                Err(Failure::usage(format!(
+                    "#{} stands for {} notes:\n{}",
+                    reference.as_str(),
+                    found.len(),
+                    candidates.join("\n")
+                ))
+                .hint("type more of the id"))
+            }
+        }
+    }
+
+    /// The short id of a note, as long as it has to be.
+    pub(crate) fn short(index: &Index, id: NoteId) -> String {
+        index.short_id(id).unwrap_or_else(|_| id.to_string())
+    }
+}

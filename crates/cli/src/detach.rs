@@ -1,0 +1,47 @@
+//! Starts `anamnesis work` so that it outlives the hook.
+//!
+//! The client ends a hook that it gives up together with all its children, in a session of their own
+//! or not; a process whose parent is gone it does not find. So the hook starts a process that starts
+//! the real one and ends at once.
+
+use std::{
+    env, io,
+    process::{Command, Stdio},
+};
+
+use crate::environment;
+
+/// The option of `work` that makes it start the real one and end.
+pub(crate) const DETACH: &str = "--detach";
+
+/// Starts the deferred process and waits for nothing.
+pub(crate) fn start_work() -> io::Result<()> {
+    spawn(&["work", DETACH])
+}
+
+/// Starts the process that does the work; the caller ends right after.
+pub(crate) fn start_detached() -> io::Result<()> {
+    spawn(&["work"])
+}
+
+fn spawn(arguments: &[&str]) -> io::Result<()> {
+    let mut command = Command::new(env::current_exe()?);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(environment::inherited())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Not in the project's folder: that could not be removed or unmounted meanwhile.
+    if let Some(folder) = env::temp_dir()
+        .ancestors()
+        .last()
+        .filter(|root| root.is_dir())
+    {
+        command.current_dir(folder);
+    }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn().map(drop)
+}

@@ -1,0 +1,165 @@
+//! Every variable of the environment that Anamnesis reads, in one place.
+//!
+//! The environment is read once, here; everything else is handed values.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use anamnesis_core::note::parse_timestamp;
+use chrono::{DateTime, Utc};
+
+/// A variable and what it does. The list in the documentation is compared with this one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variable {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it does, one sentence.
+    pub(crate) meaning: &'static str,
+}
+
+macro_rules! variables {
+    ($($constant:ident = $name:literal, $meaning:literal;)+) => {
+        $(const $constant: &str = $name;)+
+
+        /// Every variable that is read.
+        pub(crate) const VARIABLES: &[Variable] = &[$(Variable { name: $name, meaning: $meaning },)+];
+    };
+}
+
+variables! {
+    HOME_FOLDER = "ANAMNESIS_HOME", "The store; `~/.anamnesis` without it.";
+    MACHINE_ID = "ANAMNESIS_MACHINE_ID", "The name of this machine in notes; over `machine_id` in `config.json`.";
+    OFF = "ANAMNESIS_OFF", "Any text but `0`: hooks record nothing and give nothing.";
+    INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
+    NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
+    USER_HOME = "HOME", "The user's home.";
+    USER_PROFILE = "USERPROFILE", "The user's home on Windows.";
+    COMPUTER_NAME = "COMPUTERNAME", "The name of this machine on Windows.";
+    CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR", "Claude Code's folder; `~/.claude` without it.";
+    CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks.";
+    CLAUDE_PROCESS = "CLAUDE_PID", "Claude Code's process; set by it for hooks.";
+    CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; a session line is shown on its screen only.";
+    CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
+    VISUAL = "VISUAL", "The editor for `write` and `edit`.";
+    EDITOR = "EDITOR", "The editor for `write` and `edit`, after `VISUAL`.";
+    LC_ALL = "LC_ALL", "Whether the terminal takes UTF-8.";
+    LC_CTYPE = "LC_CTYPE", "Whether the terminal takes UTF-8, after `LC_ALL`.";
+    LANG = "LANG", "Whether the terminal takes UTF-8, after `LC_CTYPE`.";
+    PATH = "PATH", "Where `doctor` looks for a second `anamnesis`.";
+}
+
+/// What the environment says.
+#[derive(Debug, Clone)]
+pub(crate) struct Environment {
+    /// The store's root, if a home can be told at all.
+    pub(crate) store: Option<PathBuf>,
+    /// The user's home.
+    pub(crate) user_home: Option<PathBuf>,
+    /// Claude Code's folder.
+    pub(crate) claude_folder: Option<PathBuf>,
+    /// The session's project, for hooks.
+    pub(crate) project_folder: Option<PathBuf>,
+    /// The name of this machine, if one is set.
+    pub(crate) machine_id: Option<String>,
+    /// The name that the system gives this machine.
+    pub(crate) host_name: Option<String>,
+    /// Whether everything is switched off.
+    pub(crate) is_off: bool,
+    /// Whether Anamnesis itself started what this runs in.
+    pub(crate) is_internal: bool,
+    /// Whether Claude Code runs this for the model.
+    pub(crate) is_agent: bool,
+    /// Whether a person sits before Claude Code's screen.
+    pub(crate) is_interactive: bool,
+    /// Claude Code's process id.
+    pub(crate) client_process: Option<String>,
+    /// The user's editor.
+    pub(crate) editor: Option<OsString>,
+    /// Whether the terminal takes UTF-8.
+    pub(crate) is_utf8: bool,
+    /// The folders that programs are looked for in.
+    pub(crate) path: Option<OsString>,
+    /// The time that counts as now.
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl Environment {
+    /// Reads the environment.
+    pub(crate) fn read() -> Self {
+        let path = |name: &str| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let text = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let user_home = path(USER_HOME)
+            .or_else(|| path(USER_PROFILE))
+            .filter(|home| home.is_absolute());
+        let expand = |path: PathBuf| match (path.strip_prefix("~"), &user_home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        };
+        let store = path(HOME_FOLDER)
+            .map(expand)
+            .or_else(|| user_home.as_ref().map(|home| home.join(".anamnesis")))
+            // A relative store would be another one in each folder.
+            .and_then(|store| std::path::absolute(store).ok());
+        let locale = [LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name));
+        Self {
+            store,
+            claude_folder: path(CLAUDE_CONFIG)
+                .or_else(|| user_home.as_ref().map(|home| home.join(".claude"))),
+            project_folder: path(CLAUDE_PROJECT).filter(|folder| folder.is_absolute()),
+            machine_id: text(MACHINE_ID),
+            host_name: host_name().or_else(|| text(COMPUTER_NAME)),
+            is_off: text(OFF).is_some_and(|value| value != "0"),
+            is_internal: text(INTERNAL).is_some(),
+            is_agent: text(CLAUDE_CODE).is_some_and(|value| value != "0"),
+            is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
+            client_process: text(CLAUDE_PROCESS),
+            editor: env::var_os(VISUAL)
+                .or_else(|| env::var_os(EDITOR))
+                .filter(|editor| !editor.is_empty()),
+            is_utf8: locale.is_none_or(|locale| {
+                let locale = locale.to_ascii_lowercase();
+                locale.contains("utf-8") || locale.contains("utf8")
+            }),
+            path: env::var_os(PATH),
+            now: text(NOW)
+                .and_then(|time| parse_timestamp(&time))
+                .unwrap_or_else(Utc::now),
+            user_home,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn host_name() -> Option<String> {
+    let name = anamnesis_store::home::host_name();
+    (!name.is_empty()).then_some(name)
+}
+
+#[cfg(not(unix))]
+fn host_name() -> Option<String> {
+    None
+}
+
+/// What a process of ours inherits: enough to find the store, nothing of the user's keys.
+pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
+    const KEPT: [&str; 9] = [
+        HOME_FOLDER,
+        MACHINE_ID,
+        NOW,
+        USER_HOME,
+        USER_PROFILE,
+        CLAUDE_CONFIG,
+        PATH,
+        "TMPDIR",
+        "SystemRoot",
+    ];
+    let mut kept: Vec<(OsString, OsString)> = KEPT
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), env::var_os(name)?)))
+        .collect();
+    kept.push((INTERNAL.into(), "1".into()));
+    kept
+}

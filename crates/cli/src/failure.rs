@@ -1,0 +1,106 @@
+//! What a command tells when it cannot do what it was asked, and the exit code that goes with it.
+
+use std::process::ExitCode;
+
+use anamnesis_store::{index, journal, notes};
+
+/// Something looks wrong and needs the user, but the command was done.
+pub(crate) const NEEDS_ATTENTION: u8 = 3;
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The command could not be done.
+    Failed,
+    /// The command line makes no sense, or an input is missing.
+    Usage,
+}
+
+/// Why a command failed: what happened, and what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The command could not be done.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Failed,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The command line makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Usage,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The machine is not as the command needs it.
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
+        Self::failed(message)
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The text for stderr.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("anamnesis: {}\n", self.message);
+        if let Some(hint) = &self.hint {
+            text.push_str("→ ");
+            text.push_str(hint);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self.kind {
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+        })
+    }
+}
+
+impl From<index::Error> for Failure {
+    fn from(error: index::Error) -> Self {
+        let failure = Self::failed(error.to_string());
+        match error {
+            index::Error::Locked => failure.hint("try again in a moment"),
+            _ => {
+                failure.hint("anamnesis reindex   (builds it anew from the notes; nothing is lost)")
+            }
+        }
+    }
+}
+
+impl From<notes::Error> for Failure {
+    fn from(error: notes::Error) -> Self {
+        let failure = Self::failed(error.to_string());
+        match error {
+            notes::Error::Unreadable { path, .. } => {
+                failure.hint(format!("anamnesis edit {} --raw", path.id))
+            }
+            notes::Error::Io { .. } | notes::Error::Home(_) => failure.hint("anamnesis doctor"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<journal::Error> for Failure {
+    fn from(error: journal::Error) -> Self {
+        Self::failed(error.to_string()).hint("anamnesis doctor")
+    }
+}
