@@ -166,6 +166,19 @@ impl Request {
         last_user_text(&self.body)
     }
 
+    /// Returns what the model answered earlier in the session, as far as the request holds it.
+    pub fn answers(&self) -> String {
+        let messages = self.body["messages"].as_array();
+        let answers = messages
+            .into_iter()
+            .flatten()
+            .filter(|message| message["role"] == "assistant");
+        answers
+            .map(|message| strings(&message["content"]))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
     /// Returns the results of the tools that the last turn called, each with "it failed".
     pub fn tool_results(&self) -> Vec<(String, bool)> {
         let blocks =
