@@ -13,7 +13,7 @@ use anamnesis_store::{
 use crate::context::Context;
 
 /// How long the index is waited for. The note is on the disk; the next refresh would find it, too.
-const INDEX_PATIENCE: Duration = Duration::from_millis(150);
+const INDEX_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Writes or updates the note of a session.
 pub(crate) fn write(

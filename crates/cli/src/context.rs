@@ -9,7 +9,7 @@ use anamnesis_core::{
 use anamnesis_store::{
     config::Config,
     home::Home,
-    index::{Entry, Index},
+    index::{self, Entry, Index},
     journal::Journal,
     log,
     notes::Notes,
@@ -96,6 +96,19 @@ impl Context {
         Ok(index)
     }
 
+    /// The index for a caller in a hurry: in step with the notes, or as it is while another process
+    /// writes it.
+    pub(crate) fn index_without_waiting(&self) -> Result<Index, Failure> {
+        match Index::open_to_write(&self.home, &self.notes, Duration::from_millis(20)) {
+            Ok(mut index) => {
+                index.refresh(&self.notes)?;
+                Ok(index)
+            }
+            Err(index::Error::Locked) => Ok(Index::open(&self.home)?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// This machine's records; without them a command goes on and says so in the log.
     pub(crate) fn journal(&self) -> Option<Journal> {
         self.journal_within(PATIENCE)
@@ -118,7 +131,7 @@ impl Context {
     }
 
     /// The one note that a person means by what they typed.
-    pub(crate) fn resolve(&self, index: &Index, typed: &str) -> Result<Entry, Failure> {
+    pub(crate) fn resolve(index: &Index, typed: &str) -> Result<Entry, Failure> {
         let reference = IdPrefix::parse(typed).map_err(|_| {
             Failure::usage(format!("\"{typed}\" is not an id"))
                 .hint("six or more characters of its beginning or end, as `list` shows them")

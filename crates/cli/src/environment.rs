@@ -49,6 +49,10 @@ variables! {
 
 /// What the environment says.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a variable that is set or not"
+)]
 pub(crate) struct Environment {
     /// The store's root, if a home can be told at all.
     pub(crate) store: Option<PathBuf>,

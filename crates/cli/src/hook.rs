@@ -268,16 +268,13 @@ impl Hook {
     fn session_start(&self, source: StartSource) -> Handled {
         let mut handled = Handled::default();
         let project = self.project();
-        let (chosen, block) = match Index::open(&self.context.home) {
-            Ok(index) => {
-                handled.start_work = index.is_behind(&self.context.notes);
-                self.working_set(&index, project, source, &mut handled)
-            }
-            Err(_) => {
-                // No index yet, or one that has to be built anew: the deferred process does that.
-                handled.start_work = true;
-                (Vec::new(), Block::default())
-            }
+        let (chosen, block) = if let Ok(index) = Index::open(&self.context.home) {
+            handled.start_work = index.is_behind(&self.context.notes);
+            self.working_set(&index, project, source, &mut handled)
+        } else {
+            // No index yet, or one that has to be built anew: the deferred process does that.
+            handled.start_work = true;
+            (Vec::new(), Block::default())
         };
         if matches!(source, StartSource::Startup | StartSource::Clear)
             && self.context.environment.is_interactive

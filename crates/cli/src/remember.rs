@@ -65,7 +65,7 @@ pub(crate) fn save_words(
     note.title = title_of(&body);
     note.kind = Some(Kind::Fact);
     note.body = body;
-    note.project = project.to_owned();
+    project.clone_into(&mut note.project);
     note.machine_id = context.machine_id();
     let stored = save(context, journal, &note).map_err(|failure| failure.text())?;
     let index = Index::open(&context.home).ok();

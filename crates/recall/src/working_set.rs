@@ -9,8 +9,8 @@ use anamnesis_core::{
     render::{Chosen, Reason},
 };
 use anamnesis_store::{
-    index::{Entry, Error, Filter, Index, Recent},
-    notes::{Notes, Stored},
+    index::{Entry, Error, Index, Recent},
+    notes::Notes,
 };
 use chrono::{DateTime, Utc};
 
@@ -101,28 +101,15 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     Ok(selection)
 }
 
-/// Reads a note as it is now; `None` when it is gone or no longer fits.
+/// Reads a note as it is now; `None` when it is gone or does not belong here.
 fn current(notes: &Notes, entry: &Entry, request: &Request<'_>, reason: Reason) -> Option<Note> {
-    let stored: Stored = notes.read(entry.path).ok()?;
-    let unchanged = stored.stamp == entry.stamp;
-    let note = stored.note();
+    let note = notes.read(entry.path).ok()?.note();
+    let is_taken_up = note.note_type == NoteType::Episodic && note.has_tag("reflected");
     let fits = note.state == State::Active
         && note.kind() != Kind::Task
-        && (note.project == request.project || note.project == GLOBAL)
-        && (reason == Reason::ThisSession
-            || !(note.note_type == NoteType::Episodic && note.has_tag("reflected")));
-    (unchanged || fits).then_some(note)
-}
-
-/// Counts what a session of the project could be given: all notes that are its own or for all.
-///
-/// # Errors
-/// When the index cannot be read.
-pub fn count_here(index: &Index, project: &str) -> Result<usize, Error> {
-    index.count(&Filter {
-        project: Some(project.to_owned()),
-        ..Filter::default()
-    })
+        && (note.project == request.project || note.is_global())
+        && (reason == Reason::ThisSession || !is_taken_up);
+    fits.then_some(note)
 }
 
 #[cfg(test)]
@@ -130,7 +117,7 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use anamnesis_core::{id::NoteId, note::timestamp};
-    use anamnesis_store::home::Home;
+    use anamnesis_store::{home::Home, notes::Stored};
 
     use super::*;
 
@@ -345,5 +332,11 @@ pub(crate) mod tests {
         assert_eq!(chosen[0].note.title, "this one");
         assert_eq!(chosen[0].reason, Reason::ThisSession);
         assert_eq!(chosen.len(), 3);
+        // INJ-16: forgotten, it does not.
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        let lock = fixture.notes.lock().unwrap();
+        fixture.notes.forget(&lock, path, now()).unwrap();
+        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        assert_eq!(chosen.len(), 2);
     }
 }

@@ -149,7 +149,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(5);
 
     struct Fixture {
-        _folder: tempfile::TempDir,
+        folder: tempfile::TempDir,
         notes: Notes,
         journal: Journal,
     }
@@ -161,7 +161,7 @@ mod tests {
             home.create().unwrap();
             let journal = Journal::open(&home, PATIENCE).unwrap();
             Self {
-                _folder: folder,
+                folder,
                 notes: Notes::new(home, PATIENCE),
                 journal,
             }
@@ -344,7 +344,7 @@ mod tests {
         let fixture = Fixture::new();
         std::thread::scope(|scope| {
             for source in ["precompact", "session-end", "precompact", "session-end"] {
-                let (notes, home) = (&fixture.notes, fixture._folder.path().join("store"));
+                let (notes, home) = (&fixture.notes, fixture.folder.path().join("store"));
                 scope.spawn(move || {
                     let journal = Journal::open(&Home::new(home), PATIENCE).unwrap();
                     let transcript = session("fix the parser", source);

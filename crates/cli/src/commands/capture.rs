@@ -57,16 +57,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .map(PathBuf::from)
             .filter(|folder| folder.is_absolute())
     };
-    let project = match &args.project {
-        Some(key) => key.clone(),
-        None => {
-            let folder = folder(transcript.cwd.as_ref())
-                .or_else(|| folder(input.cwd.as_ref()))
-                .or_else(Context::current_folder)
-                .unwrap_or_default();
-            context.project_of(&folder).key
-        }
-    };
+    let project = args.project.clone().unwrap_or_else(|| {
+        let folder = folder(transcript.cwd.as_ref())
+            .or_else(|| folder(input.cwd.as_ref()))
+            .or_else(Context::current_folder)
+            .unwrap_or_default();
+        context.project_of(&folder).key
+    });
     let journal = context.journal();
     let machine_id = context.machine_id();
     let request = Request {

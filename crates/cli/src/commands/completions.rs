@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Arguments, Outcome};
+use super::Arguments;
 use crate::ui::Ui;
 
 /// Print completions for a shell
@@ -15,7 +15,7 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, ui: &Ui) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(
         args.shell,
@@ -24,5 +24,5 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         &mut script,
     );
     ui.raw(&String::from_utf8_lossy(&script));
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }

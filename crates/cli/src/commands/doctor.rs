@@ -43,6 +43,10 @@ const SILENCE: Duration = Duration::from_secs(3600);
 
 /// Check everything and say what to do
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Args {
     /// Repair what needs no judgement: file modes and the index
     #[arg(long)]

@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let path = match context.resolve(&index, &args.id) {
+    let path = match Context::resolve(&index, &args.id) {
         Ok(entry) => {
             refuse_agent(context, &entry, "change")?;
             if entry.state == State::Forgotten {

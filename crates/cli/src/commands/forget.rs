@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     // All of them are told before any is touched.
     let mut entries = Vec::new();
     for typed in &args.ids {
-        let entry = context.resolve(&index, typed).map_err(|failure| {
+        let entry = Context::resolve(&index, typed).map_err(|failure| {
             Failure::failed(format!(
                 "0 forgotten: {}",
                 failure.text().trim_start_matches("anamnesis: ").trim_end()
@@ -87,7 +87,7 @@ pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome
         ));
     }
     let index = context.index()?;
-    let entry = context.resolve(&index, &args.id)?;
+    let entry = Context::resolve(&index, &args.id)?;
     let short = Context::short(&index, entry.id());
     if entry.state != State::Forgotten {
         return Err(Failure::failed(format!("#{short} is not forgotten"))

@@ -3,7 +3,7 @@
 use std::{fs::File, io::BufReader, path::PathBuf, process::ExitCode};
 
 use anamnesis_core::{render, transcript};
-use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
+use anamnesis_recall::working_set::{self, Request};
 use serde_json::json;
 
 use super::{Outcome, hook_input};
@@ -17,9 +17,9 @@ pub(crate) struct Args {
     /// The project [default: the one of the hook's folder, else of this one]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// How many notes of the project
-    #[arg(long, default_value_t = DEFAULT_K, allow_negative_numbers = false)]
-    k: usize,
+    /// How many notes of the project; less than none is none
+    #[arg(long, default_value_t = 8, allow_negative_numbers = true)]
+    k: i64,
     /// Print the chosen notes as JSON, with the reason of each
     #[arg(long)]
     json: bool,
@@ -35,10 +35,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 .key
         }
     };
-    let index = context.index()?;
+    // A session waits for this, so another process that writes the index is not waited for.
+    let index = context.index_without_waiting()?;
     let request = Request {
         project: &project,
-        k: args.k,
+        k: usize::try_from(args.k).unwrap_or(0),
         session: None,
         now: context.environment.now,
     };

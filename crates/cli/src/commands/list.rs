@@ -17,6 +17,10 @@ use crate::{
 ///
 /// Newest first. Replaced notes are listed, too, and say so.
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Args {
     /// The notes of this project instead
     #[arg(long, value_name = "KEY", conflicts_with_all = ["global", "everywhere"])]

@@ -60,7 +60,7 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
         ));
     }
     let index = context.index()?;
-    let entry = context.resolve(&index, &args.id)?;
+    let entry = Context::resolve(&index, &args.id)?;
     refuse_agent(context, &entry, "move")?;
     let short = Context::short(&index, entry.id());
     drop(index);
@@ -151,7 +151,7 @@ fn mark(
     change: impl FnOnce(&mut Note),
 ) -> Outcome {
     let index = context.index()?;
-    let entry = context.resolve(&index, typed)?;
+    let entry = Context::resolve(&index, typed)?;
     refuse_agent(context, &entry, "mark")?;
     let short = Context::short(&index, entry.id());
     if matches!(entry.state, State::Forgotten | State::Proposed) {

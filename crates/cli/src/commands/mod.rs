@@ -104,7 +104,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
     match verb {
         // These need no store.
         Verb::Redact(args) => redact::run(&args, ui),
-        Verb::Completions(args) => completions::run(&args, ui),
+        Verb::Completions(args) => Ok(completions::run(&args, ui)),
         Verb::Help(args) => help::run(&args, ui),
         Verb::Demo(args) => demo::run(&args, &environment, ui),
         Verb::Work(args) => work::run(&args, environment),
@@ -115,7 +115,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Search(args) => search::run(&args, &Context::open(environment)?, ui),
         Verb::List(args) => list::run(&args, &Context::open(environment)?, ui),
         Verb::Show(args) => show::run(&args, &Context::open(environment)?, ui),
-        Verb::Write(args) => write::run(args, &Context::open(environment)?, ui),
+        Verb::Write(args) => write::run(&args, &Context::open(environment)?, ui),
         Verb::Edit(args) => edit::run(&args, &Context::open(environment)?, ui),
         Verb::Forget(args) => forget::run(&args, &Context::open(environment)?, ui),
         Verb::Restore(args) => forget::restore(&args, &Context::open(environment)?, ui),

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let entry = context.resolve(&index, &args.id)?;
+    let entry = Context::resolve(&index, &args.id)?;
     if args.raw {
         let bytes = context.notes.bytes(entry.path)?;
         // Terminal sequences in a file are text here, not commands.

@@ -143,10 +143,10 @@ fn link(text: &str) -> Result<Link, String> {
     }
 }
 
-pub(crate) fn run(args: Args, context: &Context, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let mut note = note_of(&args, context, &index)?;
-    let text = remember::safe(&text_of(&args, context)?);
+    let mut note = note_of(args, context, &index)?;
+    let text = remember::safe(&text_of(args, context)?);
     note.title = match &args.title {
         Some(title) => one_line(&remember::safe(title)),
         None => remember::title_of(&text),
@@ -160,7 +160,7 @@ pub(crate) fn run(args: Args, context: &Context, ui: &Ui) -> Outcome {
     let replaced = args
         .supersedes
         .iter()
-        .map(|typed| context.resolve(&index, typed))
+        .map(|typed| Context::resolve(&index, typed))
         .collect::<Result<Vec<Entry>, Failure>>()?;
     note.supersedes = replaced
         .iter()
@@ -240,7 +240,7 @@ fn note_of(args: &Args, context: &Context, index: &Index) -> Result<Note, Failur
     note.severity = args.severity;
     note.pinned = args.pin;
     for link in &args.links {
-        let target = context.resolve(index, &link.target)?;
+        let target = Context::resolve(index, &link.target)?;
         note.links
             .push(format!("{} {}", link.relation, target.id()));
     }
@@ -252,7 +252,7 @@ fn by_agent(note: &mut Note, replaced: &[Entry]) {
     note.actor = Some("agent".to_owned());
     note.confidence = 0.9;
     note.pinned = false;
-    let replaces_a_person = replaced.iter().any(|entry| is_a_persons(entry));
+    let replaces_a_person = replaced.iter().any(is_a_persons);
     if note.project == GLOBAL || replaces_a_person {
         note.state = State::Proposed;
         note.scope = Scope::MachineLocal;
