@@ -19,8 +19,12 @@ use serde_json::{Value, json};
 use super::Outcome;
 use crate::{environment::Environment, failure::Failure, ui::Ui};
 
-/// A session of Claude Code, recorded and trimmed. `${PROJECT}` stands for its folder.
+/// A session of Claude Code, recorded and trimmed. `${PROJECT}` stands for its folder, `${TOKEN}` for
+/// a credential that the person pasted.
 const TRANSCRIPT: &str = include_str!("../../demo/session.jsonl");
+
+/// A credential of a known form that opens nothing.
+const TOKEN: &str = concat!("gh", "p_", "0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R");
 
 /// The client's id of the recorded session.
 const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
@@ -80,7 +84,9 @@ impl Stage {
             fs::create_dir_all(stage.transcript.parent().unwrap_or(&root))?;
             fs::write(
                 &stage.transcript,
-                TRANSCRIPT.replace("${PROJECT}", &stage.project.to_string_lossy()),
+                TRANSCRIPT
+                    .replace("${PROJECT}", &stage.project.to_string_lossy())
+                    .replace("${TOKEN}", TOKEN),
             )
         };
         write().map_err(|error| failed(&error))?;
