@@ -25,6 +25,8 @@ mod transports;
 
 mod assignments;
 
+mod reading;
+
 mod names;
 
 mod values;
@@ -67,6 +69,7 @@ pub struct Redacted<'a> {
 }
 
 /// Masks the credentials in a text.
+#[must_use]
 pub fn redact(text: &str) -> Redacted<'_> {
     let mut findings = scan::scan(text);
     if findings.is_empty() {

@@ -5,6 +5,7 @@
 //! [`super::values`].
 
 use super::names::{self, Class, is_one_of};
+use super::reading::{Ends, Quote, bare_end, broken, continued, is_last_on_line, typed, wrapped};
 use super::scan::{Scan, byte};
 use super::tokens::Alphabet;
 use super::transports::is_user_and_password;
@@ -40,6 +41,9 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
         && matches!(byte(text, start.wrapping_sub(1)), b'?' | b'&' | b';' | b'6')
     {
         Some(Class::Secret)
+    } else if name.eq_ignore_ascii_case(b"key") && byte(text, start.wrapping_sub(1)) == b' ' {
+        let word = Alphabet::WORD.run_back(text, start - 1, 16);
+        names::classify_spaced_key(scan.slice(word, start - 1))
     } else {
         names::classify(name)
     };
@@ -73,88 +77,6 @@ fn name_around(scan: &mut Scan, at: usize) -> Option<(usize, usize)> {
     (start <= at && at < end).then_some((start, end))
 }
 
-/// A quotation mark, however often it is escaped.
-#[derive(Debug, Clone, Copy)]
-struct Quote {
-    /// The mark: `"`, `'` or a backtick.
-    mark: u8,
-    /// How many backslashes stand before it.
-    slashes: usize,
-    /// How many bytes it takes; more than `slashes + 1` for a coded mark (`\u0022`, `&quot;`).
-    length: usize,
-}
-
-/// Quotation marks in code.
-const CODED: &[(&str, u8)] = &[
-    ("u0022", b'"'),
-    ("u0027", b'\''),
-    ("&quot;", b'"'),
-    ("&#34;", b'"'),
-    ("&#39;", b'\''),
-    ("&apos;", b'\''),
-    ("x22", b'"'),
-    ("x27", b'\''),
-    ("%22", b'"'),
-];
-
-impl Quote {
-    /// Reads a quotation mark at a position.
-    fn at(text: &[u8], at: usize) -> Option<Self> {
-        let slashes = Alphabet::of(b"\\").run(text.get(..text.len().min(at + 16))?, at) - at;
-        let mark = byte(text, at + slashes);
-        if matches!(mark, b'"' | b'\'' | b'`') {
-            return Some(Self {
-                mark,
-                slashes,
-                length: slashes + 1,
-            });
-        }
-        let rest = text.get(at + slashes..)?;
-        let (code, mark) = CODED.iter().find(|(code, _)| {
-            let escape = matches!(byte(code.as_bytes(), 0), b'u' | b'x');
-            rest.starts_with(code.as_bytes()) && escape == (slashes > 0)
-        })?;
-        Some(Self {
-            mark: *mark,
-            slashes,
-            length: slashes + code.len(),
-        })
-    }
-
-    /// Returns where the literal that this mark opens at a position ends, and where its closing
-    /// mark does; none if it does not end on its line.
-    fn close(self, text: &[u8], open: usize) -> Option<(usize, usize)> {
-        let start = open + self.length;
-        if self.length > self.slashes + 1 {
-            let code = text.get(open..start)?;
-            let limit = text.len().min(start + 4096);
-            let found = text
-                .get(start..limit)?
-                .windows(code.len())
-                .position(|part| part == code)?;
-            return Some((start + found, start + found + code.len()));
-        }
-        let mut slashes = 0;
-        for (at, byte) in text.iter().enumerate().skip(start) {
-            match *byte {
-                b'\\' => slashes += 1,
-                b'\n' => return None,
-                byte if byte == self.mark => {
-                    // Fewer slashes: the literal around this one ended. As many: this one did.
-                    // More: a mark inside it.
-                    let level = 2 * (self.slashes + 1);
-                    if slashes < self.slashes || slashes % level == self.slashes {
-                        return Some((at - slashes.min(self.slashes), at + 1));
-                    }
-                    slashes = 0;
-                }
-                _ => slashes = 0,
-            }
-        }
-        None
-    }
-}
-
 /// Masks the value that is given to the name in a range, if it is a secret.
 fn given(scan: &mut Scan, start: usize, end: usize, class: Class) {
     let text = scan.text;
@@ -184,7 +106,7 @@ fn given(scan: &mut Scan, start: usize, end: usize, class: Class) {
         b'=' => value(scan, start, blank + 1, class, tight, b'='),
         b':' if next == b':' => {}
         b':' if next == b'=' || (next == b'-' && tight) => {
-            value(scan, start, blank + 2, class, tight, b'=')
+            value(scan, start, blank + 2, class, tight, b'=');
         }
         b':' => value(scan, start, blank + 1, class, false, b':'),
         b'?' if next == b'=' => value(scan, start, blank + 2, class, false, b'='),
@@ -197,19 +119,19 @@ fn given(scan: &mut Scan, start: usize, end: usize, class: Class) {
         ),
         b'|' if blank > at => table(scan, BLANK.run(text, blank + 1), class),
         b',' if quoted => paired(scan, blank, class),
-        b'(' if blank == end => loose_literal(scan, blank + 1, class),
+        b'(' if blank == end => arguments(scan, blank + 1, class),
         b'>' if matches!(byte(text, start.wrapping_sub(1)), b'<' | b':') => {
-            element(scan, blank + 1, class)
+            element(scan, blank + 1, class);
         }
         b'\\' if text.get(blank..blank + 6) == Some(b"\\u003d") => {
-            value(scan, start, blank + 6, class, true, b'=')
+            value(scan, start, blank + 6, class, true, b'=');
         }
         b'\\' if text.get(blank..blank + 6) == Some(b"\\u003e") => element(scan, blank + 6, class),
         b'%' if text.get(blank..blank + 3) == Some(b"%3D") => {
-            value(scan, start, blank + 3, class, true, b'=')
+            value(scan, start, blank + 3, class, true, b'=');
         }
         b'%' if text.get(blank..blank + 3) == Some(b"%3A") => {
-            value(scan, start, blank + 3, class, true, b':')
+            value(scan, start, blank + 3, class, true, b':');
         }
         b'\n' | b'\\' | b'\r' => paired(scan, blank, class),
         _ if blank > at => after_blank(scan, start, end, blank, class),
@@ -256,6 +178,18 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Clas
     } else if scan.slice(start, end).eq_ignore_ascii_case(b"password") && follows_login(text, start)
     {
         bare(scan, at, class, Form::Config, Ends::Blank);
+    } else if class != Class::Encoded {
+        // Nothing but the value itself tells: `use token 3f9a…`.
+        let end = bare_end(
+            text.get(..text.len().min(at + 64)).unwrap_or(text),
+            at,
+            Ends::Blank,
+        );
+        let value = scan.slice(at, end);
+        let plain = value.iter().all(|byte| Alphabet::WORD.has(*byte));
+        if value.len() >= 12 && plain && values::is_random(value) {
+            bare(scan, at, class, Form::Loose, Ends::Blank);
+        }
     }
 }
 
@@ -328,6 +262,22 @@ fn loose_literal(scan: &mut Scan, at: usize, class: Class) {
     }
 }
 
+/// Masks the first argument of a call or, where that is a user's name, the second.
+fn arguments(scan: &mut Scan, at: usize, class: Class) {
+    let text = scan.text;
+    let first = BLANK.run(text, at);
+    let done = scan.done;
+    loose_literal(scan, first, class);
+    if scan.done > done {
+        return;
+    }
+    if let Some((_, after)) = Quote::at(text, first).and_then(|quote| quote.close(text, first))
+        && byte(text, after) == b','
+    {
+        loose_literal(scan, after + 1, class);
+    }
+}
+
 /// Masks the value behind a separator.
 fn value(
     scan: &mut Scan,
@@ -361,6 +311,9 @@ fn value(
     if Quote::at(text, at).is_some() {
         return literal(scan, at, class, Form::Quoted);
     }
+    if class == Class::Encoded && byte(text, at) == b'(' {
+        return arguments(scan, at + 1, Class::Secret);
+    }
     let place = Place::of(text, start);
     let shouted = !scan
         .slice(start, separator_end - 1)
@@ -369,15 +322,15 @@ fn value(
     match (separator, place) {
         (b'=', Place::Query) => bare(scan, at, class, Form::Config, Ends::Query),
         (b'=', Place::Quoted(mark)) if tight => {
-            bare(scan, at, class, Form::Config, Ends::Quote(mark))
+            bare(scan, at, class, Form::Config, Ends::Quote(mark));
         }
         (b'=', Place::Line) if tight => bare(scan, at, class, Form::Config, Ends::Line),
         (b'=', Place::Field | Place::Flag) if tight => {
-            bare(scan, at, class, Form::Config, Ends::Blank)
+            bare(scan, at, class, Form::Config, Ends::Blank);
         }
         (b'=', _) if tight && shouted => bare(scan, at, class, Form::Config, Ends::Blank),
         (b':', Place::Line) if is_last_on_line(text, at) => {
-            bare(scan, at, class, Form::Line, Ends::Blank)
+            bare(scan, at, class, Form::Line, Ends::Blank);
         }
         _ => bare(scan, at, class, Form::Bare, Ends::Blank),
     }
@@ -468,53 +421,6 @@ impl Place {
     }
 }
 
-/// Returns where the line after a backslash at its end begins, past the indentation.
-fn continued(text: &[u8], at: usize) -> usize {
-    Alphabet::of(b" \t\r\n+").run(text, at + 1)
-}
-
-/// Returns where the literal behind a type annotation begins: `: &'static str = "x"`.
-fn typed(text: &[u8], at: usize) -> Option<usize> {
-    let rest = text.get(at..)?;
-    let kind = Alphabet::WORD.and(Alphabet::of(b" &'<>[]?|.,:"));
-    let end = at
-        + rest
-            .iter()
-            .take(64)
-            .take_while(|byte| kind.has(**byte))
-            .count();
-    let assigned = byte(text, end) == b'='
-        && byte(text, end + 1) != b'='
-        && byte(text, end.wrapping_sub(1)) == b' ';
-    let value = wrapped(text, BLANK.run(text, end + 1));
-    (assigned && end > at && Quote::at(text, value).is_some()).then_some(value)
-}
-
-/// Returns where the value on the next line begins, if the line ends at a position.
-fn broken(text: &[u8], at: usize) -> Option<usize> {
-    let at = Alphabet::of(b"\r").run(text, at);
-    let slashes = Alphabet::of(b"\\").run(text, at);
-    let next = if byte(text, at) == b'\n' {
-        at + 1
-    } else if slashes > at && byte(text, slashes) == b'n' {
-        slashes + 1
-    } else {
-        return None;
-    };
-    Some(line_start(text, next))
-}
-
-/// Skips indentation and the marks of diffs, quotations and numbered lines.
-fn line_start(text: &[u8], line: usize) -> usize {
-    let fill = Alphabet::of(b" \t+>|");
-    let at = fill.run(text, line);
-    let digits = Alphabet::DIGIT.run(text, at);
-    if digits > at && text.get(digits..digits + 3) == Some("→".as_bytes()) {
-        return fill.run(text, digits + 3);
-    }
-    at
-}
-
 /// Masks a value that stands on the line after its name.
 fn next_line(scan: &mut Scan, at: usize, class: Class, separator: u8) {
     let text = scan.text;
@@ -565,55 +471,6 @@ fn block_scalar(scan: &mut Scan, first: usize, class: Class) {
             return;
         };
         at = next;
-    }
-}
-
-/// Skips what may stand before a literal: its prefix, or a call that only wraps it.
-fn wrapped(text: &[u8], at: usize) -> usize {
-    let end = Alphabet::WORD
-        .and(Alphabet::of(b":.@$#"))
-        .run(text.get(..text.len().min(at + 48)).unwrap_or(text), at);
-    let word = text.get(at..end).unwrap_or_default();
-    let short = word.len() <= 3
-        && is_one_of(
-            word,
-            &[
-                "b", "r", "f", "u", "l", "rb", "br", "u8", "@", "$", "r#", "@$", "$@",
-            ],
-        );
-    if short && Quote::at(text, end).is_some() {
-        return end;
-    }
-    if byte(text, end) == b'(' {
-        let last = word
-            .rsplit(|byte| matches!(byte, b':' | b'.'))
-            .next()
-            .unwrap_or_default();
-        let wraps = [
-            "Some",
-            "from",
-            "new",
-            "SecretStr",
-            "SecretString",
-            "Secret",
-            "String",
-            "str",
-            "secret",
-            "Just",
-            "Ok",
-            "of",
-            "bytes",
-            "quote",
-        ];
-        if is_one_of(last, &wraps) && Quote::at(text, end + 1).is_some() {
-            return end + 1;
-        }
-    }
-    let wraps_in_new = text.get(at..at + 4) == Some(b"new ");
-    if wraps_in_new {
-        wrapped(text, at + 4)
-    } else {
-        at
     }
 }
 
@@ -681,86 +538,6 @@ fn literal(scan: &mut Scan, at: usize, class: Class, form: Form) {
         open = close;
         after = open;
     }
-}
-
-/// What ends a bare value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ends {
-    /// A blank, or what separates values in code and text.
-    Blank,
-    /// Only a blank: a line of an environment file.
-    Line,
-    /// What separates parameters of a query.
-    Query,
-    /// The mark that closes the literal around it.
-    Quote(u8),
-}
-
-/// Returns where the bare value at a position ends.
-fn bare_end(text: &[u8], start: usize, ends: Ends) -> usize {
-    let stops = match ends {
-        Ends::Blank => Alphabet::of(b"\"'`<>,;)}]"),
-        Ends::Line => Alphabet::of(b"\""),
-        Ends::Query => Alphabet::of(b"\"'`<>&#;,)}]"),
-        Ends::Quote(_) => Alphabet::of(b"\n"),
-    };
-    let mut at = start;
-    loop {
-        let here = byte(text, at);
-        let over = at >= text.len()
-            || here.is_ascii_whitespace()
-            || stops.has(here)
-            || ends == Ends::Quote(here)
-            || (matches!(here, b'&' | b';' | b',') && begins_field(text, at));
-        if over {
-            return at;
-        }
-        if here == b'\\' {
-            let slashes = Alphabet::of(b"\\").run(text, at);
-            match byte(text, slashes) {
-                b'n' | b'r' | b't' | b'"' | b'\'' | b'u' | 0 => return at,
-                // A line that goes on below.
-                b'\n' if Alphabet::ALNUM.has(byte(text, slashes + 1)) => {
-                    at = slashes + 1;
-                    continue;
-                }
-                b'\n' | b' ' => return at,
-                _ => at = slashes,
-            }
-        }
-        at += 1;
-    }
-}
-
-/// Returns whether the sign at a position separates a value from the next field or command.
-fn begins_field(text: &[u8], at: usize) -> bool {
-    let near = text.get(..text.len().min(at + 64)).unwrap_or(text);
-    let spaced = NAME.and(BLANK);
-    let name = if byte(text, at) == b';' { spaced } else { NAME }.run(near, at + 1);
-    byte(text, at + 1) == byte(text, at)
-        || (name > at + 1 && byte(text, name) == b'=')
-        // `&amp;`, `&#x3C;` and the like.
-        || (byte(text, at) == b'&' && (byte(text, at + 1) == b'#' || (name > at + 1 && byte(text, name) == b';')))
-}
-
-/// Returns whether nothing but the bare value at a position is left on its line.
-fn is_last_on_line(text: &[u8], at: usize) -> bool {
-    let end = bare_end(
-        text.get(..text.len().min(at + JUDGED)).unwrap_or(text),
-        at,
-        Ends::Blank,
-    );
-    let rest = Alphabet::of(b" \t\r").run(text, end);
-    let comment = byte(text, rest) == b'#' && rest > end;
-    end > at
-        && (rest >= text.len()
-            || comment
-            || byte(text, rest) == b'\n'
-            || matches!(
-                text.get(rest..rest + 2),
-                Some(b"\\n" | b"\\r" | b"\\\"" | b"\\\\")
-            )
-            || matches!(byte(text, rest), b'"' | b'\''))
 }
 
 /// Masks a bare value, if it is a secret.

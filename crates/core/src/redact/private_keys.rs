@@ -1,4 +1,4 @@
-//! Private keys: armored blocks, PuTTY files, JSON web keys.
+//! Private keys: armored blocks, `PuTTY` files, JSON web keys.
 //!
 //! Blocks are recognized in any dress a transcript gives them: with `\n` escapes, behind diff or
 //! quotation marks, with line numbers, as concatenated string literals, cut off at either end.
@@ -14,7 +14,7 @@ const LONGEST_LABEL: usize = 64;
 
 const BASE64: Alphabet = Alphabet::BASE64;
 
-/// Masks a private key block that begins or ends at a position, or the lines of a PuTTY file.
+/// Masks a private key block that begins or ends at a position, or the lines of a `PuTTY` file.
 pub(super) fn block(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let here = text.get(at..).unwrap_or_default();
@@ -93,10 +93,7 @@ fn begun(scan: &mut Scan, at: usize, body: usize) {
 /// Returns whether the content of a block begins on a line of its own.
 fn opens_line(content: &[u8]) -> bool {
     let mut at = 0;
-    while matches!(
-        byte(content, at),
-        b' ' | b'\t' | b'\r' | b'"' | b'\'' | b',' | b'+'
-    ) {
+    while matches!(byte(content, at), b' ' | b'\t' | b'\r') {
         at += 1;
     }
     byte(content, at) == b'\n'
@@ -132,7 +129,7 @@ fn headless(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Masks the private lines of a PuTTY key file.
+/// Masks the private lines of a `PuTTY` key file.
 fn putty(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let mut end = None;

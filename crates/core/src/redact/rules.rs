@@ -76,6 +76,7 @@ impl Rule {
 }
 
 /// Returns every rule, in the order in which they are tried.
+#[must_use]
 pub fn rules() -> &'static [Rule] {
     RULES
 }
@@ -1102,6 +1103,7 @@ static RULES: &[Rule] = &[
                 any_case("bearer"),
                 any_case("conn"),
                 any_case("pat"),
+                any_case("securestring"),
                 any_case("identified by"),
                 exact("sig="),
             ],

@@ -22,10 +22,7 @@ pub(super) fn json_web_token(scan: &mut Scan, at: usize) {
             return;
         }
         let end = Alphabet::DOTTED.run(text, body);
-        if byte(text, version) == b'v'
-            && byte(text, version + 1).is_ascii_digit()
-            && end >= body + 40
-        {
+        if end >= body + 40 {
             scan.found(version, end);
         }
         return;
@@ -165,7 +162,10 @@ pub(super) fn url(scan: &mut Scan, at: usize) {
         }
     };
     if let Some(colon) = position(text, start, end, b':') {
-        mask_password(scan, colon + 1, end);
+        // `[user[:password]@]host` describes an address.
+        if byte(text, colon.wrapping_sub(1)) != b'[' {
+            mask_password(scan, colon + 1, end);
+        }
     } else if values::is_random(scan.slice(start, end)) && end >= start + 16 {
         scan.found(start, end);
     }
@@ -372,6 +372,10 @@ pub(super) fn authorization(scan: &mut Scan, at: usize) {
         .take_while(|byte| !ends.has(**byte))
         .count();
     let token = scan.slice(start, start + length);
+    if token.ends_with(b"=") && matches!(byte(text, start + length), b'"' | b'\\') {
+        // The first field of a list (`OAuth realm="x"`), whose fields are read by their names.
+        return;
+    }
     if values::is_secret(
         token,
         Class::Secret,

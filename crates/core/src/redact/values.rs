@@ -27,326 +27,82 @@ pub(super) enum Form {
 pub(super) const JUDGED: usize = 512;
 
 /// Values that are types, keywords or placeholders, in small letters.
+#[rustfmt::skip]
 const FILLERS: &[&str] = &[
-    "string",
-    "str",
-    "text",
-    "bool",
-    "boolean",
-    "bytes",
-    "number",
-    "integer",
-    "float",
-    "double",
-    "object",
-    "any",
-    "unknown",
-    "never",
-    "void",
-    "char",
-    "varchar",
-    "blob",
-    "uuid",
-    "null",
-    "none",
-    "nil",
-    "undefined",
-    "true",
-    "false",
-    "yes",
-    "no",
-    "on",
-    "off",
-    "empty",
-    "disabled",
-    "enabled",
-    "required",
-    "optional",
-    "default",
-    "hidden",
-    "masked",
-    "redacted",
-    "removed",
-    "omitted",
-    "secret",
-    "password",
-    "passwd",
-    "token",
-    "apikey",
-    "key",
-    "value",
-    "changeme",
-    "placeholder",
-    "dummy",
-    "todo",
-    "tbd",
-    "fixme",
-    "example",
-    "sample",
-    "xxx",
-    "foo",
-    "bar",
-    "baz",
-    "username",
-    "user",
-    "login",
-    "field",
-    "input",
-    "body",
-    "form",
-    "props",
-    "data",
-    "prompt",
-    "auto",
-    "manual",
-    "basic",
-    "bearer",
-    "digest",
-    "plain",
-    "plaintext",
-    "hashed",
-    "encrypted",
-    "encoded",
-    "valid",
-    "invalid",
-    "expired",
-    "missing",
-    "wrong",
-    "incorrect",
-    "correct",
-    "ok",
-    "failed",
-    "error",
-    "passed",
-    "the",
-    "a",
-    "an",
-    "is",
-    "and",
-    "or",
-    "not",
-    "for",
-    "from",
-    "with",
-    "this",
-    "self",
-    "new",
-    "await",
-    "async",
-    "function",
-    "return",
-    "let",
-    "const",
-    "var",
-    "fn",
-    "pub",
-    "static",
-    "type",
-    "impl",
-    "struct",
-    "enum",
-    "secretstr",
-    "secretstring",
-    "option",
-    "readonly",
-    "import",
-    "export",
-    "lambda",
-    "get",
-    "set",
-    "post",
-    "settings",
-    "config",
-    "env",
-    "environment",
-    "credentials",
-    "credential",
-    "authorization",
-    "jwt",
-    "oauth",
-    "oauth2",
-    "opaque",
-    "hex",
-    "base64",
-    "never",
-    "test",
-    "tests",
-    "testing",
-    "unset",
-    "unused",
-    "reset",
-    "sensitive",
-    "write",
-    "read",
-    "admin:admin",
-    "pass",
-    "pwd",
+    "string", "str", "text", "bool", "boolean", "bytes", "number", "integer", "float", "double",
+    "object", "any", "unknown", "never", "void", "char", "varchar", "blob", "uuid", "null",
+    "none", "nil", "undefined", "true", "false", "yes", "no", "on", "off", "empty", "disabled",
+    "enabled", "required", "optional", "default", "hidden", "masked", "redacted", "removed",
+    "omitted", "secret", "password", "passwd", "token", "apikey", "key", "value", "changeme",
+    "placeholder", "dummy", "todo", "tbd", "fixme", "example", "sample", "xxx", "foo", "bar",
+    "baz", "username", "user", "login", "field", "input", "body", "form", "props", "data",
+    "prompt", "auto", "manual", "basic", "bearer", "digest", "plain", "plaintext", "hashed",
+    "encrypted", "encoded", "valid", "invalid", "expired", "missing", "wrong", "incorrect",
+    "correct", "ok", "failed", "error", "passed", "the", "a", "an", "is", "and", "or", "not",
+    "for", "from", "with", "this", "self", "new", "await", "async", "function", "return", "let",
+    "const", "var", "fn", "pub", "static", "type", "impl", "struct", "enum", "secretstr",
+    "secretstring", "option", "readonly", "import", "export", "lambda", "get", "set", "post",
+    "settings", "config", "env", "environment", "credentials", "credential", "authorization",
+    "jwt", "oauth", "oauth2", "opaque", "hex", "base64", "test", "tests", "testing", "unset",
+    "unused", "reset", "sensitive", "write", "read", "admin:admin", "pass", "pwd",
 ];
 
 /// Words that occur in messages, not in passphrases, in small letters.
+#[rustfmt::skip]
 const MESSAGE_WORDS: &[&str] = &[
-    "must",
-    "be",
-    "at",
-    "least",
-    "is",
-    "are",
-    "was",
-    "the",
-    "a",
-    "an",
-    "your",
-    "my",
-    "to",
-    "of",
-    "for",
-    "not",
-    "do",
-    "does",
-    "and",
-    "or",
-    "in",
-    "on",
-    "with",
-    "no",
-    "if",
-    "from",
-    "has",
-    "have",
-    "can",
-    "cannot",
-    "please",
-    "enter",
-    "invalid",
-    "wrong",
-    "required",
-    "incorrect",
-    "missing",
-    "new",
-    "confirm",
-    "current",
-    "forgot",
-    "password",
-    "passwords",
-    "passphrase",
-    "secret",
-    "token",
-    "tokens",
-    "key",
-    "keys",
-    "api",
-    "credential",
-    "credentials",
-    "login",
-    "user",
-    "username",
-    "characters",
-    "long",
-    "too",
-    "short",
-    "this",
-    "that",
-    "it",
-    "you",
-    "set",
-    "reset",
-    "change",
-    "update",
-    "used",
-    "use",
-    "when",
-    "will",
-    "should",
-    "may",
-    "by",
-    "as",
-    "into",
-    "access",
+    "must", "be", "at", "least", "is", "are", "was", "the", "a", "an", "your", "my", "to", "of",
+    "for", "not", "do", "does", "and", "or", "in", "on", "with", "no", "if", "from", "has",
+    "have", "can", "cannot", "please", "enter", "invalid", "wrong", "required", "incorrect",
+    "missing", "new", "confirm", "current", "forgot", "password", "passwords", "passphrase",
+    "secret", "token", "tokens", "key", "keys", "api", "credential", "credentials", "login",
+    "user", "username", "characters", "long", "too", "short", "this", "that", "it", "you",
+    "set", "reset", "change", "update", "used", "use", "when", "will", "should", "may", "by",
+    "as", "into", "access",
 ];
 
 /// What references begin with.
+#[rustfmt::skip]
 const REFERENCES: &[&str] = &[
-    "process.env",
-    "os.",
-    "env.",
-    "env:",
-    "env(",
-    "import.meta",
-    "vault:",
-    "op://",
-    "ssm:",
-    "arn:",
-    "ref+",
-    "secret://",
-    "secrets.",
-    "keyring:",
-    "file:",
-    "projects/",
-    "enc[",
-    "self.",
-    "this.",
-    "deno.",
-    "http://",
-    "https://",
-    "data:",
-    "sha1-",
-    "sha256-",
-    "sha384-",
-    "sha512-",
-    "sha256:",
-    "sha1:",
-    "sha512:",
-    "md5:",
-    "ssh-rsa",
-    "ssh-ed25519",
-    "ecdsa-sha2",
-    "aaaab3nza",
-    "aaaac3nza",
-    "aaaae2vj",
-    "-----begin",
-    "urn:",
-    "git@",
-    "./",
-    "../",
-    "~/",
-    "s3://",
-    "gs://",
+    "process.env", "os.", "env.", "env:", "env(", "import.meta", "vault:", "op://", "ssm:",
+    "arn:", "ref+", "secret://", "secrets.", "keyring:", "file:", "projects/", "enc[", "self.",
+    "this.", "deno.", "http://", "https://", "data:", "sha1-", "sha256-", "sha384-", "sha512-",
+    "sha256:", "sha1:", "sha512:", "md5:", "ssh-rsa", "ssh-ed25519", "ecdsa-sha2", "aaaab3nza",
+    "aaaac3nza", "aaaae2vj", "-----begin", "urn:", "git@", "./", "../", "~/", "s3://", "gs://",
 ];
 
 /// What placeholders begin with, in small letters.
+#[rustfmt::skip]
 const PLACEHOLDERS: &[&str] = &[
-    "your-",
-    "your_",
-    "your ",
-    "yourapi",
-    "yoursecret",
-    "yourtoken",
-    "yourpassword",
-    "<",
-    "xxxx",
-    "****",
-    "....",
-    "change-me",
-    "change_me",
-    "changeme",
-    "replace-",
-    "replace_",
-    "insert-",
-    "insert_",
-    "enter-",
-    "enter_",
-    "example-",
-    "example_",
-    "dummy-",
-    "dummy_",
-    "fake-",
-    "fake_",
-    "placeholder",
-    "redacted",
-    "todo",
-    "put-",
-    "put_",
-    "add-your",
+    "your-", "your_", "your ", "yourapi", "yoursecret", "yourtoken", "yourpassword", "<",
+    "xxxx", "****", "....", "change-me", "change_me", "changeme", "replace-", "replace_",
+    "insert-", "insert_", "enter-", "enter_", "example-", "example_", "dummy-", "dummy_",
+    "fake-", "fake_", "placeholder", "redacted", "todo", "put-", "put_", "add-your",
+];
+
+/// The endings of file names.
+#[rustfmt::skip]
+const ENDINGS: &[&str] = &[
+    "json", "pem", "key", "txt", "rs", "py", "js", "ts", "tsx", "jsx", "yaml", "yml", "toml",
+    "md", "go", "java", "env", "crt", "cer", "p12", "pfx", "html", "css", "xml", "conf", "cfg",
+    "ini", "sh", "rb", "php", "pub", "gpg", "asc", "log",
+];
+
+/// What types, algorithms and counted names begin with, before their number.
+#[rustfmt::skip]
+const STEMS: &[&str] = &[
+    "u", "i", "f", "b", "int", "uint", "float", "sha", "md", "base", "utf", "aes", "rsa", "hs",
+    "rs", "es", "ps", "ed", "x", "oauth", "arg", "args", "argv", "param", "token", "tok", "key",
+    "pass", "password", "pwd", "secret", "str", "string", "tmp", "var", "val", "value", "field",
+    "user", "v", "p", "s", "t", "k", "http", "ipv", "ec", "step", "pbkdf", "bcrypt", "argon",
+    "scrypt", "blake", "ripemd", "keccak", "vec", "bytes", "hex", "level", "option", "line",
+    "col", "node",
+];
+
+/// What stands behind a number in code.
+#[rustfmt::skip]
+const UNITS: &[&str] = &[
+    "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "usize", "isize", "f32", "f64", "ul",
+    "ll", "ull", "l", "u", "n", "s", "ms", "px", "rem", "em", "h", "d",
 ];
 
 /// Returns whether a value, given to a name of a class in a form, is a secret.
@@ -371,7 +127,7 @@ pub(super) fn is_secret(value: &[u8], class: Class, form: Form) -> bool {
     let human = letters && (digits > 0 || marks) && !is_type_like(value) && (!named || digits >= 3);
     let random = is_random(value);
     match (class, form) {
-        (Class::Encoded, _) => false,
+        (Class::Encoded, _) | (Class::Weak, Form::Loose) => false,
         (Class::Weak, Form::Quoted | Form::Config) => {
             random && value.len() >= 16 && !is_hexadecimal(value)
         }
@@ -401,7 +157,8 @@ pub(super) fn is_secret(value: &[u8], class: Class, form: Form) -> bool {
                 || letters && value.len() >= 24 && !named
         }
         (Class::Secret, Form::Line | Form::Bare) => {
-            random || human && (digits >= 2 || marks) && value.len() >= 7
+            let typed = digits >= 2 && value.len() >= 7 || marks && value.len() >= 8;
+            random || human && typed
         }
     }
 }
@@ -444,7 +201,7 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
         b'!' | b'&' | b'*' | b'@' | b'#' if wordy(rest) || rest.starts_with(b"{") => return true,
         _ => {}
     }
-    let inside: [&[u8]; 6] = [b"${", b"#{", b"{{", b"$(", b"<%", b"}}"];
+    let inside: [&[u8]; 7] = [b"%s", b"${", b"#{", b"{{", b"$(", b"<%", b"}}"];
     inside.iter().any(|mark| has(value, mark))
         || REFERENCES.iter().any(|start| begins(value, start))
         || (has(value, b"{") && has(value, b"}") && !is_random(value))
@@ -502,23 +259,14 @@ fn is_passphrase(value: &[u8]) -> bool {
 
 /// Returns whether a value is the path of a file, or a file's name.
 fn is_path(value: &[u8]) -> bool {
-    let slashes = value
-        .iter()
-        .filter(|byte| matches!(byte, b'/' | b'\\'))
-        .count();
     let drive = byte(value, 1) == b':' && matches!(byte(value, 2), b'\\' | b'/');
     if drive
-        || (slashes >= 1
+        || (value.contains(&b'/')
             && !is_random(value)
             && !value.iter().any(|byte| matches!(byte, b'+' | b'=')))
     {
         return true;
     }
-    const ENDINGS: &[&str] = &[
-        "json", "pem", "key", "txt", "rs", "py", "js", "ts", "tsx", "jsx", "yaml", "yml", "toml",
-        "md", "go", "java", "env", "crt", "cer", "p12", "pfx", "html", "css", "xml", "conf", "cfg",
-        "ini", "sh", "rb", "php", "pub", "gpg", "asc", "log",
-    ];
     value.rsplit_once_dot().is_some_and(|(stem, ending)| {
         !stem.is_empty() && is_one_of(ending, ENDINGS) && !is_random(stem)
     })
@@ -568,14 +316,7 @@ fn is_identifier(text: &[u8]) -> bool {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         digits > 0
             && digits < text.len()
-            && is_one_of(
-                text.get(digits..).unwrap_or_default(),
-                &[
-                    "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "usize", "isize", "f32",
-                    "f64", "ul", "ll", "ull", "l", "u", "n", "s", "ms", "px", "rem", "em", "h",
-                    "d",
-                ],
-            )
+            && is_one_of(text.get(digits..).unwrap_or_default(), UNITS)
     };
     let piece = |piece: &[u8]| {
         let letters = piece
@@ -597,7 +338,11 @@ fn is_identifier(text: &[u8]) -> bool {
         && capitals * 3 <= text.len()
         && digits <= 3
         && wordiness(text) >= 70;
-    numeral || joined || camel
+    let hexadecimal = text.len() <= 18
+        && (text
+            .strip_prefix(b"0x")
+            .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)));
+    numeral || hexadecimal || joined || camel
 }
 
 /// Returns whether a text is made of identifiers joined by dots and colons.
@@ -658,14 +403,6 @@ fn is_type_like(value: &[u8]) -> bool {
     let sizes = [
         "1", "2", "3", "4", "8", "16", "32", "64", "128", "160", "224", "256", "384", "512",
         "1024", "25519", "509",
-    ];
-    const STEMS: &[&str] = &[
-        "u", "i", "f", "b", "int", "uint", "float", "sha", "md", "base", "utf", "aes", "rsa", "hs",
-        "rs", "es", "ps", "ed", "x", "oauth", "arg", "args", "argv", "param", "token", "tok",
-        "key", "pass", "password", "pwd", "secret", "str", "string", "tmp", "var", "val", "value",
-        "field", "user", "v", "p", "s", "t", "k", "http", "ipv", "k", "ec", "step", "pbkdf",
-        "bcrypt", "argon", "scrypt", "blake", "ripemd", "keccak", "vec", "bytes", "hex", "level",
-        "option", "line", "col", "node",
     ];
     let array = word.len() >= 3 && digits.ends_with(b"Array");
     array || (is_one_of(word, STEMS) && is_one_of(digits, &sizes))
@@ -747,11 +484,7 @@ fn wordiness(value: &[u8]) -> usize {
             in_words += word.len();
         }
     }
-    if letters == 0 {
-        0
-    } else {
-        in_words * 100 / letters
-    }
+    (in_words * 100).checked_div(letters).unwrap_or(0)
 }
 
 /// Returns whether some letters could be a word.

@@ -1,0 +1,271 @@
+//! Reads what may be a value: literals in quotation marks, bare values, the line they stand on.
+//!
+//! Knows how text is dressed (escapes, diffs, numbered lines, wrappers), not what a secret is.
+
+use super::names::is_one_of;
+use super::scan::byte;
+use super::tokens::Alphabet;
+use super::values::JUDGED;
+
+const BLANK: Alphabet = Alphabet::of(b" \t");
+const NAME: Alphabet = Alphabet::WORD.and(Alphabet::of(b"-."));
+
+/// A quotation mark, however often it is escaped.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quote {
+    /// The mark: `"`, `'` or a backtick.
+    pub(super) mark: u8,
+    /// How many backslashes stand before it.
+    pub(super) slashes: usize,
+    /// How many bytes it takes; more than `slashes + 1` for a coded mark (`\u0022`, `&quot;`).
+    pub(super) length: usize,
+}
+
+/// Quotation marks in code.
+const CODED: &[(&str, u8)] = &[
+    ("u0022", b'"'),
+    ("u0027", b'\''),
+    ("&quot;", b'"'),
+    ("&#34;", b'"'),
+    ("&#39;", b'\''),
+    ("&apos;", b'\''),
+    ("x22", b'"'),
+    ("x27", b'\''),
+    ("%22", b'"'),
+];
+
+impl Quote {
+    /// Reads a quotation mark at a position.
+    pub(super) fn at(text: &[u8], at: usize) -> Option<Self> {
+        let slashes = Alphabet::of(b"\\").run(text.get(..text.len().min(at + 16))?, at) - at;
+        let mark = byte(text, at + slashes);
+        if matches!(mark, b'"' | b'\'' | b'`') {
+            return Some(Self {
+                mark,
+                slashes,
+                length: slashes + 1,
+            });
+        }
+        let rest = text.get(at + slashes..)?;
+        let (code, mark) = CODED.iter().find(|(code, _)| {
+            let escape = matches!(byte(code.as_bytes(), 0), b'u' | b'x');
+            rest.starts_with(code.as_bytes()) && escape == (slashes > 0)
+        })?;
+        Some(Self {
+            mark: *mark,
+            slashes,
+            length: slashes + code.len(),
+        })
+    }
+
+    /// Returns where the literal that this mark opens at a position ends, and where its closing
+    /// mark does; none if it does not end on its line.
+    pub(super) fn close(self, text: &[u8], open: usize) -> Option<(usize, usize)> {
+        let start = open + self.length;
+        if self.length > self.slashes + 1 {
+            let code = text.get(open..start)?;
+            let limit = text.len().min(start + 4096);
+            let found = text
+                .get(start..limit)?
+                .windows(code.len())
+                .position(|part| part == code)?;
+            return Some((start + found, start + found + code.len()));
+        }
+        let mut slashes = 0;
+        for (at, byte) in text.iter().enumerate().skip(start) {
+            match *byte {
+                b'\\' => slashes += 1,
+                b'\n' => return None,
+                byte if byte == self.mark => {
+                    // Fewer slashes: the literal around this one ended. As many: this one did.
+                    // More: a mark inside it.
+                    let level = 2 * (self.slashes + 1);
+                    if slashes < self.slashes || slashes % level == self.slashes {
+                        return Some((at - slashes.min(self.slashes), at + 1));
+                    }
+                    slashes = 0;
+                }
+                _ => slashes = 0,
+            }
+        }
+        None
+    }
+}
+
+/// What ends a bare value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// A blank, or what separates values in code and text.
+    Blank,
+    /// Only a blank: a line of an environment file.
+    Line,
+    /// What separates parameters of a query.
+    Query,
+    /// The mark that closes the literal around it.
+    Quote(u8),
+}
+
+/// Returns where the bare value at a position ends.
+pub(super) fn bare_end(text: &[u8], start: usize, ends: Ends) -> usize {
+    let stops = match ends {
+        Ends::Blank => Alphabet::of(b"\"'`<>,;)}]"),
+        Ends::Line => Alphabet::of(b"\""),
+        Ends::Query => Alphabet::of(b"\"'`<>&#;,)}]"),
+        Ends::Quote(_) => Alphabet::of(b"\n"),
+    };
+    let mut at = start;
+    loop {
+        let here = byte(text, at);
+        let over = at >= text.len()
+            || here.is_ascii_whitespace()
+            || stops.has(here)
+            || ends == Ends::Quote(here)
+            || (matches!(here, b'&' | b';' | b',') && begins_field(text, at));
+        if over {
+            return at;
+        }
+        if here == b'\\' {
+            let slashes = Alphabet::of(b"\\").run(text, at);
+            match byte(text, slashes) {
+                // A line that goes on below.
+                b'\n' if Alphabet::ALNUM.has(byte(text, slashes + 1)) => {
+                    at = slashes + 1;
+                    continue;
+                }
+                b'n' | b'r' | b't' | b'"' | b'\'' | b'u' | b'\n' | b' ' | 0 => return at,
+                _ => at = slashes,
+            }
+        }
+        at += 1;
+    }
+}
+
+/// Returns whether the sign at a position separates a value from the next field or command.
+fn begins_field(text: &[u8], at: usize) -> bool {
+    let near = text.get(..text.len().min(at + 64)).unwrap_or(text);
+    let spaced = NAME.and(BLANK);
+    let name = if byte(text, at) == b';' { spaced } else { NAME }.run(near, at + 1);
+    byte(text, at + 1) == byte(text, at)
+        || (name > at + 1 && byte(text, name) == b'=')
+        // `&amp;`, `&#x3C;` and the like.
+        || (byte(text, at) == b'&' && (byte(text, at + 1) == b'#' || (name > at + 1 && byte(text, name) == b';')))
+}
+
+/// Returns whether nothing but the bare value at a position is left on its line.
+pub(super) fn is_last_on_line(text: &[u8], at: usize) -> bool {
+    let end = bare_end(
+        text.get(..text.len().min(at + JUDGED)).unwrap_or(text),
+        at,
+        Ends::Blank,
+    );
+    let rest = Alphabet::of(b" \t\r").run(text, end);
+    let comment = byte(text, rest) == b'#' && rest > end;
+    end > at
+        && (rest >= text.len()
+            || comment
+            || byte(text, rest) == b'\n'
+            || matches!(
+                text.get(rest..rest + 2),
+                Some(b"\\n" | b"\\r" | b"\\\"" | b"\\\\")
+            )
+            || matches!(byte(text, rest), b'"' | b'\''))
+}
+
+/// Returns where the line after a backslash at its end begins, past the indentation.
+pub(super) fn continued(text: &[u8], at: usize) -> usize {
+    Alphabet::of(b" \t\r\n+").run(text, at + 1)
+}
+
+/// Returns where the value on the next line begins, if the line ends at a position.
+pub(super) fn broken(text: &[u8], at: usize) -> Option<usize> {
+    let at = Alphabet::of(b"\r").run(text, at);
+    let slashes = Alphabet::of(b"\\").run(text, at);
+    let next = if byte(text, at) == b'\n' {
+        at + 1
+    } else if slashes > at && byte(text, slashes) == b'n' {
+        slashes + 1
+    } else {
+        return None;
+    };
+    Some(line_start(text, next))
+}
+
+/// Skips indentation and the marks of diffs, quotations and numbered lines.
+fn line_start(text: &[u8], line: usize) -> usize {
+    let fill = Alphabet::of(b" \t+>|");
+    let at = fill.run(text, line);
+    let digits = Alphabet::DIGIT.run(text, at);
+    if digits > at && text.get(digits..digits + 3) == Some("→".as_bytes()) {
+        return fill.run(text, digits + 3);
+    }
+    at
+}
+
+/// Skips what may stand before a literal: its prefix, or a call that only wraps it.
+pub(super) fn wrapped(text: &[u8], at: usize) -> usize {
+    let end = Alphabet::WORD
+        .and(Alphabet::of(b":.@$#"))
+        .run(text.get(..text.len().min(at + 48)).unwrap_or(text), at);
+    let word = text.get(at..end).unwrap_or_default();
+    if text.get(at..at + 7) == Some(b"[]byte(") {
+        return at + 7;
+    }
+    let short = word.len() <= 3
+        && is_one_of(
+            word,
+            &[
+                "b", "r", "f", "u", "l", "rb", "br", "u8", "@", "$", "r#", "@$", "$@",
+            ],
+        );
+    if short && Quote::at(text, end).is_some() {
+        return end;
+    }
+    if byte(text, end) == b'(' {
+        let last = word
+            .rsplit(|byte| matches!(byte, b':' | b'.'))
+            .next()
+            .unwrap_or_default();
+        let wraps = [
+            "Some",
+            "from",
+            "new",
+            "SecretStr",
+            "SecretString",
+            "Secret",
+            "String",
+            "str",
+            "secret",
+            "Just",
+            "Ok",
+            "of",
+            "bytes",
+            "quote",
+        ];
+        if is_one_of(last, &wraps) && Quote::at(text, end + 1).is_some() {
+            return end + 1;
+        }
+    }
+    let wraps_in_new = text.get(at..at + 4) == Some(b"new ");
+    if wraps_in_new {
+        wrapped(text, at + 4)
+    } else {
+        at
+    }
+}
+
+/// Returns where the literal behind a type annotation begins: `: &'static str = "x"`.
+pub(super) fn typed(text: &[u8], at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    let kind = Alphabet::WORD.and(Alphabet::of(b" &'<>[]?|.,:"));
+    let end = at
+        + rest
+            .iter()
+            .take(64)
+            .take_while(|byte| kind.has(**byte))
+            .count();
+    let assigned = byte(text, end) == b'='
+        && byte(text, end + 1) != b'='
+        && byte(text, end.wrapping_sub(1)) == b' ';
+    let value = wrapped(text, BLANK.run(text, end + 1));
+    (assigned && end > at && Quote::at(text, value).is_some()).then_some(value)
+}
