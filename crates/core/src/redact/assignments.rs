@@ -311,6 +311,11 @@ fn value(
     if Quote::at(text, at).is_some() {
         return literal(scan, at, class, Form::Quoted);
     }
+    if byte(text, at) == b'('
+        && let Some(next) = broken(text, BLANK.run(text, at + 1))
+    {
+        return literal(scan, next, class, Form::Quoted);
+    }
     if class == Class::Encoded && byte(text, at) == b'(' {
         return arguments(scan, at + 1, Class::Secret);
     }
@@ -515,13 +520,16 @@ fn literal(scan: &mut Scan, at: usize, class: Class, form: Form) {
         return;
     }
     scan.found(start, end);
-    // Literals that are joined to it, by an operator or by standing next to it on another line.
+    // Literals that are joined to it, by an operator or by standing next to it in parentheses.
+    let before = Alphabet::of(b" \t\r\n").run_back(text, at, 64);
+    let enclosed = byte(text, before.wrapping_sub(1)) == b'(';
     for _ in 0..64 {
         let gap = Alphabet::of(b" \t\r\n+\\.&").run(text, after);
-        let joined = scan
-            .slice(after, gap)
-            .iter()
-            .any(|byte| matches!(byte, b'+' | b'\\' | b'.' | b'&'));
+        let joined = (enclosed && gap > after)
+            || scan
+                .slice(after, gap)
+                .iter()
+                .any(|byte| matches!(byte, b'+' | b'\\' | b'.' | b'&'));
         let Some(next) = Quote::at(text, gap)
             .filter(|next| joined && next.mark == quote.mark && next.slashes == quote.slashes)
         else {

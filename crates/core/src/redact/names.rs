@@ -245,7 +245,7 @@ impl<'a> Words<'a> {
         if (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass") {
             return Some(Class::Password);
         }
-        if is("pw") && at > 0 {
+        if is("pw") {
             return Some(Class::Password);
         }
         let owned = word.get(..word.len().saturating_sub(4)).unwrap_or_default();

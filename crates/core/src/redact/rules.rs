@@ -1094,7 +1094,7 @@ static RULES: &[Rule] = &[
         finder: Finder::Scanner {
             anchors: &[
                 any_case("pass"),
-                any_case("pwd"),
+                any_case("pw"),
                 any_case("secret"),
                 any_case("token"),
                 any_case("key"),

@@ -174,7 +174,8 @@ pub(super) fn url(scan: &mut Scan, at: usize) {
 /// Masks a password in an address, unless it is a reference.
 fn mask_password(scan: &mut Scan, start: usize, end: usize) {
     let password = scan.slice(start, end);
-    if !password.is_empty() && !values::is_reference(password) && !values::is_filler(password) {
+    if !password.is_empty() && !values::is_reference(password) && !values::is_placeholder(password)
+    {
         scan.found(start, end);
     }
 }

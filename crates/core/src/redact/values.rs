@@ -90,7 +90,7 @@ const ENDINGS: &[&str] = &[
 /// What types, algorithms and counted names begin with, before their number.
 #[rustfmt::skip]
 const STEMS: &[&str] = &[
-    "u", "i", "f", "b", "int", "uint", "float", "sha", "md", "base", "utf", "aes", "rsa", "hs",
+    "u", "i", "f", "b", "ulong", "pulong", "dword", "int", "uint", "float", "sha", "md", "base", "utf", "aes", "rsa", "hs",
     "rs", "es", "ps", "ed", "x", "oauth", "arg", "args", "argv", "param", "token", "tok", "key",
     "pass", "password", "pwd", "secret", "str", "string", "tmp", "var", "val", "value", "field",
     "user", "v", "p", "s", "t", "k", "http", "ipv", "ec", "step", "pbkdf", "bcrypt", "argon",
@@ -114,7 +114,12 @@ pub(super) fn is_secret(value: &[u8], class: Class, form: Form) -> bool {
     if value.iter().any(u8::is_ascii_whitespace) {
         return form == Form::Quoted && class == Class::Password && is_passphrase(value);
     }
-    if is_path(value) || is_code(value, form) {
+    // Versions, addresses, object identifiers.
+    let dotted = value.contains(&b'.')
+        && value
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    if dotted || is_path(value) || is_code(value, form) {
         return false;
     }
     let letters = value.iter().any(u8::is_ascii_alphabetic);
@@ -208,11 +213,15 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
 }
 
 /// Returns whether a value is a type, a keyword or a placeholder.
-pub(super) fn is_filler(value: &[u8]) -> bool {
-    let same = value.iter().all(|byte| Some(byte) == value.first());
+fn is_filler(value: &[u8]) -> bool {
     let trimmed = value.strip_suffix(b"?").unwrap_or(value);
-    same || is_one_of(trimmed, FILLERS)
-        || PLACEHOLDERS.iter().any(|start| begins(value, start)) && !is_random(value)
+    is_one_of(trimmed, FILLERS) || is_placeholder(value)
+}
+
+/// Returns whether a value only shows where a secret would stand.
+pub(super) fn is_placeholder(value: &[u8]) -> bool {
+    let same = value.iter().all(|byte| Some(byte) == value.first());
+    same || PLACEHOLDERS.iter().any(|start| begins(value, start)) && !is_random(value)
         || has(&value.to_ascii_lowercase(), b"xxxxxx")
         || has(&value.to_ascii_lowercase(), b"abcdefghijklm")
         || [
