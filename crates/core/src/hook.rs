@@ -5,7 +5,7 @@
 //! is [`Event::Other`], not an error. Source: <https://code.claude.com/docs/en/hooks>.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, error::Category, json};
 
 /// The largest payload that is read, in bytes.
 pub const MAX_PAYLOAD_LENGTH: usize = 64 * 1024 * 1024;
@@ -132,7 +132,7 @@ impl Payload {
             return Err(InvalidPayload::Empty);
         }
         let wire: Wire = serde_json::from_str(text)
-            .map_err(|error| InvalidPayload::Malformed(error.to_string()))?;
+            .map_err(|error| InvalidPayload::Malformed(without_values(&error)))?;
         let present = |field: Option<String>| field.filter(|text| !text.trim().is_empty());
         let name =
             present(wire.hook_event_name).ok_or(InvalidPayload::Missing("hook_event_name"))?;
@@ -162,6 +162,17 @@ impl Payload {
             cwd: present(wire.cwd),
         })
     }
+}
+
+/// Says what is wrong with JSON and where. The library's own message quotes values, and reasons are
+/// kept in the records.
+fn without_values(error: &serde_json::Error) -> String {
+    let reason = match error.classify() {
+        Category::Io | Category::Eof => "it breaks off",
+        Category::Syntax => "no JSON",
+        Category::Data => "a value of another type than expected",
+    };
+    format!("{reason}, line {} column {}", error.line(), error.column())
 }
 
 /// What a hook prints: one JSON object.
@@ -287,6 +298,22 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.starts_with(reason), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_reason_quotes_nothing_of_the_payload() {
+        for text in [
+            "\"hunter2\"",
+            r#"{"hook_event_name": "Stop", "session_id": ["hunter2"]}"#,
+            r#"{"hook_event_name": {"hunter2": 1}}"#,
+            "hunter2",
+            "{\"hunter2",
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(!error.contains("hunter2"), "{text}: {error}");
+        }
+        let error = parse("\"hunter2\"").unwrap_err().to_string();
+        assert!(error.ends_with("than expected, line 1 column 9"), "{error}");
     }
 
     #[test]
