@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, ExitCode, Stdio},
     time::Duration,
 };
@@ -19,12 +19,8 @@ use serde_json::{Value, json};
 use super::Outcome;
 use crate::{environment::Environment, failure::Failure, ui::Ui};
 
-/// A session of Claude Code, recorded and trimmed. `${PROJECT}` stands for its folder, `${TOKEN}` for
-/// a credential that the person pasted.
+/// A session of Claude Code, recorded with a scripted model and trimmed.
 const TRANSCRIPT: &str = include_str!("../../demo/session.jsonl");
-
-/// A credential of a known form that opens nothing.
-const TOKEN: &str = concat!("gh", "p_", "0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R");
 
 /// The client's id of the recorded session.
 const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
@@ -44,7 +40,7 @@ pub(crate) fn run(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
         "anamnesis-demo-{}",
         NoteId::generate(environment.now)
     ));
-    let stage = Stage::set(&folder)?;
+    let stage = Stage::set(folder.clone())?;
     let result = stage.play(ui);
     if args.keep {
         ui.print(&format!("\nkept in {}\n", folder.display()));
@@ -63,14 +59,14 @@ struct Stage {
 }
 
 impl Stage {
-    fn set(root: &Path) -> Result<Self, Failure> {
+    fn set(root: PathBuf) -> Result<Self, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::failed(format!(
                 "cannot set the demo up in {}: {error}",
                 root.display()
             ))
         };
-        home::ensure_folder(root).map_err(|error| failed(&error))?;
+        home::ensure_folder(&root).map_err(|error| failed(&error))?;
         // The client names transcripts by the real path.
         let root = root.canonicalize().map_err(|error| failed(&error))?;
         let stage = Self {
@@ -82,12 +78,7 @@ impl Stage {
         let write = || {
             fs::create_dir_all(&stage.project)?;
             fs::create_dir_all(stage.transcript.parent().unwrap_or(&root))?;
-            fs::write(
-                &stage.transcript,
-                TRANSCRIPT
-                    .replace("${PROJECT}", &stage.project.to_string_lossy())
-                    .replace("${TOKEN}", TOKEN),
-            )
+            fs::write(&stage.transcript, TRANSCRIPT)
         };
         write().map_err(|error| failed(&error))?;
         stage.home.create().map_err(|error| failed(&error))?;
