@@ -167,3 +167,19 @@ pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
     kept.push((INTERNAL.into(), "1".into()));
     kept
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_every_variable() {
+        let page = include_str!("../../../docs/environment.md");
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        let expected: Vec<String> = VARIABLES
+            .iter()
+            .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning))
+            .collect();
+        assert_eq!(rows, expected);
+    }
+}
