@@ -175,7 +175,10 @@ mod tests {
     #[test]
     fn the_documentation_lists_every_variable() {
         let page = include_str!("../../../docs/environment.md");
-        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
         let expected: Vec<String> = VARIABLES
             .iter()
             .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning))

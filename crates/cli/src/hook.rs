@@ -15,8 +15,10 @@ use std::{
 };
 
 use anamnesis_core::{
+    clean::one_line,
     hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource},
     note::{Note, Source, parse_timestamp, text_hash},
+    redact::redact,
     render::{self, Block, Chosen},
     transcript,
 };
@@ -468,7 +470,10 @@ impl Hook {
         };
         let now = self.context.environment.now;
         let payload = &self.payload;
-        let folder = self.folder.to_string_lossy();
+        // A folder's name can hold a secret like any other text.
+        let folder = kept(&self.folder.to_string_lossy());
+        let transcript = payload.transcript_path.as_deref().map(kept);
+        let error = handled.errors.first().map(|error| kept(error));
         journal.together(|journal| {
             match &payload.event {
                 Event::SessionStart { .. } | Event::UserPromptSubmit { .. } => {
@@ -481,7 +486,7 @@ impl Hook {
                             id: &payload.session_id,
                             project: &self.project().key,
                             folder: Some(&folder),
-                            transcript: payload.transcript_path.as_deref(),
+                            transcript: transcript.as_deref(),
                             source,
                             client_process: self.context.environment.client_process.as_deref(),
                         },
@@ -499,10 +504,19 @@ impl Hook {
             for (name, value) in &handled.meta {
                 journal.set_meta(name, value)?;
             }
-            let error = handled.errors.first().map(String::as_str);
-            journal.hook_ran(&payload.event_name, started.elapsed(), error, now)
+            journal.hook_ran(
+                &payload.event_name,
+                started.elapsed(),
+                error.as_deref(),
+                now,
+            )
         })
     }
+}
+
+/// A text as it may stand in the records.
+fn kept(text: &str) -> String {
+    redact(&one_line(text)).text.into_owned()
 }
 
 fn source_word(source: StartSource) -> &'static str {
@@ -560,6 +574,6 @@ fn last_session(
 }
 
 fn line(text: &str) -> String {
-    let text = anamnesis_core::clean::one_line(&format!("anamnesis: {text}"));
+    let text = one_line(&format!("anamnesis: {text}"));
     text.chars().take(MAX_LINE_LENGTH).collect()
 }

@@ -4,7 +4,11 @@
 //! deferred process checkpoints. A file of a newer version is left alone. Every write is small and
 //! stands for itself, so a process may be killed between any two.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anamnesis_core::{id::NoteId, note::text_hash};
 use chrono::{DateTime, Utc};
@@ -152,6 +156,31 @@ impl Journal {
             ))?;
         }
         Ok(Self { connection }.configured()?)
+    }
+
+    /// Moves a file that is no database, or a damaged one, out of the way, and says where it is.
+    ///
+    /// What it held cannot be rebuilt, so it is kept; the next process makes a new one.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    pub fn set_aside(home: &Home, now: DateTime<Utc>) -> std::io::Result<PathBuf> {
+        let folder = home.root().join("quarantine");
+        if let Err(error) = crate::home::ensure_folder(&folder) {
+            return Err(std::io::Error::other(error));
+        }
+        let name = format!("journal-{}.db", now.format("%Y%m%dT%H%M%SZ"));
+        let target = folder.join(&name);
+        std::fs::rename(home.journal(), &target)?;
+        // The log of a database belongs to it; a new one would take it for its own.
+        for suffix in ["-wal", "-shm"] {
+            let beside = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
+            match std::fs::rename(beside(&home.journal()), beside(&target)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(target)
     }
 
     fn configured(self) -> rusqlite::Result<Self> {
@@ -566,6 +595,22 @@ mod tests {
             Journal::open(&home, PATIENCE),
             Err(Error::Newer(99))
         ));
+    }
+
+    #[test]
+    fn a_damaged_file_is_set_aside_and_kept() {
+        let (_folder, home) = fresh();
+        std::fs::write(home.journal(), [0xff; 8192]).unwrap();
+        assert!(matches!(
+            Journal::open(&home, PATIENCE),
+            Err(Error::Sqlite(_))
+        ));
+        let kept = Journal::set_aside(&home, now()).unwrap();
+        assert_eq!(std::fs::read(kept).unwrap(), [0xff; 8192]);
+        Journal::open(&home, PATIENCE)
+            .unwrap()
+            .set_meta("a", "1")
+            .unwrap();
     }
 
     #[test]

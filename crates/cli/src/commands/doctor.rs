@@ -13,7 +13,7 @@ use anamnesis_core::{clean::one_line, id::NoteId};
 use anamnesis_store::{
     file,
     index::{Error as IndexError, Index},
-    journal::{HookRuns, Journal},
+    journal::{Error as JournalError, HookRuns, Journal},
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ const SILENCE: Duration = Duration::from_secs(3600);
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Args {
-    /// Repair what needs no judgement: file modes and the index
+    /// Repair what needs no judgement: file modes, the index, damaged records
     #[arg(long)]
     fix: bool,
     /// Print a text for a bug report: no note, no prompt, no name of yours
@@ -321,7 +321,8 @@ fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
             "hooks",
             Level::Broken,
             "this machine's records cannot be used (log/anamnesis.log says why)",
-        );
+        )
+        .hint("anamnesis doctor --fix   (sets a damaged journal.db aside)");
     };
     let runs = match journal.hook_runs() {
         Ok(runs) => runs,
@@ -655,6 +656,16 @@ fn fix(context: &Context) -> Vec<String> {
                 context.home.relative(&path)
             ));
         }
+    }
+    if matches!(
+        Journal::open(&context.home, Duration::from_secs(10)),
+        Err(JournalError::Sqlite(_))
+    ) && let Ok(kept) = Journal::set_aside(&context.home, context.environment.now)
+    {
+        fixed.push(format!(
+            "journal.db was damaged; it is kept as {}",
+            context.home.relative(&kept)
+        ));
     }
     let needs_index = match Index::open(&context.home) {
         Ok(index) => index.integrity().is_err(),
