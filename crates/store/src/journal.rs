@@ -12,7 +12,7 @@ use std::{
 
 use anamnesis_core::{id::NoteId, note::text_hash};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use ulid::Ulid;
 
 use crate::{
@@ -62,6 +62,19 @@ pub enum Error {
     /// SQLite refused.
     #[error("journal.db: {0}")]
     Sqlite(#[from] rusqlite::Error),
+}
+
+impl Error {
+    /// Tells whether the file itself is damaged: waiting or making room does not help.
+    pub fn is_damage(&self) -> bool {
+        let Self::Sqlite(error) = self else {
+            return false;
+        };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+        )
+    }
 }
 
 /// A session as a hook meets it.
@@ -591,20 +604,15 @@ mod tests {
             .unwrap()
             .execute_batch("PRAGMA user_version = 99")
             .unwrap();
-        assert!(matches!(
-            Journal::open(&home, PATIENCE),
-            Err(Error::Newer(99))
-        ));
+        let newer = Journal::open(&home, PATIENCE).unwrap_err();
+        assert!(matches!(newer, Error::Newer(99)) && !newer.is_damage());
     }
 
     #[test]
     fn a_damaged_file_is_set_aside_and_kept() {
         let (_folder, home) = fresh();
         std::fs::write(home.journal(), [0xff; 8192]).unwrap();
-        assert!(matches!(
-            Journal::open(&home, PATIENCE),
-            Err(Error::Sqlite(_))
-        ));
+        assert!(Journal::open(&home, PATIENCE).unwrap_err().is_damage());
         let kept = Journal::set_aside(&home, now()).unwrap();
         assert_eq!(std::fs::read(kept).unwrap(), [0xff; 8192]);
         Journal::open(&home, PATIENCE)

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     time::Duration,
 };
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
         "anamnesis-demo-{}",
         NoteId::generate(environment.now)
     ));
-    let stage = Stage::set(folder.clone())?;
+    let stage = Stage::set(&folder)?;
     let result = stage.play(ui);
     if args.keep {
         ui.print(&format!("\nkept in {}\n", folder.display()));
@@ -59,14 +59,14 @@ struct Stage {
 }
 
 impl Stage {
-    fn set(root: PathBuf) -> Result<Self, Failure> {
+    fn set(root: &Path) -> Result<Self, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::failed(format!(
                 "cannot set the demo up in {}: {error}",
                 root.display()
             ))
         };
-        home::ensure_folder(&root).map_err(|error| failed(&error))?;
+        home::ensure_folder(root).map_err(|error| failed(&error))?;
         // The client names transcripts by the real path.
         let root = root.canonicalize().map_err(|error| failed(&error))?;
         let stage = Self {

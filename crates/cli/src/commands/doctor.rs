@@ -13,7 +13,7 @@ use anamnesis_core::{clean::one_line, id::NoteId};
 use anamnesis_store::{
     file,
     index::{Error as IndexError, Index},
-    journal::{Error as JournalError, HookRuns, Journal},
+    journal::{HookRuns, Journal},
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -657,10 +657,9 @@ fn fix(context: &Context) -> Vec<String> {
             ));
         }
     }
-    if matches!(
-        Journal::open(&context.home, Duration::from_secs(10)),
-        Err(JournalError::Sqlite(_))
-    ) && let Ok(kept) = Journal::set_aside(&context.home, context.environment.now)
+    let journal = Journal::open(&context.home, Duration::from_secs(10));
+    if journal.is_err_and(|error| error.is_damage())
+        && let Ok(kept) = Journal::set_aside(&context.home, context.environment.now)
     {
         fixed.push(format!(
             "journal.db was damaged; it is kept as {}",
