@@ -19,7 +19,7 @@ use anamnesis_testkit::process::Failure;
 use anamnesis_testkit::tmux;
 
 use crate::plugin::{self, Options, Profile};
-use crate::{Result, at};
+use crate::{Result, at, target_folder};
 
 use self::scenarios::{Place, SCENARIOS, Scenario, Stage};
 
@@ -137,13 +137,6 @@ fn choose(names: &[String]) -> std::result::Result<Vec<&'static Scenario>, Failu
     let wanted =
         |scenario: &&Scenario| names.is_empty() || names.iter().any(|name| name == scenario.name);
     Ok(SCENARIOS.iter().filter(wanted).collect())
-}
-
-/// Returns the build's output folder: the one that this program stands in.
-fn target_folder(root: &Path) -> PathBuf {
-    let own = std::env::current_exe().ok();
-    let target = own.as_deref().and_then(|path| path.ancestors().nth(2));
-    target.map_or_else(|| root.join("target"), Path::to_path_buf)
 }
 
 /// Assembles the plugin around this checkout's own debug build.

@@ -3,6 +3,8 @@
 //! Everything that continuous integration or a release does is a task here, so that it can be run
 //! and tested on any machine; the workflow files only call it. No task needs a network by itself.
 
+#[cfg(unix)]
+mod bench;
 mod ci;
 #[cfg(unix)]
 mod e2e;
@@ -37,6 +39,9 @@ enum Task {
     /// Play sessions in the real client, offline, with the plugin installed
     #[cfg(unix)]
     E2e(e2e::Arguments),
+    /// Measure the release build beside an empty program and git, against the budgets
+    #[cfg(unix)]
+    Bench(bench::Arguments),
     /// Run every check that a change has to pass
     Ci(ci::Arguments),
 }
@@ -50,6 +55,8 @@ fn main() -> ExitCode {
         Task::Icon => icon::write(&root),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),
+        #[cfg(unix)]
+        Task::Bench(arguments) => bench::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };
     match outcome {
@@ -69,6 +76,14 @@ fn root() -> PathBuf {
         .nth(2)
         .unwrap_or(crate_folder)
         .to_path_buf()
+}
+
+/// Returns the build's output folder: the one that this program stands in.
+#[cfg(unix)]
+fn target_folder(root: &Path) -> PathBuf {
+    let own = std::env::current_exe().ok();
+    let target = own.as_deref().and_then(|path| path.ancestors().nth(2));
+    target.map_or_else(|| root.join("target"), Path::to_path_buf)
 }
 
 /// Prints a line for the developer, on stderr as cargo does. A closed pipe is no failure.

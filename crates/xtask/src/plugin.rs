@@ -150,7 +150,7 @@ pub(crate) fn own_build(root: &Path, profile: Profile) -> Result<Binary> {
 }
 
 /// Returns the target triple that the toolchain builds for by itself.
-fn host_target() -> Result<String> {
+pub(crate) fn host_target() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(rustc).arg("-vV").output()?;
     String::from_utf8_lossy(&output.stdout)

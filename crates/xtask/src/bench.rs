@@ -1,0 +1,730 @@
+//! Measures what a user waits for: whole processes, beside an empty program and `git --version`.
+//!
+//! Everything is made for the run and thrown away after it: the release build, the plugin's tree
+//! around it, stores of several sizes, transcripts. The cases take turns, so that a busy minute of
+//! the machine falls on all of them, and medians and ratios are what counts. The budgets stand
+//! beside the figures and are never asserted: a machine may be slow. What was found on one machine,
+//! and why: `docs/performance.md`.
+
+mod corpus;
+mod measure;
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::plugin::{self, Binary, Options, Profile};
+use crate::{Result, at, run as run_command, say, target_folder};
+
+use self::corpus::{Random, Words};
+use self::measure::{Run, Sample, Spread};
+
+const MIB: u64 = 1024 * 1024;
+
+/// The largest stripped binary, in bytes.
+const BINARY_BUDGET: u64 = 12 * MIB;
+
+/// How much more a long transcript may take than a short one before its memory depends on its size.
+const MEMORY_SLACK: u64 = 2 * MIB;
+
+/// How long the deferred process that a hook leaves behind is given before the next run.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// The project whose sessions are started.
+const PROJECT: u64 = 7;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Small stores and few runs
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Measure this program instead of the release build
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+}
+
+/// What a case may take.
+#[derive(Debug, Clone, Copy, Default)]
+struct Budget {
+    wall: Option<Duration>,
+    /// Processor time as a multiple of that of `git --version`.
+    cpu_to_git: Option<u32>,
+    peak: Option<u64>,
+}
+
+impl Budget {
+    const NONE: Self = Self {
+        wall: None,
+        cpu_to_git: None,
+        peak: None,
+    };
+
+    const fn wall(milliseconds: u64) -> Self {
+        Self {
+            wall: Some(Duration::from_millis(milliseconds)),
+            ..Self::NONE
+        }
+    }
+}
+
+/// What has to be done before a run, outside of the time that is taken.
+enum Before {
+    Nothing,
+    /// Wait until nothing of the run before is left.
+    Pause,
+    /// Change ten of these notes.
+    ChangeNotes(Vec<PathBuf>),
+}
+
+/// Something to measure.
+struct Case {
+    name: String,
+    run: Run,
+    budget: Budget,
+    before: Before,
+    /// It takes part in every so many rounds.
+    every: usize,
+    /// What the output holds when the program did what is to be measured.
+    sign: &'static str,
+    samples: Vec<Sample>,
+}
+
+impl Case {
+    fn new(name: impl Into<String>, run: Run, sign: &'static str) -> Self {
+        Self {
+            name: name.into(),
+            run,
+            budget: Budget::default(),
+            before: Before::Nothing,
+            every: 1,
+            sign,
+            samples: Vec::new(),
+        }
+    }
+
+    /// Makes one run. `number` is another one each time: every session is a new one.
+    fn once(&self, number: usize, random: &mut Random) -> Result<Sample> {
+        match &self.before {
+            Before::Nothing => {}
+            Before::Pause => thread::sleep(PAUSE),
+            Before::ChangeNotes(notes) => corpus::change_notes(notes, 10, random)?,
+        }
+        let mut run = self.run.clone();
+        run.stdin = run.stdin.replace("SESSION", &format!("bench-{number}"));
+        let (sample, output) = run.once()?;
+        if output.contains(self.sign) {
+            Ok(sample)
+        } else {
+            Err(format!(
+                "{}: the output was not the expected one: {output}",
+                self.name
+            )
+            .into())
+        }
+    }
+}
+
+/// A case, summed up.
+struct Row {
+    name: String,
+    runs: usize,
+    wall: Spread,
+    cpu: Spread,
+    peak: u64,
+    budget: Budget,
+}
+
+/// The task: `cargo xtask bench`.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+    let binary = match &arguments.binary {
+        Some(given) => Binary {
+            target: plugin::host_target()?,
+            path: given.canonicalize().map_err(at(given))?,
+        },
+        None => plugin::own_build(root, Profile::Release)?,
+    };
+    let binary_length = fs::metadata(&binary.path).map_err(at(&binary.path))?.len();
+    let target = target_folder(root).join("bench");
+    fs::create_dir_all(&target).map_err(at(&target))?;
+    let folder = tempfile::Builder::new()
+        .prefix("run-")
+        .tempdir_in(&target)?;
+    let stage = Stage::build(root, folder.path(), binary)?;
+    let (mut cases, _locks) = stage.cases(arguments.quick)?;
+    let rounds = if arguments.quick { 12 } else { 60 };
+    take_turns(&mut cases, rounds)?;
+    let rows: Vec<Row> = cases.iter().map(sum_up).collect();
+    let machine = machine();
+    let text = table(&rows, binary_length, &machine);
+    let path = target.join("report.txt");
+    fs::write(&path, &text).map_err(at(&path))?;
+    let printed = if arguments.json {
+        format!("{:#}\n", as_json(&rows, binary_length, &machine))
+    } else {
+        text
+    };
+    // A closed pipe is no failure: the report is in its file.
+    let _ = io::stdout().write_all(printed.as_bytes());
+    Ok(())
+}
+
+/// Runs the cases in turn. One run of each goes before, so that every file is in memory.
+fn take_turns(cases: &mut [Case], rounds: usize) -> Result {
+    let mut random = Random::new(5);
+    for (number, case) in cases.iter().enumerate() {
+        case.once(1_000_000 + number, &mut random)?;
+    }
+    for round in 0..rounds {
+        for (number, case) in cases.iter_mut().enumerate() {
+            if round % case.every == 0 {
+                let sample = case.once(round * 1_000 + number, &mut random)?;
+                case.samples.push(sample);
+            }
+        }
+        say(&format!("round {} of {rounds}", round + 1));
+    }
+    Ok(())
+}
+
+fn sum_up(case: &Case) -> Row {
+    Row {
+        name: case.name.clone(),
+        runs: case.samples.len(),
+        wall: Spread::of(case.samples.iter().map(|sample| sample.wall)),
+        cpu: Spread::of(case.samples.iter().map(|sample| sample.cpu)),
+        peak: case
+            .samples
+            .iter()
+            .map(|sample| sample.peak)
+            .max()
+            .unwrap_or(0),
+        budget: case.budget,
+    }
+}
+
+/// Where the cases are played: a home, the plugin as it is installed, a project, transcripts.
+struct Stage<'a> {
+    folder: &'a Path,
+    binary: PathBuf,
+    launcher: PathBuf,
+    empty: PathBuf,
+    project: PathBuf,
+    words: Words,
+}
+
+impl<'a> Stage<'a> {
+    fn build(root: &Path, folder: &'a Path, binary: Binary) -> Result<Self> {
+        let program = binary.path.clone();
+        let tree = plugin::assemble(&Options {
+            root: root.to_path_buf(),
+            binaries: vec![binary],
+            out: folder.join("plugin"),
+        })?;
+        for name in ["home/.claude/projects", "plugin-data"] {
+            fs::create_dir_all(folder.join(name))?;
+        }
+        let stage = Self {
+            folder,
+            binary: program,
+            launcher: tree.out.join("bin/anamnesis"),
+            empty: empty_program(folder)?,
+            project: folder.join("project"),
+            words: Words::new(),
+        };
+        fs::create_dir(&stage.project)?;
+        let address = format!("https://{}.git", corpus::project_key(PROJECT));
+        stage.git(&["init", "--quiet"])?;
+        stage.git(&["remote", "add", "origin", &address])?;
+        Ok(stage)
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result {
+        let mut git = Command::new("git");
+        git.args(arguments).current_dir(&self.project);
+        git.env_clear().envs(self.environment("none"));
+        run_command(&mut git)
+    }
+
+    /// What the client's hooks are given, as far as it matters here.
+    fn environment(&self, store: &str) -> Vec<(&'static str, std::ffi::OsString)> {
+        let home = self.folder.join("home");
+        vec![
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("LANG", "C.UTF-8".into()),
+            ("HOME", home.clone().into()),
+            ("ANAMNESIS_HOME", self.folder.join(store).into()),
+            ("ANAMNESIS_MACHINE_ID", "bench".into()),
+            ("ANAMNESIS_NOW", corpus::NOW.into()),
+            ("CLAUDE_CONFIG_DIR", home.join(".claude").into()),
+            ("CLAUDE_PROJECT_DIR", self.project.clone().into()),
+            ("CLAUDE_PLUGIN_DATA", self.folder.join("plugin-data").into()),
+            ("CLAUDE_CODE_ENTRYPOINT", "cli".into()),
+            ("CLAUDE_PID", std::process::id().to_string().into()),
+        ]
+    }
+
+    /// A run of the binary itself.
+    fn direct(&self, store: &str, arguments: &[&str]) -> Run {
+        Run {
+            environment: self.environment(store),
+            ..Run::new(&self.binary, &self.project, arguments)
+        }
+    }
+
+    /// A hook as the client runs it: through the launcher, which knows its choice already.
+    fn hook(&self, store: &str, payload: &Value) -> Run {
+        Run {
+            program: self.launcher.clone(),
+            stdin: payload.to_string(),
+            ..self.direct(store, &["hook"])
+        }
+    }
+
+    /// Makes a store of `count` notes with its index, and keeps the deferred process out of it, so
+    /// that none runs beside what is measured.
+    fn store(&self, name: &str, count: usize) -> Result<File> {
+        say(&format!("making a store of {count} notes"));
+        corpus::write_notes(&self.folder.join(name), count, &self.words)?;
+        self.direct(name, &["reindex"]).once()?;
+        let path = self.folder.join(name).join("derived/work.lock");
+        let lock = File::create(&path).map_err(at(&path))?;
+        lock.lock().map_err(at(&path))?;
+        Ok(lock)
+    }
+
+    /// Everything that is measured, with the locks that are held meanwhile.
+    fn cases(&self, quick: bool) -> Result<(Vec<Case>, Vec<File>)> {
+        let sizes: &[usize] = if quick {
+            &[100, 1_000]
+        } else {
+            &[100, 1_000, 10_000, 100_000]
+        };
+        let large = if quick { 1_000 } else { 10_000 };
+        let mut locks = Vec::new();
+        for &size in sizes {
+            locks.push(self.store(&format!("store-{size}"), size)?);
+        }
+        locks.push(self.store("captures", large)?);
+        // Its own deferred process is what is measured.
+        drop(self.store("changes", large)?);
+        let main = format!("store-{large}");
+
+        let git = Run {
+            environment: self.environment("none"),
+            ..Run::new(on_path("git")?, &self.project, &["--version"])
+        };
+        let mut cases = vec![
+            Case::new("empty program", Run::new(&self.empty, self.folder, &[]), ""),
+            Case::new("git --version", git, "git version"),
+        ];
+        let prompt = json!({
+            "session_id": "SESSION", "hook_event_name": "UserPromptSubmit", "cwd": self.project,
+            "prompt": "why does the parser test fail on an empty file?",
+        });
+        let nothing = self.hook(&main, &prompt);
+        cases.push(Case::new(
+            "hook with nothing to say, direct",
+            Run {
+                program: self.binary.clone(),
+                ..nothing.clone()
+            },
+            "suppressOutput",
+        ));
+        cases.push(Case {
+            budget: Budget {
+                cpu_to_git: Some(3),
+                ..Budget::wall(5)
+            },
+            ..Case::new("hook with nothing to say", nothing, "suppressOutput")
+        });
+        for &size in sizes {
+            let payload = json!({
+                "session_id": "SESSION", "hook_event_name": "SessionStart", "source": "startup",
+                "cwd": self.project,
+            });
+            let wall = Budget::wall(if size > 10_000 { 20 } else { 10 });
+            cases.push(Case {
+                budget: Budget {
+                    peak: Some(24 * MIB),
+                    ..wall
+                },
+                ..Case::new(
+                    format!("session start, {} notes", grouped(size)),
+                    self.hook(&format!("store-{size}"), &payload),
+                    "anamnesis-context",
+                )
+            });
+        }
+        for (name, length, budget, every) in [
+            ("capture of 200 KB", 200_000, Budget::NONE, 2),
+            ("capture of 20 MB", 20_000_000, Budget::wall(150), 4),
+        ] {
+            let transcript = self
+                .folder
+                .join(format!("home/.claude/projects/{length}.jsonl"));
+            corpus::write_transcript(&transcript, &self.project, length, &self.words)?;
+            let payload = json!({
+                "session_id": "SESSION", "hook_event_name": "SessionEnd", "reason": "other",
+                "transcript_path": transcript, "cwd": self.project,
+            });
+            cases.push(Case {
+                budget,
+                before: Before::Pause,
+                every,
+                ..Case::new(name, self.hook("captures", &payload), "")
+            });
+        }
+        let changed = corpus::note_files(&self.folder.join("changes"))?;
+        cases.push(Case {
+            budget: Budget::wall(30),
+            before: Before::ChangeNotes(changed),
+            every: 4,
+            ..Case::new(
+                format!("refresh after 10 changes, {} notes", grouped(large)),
+                self.direct("changes", &["work"]),
+                "",
+            )
+        });
+        cases.push(Case {
+            budget: Budget::wall(2_000),
+            before: Before::Pause,
+            every: 6,
+            ..Case::new(
+                format!("reindex of {} notes", grouped(large)),
+                self.direct("changes", &["reindex"]),
+                "reindex: indexed",
+            )
+        });
+        let words = ["search", "parser", "timeout", "flaky", "fixture"];
+        cases.push(Case {
+            every: 2,
+            ..Case::new(
+                format!("search, {} notes", grouped(large)),
+                self.direct(&main, &words),
+                "anamnesis show ID",
+            )
+        });
+        Ok((cases, locks))
+    }
+}
+
+/// Compiles a program that does nothing: the least that any Rust program takes here and now.
+fn empty_program(folder: &Path) -> Result<PathBuf> {
+    let source = folder.join("empty.rs");
+    let program = folder.join("empty");
+    fs::write(&source, "fn main() {}\n").map_err(at(&source))?;
+    let mut rustc = Command::new(rustc());
+    rustc.args(["-O", "-o"]).arg(&program).arg(&source);
+    run_command(&mut rustc)?;
+    Ok(program)
+}
+
+/// Returns the whole path of a program, so that no search for it is measured.
+fn on_path(name: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|program| program.is_file())
+        .ok_or_else(|| format!("{name} is not installed").into())
+}
+
+fn rustc() -> std::ffi::OsString {
+    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
+}
+
+/// The machine in one line: cores, system, compiler.
+fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let system = first_line(Command::new("uname").args(["-srm"]));
+    let rustc = first_line(Command::new(rustc()).arg("--version"));
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().filter(|load| !load.is_empty());
+    let load = load.map_or_else(String::new, |load| format!(", load {load}"));
+    format!("{cores} cores, {system}, {rustc}{load}")
+}
+
+fn first_line(command: &mut Command) -> String {
+    let output = command.output().ok();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let line = text.as_deref().and_then(|text| text.lines().next());
+    line.unwrap_or("unknown").to_owned()
+}
+
+/// What of its budget a row exceeds; `None` where it has none.
+fn exceeded(row: &Row, git: Option<&Row>) -> Option<Vec<&'static str>> {
+    let budget = row.budget;
+    let cpu = budget
+        .cpu_to_git
+        .zip(git)
+        .map(|(times, git)| row.cpu.median > git.cpu.median * times);
+    let checks = [
+        ("time", budget.wall.map(|most| row.wall.median > most)),
+        ("processor time", cpu),
+        ("memory", budget.peak.map(|most| row.peak > most)),
+    ];
+    if checks.iter().all(|(_, over)| over.is_none()) {
+        return None;
+    }
+    let over = checks.iter().filter(|(_, over)| *over == Some(true));
+    Some(over.map(|(name, _)| *name).collect())
+}
+
+fn verdict(over: Option<&[&str]>) -> String {
+    match over {
+        None => String::new(),
+        Some([]) => "ok".to_owned(),
+        Some(over) => format!("over: {}", over.join(", ")),
+    }
+}
+
+fn row_named<'a>(rows: &'a [Row], name: &str) -> Option<&'a Row> {
+    rows.iter().find(|row| row.name == name)
+}
+
+fn ratio(a: Duration, b: Option<Duration>) -> String {
+    b.filter(|b| !b.is_zero()).map_or_else(String::new, |b| {
+        format!("{:.1}", a.as_secs_f64() / b.as_secs_f64())
+    })
+}
+
+fn milliseconds(time: Duration) -> String {
+    let value = time.as_secs_f64() * 1_000.0;
+    if value < 100.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB)
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: usize) -> String {
+    match number / 1_000 {
+        0 => number.to_string(),
+        thousands => format!("{thousands},{:03}", number % 1_000),
+    }
+}
+
+fn budget_text(budget: Budget) -> String {
+    let parts = [
+        budget.wall.map(|most| format!("{} ms", most.as_millis())),
+        budget.cpu_to_git.map(|times| format!("cpu {times} × git")),
+        budget.peak.map(|most| format!("{} MiB", most / MIB)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What the memory of a capture does when the transcript is a hundred times as long.
+fn memory_growth(rows: &[Row]) -> Option<(u64, u64)> {
+    let peak = |name| row_named(rows, name).map(|row| row.peak);
+    Some((peak("capture of 200 KB")?, peak("capture of 20 MB")?))
+}
+
+/// The report for people.
+fn table(rows: &[Row], binary_length: u64, machine: &str) -> String {
+    let empty = row_named(rows, "empty program").map(|row| row.wall.median);
+    let git = row_named(rows, "git --version");
+    let mut lines = vec![
+        [
+            "",
+            "runs",
+            "min",
+            "median",
+            "p95",
+            "cpu",
+            "cpu p95",
+            "peak",
+            "÷ empty",
+            "÷ git",
+            "cpu ÷ git",
+            "budget",
+            "",
+        ]
+        .map(str::to_owned),
+    ];
+    for row in rows {
+        lines.push([
+            row.name.clone(),
+            row.runs.to_string(),
+            milliseconds(row.wall.least),
+            milliseconds(row.wall.median),
+            milliseconds(row.wall.p95),
+            milliseconds(row.cpu.median),
+            milliseconds(row.cpu.p95),
+            mebibytes(row.peak),
+            ratio(row.wall.median, empty),
+            ratio(row.wall.median, git.map(|git| git.wall.median)),
+            ratio(row.cpu.median, git.map(|git| git.cpu.median)),
+            budget_text(row.budget),
+            verdict(exceeded(row, git).as_deref()),
+        ]);
+    }
+    let mut text = String::from(
+        "Whole processes; milliseconds, cpu in user and system together, peak in MiB. Hooks run \
+         through bin/anamnesis unless it says direct.\n\n",
+    );
+    text.push_str(&aligned(&lines));
+    let verdict_of = |is_ok| if is_ok { "ok" } else { "over" };
+    let _ = write!(
+        text,
+        "\nbinary: {} MiB, budget {} MiB: {}\n",
+        mebibytes(binary_length),
+        BINARY_BUDGET / MIB,
+        verdict_of(binary_length <= BINARY_BUDGET)
+    );
+    if let Some((short, long)) = memory_growth(rows) {
+        let _ = writeln!(
+            text,
+            "memory of a capture: {} MiB for 200 KB, {} MiB for 20 MB, budget the same: {}",
+            mebibytes(short),
+            mebibytes(long),
+            verdict_of(long <= short + MEMORY_SLACK)
+        );
+    }
+    let _ = writeln!(text, "{machine}");
+    text
+}
+
+/// Columns side by side: the first and the last two to the left, figures to the right.
+fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        let lengths = lines.iter().map(|line| line[column].chars().count());
+        lengths.max().unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for line in lines {
+        let mut row = String::new();
+        for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
+            if column == 0 || column + 2 >= N {
+                let _ = write!(row, "{cell:<width$}  ");
+            } else {
+                let _ = write!(row, "{cell:>width$}  ");
+            }
+        }
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The report for scripts. Times are microseconds, sizes bytes.
+fn as_json(rows: &[Row], binary_length: u64, machine: &str) -> Value {
+    let git = row_named(rows, "git --version");
+    let spread = |spread: Spread| {
+        json!({
+            "min": micros(spread.least),
+            "median": micros(spread.median),
+            "p95": micros(spread.p95),
+        })
+    };
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "name": row.name, "runs": row.runs, "wall": spread(row.wall),
+                "cpu": spread(row.cpu), "peak": row.peak,
+                "budget": {
+                    "wall": row.budget.wall.map(micros),
+                    "cpu_to_git": row.budget.cpu_to_git, "peak": row.budget.peak,
+                },
+                "over": exceeded(row, git),
+            })
+        })
+        .collect();
+    json!({ "machine": machine, "binary": binary_length, "rows": rows })
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, wall: u64, cpu: u64, peak: u64, budget: Budget) -> Row {
+        let spread = |microseconds| {
+            let time = Duration::from_micros(microseconds);
+            Spread {
+                least: time,
+                median: time,
+                p95: time,
+            }
+        };
+        Row {
+            name: name.to_owned(),
+            runs: 3,
+            wall: spread(wall),
+            cpu: spread(cpu),
+            peak: peak * MIB,
+            budget,
+        }
+    }
+
+    #[test]
+    fn a_budget_is_exceeded_by_its_own_measure() {
+        let git = row("git --version", 1_000, 1_000, 4, Budget::NONE);
+        let budget = Budget {
+            wall: Some(Duration::from_millis(5)),
+            cpu_to_git: Some(3),
+            peak: Some(24 * MIB),
+        };
+        let over = |wall, cpu, peak| exceeded(&row("x", wall, cpu, peak, budget), Some(&git));
+        assert_eq!(over(5_000, 3_000, 24), Some(vec![]));
+        assert_eq!(over(5_001, 3_000, 24), Some(vec!["time"]));
+        assert_eq!(over(1, 3_001, 25), Some(vec!["processor time", "memory"]));
+        assert_eq!(exceeded(&git, Some(&git)), None);
+    }
+
+    #[test]
+    fn the_report_puts_figures_beside_budgets() {
+        let rows = [
+            row("empty program", 500, 400, 2, Budget::NONE),
+            row("git --version", 1_000, 800, 4, Budget::NONE),
+            row("capture of 200 KB", 6_000, 5_000, 9, Budget::NONE),
+            row("capture of 20 MB", 151_000, 150_000, 10, Budget::wall(150)),
+        ];
+        let text = table(&rows, 5 * MIB + MIB / 2, "2 cores");
+        let last = text
+            .lines()
+            .find(|line| line.starts_with("capture of 20 MB"));
+        let cells: Vec<&str> = last.unwrap().split_whitespace().collect();
+        assert_eq!(
+            cells[4..],
+            [
+                "3", "151", "151", "151", "150", "150", "10.0", "302.0", "151.0", "187.5", "150",
+                "ms", "over:", "time"
+            ]
+        );
+        assert!(
+            text.contains("binary: 5.5 MiB, budget 12 MiB: ok\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("10.0 MiB for 20 MB, budget the same: ok\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("2 cores\n"));
+        assert_eq!(as_json(&rows, 1, "m")["rows"][3]["over"], json!(["time"]));
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(100, "100"), (1_000, "1,000"), (100_020, "100,020")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

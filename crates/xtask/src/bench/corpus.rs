@@ -1,0 +1,351 @@
+//! Made-up notes and transcripts for the measurements, the same ones for the same seed.
+//!
+//! The files are written as the format asks, not with the product's crates: what is measured is a
+//! store as another program may have left it. Words are drawn with Zipf's frequencies, so that a
+//! search meets a few words that are everywhere and many that are rare, as in real notes.
+
+use std::fs;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Value, json};
+use ulid::Ulid;
+
+use crate::{Result, at};
+
+/// How many projects the notes are spread over.
+pub(super) const PROJECTS: u64 = 40;
+
+/// How many notes of a store apply to all projects: what a person keeps does not grow with the rest.
+const GLOBAL_NOTES: usize = 12;
+
+/// How many different words there are.
+const VOCABULARY: usize = 8_000;
+
+/// The day that the newest note is from.
+pub(super) const NOW: &str = "2026-06-01T12:00:00Z";
+
+/// The same, milliseconds since 1970.
+const NOW_MILLISECONDS: u64 = 1_780_315_200_000;
+
+/// The words at the head of the frequencies; the rest are made of syllables.
+const COMMON_WORDS: &str = "the to of a in and is for it that not with on we be as this from when by \
+    are or if so use test file error build run branch config request server client token cache \
+    query index table commit merge release version path module type value key schema migration \
+    retry timeout queue worker handler parser session user login payload response header cookie \
+    endpoint database container deploy pipeline fixture mock snapshot lint format import export \
+    async thread lock race leak buffer stream socket proxy certificate permission role audit";
+
+const SYLLABLES: [&str; 24] = [
+    "ba", "cor", "del", "fin", "gra", "hol", "jun", "kel", "lin", "mar", "nor", "pel", "quo",
+    "ras", "sol", "tur", "val", "wen", "xen", "yor", "zel", "tic", "ment", "ra",
+];
+
+/// A stream of numbers that depends on its seed alone (SplitMix64).
+#[derive(Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Draws a number below `end`, which is not 0.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// The words, and how often each is drawn.
+#[derive(Debug)]
+pub(super) struct Words {
+    words: Vec<String>,
+    /// The sum of the weights up to and with each word.
+    sums: Vec<u64>,
+}
+
+impl Words {
+    pub(super) fn new() -> Self {
+        let mut random = Random::new(1);
+        let mut words: Vec<String> = COMMON_WORDS.split_whitespace().map(str::to_owned).collect();
+        while words.len() < VOCABULARY {
+            let syllables = 2 + random.below(3);
+            let word = (0..syllables).map(|_| pick(&mut random, &SYLLABLES));
+            words.push(word.collect());
+        }
+        let mut sum = 0;
+        let sums = (1..=words.len() as u64)
+            .map(|rank| {
+                sum += 1_000_000 / rank;
+                sum
+            })
+            .collect();
+        Self { words, sums }
+    }
+
+    fn draw(&self, random: &mut Random) -> &str {
+        let total = self.sums.last().copied().unwrap_or(1);
+        let point = random.below(total);
+        let place = self.sums.partition_point(|sum| *sum <= point);
+        self.words.get(place).map_or("word", String::as_str)
+    }
+
+    /// Returns sentences of `length` characters or a few more.
+    fn text(&self, random: &mut Random, length: usize) -> String {
+        let mut text = String::with_capacity(length + 16);
+        let mut left_in_line = 0;
+        while text.len() < length {
+            if left_in_line == 0 {
+                if !text.is_empty() {
+                    text.push_str(".\n");
+                }
+                left_in_line = 8 + random.below(10);
+                if random.below(3) == 0 {
+                    text.push_str("- ");
+                }
+            } else {
+                text.push(' ');
+            }
+            text.push_str(self.draw(random));
+            left_in_line -= 1;
+        }
+        text.push('.');
+        text
+    }
+
+    fn title(&self, random: &mut Random) -> String {
+        let count = 4 + random.below(5);
+        let words: Vec<&str> = (0..count).map(|_| self.draw(random)).collect();
+        words.join(" ")
+    }
+}
+
+/// Returns the key of a project; [`git_project`] makes a folder with it.
+pub(super) fn project_key(number: u64) -> String {
+    format!("git.example.com/team/project-{number:02}")
+}
+
+/// Writes `count` notes below the root of a store.
+///
+/// Of a project's notes one half are facts, a third sessions, the rest rules, two years back.
+pub(super) fn write_notes(root: &Path, count: usize, words: &Words) -> Result {
+    for note_type in ["episodic", "semantic", "procedural"] {
+        let folder = root.join("memory").join(note_type);
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+    }
+    let mut random = Random::new(count as u64);
+    for number in 0..count {
+        let (note_type, project) = if number < GLOBAL_NOTES {
+            ("procedural", "global".to_owned())
+        } else {
+            let note_type = match random.below(6) {
+                0..=2 => "semantic",
+                3 | 4 => "episodic",
+                _ => "procedural",
+            };
+            (note_type, project_key(random.below(PROJECTS)))
+        };
+        let made = NOW_MILLISECONDS - random.below(730 * 24 * 3_600_000);
+        let id = Ulid::from_parts(made, random.next().into());
+        let length = usize::try_from(200 + random.below(1_300))?;
+        let source = if note_type == "episodic" {
+            "session-end"
+        } else {
+            "human"
+        };
+        let time = time(made);
+        let title = words.title(&mut random);
+        let tag = words.draw(&mut random).to_owned();
+        let body = words.text(&mut random, length);
+        let text = format!(
+            "---\nid: {id}\ntype: {note_type}\ntitle: '{title}'\nproject: {project}\n\
+             machine_id: bench\nscope: portable\nprov_source: {source}\nconfidence: 1.0\n\
+             created_at: '{time}'\nupdated_at: '{time}'\ntags:\n- '{tag}'\n---\n{body}\n"
+        );
+        let path = root.join("memory").join(note_type).join(format!("{id}.md"));
+        fs::write(&path, text).map_err(at(&path))?;
+    }
+    Ok(())
+}
+
+/// Adds a line to `count` notes, each time other ones.
+pub(super) fn change_notes(notes: &[PathBuf], count: usize, random: &mut Random) -> Result {
+    for _ in 0..count {
+        let path = pick_path(notes, random).ok_or("there are no notes")?;
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(at(path))?;
+        writeln!(file, "Seen again: {}.", random.below(1_000_000)).map_err(at(path))?;
+    }
+    Ok(())
+}
+
+/// Returns the files of all notes of a store.
+pub(super) fn note_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for note_type in ["episodic", "semantic", "procedural"] {
+        let folder = root.join("memory").join(note_type);
+        for entry in fs::read_dir(&folder).map_err(at(&folder))? {
+            files.push(entry?.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Writes the transcript of a session that works on `project`, of `length` bytes or one turn more.
+///
+/// Most of its bytes are what tools gave back, as in real ones.
+pub(super) fn write_transcript(path: &Path, project: &Path, length: u64, words: &Words) -> Result {
+    let file = fs::File::create(path).map_err(at(path))?;
+    let mut out = BufWriter::new(file);
+    let mut random = Random::new(length);
+    let mut written = 0;
+    let mut turn = 0_u64;
+    while written < length {
+        for record in turn_of_session(turn, project, words, &mut random) {
+            let mut line = record.to_string();
+            line.push('\n');
+            out.write_all(line.as_bytes()).map_err(at(path))?;
+            written += line.len() as u64;
+        }
+        turn += 1;
+    }
+    out.flush().map_err(at(path))
+}
+
+/// A prompt, a file read, an edit, and what the model says.
+fn turn_of_session(turn: u64, project: &Path, words: &Words, random: &mut Random) -> Vec<Value> {
+    let file = project.join(format!("src/part_{}.rs", random.below(30)));
+    let time = time(NOW_MILLISECONDS - 3_600_000 + turn * 50);
+    let record = |kind: &str, content: Value| {
+        json!({
+            "parentUuid": null, "isSidechain": false, "type": kind,
+            "message": { "id": format!("message-{turn}"), "role": kind, "content": content },
+            "uuid": format!("record-{turn}"), "timestamp": time, "userType": "external",
+            "entrypoint": "cli", "cwd": project, "sessionId": "bench", "version": "2.1.330",
+            "gitBranch": "main",
+        })
+    };
+    let call = |id: &str, name: &str, input: Value| json!([{ "type": "tool_use", "id": format!("{id}-{turn}"), "name": name, "input": input }]);
+    let result = |id: &str, content: String| json!([{ "type": "tool_result", "tool_use_id": format!("{id}-{turn}"), "content": content }]);
+    let mut draw = |least: u64, more: u64| {
+        let length = least + random.below(more);
+        words.text(random, usize::try_from(length).unwrap_or(0))
+    };
+    let (prompt, read, old, new, answer) = (
+        draw(60, 300),
+        draw(2_000, 14_000),
+        draw(200, 1_500),
+        draw(200, 1_500),
+        draw(100, 900),
+    );
+    vec![
+        record("user", json!(prompt)),
+        record(
+            "assistant",
+            call("read", "Read", json!({ "file_path": file })),
+        ),
+        record("user", result("read", read)),
+        record(
+            "assistant",
+            call(
+                "edit",
+                "Edit",
+                json!({ "file_path": file, "old_string": old, "new_string": new }),
+            ),
+        ),
+        record("user", result("edit", "The file was updated.".to_owned())),
+        record("assistant", json!([{ "type": "text", "text": answer }])),
+    ]
+}
+
+fn pick(random: &mut Random, from: &[&'static str]) -> &'static str {
+    let place = usize::try_from(random.below(from.len() as u64)).unwrap_or(0);
+    from.get(place).copied().unwrap_or_default()
+}
+
+fn pick_path<'a>(from: &'a [PathBuf], random: &mut Random) -> Option<&'a Path> {
+    let place = random.below(from.len().max(1) as u64);
+    from.get(usize::try_from(place).ok()?).map(PathBuf::as_path)
+}
+
+/// A time as notes and transcripts write it.
+fn time(milliseconds: u64) -> String {
+    let time = i64::try_from(milliseconds)
+        .ok()
+        .and_then(DateTime::from_timestamp_millis);
+    time.unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_day_is_named_twice() {
+        assert_eq!(time(NOW_MILLISECONDS), NOW);
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_notes() {
+        let words = Words::new();
+        let make = || {
+            let folder = tempfile::tempdir().unwrap();
+            write_notes(folder.path(), 30, &words).unwrap();
+            let files = note_files(folder.path()).unwrap();
+            let texts: Vec<String> = files
+                .iter()
+                .map(|file| fs::read_to_string(file).unwrap())
+                .collect();
+            (folder, files, texts)
+        };
+        let (_folder, files, texts) = make();
+        assert_eq!(texts.len(), 30);
+        assert_eq!(make().2, texts);
+        let is_global = |text: &&String| text.contains("\nproject: global\n");
+        assert_eq!(texts.iter().filter(is_global).count(), GLOBAL_NOTES);
+        change_notes(&files, 1, &mut Random::new(3)).unwrap();
+        let changed: Vec<String> = files
+            .iter()
+            .map(|file| fs::read_to_string(file).unwrap())
+            .collect();
+        assert_eq!(
+            changed.iter().zip(&texts).filter(|(a, b)| a != b).count(),
+            1
+        );
+    }
+
+    #[test]
+    fn frequent_words_are_drawn_most() {
+        let words = Words::new();
+        let mut random = Random::new(11);
+        let drawn: Vec<&str> = (0..10_000).map(|_| words.draw(&mut random)).collect();
+        let count = |word| drawn.iter().filter(|drawn| **drawn == word).count();
+        assert!(count("the") > count("of") && count("of") > count("test"));
+        assert!(count("test") > 0);
+    }
+
+    #[test]
+    fn a_transcript_has_the_length_that_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("session.jsonl");
+        write_transcript(&path, Path::new("/work"), 100_000, &Words::new()).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!((100_000..160_000).contains(&text.len()), "{}", text.len());
+        for line in text.lines() {
+            serde_json::from_str::<Value>(line).unwrap();
+        }
+    }
+}
