@@ -16,7 +16,7 @@ use std::{
 
 use anamnesis_core::{
     clean::clean,
-    id::{IdPrefix, NoteId},
+    id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
     note::{Kind, Note, NoteType, Scope, Source, State, parse_timestamp, timestamp},
     redact::redact,
 };
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The version of the tables below. A file with another one is built anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// How many rounds a refresh makes at most while others go on writing notes.
 const MAX_ROUNDS: usize = 8;
@@ -56,10 +56,13 @@ CREATE TABLE note (
   source TEXT NOT NULL, by_agent INTEGER NOT NULL, confidence REAL NOT NULL, session TEXT,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
   tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL,
-  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL
+  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL,
+  tail TEXT NOT NULL AS (substr(id, -6))
 ) STRICT;
+CREATE INDEX note_tail ON note (tail);
 CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DESC, id DESC);
 CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
+CREATE INDEX note_superseded ON note (superseded) WHERE superseded = 1;
 CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
 CREATE INDEX supersedes_number ON supersedes (number);
 CREATE TABLE problem (
@@ -70,12 +73,24 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE VIRTUAL TABLE note_text USING fts5(title, tags, body, tokenize = 'porter unicode61');
 ";
 
+/// The notes whose id begins or ends with a text of six characters or more.
+const BY_REFERENCE: &str = "SELECT * FROM note
+  WHERE id BETWEEN ? AND ? OR (tail = ? AND id GLOB ?) ORDER BY id";
+
+/// The other notes with the same last six characters of their id.
+const SHARING_A_TAIL: &str = "SELECT id FROM note WHERE tail = ? AND id <> ?";
+
+/// Takes the mark from the few notes that have it.
+const NONE_SUPERSEDED: &str = "UPDATE note SET superseded = 0 WHERE superseded = 1";
+
 /// Everything that belongs in the file, sorted: a view, a trigger or a table more is not ours.
-const OBJECTS: [&str; 15] = [
+const OBJECTS: [&str; 17] = [
     "meta",
     "note",
     "note_recent",
     "note_session",
+    "note_superseded",
+    "note_tail",
     "note_text",
     "note_text_config",
     "note_text_content",
@@ -732,15 +747,13 @@ impl Index {
     /// # Errors
     /// When SQLite refuses.
     pub fn matching(&self, reference: &IdPrefix) -> Result<Vec<Entry>, Error> {
-        // The characters of a reference have no meaning to GLOB.
         let typed = reference.as_str();
-        self.entries(
-            "SELECT * FROM note WHERE id GLOB ? OR id GLOB ? ORDER BY id",
-            vec![
-                Value::Text(format!("{typed}*")),
-                Value::Text(format!("*{typed}")),
-            ],
-        )
+        let tail = &typed[typed.len() - SHORT_ID_LENGTH..];
+        // A reference has six characters or more. All that an id can have come before `~`, and none
+        // has a meaning to GLOB.
+        let values = [typed, &format!("{typed}~"), tail, &format!("*{typed}")];
+        let values = values.map(|value| Value::Text(value.to_owned()));
+        self.entries(BY_REFERENCE, values.into())
     }
 
     /// Every id's last characters that stand for one note, as long as they have to be.
@@ -748,19 +761,15 @@ impl Index {
     /// # Errors
     /// When SQLite refuses.
     pub fn short_id(&self, id: NoteId) -> Result<String, Error> {
-        let mut length = anamnesis_core::id::SHORT_ID_LENGTH;
-        loop {
-            let tail = id.tail(length);
-            let shared: i64 = self.connection.query_row(
-                "SELECT count(*) FROM note WHERE id GLOB ? AND id <> ?",
-                params![format!("*{tail}"), id.to_string()],
-                |row| row.get(0),
-            )?;
-            if shared == 0 || tail.len() < length {
-                return Ok(tail);
-            }
-            length += 1;
-        }
+        let whole = id.to_string();
+        let sharing: Vec<String> = self
+            .connection
+            .prepare_cached(SHARING_A_TAIL)?
+            .query_map([&id.short(), &whole], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let mut tails = (SHORT_ID_LENGTH..whole.len()).map(|length| id.tail(length));
+        let alone = |tail: &String| !sharing.iter().any(|other| other.ends_with(tail));
+        Ok(tails.find(alone).unwrap_or(whole))
     }
 
     /// Notes that replace the one of `id`.
@@ -1016,7 +1025,7 @@ fn mark_superseded(connection: &Connection) -> rusqlite::Result<()> {
         })?
         .collect::<Result<_, _>>()?;
     let hidden = hidden(&edges);
-    connection.execute("UPDATE note SET superseded = 0 WHERE superseded = 1", [])?;
+    connection.execute(NONE_SUPERSEDED, [])?;
     let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
     for id in hidden {
         statement.execute([id])?;
@@ -1468,34 +1477,58 @@ mod tests {
 
     #[test]
     fn references_and_short_ids() {
+        const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        const COUSIN: &str = "000000000000000000009G5FAV";
+        const TWIN: &str = "11ARZ3NDEKTSV4RRFFQ69G5FAV";
         let fixture = Fixture::new();
-        let stored = fixture.add("alpha", |_| {});
-        let index = fixture.refreshed();
-        let id = stored.path.id;
-        assert_eq!(index.short_id(id).unwrap(), id.short());
-        assert_eq!(
-            index
-                .matching(&IdPrefix::parse(&id.short()).unwrap())
-                .unwrap()
-                .len(),
-            1
-        );
-        assert_eq!(
-            index
-                .matching(&IdPrefix::parse("ZZZZZZ").unwrap())
-                .unwrap()
-                .len(),
-            0
-        );
-        let twin: String = format!("0{}", &id.to_string()[1..]);
-        let twin = if twin == id.to_string() {
-            format!("1{}", &twin[1..])
-        } else {
-            twin
+        let with = |id: &str| {
+            fixture.add(id, |note| note.id = id.parse().unwrap());
+            fixture.refreshed()
         };
-        fixture.add("twin", |note| note.id = twin.parse().unwrap());
+        let short = |index: &Index, id: &str| index.short_id(id.parse().unwrap()).unwrap();
+        let index = with(ID);
+        assert_eq!(short(&index, ID), "9G5FAV");
         drop(index);
-        let index = fixture.refreshed();
-        assert_eq!(index.short_id(id).unwrap(), id.to_string());
+        let index = with(COUSIN);
+        assert_eq!(short(&index, ID), "69G5FAV");
+        assert_eq!(short(&index, COUSIN), "09G5FAV");
+        drop(index);
+        let index = with(TWIN);
+        assert_eq!(short(&index, ID), ID);
+        assert_eq!(short(&index, COUSIN), "09G5FAV");
+        let cases: [(&str, &[&str]); 6] = [
+            ("9G5FAV", &[COUSIN, ID, TWIN]),
+            ("69g5fav", &[ID, TWIN]),
+            ("1ARZ3NDEKTSV4RRFFQ69G5FAV", &[ID, TWIN]),
+            ("01ARZ3", &[ID]),
+            (TWIN, &[TWIN]),
+            ("ZZZZZZ", &[]),
+        ];
+        for (typed, expected) in cases {
+            let found = index.matching(&IdPrefix::parse(typed).unwrap()).unwrap();
+            assert_eq!(titles(&found), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn few_notes_are_found_without_walking_all() {
+        let index = Fixture::new().refreshed();
+        for (sql, by) in [
+            (BY_REFERENCE, "note_tail"),
+            (SHARING_A_TAIL, "note_tail"),
+            (NONE_SUPERSEDED, "note_superseded"),
+        ] {
+            let mut statement = index
+                .connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+                .unwrap();
+            let empty = vec![""; statement.parameter_count()];
+            let plan: Vec<String> = statement
+                .query_map(params_from_iter(empty), |row| row.get("detail"))
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            assert!(plan.iter().any(|step| step.contains(by)), "{plan:?}");
+        }
     }
 }
