@@ -190,9 +190,10 @@ fn answer(
     } else {
         std::mem::take(&mut handled.answer).to_json(&hook.payload.event_name)
     };
+    let has_long_log = || hook.journal.as_ref().is_some_and(Journal::has_long_log);
     Reply {
         output,
-        start_work: handled.start_work,
+        start_work: handled.start_work || has_long_log(),
     }
 }
 
@@ -474,6 +475,14 @@ impl Hook {
         let folder = kept(&self.folder.to_string_lossy());
         let transcript = payload.transcript_path.as_deref().map(kept);
         let error = handled.errors.first().map(|error| kept(error));
+        // Told before the others are locked out, and only where the records do not have it.
+        let project = match &payload.event {
+            Event::SessionStart { .. } => Some(self.project()),
+            Event::UserPromptSubmit { .. } if !journal.knows_session(&payload.session_id)? => {
+                Some(self.project())
+            }
+            _ => None,
+        };
         journal.together(|journal| {
             match &payload.event {
                 Event::SessionStart { .. } | Event::UserPromptSubmit { .. } => {
@@ -484,7 +493,7 @@ impl Hook {
                     journal.session_seen(
                         &Seen {
                             id: &payload.session_id,
-                            project: &self.project().key,
+                            project: project.map(|project| project.key.as_str()),
                             folder: Some(&folder),
                             transcript: transcript.as_deref(),
                             source,

@@ -6,6 +6,7 @@
 
 use std::{
     fmt::Write as _,
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -23,6 +24,9 @@ use crate::{
 
 /// The version of the tables below. Changes only add.
 const VERSION: i64 = 1;
+
+/// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
+const LONG_LOG: u64 = 512 * 1024;
 
 /// How many runs of each hook are kept for `doctor`.
 const KEPT_RUNS: i64 = 100;
@@ -82,8 +86,8 @@ impl Error {
 pub struct Seen<'a> {
     /// The client's id.
     pub id: &'a str,
-    /// The project's key.
-    pub project: &'a str,
+    /// The project's key; not needed for a session that is known.
+    pub project: Option<&'a str>,
     /// The project's folder.
     pub folder: Option<&'a str>,
     /// Its transcript.
@@ -184,11 +188,11 @@ impl Journal {
         }
         let name = format!("journal-{}.db", now.format("%Y%m%dT%H%M%SZ"));
         let target = folder.join(&name);
-        std::fs::rename(home.journal(), &target)?;
+        fs::rename(home.journal(), &target)?;
         // The log of a database belongs to it; a new one would take it for its own.
         for suffix in ["-wal", "-shm"] {
             let beside = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
-            match std::fs::rename(beside(&home.journal()), beside(&target)) {
+            match fs::rename(beside(&home.journal()), beside(&target)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -228,7 +232,7 @@ impl Journal {
     pub fn session_seen(&self, seen: &Seen<'_>, now: DateTime<Utc>) -> Result<(), Error> {
         self.connection.execute(
             "INSERT INTO session (id, project, folder, transcript, source, client_process, started_at, seen_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
+             VALUES (?1, coalesce(?2, (SELECT project FROM session WHERE id = ?1)), ?3, ?4, ?5, ?6, ?7, ?7)
              ON CONFLICT (id) DO UPDATE SET
                seen_at = max(seen_at, excluded.seen_at),
                folder = coalesce(folder, excluded.folder),
@@ -248,6 +252,18 @@ impl Journal {
             ],
         )?;
         Ok(())
+    }
+
+    /// Tells whether the session was seen before.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn knows_session(&self, id: &str) -> Result<bool, Error> {
+        let found = self
+            .connection
+            .query_row("SELECT 1 FROM session WHERE id = ?", [id], |_| Ok(()))
+            .optional()?;
+        Ok(found.is_some())
     }
 
     /// Takes note of the end of a session.
@@ -424,6 +440,16 @@ impl Journal {
             .collect())
     }
 
+    /// Tells whether the write-ahead log should be folded into the file.
+    ///
+    /// A hook that is alone with the records reads the whole log before anything else, so a session
+    /// of many hooks would make each slower than the one before.
+    pub fn has_long_log(&self) -> bool {
+        let log = self.connection.path().map(|path| format!("{path}-wal"));
+        log.and_then(|log| fs::metadata(log).ok())
+            .is_some_and(|metadata| metadata.len() > LONG_LOG)
+    }
+
     /// A value kept under a name.
     ///
     /// # Errors
@@ -574,7 +600,7 @@ mod tests {
                     let id = format!("s{number}");
                     let seen = Seen {
                         id: &id,
-                        project: "p",
+                        project: Some("p"),
                         folder: None,
                         transcript: None,
                         source: Some("startup"),
@@ -627,7 +653,7 @@ mod tests {
         let journal = Journal::open(&home, PATIENCE).unwrap();
         let start = Seen {
             id: "s",
-            project: "p",
+            project: Some("p"),
             folder: None,
             transcript: None,
             source: Some("startup"),
@@ -646,6 +672,7 @@ mod tests {
         journal
             .session_seen(
                 &Seen {
+                    project: None,
                     source: None,
                     ..start.clone()
                 },
@@ -664,7 +691,7 @@ mod tests {
             .session_seen(
                 &Seen {
                     source: Some("resume"),
-                    ..start
+                    ..start.clone()
                 },
                 now(),
             )
@@ -678,6 +705,27 @@ mod tests {
                 .is_none()
         );
         assert_eq!(journal.last_session(Some("q")).unwrap(), None);
+        assert!(journal.knows_session("s").unwrap());
+        assert!(!journal.knows_session("t").unwrap());
+        let stranger = Seen {
+            id: "t",
+            project: None,
+            ..start
+        };
+        assert!(journal.session_seen(&stranger, now()).is_err());
+    }
+
+    #[test]
+    fn a_long_log_is_folded_in() {
+        let (_folder, home) = fresh();
+        let journal = Journal::open(&home, PATIENCE).unwrap();
+        assert!(!journal.has_long_log());
+        for number in 0..200 {
+            journal.set_meta("text", &number.to_string()).unwrap();
+        }
+        assert!(journal.has_long_log());
+        journal.checkpoint().unwrap();
+        assert!(!journal.has_long_log());
     }
 
     #[test]
