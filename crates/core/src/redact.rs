@@ -1,6 +1,6 @@
 //! Masks credentials in text before it is kept anywhere.
 //!
-//! One pass over the bytes looks for the anchors of the rules ([`rules`]): literals without which a
+//! One pass over the bytes looks for the anchors of the rules ([`rules()`]): literals without which a
 //! rule cannot apply. At an anchor the rule's scanner reads on and reports what to mask. The text
 //! is then read again until nothing more is found, so that masking is idempotent.
 //!

@@ -1,6 +1,6 @@
 //! The pass over a text: finds anchors, runs their scanners, collects findings.
 //!
-//! Knows nothing of any format; those are data in [`super::rules`].
+//! Knows nothing of any format; those are data in [`mod@super::rules`].
 
 use std::sync::LazyLock;
 
