@@ -1046,6 +1046,10 @@ static RULES: &[Rule] = &[
             "password: secret123",
             "DEEPSEEK_API_KEY=q7Zk2Vt9Lx4B",
             "AWS_SECRET_ACCESS_KEY = \"wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY\"",
+            concat!(
+                "aws_secret_access_key = wJalrXUtnFEMI/K7MD",
+                "ENG/bPxRfiCYEXAMPLEKEY"
+            ),
             "{\"clientSecret\":\"q7Zk2Vt9\"}",
             "{\\\"password\\\": \\\"hunter2\\\"}",
             "{\\\\\\\"password\\\\\\\":\\\\\\\"hunter2\\\\\\\"}",

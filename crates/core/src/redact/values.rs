@@ -114,6 +114,9 @@ pub(super) fn is_secret(value: &[u8], class: Class, form: Form) -> bool {
     if value.iter().any(u8::is_ascii_whitespace) {
         return form == Form::Quoted && class == Class::Password && is_passphrase(value);
     }
+    if is_cloud_key(value) {
+        return !matches!(class, Class::Encoded | Class::Weak);
+    }
     // Versions, addresses, object identifiers.
     let dotted = value.contains(&b'.')
         && value
@@ -264,6 +267,20 @@ fn is_passphrase(value: &[u8]) -> bool {
         && !value.ends_with(b":")
         && !value.ends_with(b"?")
         && !value.ends_with(b".")
+}
+
+/// Returns whether a value has the form of an AWS secret key: forty characters of base 64.
+///
+/// Such a key may have two slashes and a single digit, and then looks like a path.
+fn is_cloud_key(value: &[u8]) -> bool {
+    let has = |test: fn(&u8) -> bool| value.iter().any(test);
+    value.len() == 40
+        && value
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'+'))
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_digit)
 }
 
 /// Returns whether a value is the path of a file, or a file's name.
