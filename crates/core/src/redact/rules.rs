@@ -1062,7 +1062,7 @@ static RULES: &[Rule] = &[
             "https://example.com/?access_token=q7Zk2Vt9&x=1",
             "X-Api-Key: q7Zk2Vt9Lx4Bn8",
             "Server=db;User Id=app;Password=hunter2;Encrypt=true",
-            "//registry.npmjs.org/:_authToken=3f9a1c7e-5b2d-8046-af31-e9c27d50b864",
+            "//npm.example.com/:_authToken=3f9a1c7e-5b2d-8046-af31-e9c27d50b864",
             "{\"auths\":{\"ghcr.io\":{\"auth\":\"YXBwOmh1bnRlcjI=\"}}}",
             "- name: DB_PASSWORD\n  value: \"hunter2\"",
             "passphrase = \"correct horse battery staple\"",

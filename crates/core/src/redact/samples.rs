@@ -465,7 +465,7 @@ fn structured(draw: &mut Draw) -> Vec<Sample> {
         let uuid = draw.uuid();
         add(
             "files",
-            format!("//registry.npmjs.org/:_authToken={uuid}"),
+            format!("//npm.example.com/:_authToken={uuid}"),
             &uuid,
         );
         let key = format!("{}==", draw.text(BASE64, 86));
@@ -580,7 +580,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("digests", "github.com/x/y v1.{n}.0 h1:{b}="),
     (
         "digests",
-        "resolved \"https://registry.yarnpkg.com/js-tokens/-/js-tokens-4.0.0.tgz#{h}\"",
+        "resolved \"https://npm.example.com/js-tokens/-/js-tokens-4.0.0.tgz#{h}\"",
     ),
     ("digests", "{d}  target/release/{w}"),
     ("digests", "\"etag\": \"{h}\", \"cache_key\": \"{d}\""),
