@@ -1,15 +1,19 @@
 //! The hook path: one event on stdin, one JSON object on stdout, exit 0 whatever happens.
 //!
-//! The event is handled on a thread of its own while the main thread watches the clock: a lock, a
-//! disk or a pipe that hangs ends in the no-op object, not in a client that waits. Every fault is a
-//! line in the log and a mark in the records, for `doctor`; none is ever in the user's way.
+//! A second thread watches the clock while the event is handled: a lock, a disk or a pipe that hangs
+//! ends in the no-op object, not in a client that waits. Every fault is a line in the log and a mark
+//! in the records, for `doctor`; none is ever in the user's way.
 
 use std::{
     cell::OnceCell,
     io::{self, BufReader, Read, Write},
     path::{Path, PathBuf},
-    process::ExitCode,
-    sync::mpsc::{self, RecvTimeoutError, Sender},
+    process::{self, ExitCode},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -47,13 +51,8 @@ const JOURNAL_PATIENCE: Duration = Duration::from_millis(300);
 /// The longest line for the person, in characters.
 const MAX_LINE_LENGTH: usize = 100;
 
-/// What the worker tells the main thread.
-enum Message {
-    /// This event may take longer.
-    Patient,
-    /// It is done.
-    Done(Reply),
-}
+/// What the watch is told while an event is handled: this one may take longer.
+struct Patient;
 
 /// What is printed, and what is done afterwards.
 #[derive(Default)]
@@ -74,44 +73,32 @@ pub(crate) fn answer_payload(environment: Environment, payload: Vec<u8>) -> Exit
     watched(|| (environment, Ok(payload)))
 }
 
-/// Handles what `input` gives on a thread of its own, and answers in time.
-fn watched(
-    input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>) + Send + 'static,
-) -> ExitCode {
+/// Handles what `input` gives, and answers in time.
+///
+/// The main thread does the work: a second one would pay for a memory arena of its own and for being
+/// woken up, which together are a tenth of a hook with nothing to say.
+fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCode {
     let started = Instant::now();
+    let answered = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
-    let worker = thread::Builder::new().spawn(move || {
-        let (environment, payload) = input();
-        let reply = answer(environment, payload, started, &sender);
-        // Nobody listens any more once the deadline has passed.
-        let _ = sender.send(Message::Done(reply));
+    let watch = thread::Builder::new().spawn({
+        let answered = Arc::clone(&answered);
+        move || watch(started, &receiver, &answered)
     });
-    let mut deadline = DEADLINE;
-    let reply = match worker {
-        Err(_) => None,
-        Ok(_) => loop {
-            match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
-                Ok(Message::Patient) => deadline = PATIENT_DEADLINE,
-                Ok(Message::Done(reply)) => break Some(reply),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break None,
-            }
-        },
-    };
-    let late = reply.is_none();
-    let reply = reply.unwrap_or_else(|| Reply {
-        output: Answer::default().to_json(""),
-        start_work: false,
-    });
-    // The client may be gone: a closed pipe is no error.
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(reply.output.as_bytes());
-    let _ = stdout.flush();
-    if late && let Ok(context) = Context::of(Environment::read(), Duration::ZERO) {
-        context.log(&format!(
-            "hook: gave up after {} ms",
-            started.elapsed().as_millis()
-        ));
+    if watch.is_err() {
+        // Without a watch nothing is begun that could hang.
+        print(&Answer::default().to_json(""));
+        return ExitCode::SUCCESS;
     }
+    let (environment, payload) = input();
+    let reply = answer(environment, payload, started, &sender);
+    if answered.swap(true, Ordering::AcqRel) {
+        // The watch has answered in this moment, and ends the process.
+        loop {
+            thread::park();
+        }
+    }
+    print(&reply.output);
     if reply.start_work
         && let Err(error) = detach::start_work()
         && let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
@@ -121,12 +108,46 @@ fn watched(
     ExitCode::SUCCESS
 }
 
+/// Waits for the deadline; then answers with nothing and ends the process, whatever it is doing.
+#[expect(
+    clippy::exit,
+    reason = "the main thread hangs, so nobody else can end the process"
+)]
+fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) {
+    let mut deadline = DEADLINE;
+    loop {
+        match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
+            Ok(Patient) => deadline = PATIENT_DEADLINE,
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+    if answered.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    print(&Answer::default().to_json(""));
+    if let Ok(context) = Context::of(Environment::read(), Duration::ZERO) {
+        context.log(&format!(
+            "hook: gave up after {} ms",
+            started.elapsed().as_millis()
+        ));
+    }
+    process::exit(0)
+}
+
+/// Prints the answer. The client may be gone: a closed pipe is no error.
+fn print(output: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(output.as_bytes());
+    let _ = stdout.flush();
+}
+
 /// Handles one event.
 fn answer(
     environment: Environment,
     input: io::Result<Vec<u8>>,
     started: Instant,
-    sender: &Sender<Message>,
+    sender: &Sender<Patient>,
 ) -> Reply {
     let no_op = || Reply {
         output: Answer::default().to_json(""),
@@ -163,7 +184,7 @@ fn answer(
     };
     let is_end = matches!(payload.event, Event::SessionEnd { .. });
     if is_end {
-        let _ = sender.send(Message::Patient);
+        let _ = sender.send(Patient);
     }
     let folder = project_folder(&context, &payload);
     if folder.starts_with(context.home.root()) {
