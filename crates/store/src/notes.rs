@@ -542,12 +542,14 @@ impl Notes {
                 for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                     let name = entry.file_name();
                     let name = name.to_string_lossy();
-                    let is_ours = name.starts_with('.') && name.ends_with(".tmp");
+                    if !(name.starts_with('.') && name.ends_with(".tmp")) {
+                        continue;
+                    }
                     let is_old = entry
                         .metadata()
                         .and_then(|metadata| metadata.modified())
                         .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
-                    if is_ours && is_old && fs::remove_file(entry.path()).is_ok() {
+                    if is_old && fs::remove_file(entry.path()).is_ok() {
                         removed += 1;
                     }
                 }
