@@ -8,7 +8,7 @@
 //!   so an index that was kept in step and one that was built anew give the same answers.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs, io,
     path::{Path, PathBuf},
     time::Duration,
@@ -361,6 +361,9 @@ impl Index {
             return Err(Error::Missing);
         }
         let connection = sqlite::open_read(&path, Duration::from_millis(100))?;
+        // One look at the index: its questions see the same notes, and the file is locked once, not
+        // at each of them.
+        connection.execute_batch("BEGIN")?;
         check(&connection)?;
         Ok(Self {
             connection,
@@ -525,9 +528,16 @@ impl Index {
             }
         }
         let mut touched = !changed.is_empty() || !known.is_empty();
-        for (text, (number, _)) in &known {
-            remove(&transaction, *number)?;
-            if !changed.iter().any(|path| path.to_string() == *text) {
+        let rewritten: HashSet<String> = changed.iter().map(NotePath::to_string).collect();
+        let mut outdated: Vec<(i64, &String)> = known
+            .iter()
+            .map(|(text, (number, _))| (*number, text))
+            .collect();
+        // FTS5 writes out all it holds whenever a number is lower than the one before.
+        outdated.sort_unstable();
+        for (number, text) in outdated {
+            remove(&transaction, number)?;
+            if !rewritten.contains(text) {
                 refreshed.removed += 1;
             }
         }
@@ -1215,6 +1225,17 @@ mod tests {
             }
         );
         assert!(!index.is_behind(&fixture.notes));
+        let lock = fixture.notes.lock().unwrap();
+        let longer = |note: &mut Note| note.body.push_str(" and more");
+        fixture.notes.update(&lock, stored.path, longer).unwrap();
+        assert_eq!(
+            index.refresh(&fixture.notes).unwrap(),
+            Refreshed {
+                total: 4,
+                read: 1,
+                removed: 0
+            }
+        );
         fs::remove_file(stored.path.absolute(&fixture.home)).unwrap();
         assert_eq!(
             index.refresh(&fixture.notes).unwrap(),
