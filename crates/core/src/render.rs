@@ -4,7 +4,7 @@
 //! two blanks, our tags are defused, nothing invisible, private or secret is left. It is the same for
 //! the same notes on the same day.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use crate::{
     clean::{clean, one_line},
@@ -183,15 +183,19 @@ pub fn hook_block(
         }
         of_project += add_body(item, MAX_CONTEXT_LENGTH - total);
     }
+    let project_was_cut = items
+        .iter()
+        .any(|item| !item.is_global && item.level != Level::Body);
     for item in items
         .iter_mut()
         .filter(|item| item.is_global && item.level == Level::Heading)
     {
         let total = fixed + of_project + of_all;
-        let share = if has_project_notes {
-            third.min(of_project)
-        } else {
-            TARGET_LENGTH
+        // Only where the project had to be cut do the others owe it its half.
+        let share = match (has_project_notes, project_was_cut) {
+            (true, true) => third.min(of_project),
+            (true, false) => third,
+            (false, _) => TARGET_LENGTH,
         };
         let room = share
             .saturating_sub(of_all)
@@ -405,11 +409,16 @@ pub fn inject_block(chosen: &[Chosen], short_id: impl Fn(NoteId) -> String) -> S
         .iter()
         .map(|chosen| inject_heading(&chosen.note))
         .collect();
+    // A note that came by hand may hold what we would never write; this text goes to a model.
+    let bodies: Vec<Cow<'_, str>> = chosen
+        .iter()
+        .map(|chosen| redact::redact(&chosen.note.body).text)
+        .collect();
     let whole = inject_text(
-        chosen
+        heads
             .iter()
-            .zip(&heads)
-            .map(|(chosen, head)| (head.as_str(), chosen.note.body.as_str())),
+            .zip(&bodies)
+            .map(|(head, body)| (head.as_str(), body.as_ref())),
     );
     if units(&whole) <= MAX_CONTEXT_LENGTH {
         return whole;
@@ -426,17 +435,18 @@ pub fn inject_block(chosen: &[Chosen], short_id: impl Fn(NoteId) -> String) -> S
             kept[index] = true;
         }
     }
-    let mut bodies = vec![String::new(); chosen.len()];
+    let mut shown_bodies = vec![String::new(); chosen.len()];
     for &index in order.iter().filter(|&&index| kept[index]) {
-        let body = cut(&chosen[index].note.body, MAX_BODY_LENGTH);
+        let body = cut(&bodies[index], MAX_BODY_LENGTH);
         let cost = units(&body) + 2;
         if cost <= room {
             room -= cost;
-            bodies[index] = body;
+            shown_bodies[index] = body;
         }
     }
     let shown = (0..chosen.len()).filter(|&index| kept[index]);
-    let mut text = inject_text(shown.map(|index| (heads[index].as_str(), bodies[index].as_str())));
+    let mut text =
+        inject_text(shown.map(|index| (heads[index].as_str(), shown_bodies[index].as_str())));
     let names = (0..chosen.len()).filter(|&index| !kept[index]);
     let names: Vec<(String, String)> = names
         .map(|index| {
@@ -463,6 +473,7 @@ fn inject_heading(note: &Note) -> String {
     } else {
         note.title.clone()
     };
+    let title = redact::redact(&title).text.into_owned();
     let mut heading = format!(
         "## [{}] {title}\n_project: {} | origin: {}",
         note.note_type, note.project, note.machine_id
@@ -730,6 +741,31 @@ mod tests {
                 chosen.note.title
             );
         }
+    }
+
+    #[test]
+    fn a_short_project_note_does_not_hide_what_applies_everywhere() {
+        let notes = [
+            chosen(1, "Tabs", "Use tabs.", global),
+            chosen(2, "One fact", "x", |_| {}),
+        ];
+        assert!(block(&notes).text.contains("  Use tabs."));
+    }
+
+    #[test]
+    fn inject_masks_what_came_by_hand() {
+        let secret = concat!("gh", "p_", "0123456789abcdefghijklmnopqrstuvwxyz");
+        let notes = [chosen(
+            1,
+            &format!("t {secret}"),
+            &format!("b {secret}"),
+            |_| {},
+        )];
+        let text = inject_block(&notes, NoteId::short);
+        assert!(
+            !text.contains(secret) && text.matches("[REDACTED]").count() == 2,
+            "{text}"
+        );
     }
 
     #[test]
