@@ -1,7 +1,7 @@
 //! The working set: what a session of a project starts with.
 //!
 //! All notes for all projects, then `k` notes of the project: the newest durable ones, with up to two
-//! places kept for the last sessions. Superseded notes, notes not in use, tasks and session notes that
+//! places kept for the last sessions. Pinned notes come before newer ones. Superseded notes, notes not in use, tasks and session notes that
 //! a reflection took up are left out. After a compaction also what this session was doing.
 
 use anamnesis_core::{
@@ -59,6 +59,7 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
             project,
             note_type,
             now: request.now,
+            only_pinned: false,
             limit,
         })
     };
@@ -90,8 +91,10 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
             .partial_cmp(&(&a.updated_at, a.confidence))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
-    durable.truncate(request.k - reserved);
-    selection.extend(durable.into_iter().map(|entry| (entry, Reason::Project)));
+    let mut kept = pinned(index, request)?;
+    kept.extend(durable.into_iter().filter(|entry| !entry.pinned));
+    kept.truncate(request.k - reserved);
+    selection.extend(kept.into_iter().map(|entry| (entry, Reason::Project)));
     selection.extend(
         sessions
             .into_iter()
@@ -99,6 +102,22 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
             .map(|entry| (entry, Reason::LastSession)),
     );
     Ok(selection)
+}
+
+/// The durable notes of the project that a person keeps at the top, newest first.
+fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
+    let mut pinned = Vec::new();
+    for note_type in [NoteType::Procedural, NoteType::Semantic] {
+        pinned.extend(index.recent(Recent {
+            project: request.project,
+            note_type,
+            now: request.now,
+            only_pinned: true,
+            limit: request.k,
+        })?);
+    }
+    pinned.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
+    Ok(pinned)
 }
 
 /// Reads a note as it is now; `None` when it is gone or does not belong here.
@@ -214,6 +233,18 @@ pub(crate) mod tests {
         );
         assert_eq!(fixture.selected(1), ["session 1"]);
         assert!(fixture.selected(0).is_empty());
+    }
+
+    #[test]
+    fn pinned_notes_come_before_newer_ones() {
+        let fixture = Fixture::new();
+        for number in 1..=10 {
+            fixture.add(&format!("fact {number}"), |note| {
+                note.updated_at = days_ago(number);
+                note.pinned = number >= 9;
+            });
+        }
+        assert_eq!(fixture.selected(3), ["fact 9", "fact 10", "fact 1"]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 /// The folders below the root that hold machine-local files which are no notes.
-const FOLDERS: [&str; 4] = ["derived", "trash", "spool", "log"];
+const FOLDERS: [&str; 3] = ["derived", "trash", "log"];
 
 impl Home {
     /// Names the store at `root`; nothing is touched.
@@ -74,11 +74,6 @@ impl Home {
     /// Old bytes of forgotten notes.
     pub fn trash(&self) -> PathBuf {
         self.root.join("trash")
-    }
-
-    /// Records that could not be written to the journal, to be taken up later.
-    pub fn spool(&self) -> PathBuf {
-        self.root.join("spool")
     }
 
     /// The log.

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The version of the tables below. A file with another one is built anew.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// How many rounds a refresh makes at most while others go on writing notes.
 const MAX_ROUNDS: usize = 8;
@@ -61,6 +61,7 @@ CREATE TABLE note (
 ) STRICT;
 CREATE INDEX note_tail ON note (tail);
 CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DESC, id DESC);
+CREATE INDEX note_pinned ON note (project, type) WHERE pinned = 1;
 CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
 CREATE INDEX note_superseded ON note (superseded) WHERE superseded = 1;
 CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
@@ -84,9 +85,10 @@ const SHARING_A_TAIL: &str = "SELECT id FROM note WHERE tail = ? AND id <> ?";
 const NONE_SUPERSEDED: &str = "UPDATE note SET superseded = 0 WHERE superseded = 1";
 
 /// Everything that belongs in the file, sorted: a view, a trigger or a table more is not ours.
-const OBJECTS: [&str; 17] = [
+const OBJECTS: [&str; 18] = [
     "meta",
     "note",
+    "note_pinned",
     "note_recent",
     "note_session",
     "note_superseded",
@@ -346,6 +348,8 @@ pub struct Recent<'a> {
     pub note_type: NoteType,
     /// What counts as now: a later time in a file counts as this one.
     pub now: DateTime<Utc>,
+    /// Only notes that are kept at the top.
+    pub only_pinned: bool,
     /// How many at most.
     pub limit: usize,
 }
@@ -378,10 +382,15 @@ impl Index {
     pub fn open_to_write(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
         match Self::open_existing(&home.index(), patience) {
-            Ok(connection) => Ok(Self {
-                connection,
-                _lock: Some(lock),
-            }),
+            Ok(connection) => {
+                // What a process that was killed in the middle of a swap left behind.
+                remove_database(&beside(&home.index(), "old"))?;
+                remove_database(&beside(&home.index(), "new"))?;
+                Ok(Self {
+                    connection,
+                    _lock: Some(lock),
+                })
+            }
             Err(_) => Self::build(home, notes, lock, patience),
         }
     }
@@ -412,7 +421,8 @@ impl Index {
     /// Builds the index anew from the notes and swaps it in. Readers of the old one go on with it.
     ///
     /// # Errors
-    /// When the notes are locked for longer than `patience`, or the file cannot be written.
+    /// [`Error::Locked`] when somebody else writes for longer than `patience`; when the file cannot be
+    /// written.
     pub fn rebuild(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
         Self::build(home, notes, lock, patience)
@@ -686,7 +696,14 @@ impl Index {
         // Two questions, since a note from the future counts as one of now, and an index can only
         // be walked in the order of what is written.
         let sql = |comparison| {
-            format!("SELECT * FROM note WHERE {CONDITIONS} AND updated_at {comparison} ? {ORDER}")
+            let pinned = if query.only_pinned {
+                "AND pinned = 1"
+            } else {
+                ""
+            };
+            format!(
+                "SELECT * FROM note WHERE {CONDITIONS} AND updated_at {comparison} ? {pinned} {ORDER}"
+            )
         };
         let mut entries = self.entries(&sql(">"), values(&now))?;
         for entry in &mut entries {
@@ -1044,52 +1061,83 @@ fn mark_superseded(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {
-    let mut replaces: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for edge in edges {
-        replaces.entry(&edge.id).or_default().push(&edge.replaced);
-    }
-    let reaches = |from: &str, to: &str| {
-        let mut seen = BTreeSet::from([from]);
-        let mut pending = vec![from];
-        while let Some(id) = pending.pop() {
-            for next in replaces.get(id).into_iter().flatten() {
-                if *next == to {
-                    return true;
-                }
-                if seen.insert(next) {
-                    pending.push(next);
-                }
-            }
-        }
-        false
+    let circles = circles(edges);
+    let in_one_circle = |edge: &Superseding| {
+        let circle = circles.get(edge.id.as_str());
+        circle.is_some() && circle == circles.get(edge.replaced.as_str())
     };
-    let in_circle: Vec<&Superseding> = edges
-        .iter()
-        .filter(|edge| reaches(&edge.replaced, &edge.id))
-        .collect();
-    // Of a circle, every note is replaced by a member of it; the survivor is the least by this order.
-    let rank = |edge: &Superseding| {
+    // Of a circle every note is replaced by another one; the least by this order survives.
+    let rank = |edge: &'_ Superseding| {
         (
             !edge.replaced_by_hand,
             edge.replaced_created_at.clone(),
             edge.replaced.clone(),
         )
     };
+    let mut survivors: HashMap<usize, &Superseding> = HashMap::new();
+    for edge in edges.iter().filter(|edge| in_one_circle(edge)) {
+        let survivor = survivors
+            .entry(circles[edge.replaced.as_str()])
+            .or_insert(edge);
+        if rank(edge) < rank(survivor) {
+            *survivor = edge;
+        }
+    }
     let survives = |edge: &Superseding| {
-        in_circle
-            .iter()
-            .filter(|other| {
-                reaches(&edge.replaced, &other.replaced) && reaches(&other.replaced, &edge.replaced)
-            })
-            .all(|other| rank(edge) <= rank(other))
+        in_one_circle(edge)
+            && survivors
+                .get(&circles[edge.replaced.as_str()])
+                .is_some_and(|survivor| survivor.replaced == edge.replaced)
     };
     edges
         .iter()
-        .filter(|edge| {
-            !(in_circle.iter().any(|member| std::ptr::eq(*member, *edge)) && survives(edge))
-        })
+        .filter(|edge| !survives(edge))
         .map(|edge| edge.replaced.as_str())
         .collect()
+}
+
+/// Numbers the circles: notes with one number replace each other, over however many steps.
+///
+/// The strongly connected components of the graph, by Kosaraju's two passes, without recursion.
+fn circles(edges: &[Superseding]) -> HashMap<&str, usize> {
+    let mut forward: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut backward: HashMap<&str, Vec<&str>> = HashMap::new();
+    for edge in edges {
+        forward.entry(&edge.id).or_default().push(&edge.replaced);
+        forward.entry(&edge.replaced).or_default();
+        backward.entry(&edge.replaced).or_default().push(&edge.id);
+    }
+    let mut finished: Vec<&str> = Vec::with_capacity(forward.len());
+    let mut seen: HashSet<&str> = HashSet::with_capacity(forward.len());
+    for start in forward.keys() {
+        // A note and how many of its replaced notes have been gone through.
+        let mut path: Vec<(&str, usize)> = Vec::new();
+        if seen.insert(start) {
+            path.push((start, 0));
+        }
+        while let Some((note, gone_through)) = path.pop() {
+            if let Some(next) = forward[note].get(gone_through) {
+                path.push((note, gone_through + 1));
+                if seen.insert(next) {
+                    path.push((next, 0));
+                }
+            } else {
+                finished.push(note);
+            }
+        }
+    }
+    let mut circles: HashMap<&str, usize> = HashMap::with_capacity(forward.len());
+    for (number, start) in finished.into_iter().rev().enumerate() {
+        let mut pending = vec![start];
+        while let Some(note) = pending.pop() {
+            if circles.contains_key(note) {
+                continue;
+            }
+            circles.insert(note, number);
+            pending.extend(backward.get(note).into_iter().flatten());
+        }
+    }
+    circles
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -1426,6 +1474,37 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_circle_one_note_stays_and_a_chain_is_hidden_but_its_head() {
+        let edge = |id: usize, replaced: usize| Superseding {
+            id: format!("{id:05}"),
+            replaced: format!("{replaced:05}"),
+            replaced_by_hand: replaced == 3,
+            replaced_created_at: String::new(),
+        };
+        let circle: Vec<Superseding> = (0..5).map(|n| edge(n, (n + 1) % 5)).collect();
+        assert_eq!(
+            hidden(&circle),
+            BTreeSet::from(["00000", "00001", "00002", "00004"])
+        );
+        let chain: Vec<Superseding> = (0..20_000).map(|n| edge(n, n + 1)).collect();
+        assert_eq!(hidden(&chain).len(), 20_000);
+        let outside = [edge(0, 1), edge(1, 0), edge(9, 0)];
+        assert_eq!(hidden(&outside), BTreeSet::from(["00000", "00001"]));
+    }
+
+    #[test]
+    fn leftovers_of_a_killed_swap_are_removed() {
+        let fixture = Fixture::new();
+        drop(fixture.refreshed());
+        for suffix in ["old", "new"] {
+            fs::write(beside(&fixture.home.index(), suffix), "forgotten text").unwrap();
+        }
+        drop(fixture.writer());
+        assert!(!beside(&fixture.home.index(), "old").exists());
+        assert!(!beside(&fixture.home.index(), "new").exists());
+    }
+
+    #[test]
     fn the_newest_come_first_and_the_future_is_now() {
         // YAML-08
         let fixture = Fixture::new();
@@ -1440,6 +1519,7 @@ mod tests {
         });
         let index = fixture.refreshed();
         let query = Recent {
+            only_pinned: false,
             project: "global",
             note_type: NoteType::Semantic,
             now: now(),
