@@ -120,9 +120,9 @@ impl Environment {
             is_agent: text(CLAUDE_CODE).is_some_and(|value| value != "0"),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             client_process: text(CLAUDE_PROCESS),
-            editor: env::var_os(VISUAL)
-                .or_else(|| env::var_os(EDITOR))
-                .filter(|editor| !editor.is_empty()),
+            editor: [VISUAL, EDITOR]
+                .iter()
+                .find_map(|name| env::var_os(name).filter(|editor| !editor.is_empty())),
             is_utf8: locale.is_none_or(|locale| {
                 let locale = locale.to_ascii_lowercase();
                 locale.contains("utf-8") || locale.contains("utf8")

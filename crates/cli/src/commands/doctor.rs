@@ -356,8 +356,13 @@ fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
         (*at == run.last_at).then(|| format!("{}: {}", run.event, one_line(error)))
     });
     if let Some(failing) = failing {
-        let mut check =
-            Check::new("hooks", Level::Broken, summary).hint("tail ~/.anamnesis/log/anamnesis.log");
+        let mut check = Check::new("hooks", Level::Broken, summary).hint(format!(
+            "tail {}",
+            ui::home_path(
+                &context.home.log(),
+                context.environment.user_home.as_deref()
+            )
+        ));
         check.lines.push(failing);
         return check;
     }

@@ -7,7 +7,7 @@ use anamnesis_recall::search::{self, MAX_HITS};
 use anamnesis_store::index::Filter;
 use serde_json::json;
 
-use super::{Outcome, read_text};
+use super::{Outcome, read_text, show};
 use crate::{context::Context, failure::Failure, ui, ui::Ui};
 
 /// Find notes by words
@@ -72,11 +72,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let notes: Vec<serde_json::Value> = hits
             .iter()
             .map(|hit| {
-                let note = context
-                    .notes
-                    .read(hit.entry.path)
-                    .ok()
-                    .map(|stored| stored.note());
+                let stored = context.notes.read(hit.entry.path).ok();
+                let note = stored.map(|stored| {
+                    let mut note = stored.note();
+                    note.body = show::shown(context, &note.body);
+                    note
+                });
                 let mut json = ui::note_json(&hit.entry, note.as_ref());
                 json["score"] = hit.score.into();
                 json

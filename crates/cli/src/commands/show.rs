@@ -9,7 +9,7 @@ use anamnesis_core::{
 use anamnesis_store::index::Entry;
 
 use super::Outcome;
-use crate::{context::Context, ui, ui::Ui};
+use crate::{context::Context, remember, ui, ui::Ui};
 
 /// Show one note
 #[derive(Debug, clap::Args)]
@@ -30,12 +30,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.raw {
         let bytes = context.notes.bytes(entry.path)?;
         // Terminal sequences in a file are text here, not commands.
-        ui.print(&clean(&String::from_utf8_lossy(&bytes)));
+        ui.print(&shown(context, &String::from_utf8_lossy(&bytes)));
         return Ok(ExitCode::SUCCESS);
     }
     let stored = context.notes.read(entry.path)?;
+    let mut note = stored.note();
+    note.body = shown(context, &note.body);
     if args.json {
-        ui.json(&ui::note_json(&entry, Some(&stored.note())));
+        ui.json(&ui::note_json(&entry, Some(&note)));
         return Ok(ExitCode::SUCCESS);
     }
     let short = Context::short(&index, entry.id());
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         };
         text.push_str(&hint);
     } else {
-        let body = clean(stored.file.note().body.trim_end()).into_owned();
+        let body = note.body.trim_end();
         if !body.is_empty() {
             text.push_str(&format!("\n{body}\n"));
         }
@@ -72,6 +74,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A text as it may be printed: no terminal sequences; for a model, nothing private and no secret that
+/// came into a file by hand.
+pub(super) fn shown(context: &Context, text: &str) -> String {
+    if context.environment.is_agent {
+        remember::safe(text)
+    } else {
+        clean(text).into_owned()
+    }
 }
 
 fn heading(entry: &Entry, short: &str, context: &Context) -> String {
