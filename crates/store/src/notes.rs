@@ -503,14 +503,27 @@ impl Notes {
         self.replace_bytes(from, to, text.as_bytes())
     }
 
-    /// Writes the new place first: a kill in between leaves the note twice, never not at all.
+    /// Writes the file where it lies and moves it then: after a kill in between the note is whole and
+    /// in one place, and the next change moves it.
     fn replace_bytes(&self, from: NotePath, to: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
-        let stored = self.write_bytes(to, bytes)?;
-        if from != to {
-            let old = from.absolute(&self.home);
-            fs::remove_file(&old).map_err(Error::io("remove", &old))?;
+        let stored = self.write_bytes(from, bytes)?;
+        if from == to {
+            return Ok(stored);
         }
-        Ok(stored)
+        let (old, new) = (from.absolute(&self.home), to.absolute(&self.home));
+        if let Some(folder) = new.parent() {
+            home::ensure_folder(folder)?;
+        }
+        match fs::rename(&old, &new) {
+            Ok(()) => Ok(Stored { path: to, ..stored }),
+            // A tree on a disk of its own: rather twice than not at all.
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let stored = self.write_bytes(to, bytes)?;
+                fs::remove_file(&old).map_err(Error::io("remove", &old))?;
+                Ok(stored)
+            }
+            Err(error) => Err(Error::io("write", &new)(error)),
+        }
     }
 
     fn write(&self, path: NotePath, text: &str) -> Result<Stored, Error> {
@@ -535,23 +548,34 @@ impl Notes {
 
     /// Removes temporary files that a killed process left, older than `age`.
     pub fn sweep(&self, age: Duration) -> usize {
+        let trees = [Scope::Portable, Scope::MachineLocal].into_iter();
+        let folders = trees
+            .flat_map(|scope| {
+                let tree = self.home.tree(scope);
+                NoteType::ALL
+                    .iter()
+                    .map(move |folder| tree.join(folder.as_str()))
+            })
+            .chain([
+                self.home.root().to_owned(),
+                self.home.trash(),
+                self.home.derived(),
+            ]);
         let mut removed = 0;
-        for scope in [Scope::Portable, Scope::MachineLocal] {
-            for folder in NoteType::ALL {
-                let folder = self.home.tree(scope).join(folder.as_str());
-                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                    let name = entry.file_name();
-                    let name = name.to_string_lossy();
-                    if !(name.starts_with('.') && name.ends_with(".tmp")) {
-                        continue;
-                    }
-                    let is_old = entry
-                        .metadata()
-                        .and_then(|metadata| metadata.modified())
-                        .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
-                    if is_old && fs::remove_file(entry.path()).is_ok() {
-                        removed += 1;
-                    }
+        for folder in folders {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                // The file system is asked about temporary files only, not about every note.
+                if !(name.starts_with('.') && name.ends_with(".tmp")) {
+                    continue;
+                }
+                let is_old = entry
+                    .metadata()
+                    .and_then(|metadata| metadata.modified())
+                    .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
+                if is_old && fs::remove_file(entry.path()).is_ok() {
+                    removed += 1;
                 }
             }
         }
@@ -764,14 +788,39 @@ mod tests {
         let (_folder, home, notes) = fresh();
         let lock = notes.lock().unwrap();
         notes.create(&lock, &note("kept")).unwrap();
-        let semantic = home.tree(Scope::Portable).join("semantic");
-        fs::write(
-            semantic.join(".01ARZ3NDEKTSV4RRFFQ69G5FAV.md.X.tmp"),
-            "half",
-        )
-        .unwrap();
+        let folders = [
+            home.tree(Scope::Portable).join("semantic"),
+            home.trash(),
+            home.derived(),
+            home.root().to_owned(),
+        ];
+        for folder in &folders {
+            fs::write(folder.join(".01ARZ3NDEKTSV4RRFFQ69G5FAV.md.X.tmp"), "half").unwrap();
+        }
         assert_eq!(notes.sweep(Duration::from_secs(3600)), 0);
-        assert_eq!(notes.sweep(Duration::ZERO), 1);
+        assert_eq!(notes.sweep(Duration::ZERO), folders.len());
+        assert_eq!(notes.list().notes.len(), 1);
+    }
+
+    #[test]
+    fn a_note_whose_move_was_cut_short_is_moved_by_the_next_change() {
+        let (_folder, home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        let stored = notes.create(&lock, &note("moves")).unwrap();
+        // What a process killed before the rename leaves: the new text in the old place.
+        let text = String::from_utf8(notes.bytes(stored.path).unwrap())
+            .unwrap()
+            .replace("type: semantic", "type: procedural")
+            .replace("scope: portable", "scope: machine-local");
+        fs::write(stored.path.absolute(&home), text).unwrap();
+        let local = notes
+            .set_scope(&lock, stored.path, Scope::MachineLocal)
+            .unwrap();
+        assert_eq!(local.path.scope, Scope::MachineLocal);
+        let changed = notes
+            .update(&lock, local.path, |note| note.title = "moved".to_owned())
+            .unwrap();
+        assert!(changed.path.to_string().starts_with("local/procedural/"));
         assert_eq!(notes.list().notes.len(), 1);
     }
 }
