@@ -636,6 +636,18 @@ impl Index {
         Ok(sqlite::checkpoint(&self.connection)?)
     }
 
+    /// Removes what a killed rebuild left beside this index, which was opened for writing: who holds
+    /// it holds the lock, so nobody is building.
+    ///
+    /// # Errors
+    /// When a leftover cannot be removed.
+    pub fn sweep(&self, home: &Home) -> Result<(), Error> {
+        for leftover in ["new", "old"] {
+            remove_database(&beside(&home.index(), leftover))?;
+        }
+        Ok(())
+    }
+
     /// Tells whether a folder of notes changed since the last refresh.
     pub fn is_behind(&self, notes: &Notes) -> bool {
         let recorded: rusqlite::Result<String> = self.connection.query_row(
@@ -1552,6 +1564,26 @@ mod tests {
                     .is_empty()
             );
         }
+    }
+
+    #[test]
+    fn what_a_killed_rebuild_left_is_swept() {
+        let fixture = Fixture::new();
+        fixture.add("kept", |_| {});
+        let index = fixture.writer();
+        let leftovers = [
+            "index.db.new",
+            "index.db.new-journal",
+            "index.db.old",
+            "index.db.old-wal",
+        ]
+        .map(|name| fixture.home.derived().join(name));
+        for leftover in &leftovers {
+            fs::write(leftover, "half").unwrap();
+        }
+        index.sweep(&fixture.home).unwrap();
+        assert!(!leftovers.iter().any(|leftover| leftover.exists()));
+        assert_eq!(index.count(&Filter::default()).unwrap(), 1);
     }
 
     #[test]

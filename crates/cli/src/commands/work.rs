@@ -41,11 +41,12 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         // Another one is at it, and looks again before it ends.
         return Ok(ExitCode::SUCCESS);
     };
+    // First: a file that goes is a change of its folder, which the index would be behind of again.
+    context.notes.sweep(LEFTOVER_AGE);
     if let Err(failure) = refresh(&context) {
         context.log(&format!("work: {}", failure.text()));
         return Err(failure);
     }
-    context.notes.sweep(LEFTOVER_AGE);
     if let Some(journal) = context.journal() {
         journal.checkpoint()?;
     }
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
 fn refresh(context: &Context) -> Result<(), Failure> {
     let mut index = Index::open_to_write(&context.home, &context.notes, PATIENCE)?;
     index.refresh(&context.notes)?;
+    index.sweep(&context.home)?;
     index.checkpoint()?;
     Ok(())
 }
