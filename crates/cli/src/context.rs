@@ -104,7 +104,7 @@ impl Context {
                 index.refresh(&self.notes)?;
                 Ok(index)
             }
-            Err(index::Error::Locked) => Ok(Index::open(&self.home)?),
+            Err(index::Error::Locked) => Index::open(&self.home).or_else(|_| self.index()),
             Err(error) => Err(error.into()),
         }
     }

@@ -382,15 +382,10 @@ impl Index {
     pub fn open_to_write(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
         match Self::open_existing(&home.index(), patience) {
-            Ok(connection) => {
-                // What a process that was killed in the middle of a swap left behind.
-                remove_database(&beside(&home.index(), "old"))?;
-                remove_database(&beside(&home.index(), "new"))?;
-                Ok(Self {
-                    connection,
-                    _lock: Some(lock),
-                })
-            }
+            Ok(connection) => Ok(Self {
+                connection,
+                _lock: Some(lock),
+            }),
             Err(_) => Self::build(home, notes, lock, patience),
         }
     }
@@ -1502,18 +1497,6 @@ mod tests {
         assert_eq!(hidden(&chain).len(), 20_000);
         let outside = [edge(0, 1), edge(1, 0), edge(9, 0)];
         assert_eq!(hidden(&outside), BTreeSet::from(["00000", "00001"]));
-    }
-
-    #[test]
-    fn leftovers_of_a_killed_swap_are_removed() {
-        let fixture = Fixture::new();
-        drop(fixture.refreshed());
-        for suffix in ["old", "new"] {
-            fs::write(beside(&fixture.home.index(), suffix), "forgotten text").unwrap();
-        }
-        drop(fixture.writer());
-        assert!(!beside(&fixture.home.index(), "old").exists());
-        assert!(!beside(&fixture.home.index(), "new").exists());
     }
 
     #[test]
