@@ -7,6 +7,8 @@
 mod bench;
 mod ci;
 #[cfg(unix)]
+mod crash;
+#[cfg(unix)]
 mod e2e;
 mod icon;
 mod manifest;
@@ -42,6 +44,9 @@ enum Task {
     /// Measure the release build beside an empty program and git, against the budgets
     #[cfg(unix)]
     Bench(bench::Arguments),
+    /// Try to lose a note: kills, races, full and read-only disks
+    #[cfg(unix)]
+    Crash(crash::Arguments),
     /// Run every check that a change has to pass
     Ci(ci::Arguments),
 }
@@ -57,6 +62,8 @@ fn main() -> ExitCode {
         Task::E2e(arguments) => e2e::run(&root, arguments),
         #[cfg(unix)]
         Task::Bench(arguments) => bench::run(&root, arguments),
+        #[cfg(unix)]
+        Task::Crash(arguments) => crash::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };
     match outcome {

@@ -4,6 +4,10 @@
 //! Nothing here measures time: `cargo xtask crash --race` does.
 
 #![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test cannot set up fails the test"
+)]
 
 use std::{
     fs,

@@ -1,0 +1,94 @@
+//! Tries to lose a note: processes are killed, race each other and meet full and read-only disks.
+//!
+//! Everything is judged from the outside, by what lies on the disk and by what the next plain run
+//! says. The program is the release build, as users have it. No deadline is asserted here; times
+//! are printed for a person to compare.
+
+mod disk;
+mod kills;
+mod race;
+mod sandbox;
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Result, at,
+    plugin::{self, Profile},
+};
+
+use self::sandbox::Sandbox;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Kill this many processes, more where a moment was hit too rarely
+    #[arg(long, value_name = "COUNT", default_value_t = 200)]
+    kills: usize,
+    /// Draw the moments from this seed
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Try this program instead of a release build of the checkout
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Measure captures and injects while the index is built anew, instead of killing
+    #[arg(long, conflicts_with = "full_disk")]
+    race: bool,
+    /// Fill the disk and make it read-only, instead of killing; needs the right to mount
+    #[arg(long)]
+    full_disk: bool,
+}
+
+/// The task: `cargo xtask crash`.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+    let binary = match &arguments.binary {
+        Some(given) => given.canonicalize().map_err(at(given))?,
+        None => plugin::own_build(root, Profile::Release)?.path,
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("anamnesis-crash-")
+        .tempdir()?;
+    let mut checks = Checks::default();
+    if arguments.race {
+        race::run(&Sandbox::new(folder.path(), &binary)?, &mut checks)?;
+    } else if arguments.full_disk {
+        disk::run(folder.path(), &binary, &mut checks)?;
+    } else {
+        let sandbox = Sandbox::new(folder.path(), &binary)?;
+        kills::run(&sandbox, arguments.kills, arguments.seed, &mut checks)?;
+    }
+    report(&format!(
+        "{} passed, {} failed",
+        checks.passed, checks.failed
+    ));
+    if checks.failed == 0 {
+        return Ok(());
+    }
+    let kept = folder.keep();
+    Err(format!("what was left is in {}", kept.display()).into())
+}
+
+/// What was looked at so far. A violation is told at once, and the run goes on.
+#[derive(Default)]
+struct Checks {
+    passed: usize,
+    failed: usize,
+}
+
+impl Checks {
+    /// Counts one look; `what` says what is wrong when it does not hold.
+    fn that(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if holds {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+            report(&format!("FAILED: {}", what()));
+        }
+    }
+}
+
+/// Prints a line of the report. A closed pipe ends the report, not the run.
+fn report(line: &str) {
+    let _ = writeln!(io::stdout(), "{line}");
+}

@@ -1,0 +1,720 @@
+//! SIGKILL at random moments of capture and write, over one growing store.
+//!
+//! Where a kill fell is told from the outside: *before* the process left any trace of what it was
+//! to write, *inside* when there is a trace but not all of it, *after* when the note is on the disk
+//! and in the index. The moments are drawn from the whole run of the process at first, then around
+//! the ones that were hit too rarely. After every batch one plain run has to heal everything.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    os::unix::process::ExitStatusExt as _,
+    process::Output,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{Note, NoteFile, NoteType, Scope, State},
+};
+use anamnesis_store::{
+    index::Index,
+    journal::Journal,
+    lock::{self, Subject},
+    notes::{NotePath, Notes},
+};
+
+use super::{
+    Checks, report,
+    sandbox::{Sandbox, told},
+};
+use crate::Result;
+
+/// How many kills have to fall into each moment of capture and of write.
+const WANTED: usize = 20;
+
+/// Kills after which the store has to heal.
+const BATCH: usize = 20;
+
+/// Turns of a session at its compaction, and at its end.
+const TURNS: [usize; 2] = [40, 80];
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Something that writes a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    PreCompact,
+    SessionEnd,
+    Capture,
+    Write,
+    Edit,
+    Move,
+    Forget,
+}
+
+const KINDS: [Kind; 7] = [
+    Kind::PreCompact,
+    Kind::SessionEnd,
+    Kind::Capture,
+    Kind::Write,
+    Kind::Edit,
+    Kind::Move,
+    Kind::Forget,
+];
+
+impl Kind {
+    fn family(self) -> Family {
+        match self {
+            Self::PreCompact | Self::SessionEnd | Self::Capture => Family::Capture,
+            Self::Write | Self::Edit | Self::Move | Self::Forget => Family::Write,
+        }
+    }
+}
+
+/// What the kills are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Family {
+    Capture,
+    Write,
+}
+
+/// What a killed process left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Trace {
+    Nothing,
+    /// The records know the body, the note's file does not.
+    RecordsOnly,
+    /// The old bytes are in the trash, and the note is still there.
+    TrashOnly,
+    /// A temporary file.
+    TemporaryFile,
+    /// The note is on the disk, and the index does not know it.
+    NotIndexed,
+    Everything,
+}
+
+/// Where a kill fell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Moment {
+    Before,
+    Inside,
+    After,
+}
+
+const MOMENTS: [Moment; 3] = [Moment::Before, Moment::Inside, Moment::After];
+
+impl Trace {
+    fn moment(self) -> Moment {
+        match self {
+            Self::Nothing => Moment::Before,
+            Self::Everything => Moment::After,
+            _ => Moment::Inside,
+        }
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Nothing => "no trace",
+            Self::RecordsOnly => "only the records",
+            Self::TrashOnly => "only the trash",
+            Self::TemporaryFile => "a temporary file",
+            Self::NotIndexed => "not in the index",
+            Self::Everything => "all of it",
+        })
+    }
+}
+
+/// One run of something that writes a note, and how its result is told.
+#[derive(Debug, Clone)]
+struct Act {
+    kind: Kind,
+    arguments: Vec<String>,
+    input: Vec<u8>,
+    /// The note; a new one has no id before it is there.
+    target: Option<NoteId>,
+    goal: Goal,
+}
+
+/// What the note says when the act is done.
+#[derive(Debug, Clone)]
+enum Goal {
+    /// This title and this text, by this session.
+    Session {
+        session: String,
+        title: String,
+        body: String,
+    },
+    Body(String),
+    Title(String),
+    Scope(Scope),
+    Forgotten,
+}
+
+impl Goal {
+    fn is_met_by(&self, note: &Note) -> bool {
+        match self {
+            Self::Session { title, body, .. } => note.title == *title && note.body == *body,
+            Self::Body(body) => note.body == *body,
+            Self::Title(title) => note.title == *title,
+            Self::Scope(scope) => note.scope == *scope,
+            Self::Forgotten => note.state == State::Forgotten,
+        }
+    }
+}
+
+/// The task.
+pub(super) fn run(sandbox: &Sandbox, kills: usize, seed: u64, checks: &mut Checks) -> Result {
+    let reference_root = tempfile::tempdir()?;
+    let mut run = Run {
+        sandbox,
+        reference: Sandbox::new(reference_root.path(), sandbox.binary())?,
+        random: Random(seed),
+        serial: 0,
+        kept: BTreeMap::new(),
+        busy: BTreeSet::new(),
+        open_sessions: Vec::new(),
+        pending: Vec::new(),
+        observed: BTreeMap::new(),
+        usual: BTreeMap::new(),
+        traces: BTreeMap::new(),
+        ended: 0,
+    };
+    run.calibrate(checks)?;
+    let mut killed = 0;
+    while killed < kills || (run.rarest() < WANTED && killed < 4 * kills) {
+        // The deferred process would heal before anybody has looked.
+        let no_work = lock::acquire(sandbox.home(), Subject::Work, PATIENCE)?;
+        let mut in_batch = 0;
+        while in_batch < BATCH {
+            in_batch += usize::from(run.strike(checks)?);
+        }
+        killed += in_batch;
+        run.kill_a_reindex()?;
+        drop(no_work);
+        run.heal(checks)?;
+    }
+    run.summary(killed, checks);
+    Ok(())
+}
+
+struct Run<'a> {
+    sandbox: &'a Sandbox,
+    /// Where nobody is killed: what a capture has to come to.
+    reference: Sandbox,
+    random: Random,
+    serial: usize,
+    /// Every note that is there, byte for byte.
+    kept: BTreeMap<NoteId, Vec<u8>>,
+    /// Notes that this batch has touched.
+    busy: BTreeSet<NoteId>,
+    /// Sessions with a note of their compaction.
+    open_sessions: Vec<String>,
+    /// What was killed and has to be done again after the store has healed.
+    pending: Vec<Act>,
+    /// How long each killed process had run, and where that was.
+    observed: BTreeMap<(Kind, Moment), Vec<Duration>>,
+    /// How long each takes when it is left alone.
+    usual: BTreeMap<Kind, Duration>,
+    traces: BTreeMap<(Family, Trace), usize>,
+    ended: usize,
+}
+
+impl Run<'_> {
+    /// Does everything a few times undisturbed: how long it takes, and notes to work on.
+    fn calibrate(&mut self, checks: &mut Checks) -> Result {
+        self.sandbox.plant(200)?;
+        self.sandbox.succeeds(&["reindex"], b"", checks)?;
+        for (path, _) in self.sandbox.notes().list().notes {
+            self.kept.insert(path.id, self.sandbox.notes().bytes(path)?);
+        }
+        for kind in KINDS {
+            let mut times = Vec::new();
+            for _ in 0..5 {
+                let act = self.draw_act(kind)?;
+                let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
+                let before = self.places();
+                let began = Instant::now();
+                let output = self.sandbox.run(&arguments, &act.input)?;
+                times.push(began.elapsed());
+                self.look_at_finished(&act, &before, &output, checks)?;
+            }
+            times.sort_unstable();
+            self.usual.insert(kind, times[times.len() / 2]);
+        }
+        self.busy.clear();
+        let usual: Vec<String> = self
+            .usual
+            .iter()
+            .map(|(kind, time)| format!("{kind:?} {:.1} ms", milliseconds(*time)))
+            .collect();
+        report(&format!("undisturbed: {}", usual.join(", ")));
+        Ok(())
+    }
+
+    /// Starts one process and kills it; false when it had ended before.
+    fn strike(&mut self, checks: &mut Checks) -> Result<bool> {
+        let kind = self.draw_kind();
+        let act = self.draw_act(kind)?;
+        let delay = self.draw_delay(kind);
+        let before = self.places();
+        let leftovers = self.sandbox.leftovers();
+        let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
+        let mut child = self.sandbox.command(&arguments, &act.input)?.spawn()?;
+        let began = Instant::now();
+        // Sleeping is exact to a tenth of a millisecond at best, and that is all a rename takes.
+        thread::sleep(delay.saturating_sub(Duration::from_micros(300)));
+        while began.elapsed() < delay {
+            std::hint::spin_loop();
+        }
+        child.kill()?;
+        let output = child.wait_with_output()?;
+        if output.status.signal().is_none() {
+            self.ended += 1;
+            self.look_at_finished(&act, &before, &output, checks)?;
+            return Ok(false);
+        }
+        let has_leftover = self
+            .sandbox
+            .leftovers()
+            .iter()
+            .any(|path| !leftovers.contains(path));
+        let trace = self.look_at_killed(&act, &before, has_leftover, checks)?;
+        self.observed
+            .entry((kind, trace.moment()))
+            .or_default()
+            .push(delay);
+        *self.traces.entry((kind.family(), trace)).or_default() += 1;
+        Ok(true)
+    }
+
+    /// Looks at what a killed process left: all of a note or nothing of it, and nothing else touched.
+    fn look_at_killed(
+        &mut self,
+        act: &Act,
+        before: &BTreeMap<NotePath, i64>,
+        has_leftover: bool,
+        checks: &mut Checks,
+    ) -> Result<Trace> {
+        let changed = self.look_at_changes(act, before, checks)?;
+        let trace = match changed {
+            Some(path) => {
+                let stamp = self.sandbox.notes().stamp(path);
+                let entry = Index::open(self.sandbox.home())?.get(path.id)?;
+                if entry.is_some_and(|entry| entry.path == path && Some(entry.stamp) == stamp) {
+                    Trace::Everything
+                } else {
+                    Trace::NotIndexed
+                }
+            }
+            None if has_leftover => Trace::TemporaryFile,
+            None if self.is_in_the_records(act)? => Trace::RecordsOnly,
+            None if act
+                .target
+                .is_some_and(|id| self.sandbox.notes().trashed(id).is_some()) =>
+            {
+                Trace::TrashOnly
+            }
+            None => Trace::Nothing,
+        };
+        // A new note that a person gave up on is written again under another id: nothing to repeat.
+        if act.kind != Kind::Write {
+            self.pending.push(act.clone());
+        }
+        Ok(trace)
+    }
+
+    /// Looks at what a process that exited did: when it says it did it, it did.
+    fn look_at_finished(
+        &mut self,
+        act: &Act,
+        before: &BTreeMap<NotePath, i64>,
+        output: &Output,
+        checks: &mut Checks,
+    ) -> Result {
+        let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
+        checks.that(output.status.success(), || told(&arguments, output));
+        let changed = self.look_at_changes(act, before, checks)?;
+        checks.that(changed.is_some(), || {
+            format!("{:?} exited with 0 and left no note", act.kind)
+        });
+        Ok(())
+    }
+
+    /// Compares the trees with what was there before: at most the act's own note may differ, and it
+    /// is whole. Returns where that note is, when it is what the act was to make of it.
+    fn look_at_changes(
+        &mut self,
+        act: &Act,
+        before: &BTreeMap<NotePath, i64>,
+        checks: &mut Checks,
+    ) -> Result<Option<NotePath>> {
+        let after = self.places();
+        let notes = self.sandbox.notes();
+        let fresh: Vec<NotePath> = after
+            .iter()
+            .filter(|(path, inode)| before.get(path) != Some(inode))
+            .map(|(path, _)| *path)
+            .collect();
+        let id = act.target.or(fresh.first().map(|path| path.id));
+        checks.that(fresh.iter().all(|path| Some(path.id) == id), || {
+            format!("{:?} touched other notes: {fresh:?}", act.kind)
+        });
+        let Some(id) = id else { return Ok(None) };
+        self.busy.insert(id);
+        let places: Vec<NotePath> = after.keys().filter(|path| path.id == id).copied().collect();
+        let is_new = !self.kept.contains_key(&id);
+        checks.that(places.len() == 1 || (is_new && places.is_empty()), || {
+            format!("{:?} left a note at {places:?}", act.kind)
+        });
+        let Some(path) = places.first().copied() else {
+            return Ok(None);
+        };
+        let bytes = notes.bytes(path)?;
+        let old = self.kept.insert(id, bytes.clone());
+        match NoteFile::parse(&bytes, id) {
+            Err(error) => {
+                checks.that(false, || {
+                    format!("{:?} left half a note: {error}", act.kind)
+                });
+                Ok(None)
+            }
+            Ok(file) => {
+                let note = Note {
+                    scope: path.scope,
+                    ..file.into_note()
+                };
+                let is_met = act.goal.is_met_by(&note);
+                let is_old = old.as_ref() == Some(&bytes);
+                checks.that(is_met || is_old || is_halfway(act, &note), || {
+                    format!("{:?} left {path}, which is neither old nor new", act.kind)
+                });
+                if note.state == State::Forgotten {
+                    checks.that(old.is_none() || is_old || notes.trashed(id) == old, || {
+                        format!("the bytes of {id} are not in the trash")
+                    });
+                }
+                Ok(Some(path).filter(|_| is_met && !is_old))
+            }
+        }
+    }
+
+    fn is_in_the_records(&self, act: &Act) -> Result<bool> {
+        let Goal::Session {
+            session,
+            title,
+            body,
+        } = &act.goal
+        else {
+            return Ok(false);
+        };
+        let journal = Journal::open(self.sandbox.home(), PATIENCE)?;
+        Ok(journal.is_session_body(session, &format!("{title}\n{body}"))?)
+    }
+
+    /// Kills a `reindex` and a `work` somewhere, too: the index is derived, and must be as healthy.
+    fn kill_a_reindex(&mut self) -> Result {
+        for arguments in [["reindex"], ["work"]] {
+            let mut child = self.sandbox.command(&arguments, b"")?.spawn()?;
+            thread::sleep(Duration::from_micros(self.random.below(40_000)));
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// One plain run, and everything is as it should be; then what was killed is done again.
+    fn heal(&mut self, checks: &mut Checks) -> Result {
+        self.sandbox.heals(checks)?;
+        let notes = self.sandbox.notes();
+        for (id, bytes) in &self.kept {
+            let found = notes.find(*id).and_then(|path| notes.bytes(path).ok());
+            checks.that(found.as_ref() == Some(bytes), || {
+                format!("the note {id} is lost or changed")
+            });
+        }
+        checks.that(notes.list().notes.len() == self.kept.len(), || {
+            "there are notes that nobody wrote".to_owned()
+        });
+        for act in std::mem::take(&mut self.pending) {
+            let before = self.places();
+            let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
+            let output = self.sandbox.run(&arguments, &act.input)?;
+            self.look_at_changes(&act, &before, checks)?;
+            let is_met = is_met(&act, &notes);
+            checks.that(is_met, || {
+                format!("{:?} done again: {}", act.kind, told(&arguments, &output))
+            });
+        }
+        self.busy.clear();
+        Ok(())
+    }
+
+    /// Every note's place and inode: a write always makes a new one.
+    fn places(&self) -> BTreeMap<NotePath, i64> {
+        let listing = self.sandbox.notes().list();
+        listing
+            .notes
+            .into_iter()
+            .map(|(path, stamp)| (path, stamp.inode))
+            .collect()
+    }
+
+    /// Draws something to do, of the family that has the rarest moment.
+    fn draw_kind(&mut self) -> Kind {
+        let family = MOMENTS
+            .iter()
+            .flat_map(|moment| [(Family::Capture, *moment), (Family::Write, *moment)])
+            .min_by_key(|(family, moment)| self.count(*family, *moment))
+            .map_or(Family::Capture, |(family, _)| family);
+        let kinds: Vec<Kind> = KINDS
+            .into_iter()
+            .filter(|kind| kind.family() == family)
+            .collect();
+        kinds[self.random.index(kinds.len())]
+    }
+
+    fn draw_act(&mut self, kind: Kind) -> Result<Act> {
+        self.serial += 1;
+        let serial = self.serial;
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Ok(match kind {
+            Kind::PreCompact => {
+                let session = format!("session-{serial}");
+                self.open_sessions.push(session.clone());
+                let goal = self.session_goal(&session, TURNS[0])?;
+                Act {
+                    kind,
+                    arguments: words(&["hook"]),
+                    input: self.sandbox.payload("PreCompact", &session),
+                    target: Some(NoteId::of_session(&session)),
+                    goal,
+                }
+            }
+            Kind::SessionEnd | Kind::Capture => {
+                // Half of them go on with a session that was compacted.
+                let index = self
+                    .open_sessions
+                    .iter()
+                    .position(|session| !self.busy.contains(&NoteId::of_session(session)));
+                let session = match index {
+                    Some(index) if self.random.below(2) == 0 => self.open_sessions.remove(index),
+                    _ => format!("session-{serial}"),
+                };
+                let goal = self.session_goal(&session, TURNS[1])?;
+                let transcript = self.sandbox.transcript_path(&session);
+                let (arguments, input) = if kind == Kind::SessionEnd {
+                    let payload = self.sandbox.payload("SessionEnd", &session);
+                    (words(&["hook"]), payload)
+                } else {
+                    let path = transcript.to_string_lossy();
+                    let arguments = words(&["capture", "--no-sync", "--transcript", &path]);
+                    (arguments, Vec::new())
+                };
+                Act {
+                    kind,
+                    arguments,
+                    input,
+                    target: Some(NoteId::of_session(&session)),
+                    goal,
+                }
+            }
+            Kind::Write => {
+                let title = format!("Fact {serial}");
+                let body = format!("The index of part {serial} is locked.\n").repeat(500);
+                Act {
+                    kind,
+                    arguments: words(&["write", "--stdin", "--title", &title]),
+                    input: body.clone().into_bytes(),
+                    target: None,
+                    goal: Goal::Body(body.trim().to_owned()),
+                }
+            }
+            Kind::Edit => {
+                let id = self.draw_note(|_| true)?;
+                let title = format!("Changed in run {serial}");
+                Act {
+                    kind,
+                    arguments: words(&["edit", &id.to_string(), "--title", &title]),
+                    input: Vec::new(),
+                    target: Some(id),
+                    goal: Goal::Title(title),
+                }
+            }
+            Kind::Move => {
+                let id = self.draw_note(|path| path.scope == Scope::Portable)?;
+                Act {
+                    kind,
+                    arguments: words(&["move", &id.to_string(), "--scope", "machine-local"]),
+                    input: Vec::new(),
+                    target: Some(id),
+                    goal: Goal::Scope(Scope::MachineLocal),
+                }
+            }
+            Kind::Forget => {
+                let id = self.draw_note(|_| true)?;
+                Act {
+                    kind,
+                    arguments: words(&["forget", &id.to_string()]),
+                    input: Vec::new(),
+                    target: Some(id),
+                    goal: Goal::Forgotten,
+                }
+            }
+        })
+    }
+
+    /// Writes the transcript of a session and lets an undisturbed capture say what its note is.
+    fn session_goal(&self, session: &str, turns: usize) -> Result<Goal> {
+        self.sandbox.transcript(session, turns)?;
+        let transcript = self.sandbox.transcript_path(session);
+        let path = transcript.to_string_lossy();
+        self.reference
+            .run(&["capture", "--transcript", &path], b"")?;
+        let notes = self.reference.notes();
+        let place = notes
+            .find(NoteId::of_session(session))
+            .ok_or("an undisturbed capture left no note")?;
+        let note = notes.read(place)?.note();
+        Ok(Goal::Session {
+            session: session.to_owned(),
+            title: note.title,
+            body: note.body,
+        })
+    }
+
+    /// Draws a note that can be changed and that this batch has not touched.
+    fn draw_note(&mut self, is_fit: impl Fn(NotePath) -> bool) -> Result<NoteId> {
+        let notes = self.sandbox.notes();
+        let planted: Vec<NotePath> = notes
+            .list()
+            .notes
+            .into_iter()
+            .map(|(path, _)| path)
+            .filter(|path| path.folder == NoteType::Semantic)
+            .filter(|path| is_fit(*path) && !self.busy.contains(&path.id))
+            .filter(|path| !notes.is_forgotten(*path))
+            .collect();
+        if planted.is_empty() {
+            return Err("there are no notes left to change".into());
+        }
+        Ok(planted[self.random.index(planted.len())].id)
+    }
+
+    /// Draws how long the process may run: anywhere, or where the rarest moment is to be expected.
+    fn draw_delay(&mut self, kind: Kind) -> Duration {
+        let usual = self.usual.get(&kind).copied().unwrap_or_default();
+        if self.random.below(3) == 0 {
+            return usual.mul_f64(1.3 * self.random.fraction());
+        }
+        let family = kind.family();
+        let rarest = MOMENTS
+            .into_iter()
+            .min_by_key(|moment| self.count(family, *moment))
+            .unwrap_or(Moment::Inside);
+        let mut inside = self
+            .observed
+            .get(&(kind, Moment::Inside))
+            .cloned()
+            .unwrap_or_default();
+        inside.sort_unstable();
+        let middle = inside.get(inside.len() / 2).copied();
+        let (from, to) = match rarest {
+            Moment::Before => (Duration::ZERO, middle.unwrap_or(usual)),
+            Moment::Inside => match middle {
+                Some(middle) => (middle.mul_f64(0.9), middle.mul_f64(1.1)),
+                None => (usual / 2, usual),
+            },
+            // What comes after the last write takes a small part of the whole.
+            Moment::After => (middle.unwrap_or(usual / 2), usual.mul_f64(1.1)),
+        };
+        from + to.saturating_sub(from).mul_f64(self.random.fraction())
+    }
+
+    fn count(&self, family: Family, moment: Moment) -> usize {
+        self.traces
+            .iter()
+            .filter(|((of, trace), _)| *of == family && trace.moment() == moment)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    fn rarest(&self) -> usize {
+        [Family::Capture, Family::Write]
+            .into_iter()
+            .flat_map(|family| MOMENTS.map(|moment| self.count(family, moment)))
+            .min()
+            .unwrap_or(0)
+    }
+
+    fn summary(&self, killed: usize, checks: &mut Checks) {
+        report(&format!(
+            "{killed} killed, {} had ended before; {} notes in the end",
+            self.ended,
+            self.kept.len()
+        ));
+        for family in [Family::Capture, Family::Write] {
+            let [before, inside, after] = MOMENTS.map(|moment| self.count(family, moment));
+            let traces: Vec<String> = self
+                .traces
+                .iter()
+                .filter(|((of, trace), _)| *of == family && trace.moment() == Moment::Inside)
+                .map(|((_, trace), count)| format!("{count} {trace}"))
+                .collect();
+            report(&format!(
+                "{family:?}: {before} before, {inside} inside ({}), {after} after",
+                traces.join(", ")
+            ));
+        }
+        checks.that(self.rarest() >= WANTED, || {
+            format!("a moment was hit {} times only", self.rarest())
+        });
+    }
+}
+
+/// Whether the act's note says what the act was to make it say.
+fn is_met(act: &Act, notes: &Notes) -> bool {
+    act.target
+        .and_then(|id| notes.find(id))
+        .and_then(|path| notes.read(path).ok())
+        .is_some_and(|stored| act.goal.is_met_by(&stored.note()))
+}
+
+/// A note on its way to another tree says where it goes before it gets there.
+fn is_halfway(act: &Act, note: &Note) -> bool {
+    act.kind == Kind::Move && note.state == State::Active
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// SplitMix64: the same seed draws the same moments.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`, which is not 0.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(u64::try_from(length).unwrap_or(1))).unwrap_or(0)
+    }
+
+    /// From 0 to 1.
+    fn fraction(&mut self) -> f64 {
+        f64::from(u32::try_from(self.next() >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+    }
+}
