@@ -10,6 +10,8 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    thread,
+    time::Duration,
 };
 
 use anamnesis_core::{id::NoteId, note::NoteFile};
@@ -45,7 +47,7 @@ pub(super) fn run(root: &Path, binary: &Path, checks: &mut Checks) -> Result {
     let store = disk.point.join("store");
     let sandbox = Sandbox::with_store(root, binary, &store)?;
     on_no_store(&sandbox, &disk, checks)?;
-    fs::remove_dir_all(&store).map_err(at(&store))?;
+    remove(&store)?;
     full(&sandbox, &disk, checks)?;
     read_only(&sandbox, &disk, checks)
 }
@@ -54,9 +56,7 @@ pub(super) fn run(root: &Path, binary: &Path, checks: &mut Checks) -> Result {
 fn on_no_store(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     sandbox.transcript("first", 10)?;
     for free in 0..ENOUGH {
-        if sandbox.home().root().exists() {
-            fs::remove_dir_all(sandbox.home().root())?;
-        }
+        remove(&disk.point.join("store"))?;
         let ballast = disk.fill(free)?;
         for event in ["SessionStart", "PreCompact", "SessionEnd"] {
             let payload = sandbox.payload(event, "first");
@@ -140,6 +140,19 @@ fn read_only(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     let after = contents(sandbox)?;
     checks.that(before == after, || "a read-only store changed".to_owned());
     sandbox.heals(checks)
+}
+
+/// Removes a store, in which a deferred process of the round before may still be writing.
+fn remove(store: &Path) -> Result {
+    let mut result = Ok(());
+    for _ in 0..100 {
+        result = match fs::remove_dir_all(store) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            result => result,
+        };
+        thread::sleep(Duration::from_millis(10));
+    }
+    result.map_err(at(store))
 }
 
 /// One of everything that writes.
