@@ -326,8 +326,9 @@ impl<'a> Stage<'a> {
             Case::new("empty program", Run::new(&self.empty, self.folder, &[]), ""),
             Case::new("git --version", git, "git version"),
         ];
+        // One prompt of many: a session's first one is also looked up and taken down.
         let prompt = json!({
-            "session_id": "SESSION", "hook_event_name": "UserPromptSubmit", "cwd": self.project,
+            "session_id": "one-session", "hook_event_name": "UserPromptSubmit", "cwd": self.project,
             "prompt": "why does the parser test fail on an empty file?",
         });
         let nothing = self.hook(&main, &prompt);
@@ -572,8 +573,9 @@ fn table(rows: &[Row], binary_length: u64, machine: &str) -> String {
         ]);
     }
     let mut text = String::from(
-        "Whole processes; milliseconds, cpu in user and system together, peak in MiB. Hooks run \
-         through bin/anamnesis unless it says direct.\n\n",
+        "Whole processes; milliseconds, cpu in user and system together, peak in MiB and never less \
+         than that of the measuring process. Hooks run through bin/anamnesis unless it says \
+         direct.\n\n",
     );
     text.push_str(&aligned(&lines));
     let verdict_of = |is_ok| if is_ok { "ok" } else { "over" };
