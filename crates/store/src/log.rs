@@ -18,6 +18,11 @@ const MAX_LINE_LENGTH: usize = 500;
 /// The text is made one line and redacted: a reason may quote what somebody sent.
 pub fn append(home: &Home, now: DateTime<Utc>, text: &str) {
     let path = home.log();
+    // A link in the folder's place could lead out of the store.
+    let folder = path.parent().map(fs::symlink_metadata);
+    if !folder.is_some_and(|folder| folder.is_ok_and(|metadata| metadata.is_dir())) {
+        return;
+    }
     if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > MAX_LENGTH) {
         let _ = fs::rename(&path, path.with_extension("log.1"));
     }
@@ -54,5 +59,21 @@ mod tests {
             fs::read_to_string(home.log()).unwrap(),
             "2026-01-02T03:04:05Z after\n"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_log_folder_that_is_a_link_is_not_followed() {
+        // PATH-03
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("log")).unwrap();
+        append(
+            &home,
+            DateTime::from_timestamp(1_767_323_045, 0).unwrap(),
+            "x",
+        );
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 }
