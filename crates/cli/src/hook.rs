@@ -524,7 +524,7 @@ impl Hook {
                     )?;
                 }
                 Event::SessionEnd { reason } => {
-                    journal.session_ended(&payload.session_id, &kept(reason), now)?
+                    journal.session_ended(&payload.session_id, reason, now)?
                 }
                 Event::PreCompact | Event::Other => {}
             }

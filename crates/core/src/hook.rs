@@ -7,6 +7,8 @@
 use serde::Deserialize;
 use serde_json::{Value, error::Category, json};
 
+use crate::redact::redact;
+
 /// The largest payload that is read, in bytes.
 pub const MAX_PAYLOAD_LENGTH: usize = 64 * 1024 * 1024;
 
@@ -150,12 +152,12 @@ impl Payload {
             },
             "PreCompact" => Event::PreCompact,
             "SessionEnd" => Event::SessionEnd {
-                reason: word(wire.reason),
+                reason: masked(&word(wire.reason)),
             },
             _ => Event::Other,
         };
         Ok(Self {
-            event_name: name.chars().take(64).collect(),
+            event_name: masked(&name).chars().take(64).collect(),
             event,
             session_id: session_id.chars().take(200).collect(),
             transcript_path: present(wire.transcript_path),
@@ -173,6 +175,12 @@ fn without_values(error: &serde_json::Error) -> String {
         Category::Data => "a value of another type than expected",
     };
     format!("{reason}, line {} column {}", error.line(), error.column())
+}
+
+/// A word that is kept in the records; whoever sent it may have put anything there.
+fn masked(text: &str) -> String {
+    let head: String = text.chars().take(200).collect();
+    redact(&head).text.into_owned()
 }
 
 /// What a hook prints: one JSON object.
@@ -314,6 +322,21 @@ mod tests {
         }
         let error = parse("\"hunter2\"").unwrap_err().to_string();
         assert!(error.ends_with("than expected, line 1 column 9"), "{error}");
+    }
+
+    #[test]
+    fn words_that_are_kept_hold_no_secret() {
+        // CAP-01
+        let token = concat!("gh", "p_0123456789abcdefghijABCDEFGHIJ456789");
+        let payload = |event: &str| {
+            parse(&format!(
+                r#"{{"session_id": "s", "hook_event_name": "{event}", "reason": "{token}"}}"#
+            ))
+        };
+        assert!(!payload(token).unwrap().event_name.contains("ghp_"));
+        assert!(!format!("{:?}", payload("SessionEnd")).contains("ghp_"));
+        let error = parse(&format!("\"{token}\"")).unwrap_err().to_string();
+        assert!(!error.contains("ghp_"), "{error}");
     }
 
     #[test]
