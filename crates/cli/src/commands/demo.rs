@@ -41,12 +41,15 @@ pub(crate) fn run(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
         NoteId::generate(environment.now)
     ));
     let stage = Stage::set(&folder)?;
+    // The deferred process would outlive the folder; while this is held there is none.
+    let no_work = lock::acquire(&stage.home, Subject::Work, Duration::ZERO);
     let result = stage.play(ui);
     if args.keep {
         ui.print(&format!("\nkept in {}\n", folder.display()));
     } else {
         let _ = fs::remove_dir_all(&folder);
     }
+    drop(no_work);
     result.map(|()| ExitCode::SUCCESS)
 }
 
@@ -86,9 +89,7 @@ impl Stage {
     }
 
     fn play(&self, ui: &Ui) -> Result<(), Failure> {
-        // The deferred process would outlive the folder; while this is held there is none.
-        let _no_work = lock::acquire(&self.home, Subject::Work, Duration::ZERO);
-        // So the index is made here, as it would be.
+        // There is no deferred process, so the index is made here, as it would be.
         self.command(&["reindex"], None)?;
         ui.print("1. A session starts. Claude is given:\n");
         let first = self.hook(

@@ -30,7 +30,12 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
             .map_err(|error| Failure::failed(format!("cannot start in the background: {error}")))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let context = Context::open(environment)?;
+    let context = Context::of(environment, PATIENCE)?;
+    // A hook made the store. One that is gone since was thrown away, and stays so: nothing is made
+    // before the lock is held.
+    if !context.home.derived().is_dir() {
+        return Ok(ExitCode::SUCCESS);
+    }
     let held = lock::acquire(&context.home, Subject::Work, Duration::ZERO).map_err(|error| {
         Failure::failed(format!(
             "cannot lock {}: {error}",
