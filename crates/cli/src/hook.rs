@@ -126,7 +126,12 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
         return;
     }
     print(&Answer::default().to_json(""));
-    if let Ok(context) = Context::of(Environment::read(), Duration::ZERO) {
+    if let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
+        && !context.environment.is_off
+        && !context.environment.is_internal
+    {
+        // It may be the first hook of this machine, with no place for a log yet.
+        let _ = context.home.create();
         context.log(&format!(
             "hook: gave up after {} ms",
             started.elapsed().as_millis()
