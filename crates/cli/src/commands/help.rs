@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 
 use super::{Arguments, Outcome};
 use crate::{failure::Failure, ui::Ui};
@@ -52,7 +52,7 @@ Besides
   completions   Print completions for a shell
   help          Show this, or the help of one command
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 finished, but something needs you.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but something needs you.
 ";
 
 /// Show help
@@ -70,16 +70,15 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let text = match &args.command {
         None => if args.all { ALL } else { EVERYDAY }.to_owned(),
         Some(name) => {
-            let mut root = Arguments::command();
-            let command = root.find_subcommand_mut(name).ok_or_else(|| {
-                Failure::usage(format!("there is no command \"{name}\""))
-                    .hint("anamnesis help --all")
-            })?;
-            command
-                .clone()
-                .bin_name(format!("anamnesis {name}"))
-                .render_long_help()
-                .to_string()
+            if Arguments::command().find_subcommand(name).is_none() {
+                return Err(Failure::usage(format!("there is no command \"{name}\""))
+                    .hint("anamnesis help --all"));
+            }
+            // What `--help` of the command prints; clap picks its short or long form there.
+            match Arguments::try_parse_from(["anamnesis", name, "--help"]) {
+                Err(page) => page.render().to_string(),
+                Ok(_) => String::new(),
+            }
         }
     };
     ui.print(&text);
