@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 pub mod client;
+pub mod home;
 pub mod messages_api;
 #[cfg(unix)]
 pub mod process;

@@ -1,0 +1,650 @@
+//! A home that holds nothing but what a test puts there, and runs of the binary in it.
+//!
+//! Every run has a cleared environment, a fixed clock, a fixed machine name and UTF-8, so that the
+//! same test prints the same bytes everywhere; the one thing that differs, the temporary folder, is
+//! `[ROOT]` in what a run printed. What hooks leave running in the background is waited for before
+//! the folder goes, so that a test leaves nothing behind.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The time that counts as now in every run.
+pub const NOW: &str = "2026-01-02T03:04:05Z";
+
+/// The key of the project that every home has.
+pub const PROJECT: &str = "github.com/acme/shop";
+
+/// How long what runs in the background is waited for.
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(20);
+
+/// A user's home with an empty store, Claude Code's folder and one git project.
+#[derive(Debug)]
+pub struct TestHome {
+    root: PathBuf,
+    program: PathBuf,
+    // Dropped last: the folder goes when nobody uses it any more.
+    _folder: TempDir,
+}
+
+impl TestHome {
+    /// Makes a home for runs of `program`. The store itself is not made.
+    ///
+    /// # Panics
+    /// When the folders cannot be made.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        // The client names files by their real path.
+        let root = folder.path().canonicalize().expect("it was just made");
+        let home = Self {
+            root,
+            program: program.into(),
+            _folder: folder,
+        };
+        make(&home.user());
+        make(&home.claude());
+        make(&home.root.join("bin"));
+        git_repository(&home.project(), Some("git@github.com:acme/shop.git"));
+        home
+    }
+
+    /// The folder that everything lies in.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The user's home.
+    pub fn user(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// The store, `~/.anamnesis`.
+    pub fn store(&self) -> PathBuf {
+        self.user().join(".anamnesis")
+    }
+
+    /// Claude Code's folder, `~/.claude`.
+    pub fn claude(&self) -> PathBuf {
+        self.user().join(".claude")
+    }
+
+    /// The project's folder, a clone of [`PROJECT`].
+    pub fn project(&self) -> PathBuf {
+        self.root.join("shop")
+    }
+
+    /// A command that stands in the project's folder and has nothing on stdin.
+    pub fn command<I>(&self, arguments: I) -> Invocation<'_>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        let mut command = Command::new(&self.program);
+        command
+            .args(arguments)
+            .current_dir(self.project())
+            .env_clear()
+            .env("HOME", self.user())
+            .env("ANAMNESIS_HOME", self.store())
+            .env("CLAUDE_CONFIG_DIR", self.claude())
+            .env("PATH", self.root.join("bin"))
+            .env("TMPDIR", &self.root)
+            .env("ANAMNESIS_NOW", NOW)
+            .env("ANAMNESIS_MACHINE_ID", "laptop")
+            .env("LANG", "C.UTF-8");
+        Invocation {
+            home: self,
+            command,
+            input: Vec::new(),
+        }
+    }
+
+    /// Runs a command whose arguments are the words of a text.
+    pub fn run(&self, words: &str) -> Output {
+        self.command(words.split_whitespace()).run()
+    }
+
+    /// A hook as the client starts it, with `payload` on stdin.
+    pub fn hook_with(&self, payload: impl Into<Vec<u8>>) -> Invocation<'_> {
+        self.command(["hook"])
+            .env("CLAUDE_PROJECT_DIR", self.project())
+            .input(payload)
+    }
+
+    /// Runs a hook with a payload.
+    pub fn hook(&self, payload: &Value) -> Output {
+        self.hook_with(payload.to_string()).run()
+    }
+
+    /// The payload of an event, with the fields that every event has.
+    pub fn payload(&self, event: &str, session: &str) -> Value {
+        json!({
+            "session_id": session,
+            "transcript_path": self.transcript_path(session),
+            "cwd": self.project(),
+            "hook_event_name": event,
+        })
+    }
+
+    /// The payload of a session's start.
+    pub fn start(&self, session: &str, source: &str) -> Value {
+        let mut payload = self.payload("SessionStart", session);
+        payload["source"] = source.into();
+        payload
+    }
+
+    /// Where the client keeps a session's transcript.
+    pub fn transcript_path(&self, session: &str) -> PathBuf {
+        self.claude()
+            .join("projects/-shop")
+            .join(format!("{session}.jsonl"))
+    }
+
+    /// Writes a session's transcript, one turn a line.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn write_transcript(&self, session: &str, turns: &[Value]) -> PathBuf {
+        let path = self.transcript_path(session);
+        let mut text = String::new();
+        for turn in turns {
+            let mut record = json!({
+                "cwd": self.project(),
+                "sessionId": session,
+                "version": "2.1.330",
+                "gitBranch": "main",
+                "isSidechain": false,
+                "timestamp": NOW,
+            });
+            for (key, value) in turn.as_object().into_iter().flatten() {
+                record[key] = value.clone();
+            }
+            text.push_str(&record.to_string());
+            text.push('\n');
+        }
+        write(&path, text);
+        path
+    }
+
+    /// Writes a file of the store, named by its path below the root.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.store().join(path);
+        write(&path, bytes);
+        self.close(&path);
+        path
+    }
+
+    /// Takes the rights of others away from a file of the store and the folders above it.
+    fn close(&self, path: &Path) {
+        #[cfg(unix)]
+        for path in path
+            .ancestors()
+            .take_while(|path| path.starts_with(self.store()))
+        {
+            use std::os::unix::fs::PermissionsExt;
+
+            let mode = if path.is_dir() { 0o700 } else { 0o600 };
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        }
+    }
+
+    /// Writes a note into the tree of its scope.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn add(&self, note: &NoteText) -> PathBuf {
+        self.write(&note.path(), note.text())
+    }
+
+    /// The text of a file of the store.
+    ///
+    /// # Panics
+    /// When it cannot be read.
+    pub fn read(&self, path: &str) -> String {
+        let path = self.store().join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The files of the store below a folder that end in `.md`, by path below the root.
+    pub fn notes(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut pending = vec![self.store().join("memory"), self.store().join("local")];
+        while let Some(folder) = pending.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    pending.push(path);
+                } else if path.extension().is_some_and(|ending| ending == "md")
+                    && let Ok(path) = path.strip_prefix(self.store())
+                {
+                    found.push(path.to_string_lossy().into_owned());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// The lines of the log; none when there is no log.
+    pub fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.store().join("log/anamnesis.log")).unwrap_or_default();
+        text.lines()
+            .map(|line| line.replace(&*self.root.to_string_lossy(), "[ROOT]"))
+            .collect()
+    }
+
+    /// Waits for what hooks left running in the background.
+    ///
+    /// Such a process is found by its environment, which names this home. It can be told on Linux
+    /// only; elsewhere nothing is waited for.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn settle(&self) {
+        let deadline = Instant::now() + BACKGROUND_PATIENCE;
+        // A process that is being started has no environment for a moment, and may start the next
+        // one while the list is read: several looks in a row have to find none.
+        let mut quiet = 0;
+        while quiet < 5 {
+            quiet = if self.is_busy() { 0 } else { quiet + 1 };
+            assert!(
+                Instant::now() < deadline,
+                "a background process of this test does not end"
+            );
+            thread::sleep(Duration::from_millis(4));
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        let own = std::process::id().to_string();
+        let root = self.root.as_os_str().as_encoded_bytes();
+        fs::read_dir("/proc")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|entry| entry.file_name() != *own)
+            .filter_map(|entry| fs::read(entry.path().join("environ")).ok())
+            .any(|environment| environment.windows(root.len()).any(|window| window == root))
+    }
+}
+
+impl Drop for TestHome {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            self.settle();
+        }
+    }
+}
+
+/// A run of the binary that is being put together.
+#[derive(Debug)]
+#[must_use = "nothing runs before `run` or `start`"]
+pub struct Invocation<'a> {
+    home: &'a TestHome,
+    command: Command,
+    input: Vec<u8>,
+}
+
+impl Invocation<'_> {
+    /// Adds an argument.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<I>(mut self, arguments: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Takes a variable away.
+    pub fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Runs it as Claude Code does for the model.
+    pub fn by_agent(self) -> Self {
+        self.env("CLAUDECODE", "1")
+    }
+
+    /// Stands in this folder.
+    pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Puts this on stdin.
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = bytes.into();
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn run(self) -> Output {
+        let root = self.home.root.to_string_lossy().into_owned();
+        let input = self.input.clone();
+        let mut child = self.start();
+        let stdin = child.stdin.take();
+        // It may not read all that it is given, or print before it has read.
+        let writer = thread::spawn(move || {
+            if let Some(mut stdin) = stdin {
+                let _ = stdin.write_all(&input);
+            }
+        });
+        let output = child.wait_with_output().expect("its output can be read");
+        let _ = writer.join();
+        Output::of(&root, output.status.code(), &output.stdout, &output.stderr)
+    }
+
+    /// Runs it with a terminal on stdin; what it prints is caught all the same.
+    ///
+    /// # Panics
+    /// When there is no terminal to be had, or it cannot be started.
+    #[cfg(unix)]
+    pub fn run_on_a_terminal(mut self) -> Output {
+        use rustix::pty;
+
+        let main = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY)
+            .expect("a terminal can be opened");
+        pty::grantpt(&main).expect("it is ours");
+        pty::unlockpt(&main).expect("it is ours");
+        let name = pty::ptsname(&main, Vec::new()).expect("it has a name");
+        let terminal = File::open(OsStr::new(name.to_str().expect("a device is ASCII")))
+            .expect("it can be opened");
+        let root = self.home.root.to_string_lossy().into_owned();
+        self.command
+            .stdin(terminal)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let output = self.command.output().expect("the program can be started");
+        drop(main);
+        Output::of(&root, output.status.code(), &output.stdout, &output.stderr)
+    }
+
+    /// Starts it and returns at once; stdin stays open until the child is dropped.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(mut self) -> Child {
+        self.command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be started")
+    }
+
+    /// Runs it with a stdout that nobody reads.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn run_into_a_closed_pipe(self) -> Output {
+        let root = self.home.root.to_string_lossy().into_owned();
+        let input = self.input.clone();
+        let mut child = self.start();
+        drop(child.stdout.take());
+        if let Some(mut stdin) = child.stdin.take() {
+            let _ = stdin.write_all(&input);
+        }
+        let output = child.wait_with_output().expect("its output can be read");
+        Output::of(&root, output.status.code(), b"", &output.stderr)
+    }
+}
+
+/// What a run printed and how it ended, with `[ROOT]` for the temporary folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a run that nobody looks at shows nothing"]
+pub struct Output {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed as data.
+    pub stdout: String,
+    /// What else it said.
+    pub stderr: String,
+}
+
+impl Output {
+    fn of(root: &str, code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(root, "[ROOT]");
+        Self {
+            code,
+            stdout: text(stdout),
+            stderr: text(stderr),
+        }
+    }
+
+    /// Returns stdout of a run that went well and had nothing else to say.
+    ///
+    /// # Panics
+    /// When it did not.
+    pub fn well(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
+        self.stdout
+    }
+
+    /// Returns the one JSON value on stdout, whatever the exit code.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Returns everything as one text: the exit code, stdout, and stderr if there is any.
+    pub fn shown(&self) -> String {
+        let code = self
+            .code
+            .map_or_else(|| "none".to_owned(), |code| code.to_string());
+        let mut text = format!("exit {code}\n{}", self.stdout);
+        if !self.stderr.is_empty() {
+            text.push_str("on stderr:\n");
+            text.push_str(&self.stderr);
+        }
+        text
+    }
+
+    /// Returns the short id of the note that was saved or proposed.
+    ///
+    /// # Panics
+    /// When nothing was.
+    pub fn new_id(&self) -> String {
+        let (_, rest) = self
+            .stdout
+            .split_once('#')
+            .unwrap_or_else(|| panic!("no id in {self:?}"));
+        rest.chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect()
+    }
+}
+
+/// The file of a note, put together key by key.
+#[derive(Debug, Clone)]
+pub struct NoteText {
+    id: String,
+    keys: Vec<(String, String)>,
+    body: String,
+}
+
+impl NoteText {
+    /// A person's fact of [`PROJECT`], ten days old.
+    pub fn new(id: &str, title: &str) -> Self {
+        let keys = [
+            ("id", id.to_owned()),
+            ("type", "semantic".to_owned()),
+            ("title", json!(title).to_string()),
+            ("project", PROJECT.to_owned()),
+            ("machine_id", "laptop".to_owned()),
+            ("scope", "portable".to_owned()),
+            ("prov_source", "human".to_owned()),
+            ("confidence", "1.0".to_owned()),
+            ("created_at", "'2025-12-23T03:04:05+00:00'".to_owned()),
+            ("updated_at", "'2025-12-23T03:04:05+00:00'".to_owned()),
+            ("tags", "[]".to_owned()),
+        ];
+        Self {
+            id: id.to_owned(),
+            keys: keys.map(|(key, value)| (key.to_owned(), value)).to_vec(),
+            body: String::new(),
+        }
+    }
+
+    /// Sets a key to a YAML value.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        match self.keys.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => value.clone_into(old),
+            None => self.keys.push((key.to_owned(), value.to_owned())),
+        }
+        self
+    }
+
+    /// Lets it apply to all projects.
+    #[must_use]
+    pub fn global(self) -> Self {
+        self.with("project", "global")
+    }
+
+    /// Makes it a note that a session left.
+    #[must_use]
+    pub fn session(self) -> Self {
+        self.with("type", "episodic")
+            .with("prov_source", "session-end")
+            .with("tags", "[session, session-end]")
+    }
+
+    /// Sets when it was made and changed, in ISO 8601.
+    #[must_use]
+    pub fn at(self, time: &str) -> Self {
+        let time = format!("'{time}'");
+        self.with("created_at", &time).with("updated_at", &time)
+    }
+
+    /// Sets its text.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<String>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Returns the bytes of the file.
+    pub fn text(&self) -> String {
+        let mut text = String::from("---\n");
+        for (key, value) in &self.keys {
+            text.push_str(&format!("{key}: {value}\n"));
+        }
+        text + "---\n" + &self.body + "\n"
+    }
+
+    /// Returns its path below the store.
+    pub fn path(&self) -> String {
+        let value = |key: &str| {
+            let found = self.keys.iter().find(|(name, _)| name == key);
+            found.map_or("", |(_, value)| value.as_str())
+        };
+        let tree = match value("scope") {
+            "machine-local" => "local",
+            _ => "memory",
+        };
+        format!("{tree}/{}/{}.md", value("type"), self.id)
+    }
+}
+
+/// A turn of a transcript: what the person typed.
+pub fn asked(text: &str) -> Value {
+    json!({ "type": "user", "message": { "role": "user", "content": text } })
+}
+
+/// A turn of a transcript: what the model said.
+pub fn answered(text: &str) -> Value {
+    json!({ "type": "assistant", "message": { "role": "assistant", "content": [{ "type": "text", "text": text }] } })
+}
+
+/// A turn of a transcript: the model changes a file.
+pub fn edited(path: &str) -> Value {
+    json!({ "type": "assistant", "message": { "role": "assistant", "content": [
+        { "type": "tool_use", "id": "toolu_1", "name": "Edit", "input": { "file_path": path, "old_string": "a", "new_string": "b" } },
+    ] } })
+}
+
+/// Makes what git takes for an empty repository, without running git.
+///
+/// # Panics
+/// When it cannot be written.
+pub fn git_repository(folder: &Path, origin: Option<&str>) {
+    make(&folder.join(".git/objects"));
+    make(&folder.join(".git/refs/heads"));
+    write(&folder.join(".git/HEAD"), "ref: refs/heads/main\n");
+    let remote = origin.map_or_else(String::new, |address| {
+        format!("[remote \"origin\"]\n\turl = {address}\n")
+    });
+    write(
+        &folder.join(".git/config"),
+        format!("[core]\n\trepositoryformatversion = 0\n{remote}"),
+    );
+}
+
+/// Makes a program for a test: a shell script.
+///
+/// # Panics
+/// When it cannot be written.
+#[cfg(unix)]
+pub fn script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+
+    write(path, format!("#!/bin/sh\n{text}\n"));
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+/// Reads what a child that was started printed, once it has ended.
+///
+/// # Panics
+/// When it has no stdout to read.
+pub fn printed(child: &mut Child) -> String {
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .expect("stdout is a pipe")
+        .read_to_string(&mut text)
+        .expect("a hook prints UTF-8");
+    text
+}
+
+fn make(folder: &Path) {
+    fs::create_dir_all(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+}
+
+fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+    if let Some(folder) = path.parent() {
+        make(folder);
+    }
+    fs::write(path, bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
