@@ -304,6 +304,7 @@ fn drawn_samples_keep_the_invariants() {
 
 #[test]
 fn time_is_linear_in_the_text() {
+    // SQL-07
     let mut units: Vec<String> = [
         "password=",
         "password=\"",
