@@ -1,0 +1,593 @@
+//! `doctor`: each fault is told apart from every other one, and from health.
+
+use std::{fs, path::Path};
+
+use anamnesis_testkit::home::{NoteText, TestHome, git_repository, script};
+use serde_json::{Value, json};
+
+use crate::{SESSION, furnished, home, id, snapshot};
+
+/// The name and level of each check.
+fn levels(home: &TestHome) -> Vec<(String, String)> {
+    let checks = home.run("doctor --json").json();
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
+    let list = checks["checks"].as_array().unwrap();
+    list.iter()
+        .map(|check| (text(check, "name"), text(check, "level")))
+        .collect()
+}
+
+/// The lines and the hint of one check, as `doctor` prints them.
+fn check(home: &TestHome, name: &str) -> String {
+    let printed = home.run("doctor").stdout;
+    let mut lines = printed.lines();
+    let first = lines.find(|line| line.split_whitespace().nth(1) == Some(name));
+    let mut text = first
+        .unwrap_or_else(|| panic!("no {name} in {printed}"))
+        .to_owned();
+    for line in lines.take_while(|line| line.starts_with("      ")) {
+        text.push('\n');
+        text.push_str(line.trim_start());
+    }
+    text
+}
+
+fn enable_plugin(home: &TestHome) {
+    let settings = json!({ "enabledPlugins": { "anamnesis@anamnesis": true } });
+    fs::write(home.claude().join("settings.json"), settings.to_string()).unwrap();
+}
+
+/// A home in which everything has run once and nothing is wrong.
+fn sound() -> TestHome {
+    let home = furnished();
+    enable_plugin(&home);
+    home.run("reindex").well();
+    for event in [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreCompact",
+        "SessionEnd",
+    ] {
+        let _ = home.hook(&home.payload(event, SESSION)).well();
+    }
+    home.settle();
+    home
+}
+
+#[test]
+fn fresh() {
+    let home = home();
+    snapshot!(home.run("doctor").shown(), @"
+    exit 0
+    ? plugin     0.1.0; Claude Code knows no plugin of that name yet
+                 → /plugin install anamnesis --marketplace (see the README)
+    ? hooks      no session seen yet: start claude once
+    ? recording  no session recorded yet
+    ✓ store      ~/.anamnesis, writable
+    ✓ notes      0 notes readable
+    ✓ index      was missing, is built now
+    ✓ privacy    for you alone
+    ✓ beside     no other memory found
+    nothing to do
+    ");
+    snapshot!(home.command(["doctor"]).env("LC_ALL", "C").run().shown(), @"
+    exit 0
+    ? plugin     0.1.0; Claude Code knows no plugin of that name yet
+                 -> /plugin install anamnesis --marketplace (see the README)
+    ? hooks      no session seen yet: start claude once
+    ? recording  no session recorded yet
+    ok store      ~/.anamnesis, writable
+    ok notes      0 notes readable
+    ok index      in step with the notes
+    ok privacy    for you alone
+    ok beside     no other memory found
+    nothing to do
+    ");
+}
+
+#[test]
+fn all_well() {
+    let home = sound();
+    snapshot!(home.run("doctor").shown(), @"
+    exit 0
+    ✓ plugin     0.1.0, enabled
+    ✓ hooks      4 of 4 events; median [TIME], worst [TIME]
+    ✓ recording  last session just now: no note: nothing in it to remember
+    ✓ store      ~/.anamnesis, writable
+    ✓ notes      5 notes readable
+    ✓ index      in step with the notes
+    ✓ privacy    for you alone
+    ✓ beside     no other memory found
+    nothing to do
+    ");
+    snapshot!(home.run("doctor --json").shown(), @r#"
+    exit 0
+    {
+      "checks": [
+        {
+          "name": "plugin",
+          "level": "well",
+          "lines": [
+            "0.1.0, enabled"
+          ],
+          "hint": null
+        },
+        {
+          "name": "hooks",
+          "level": "well",
+          "lines": [
+            "4 of 4 events; median [TIME], worst [TIME]"
+          ],
+          "hint": null
+        },
+        {
+          "name": "recording",
+          "level": "well",
+          "lines": [
+            "last session just now: no note: nothing in it to remember"
+          ],
+          "hint": null
+        },
+        {
+          "name": "store",
+          "level": "well",
+          "lines": [
+            "~/.anamnesis, writable"
+          ],
+          "hint": null
+        },
+        {
+          "name": "notes",
+          "level": "well",
+          "lines": [
+            "5 notes readable"
+          ],
+          "hint": null
+        },
+        {
+          "name": "index",
+          "level": "well",
+          "lines": [
+            "in step with the notes"
+          ],
+          "hint": null
+        },
+        {
+          "name": "privacy",
+          "level": "well",
+          "lines": [
+            "for you alone"
+          ],
+          "hint": null
+        },
+        {
+          "name": "beside",
+          "level": "well",
+          "lines": [
+            "no other memory found"
+          ],
+          "hint": null
+        }
+      ],
+      "broken": 0,
+      "look": 0,
+      "fixed": []
+    }
+    "#);
+}
+
+#[test]
+fn hooks_that_fail() {
+    // HOOK-14
+    let home = sound();
+    let mut payload = home.payload("SessionEnd", SESSION);
+    payload["transcript_path"] = "/etc/hostname".into();
+    home.hook(&payload).well();
+    snapshot!(check(&home, "hooks"), @"
+    ✗ hooks      4 of 4 events; median [TIME], worst [TIME]
+    SessionEnd: transcript: not in Claude Code's folder, so it was not read
+    → tail ~/.anamnesis/log/anamnesis.log
+    ");
+    assert_eq!(home.run("doctor").code, Some(1));
+    // The next run that goes well ends it.
+    let next = home.hook_with(home.payload("SessionEnd", SESSION).to_string());
+    next.env("ANAMNESIS_NOW", "2026-01-02T03:05:00Z")
+        .run()
+        .well();
+    assert_eq!(home.run("doctor").code, Some(0));
+}
+
+#[test]
+fn hooks_that_do_not_run() {
+    let home = sound();
+    // The client wrote a transcript long after the last hook, as far as the clock of the test goes.
+    home.write_transcript("2c9f7a52-90a5-4a52-bd5c-5a8e55c9a3a1", &[]);
+    snapshot!(check(&home, "hooks"), @"
+    ✗ hooks      none ran since 2026-01-02, though Claude Code was used
+    → claude --debug   (shows why hooks do not run)
+    ");
+    assert_eq!(home.run("doctor").code, Some(1));
+}
+
+#[test]
+fn an_unreadable_note() {
+    // YAML-04, PATH-06
+    let home = sound();
+    let broken = home.add(&NoteText::new(&id("BR0KEN"), "x").with("extra", "1\ntitle: again"));
+    home.write("memory/semantic/notes.md", "a stray file");
+    let bytes = fs::read(&broken).unwrap();
+    snapshot!(check(&home, "notes"), @r#"
+    ✗ notes      1 of 6 unreadable
+    memory/semantic/01JZ0000000000000000BR0KEN.md: line 14: key "title" twice
+    memory/semantic/notes.md: not named <ULID>.md; left alone
+    → anamnesis edit 01JZ0000000000000000BR0KEN --raw   (left as it is, hides nothing else)
+    "#);
+    assert_eq!(home.run("doctor").code, Some(1));
+    assert_eq!(fs::read(broken).unwrap(), bytes);
+    assert_eq!(home.run("list --everywhere").well().lines().count(), 5);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_tree() {
+    // PATH-02
+    let home = sound();
+    let secret = home.user().join("secret.md");
+    fs::write(
+        &secret,
+        NoteText::new(&id("SECRET"), "Secret outside").text(),
+    )
+    .unwrap();
+    let link = home
+        .store()
+        .join(format!("memory/semantic/{}.md", id("SECRET")));
+    std::os::unix::fs::symlink(&secret, &link).unwrap();
+    snapshot!(check(&home, "notes"), @"
+    ✗ notes      1 of 6 unreadable
+    memory/semantic/01JZ0000000000000000SECRET.md: a link to [ROOT]/home/secret.md; not followed
+    → anamnesis edit 01JZ0000000000000000SECRET --raw   (left as it is, hides nothing else)
+    ");
+    assert!(!home.run("list --everywhere").well().contains("Secret"));
+    assert!(!home.run("search secret").well().contains("outside"));
+    assert!(!home.run("inject").well().contains("Secret"));
+    assert!(
+        !home
+            .hook(&home.start(SESSION, "startup"))
+            .well()
+            .contains("Secret")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn modes_and_their_repair() {
+    // PATH-07
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = sound();
+    let mode =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let note = home.store().join(&home.notes()[0]);
+    mode(&note, 0o644);
+    mode(&home.store().join("log"), 0o755);
+    snapshot!(check(&home, "privacy"), @"
+    ! privacy    others can read log (mode 755) and 1 more
+    → anamnesis doctor --fix
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+    snapshot!(home.run("doctor --fix").shown(), @"
+    exit 0
+    fixed: log was open to others (mode 755)
+    fixed: memory/episodic/01JZ0000000000000000F5XJ2P.md was open to others (mode 644)
+    ✓ plugin     0.1.0, enabled
+    ✓ hooks      4 of 4 events; median [TIME], worst [TIME]
+    ✓ recording  last session just now: no note: nothing in it to remember
+    ✓ store      ~/.anamnesis, writable
+    ✓ notes      5 notes readable
+    ✓ index      in step with the notes
+    ✓ privacy    for you alone
+    ✓ beside     no other memory found
+    nothing to do
+    ");
+    assert_eq!(
+        fs::metadata(note).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(home.run("doctor --fix"), home.run("doctor"));
+}
+
+#[cfg(unix)]
+#[test]
+fn everything_that_is_made_is_for_the_owner_alone() {
+    // PATH-07
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = home();
+    home.write_transcript(
+        SESSION,
+        &[anamnesis_testkit::home::asked(
+            "Add rate limits to the login",
+        )],
+    );
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.hook(&home.payload("SessionEnd", SESSION)).well();
+    let note = home.command(["write"]).input("Text").run().new_id();
+    home.run(&format!("forget {note}")).well();
+    home.hook_with("garbage").run().well();
+    home.settle();
+    let mut pending = vec![home.store()];
+    let mut seen = 0;
+    while let Some(path) = pending.pop() {
+        let metadata = fs::metadata(&path).unwrap();
+        let mode = metadata.permissions().mode() & 0o777;
+        assert_eq!(
+            mode,
+            if metadata.is_dir() { 0o700 } else { 0o600 },
+            "{}",
+            path.display()
+        );
+        if metadata.is_dir() {
+            pending.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+        seen += 1;
+    }
+    assert!(seen > 12, "{seen}");
+}
+
+#[test]
+fn the_python_versions_hooks_beside() {
+    let home = sound();
+    let settings = json!({
+        "enabledPlugins": { "anamnesis@anamnesis": true },
+        "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "anamnesis inject" }] }] },
+    });
+    fs::write(home.claude().join("settings.json"), settings.to_string()).unwrap();
+    snapshot!(check(&home, "beside"), @"
+    ! beside     the Python version's hooks are on too: sessions are noted twice
+    → take its hooks out of ~/.claude/settings.json
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+}
+
+#[test]
+fn another_memory_beside() {
+    let home = sound();
+    let settings = json!({ "enabledPlugins": { "anamnesis@anamnesis": true, "claude-mem@x": true, "mem0@y": false } });
+    fs::write(home.claude().join("settings.json"), settings.to_string()).unwrap();
+    snapshot!(check(&home, "beside"), @"
+    ! beside     claude-mem@x is on too: both add to what Claude reads
+    → /plugin   (to choose one)
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_binary_on_the_path() {
+    let home = sound();
+    script(&home.root().join("bin/anamnesis"), "exit 0");
+    snapshot!(check(&home, "beside"), @"
+    ! beside     another anamnesis comes first on PATH: [ROOT]/bin/anamnesis
+    → remove it, or put this one first
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+    // A link to this one is this one.
+    fs::remove_file(home.root().join("bin/anamnesis")).unwrap();
+    let own = env!("CARGO_BIN_EXE_anamnesis");
+    std::os::unix::fs::symlink(own, home.root().join("bin/anamnesis")).unwrap();
+    assert_eq!(home.run("doctor").code, Some(0));
+}
+
+#[test]
+fn the_plugin_switched_off() {
+    let home = sound();
+    let settings = json!({ "enabledPlugins": { "anamnesis@anamnesis": false } });
+    fs::write(home.claude().join("settings.json"), settings.to_string()).unwrap();
+    snapshot!(check(&home, "plugin"), @"
+    ! plugin     0.1.0, not enabled in Claude Code
+    → /plugin   (in Claude Code; or: claude plugin enable anamnesis@anamnesis)
+    ");
+    for broken in ["", "{", "[]", "{\"enabledPlugins\": 4}"] {
+        fs::write(home.claude().join("settings.json"), broken).unwrap();
+        assert_eq!(levels(&home)[0].1, "unknown", "{broken}");
+        // HOOK-07
+        assert_eq!(
+            fs::read_to_string(home.claude().join("settings.json")).unwrap(),
+            broken
+        );
+    }
+}
+
+#[test]
+fn switched_off() {
+    let home = sound();
+    let output = home.command(["doctor"]).env("ANAMNESIS_OFF", "1").run();
+    assert_eq!(output.code, Some(3));
+    assert!(
+        output
+            .stdout
+            .contains("! recording  off: ANAMNESIS_OFF is set\n"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_store_in_a_repository() {
+    // PATH-10
+    let home = sound();
+    git_repository(&home.user(), None);
+    snapshot!(check(&home, "store"), @"
+    ! store      ~/.anamnesis lies in the git repository ~
+    → move it out, or your notes may be committed there: set ANAMNESIS_HOME
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+}
+
+#[test]
+fn a_file_in_the_place_of_the_store() {
+    // SQL-08
+    let home = home();
+    fs::write(home.store(), "a file").unwrap();
+    snapshot!(home.run("doctor").shown(), @"
+    exit 1
+    ? plugin     0.1.0; Claude Code knows no plugin of that name yet
+                 → /plugin install anamnesis --marketplace (see the README)
+    ✗ hooks      this machine's records cannot be used (log/anamnesis.log says why)
+    ? recording  no session recorded yet
+    ✗ store      cannot use [ROOT]/home/.anamnesis/memory: Not a directory (os error 20)
+                 → make the folder writable for you
+    ! privacy    others can read the store itself (mode 644)
+                 → anamnesis doctor --fix
+    ✓ beside     no other memory found
+    2 broken, 1 to look at
+    ");
+    for command in ["status", "list", "write --title x", "inject", "capture"] {
+        let output = home.run(command);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(1), ""),
+            "{command}"
+        );
+    }
+    snapshot!(home.run("status").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: cannot use [ROOT]/home/.anamnesis/memory: Not a directory (os error 20)
+    ");
+    assert_eq!(fs::read_to_string(home.store()).unwrap(), "a file");
+}
+
+#[test]
+fn broken_settings() {
+    let home = sound();
+    home.write("config.json", "{ broken");
+    snapshot!(check(&home, "privacy"), @"
+    ! privacy    config.json is no JSON object: key must be a string at line 1 column 3
+    → mend config.json, or remove it
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+    home.write("config.json", r#"{"session_line": "loud"}"#);
+    snapshot!(check(&home, "privacy"), @r#"
+    ! privacy    config.json: session_line is "loud", not on, problems or off
+    → mend config.json, or remove it
+    "#);
+    assert_eq!(home.read("config.json"), r#"{"session_line": "loud"}"#);
+}
+
+#[test]
+fn an_index_that_cannot_be_used_is_built_anew() {
+    // SQL-04
+    let home = sound();
+    let before = home.run("list --everywhere --json").well();
+    let index = home.store().join("derived/index.db");
+    fs::write(&index, [0; 8192]).unwrap();
+    snapshot!(check(&home, "index"), @"✓ index      index: file is not a database; built anew from the notes");
+    fs::remove_file(&index).unwrap();
+    snapshot!(check(&home, "index"), @"✓ index      was missing, is built now");
+    snapshot!(check(&home, "index"), @"✓ index      in step with the notes");
+    fs::write(&index, b"SQLite format 3\0 but no").unwrap();
+    snapshot!(home.run("doctor --fix").shown(), @"
+    exit 0
+    fixed: the index was built anew
+    ✓ plugin     0.1.0, enabled
+    ✓ hooks      4 of 4 events; median [TIME], worst [TIME]
+    ✓ recording  last session just now: no note: nothing in it to remember
+    ✓ store      ~/.anamnesis, writable
+    ✓ notes      5 notes readable
+    ✓ index      in step with the notes
+    ✓ privacy    for you alone
+    ✓ beside     no other memory found
+    nothing to do
+    ");
+    assert_eq!(home.run("list --everywhere --json").well(), before);
+}
+
+#[test]
+fn the_states_are_told_apart() {
+    // HOOK-14: an empty store and a broken one never look alike.
+    let names = [
+        "plugin",
+        "hooks",
+        "recording",
+        "store",
+        "notes",
+        "index",
+        "privacy",
+        "beside",
+    ];
+    let fresh = levels(&home());
+    let well = levels(&sound());
+    assert_eq!(
+        fresh
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+        names
+    );
+    assert_eq!(
+        well.iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+        names
+    );
+    assert!(
+        fresh[..3].iter().all(|(_, level)| level == "unknown"),
+        "{fresh:?}"
+    );
+    assert!(well.iter().all(|(_, level)| level == "well"), "{well:?}");
+    let broken = home();
+    fs::write(broken.store(), "").unwrap();
+    assert!(levels(&broken).contains(&("store".to_owned(), "broken".to_owned())));
+}
+
+#[test]
+fn the_report_names_nobody() {
+    let home = sound();
+    let broken = NoteText::new(&id("BR0KEN"), "Private title").with("extra", "1\ntitle: again");
+    home.add(&broken);
+    let mut payload = home.payload("Unheard-Of-Secret-Event", SESSION);
+    payload["cwd"] = "/srv/private-folder".into();
+    home.hook(&payload).well();
+    home.hook_with("{\"session_id\": \"private words\"")
+        .run()
+        .well();
+    let report = home.run("doctor --report");
+    snapshot!(report.stdout, @"
+    anamnesis 0.1.0 on linux x86_64
+    plugin well
+    hooks broken
+    recording well
+    store well
+    notes broken
+    index well
+    privacy well
+    beside well
+    PreCompact 1 runs, median [TIME], worst [TIME]
+    SessionEnd 1 runs, median [TIME], worst [TIME]
+    SessionStart 1 runs, median [TIME], worst [TIME]
+    UserPromptSubmit 1 runs, median [TIME], worst [TIME]
+    ");
+    for name in [
+        "ROOT", "home", "shop", "acme", "laptop", "rivate", "Secret", "BR0KEN", SESSION,
+    ] {
+        assert!(!report.stdout.contains(name), "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn verbose_names_every_hook_and_variable() {
+    let home = sound();
+    let text = home.run("doctor --verbose").well();
+    for part in [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreCompact",
+        "SessionEnd",
+        "ANAMNESIS_OFF",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

@@ -1,0 +1,311 @@
+//! What comes in on a hook's stdin: whatever it is, exit 0, silence on stderr, and the no-op.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anamnesis_testkit::home::{Invocation, TestHome, asked, edited, printed};
+use serde_json::Value;
+
+use crate::{NO_OP, SESSION, furnished, home};
+
+/// Until when a hook has answered, whatever keeps it. This is behaviour, not a budget.
+const DEADLINE: Duration = Duration::from_millis(1_200);
+
+/// What a starting process of an unoptimised build may take on a busy machine.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// The recorded payloads, by file name.
+fn fixtures() -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hooks");
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let payload = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                payload,
+            )
+        })
+        .collect();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    assert!(found.len() > 50);
+    found
+}
+
+#[test]
+fn every_recorded_payload_is_answered() {
+    // INJ-14, HOOK-08, HOOK-13
+    let home = furnished();
+    home.run("reindex").well();
+    for (name, payload) in fixtures() {
+        let output = home.hook(&payload);
+        assert_eq!(
+            (output.code, output.stderr.as_str()),
+            (Some(0), ""),
+            "{name}"
+        );
+        let event = payload["hook_event_name"].as_str().unwrap();
+        match event {
+            "SessionEnd" => assert_eq!(output.stdout, "", "{name}"),
+            "SessionStart" => {
+                let answer = output.json();
+                assert_eq!(answer["continue"], true, "{name}");
+                assert_eq!(
+                    answer["hookSpecificOutput"]["hookEventName"], event,
+                    "{name}"
+                );
+                assert_eq!(output.stdout.matches('\n').count(), 1, "{name}");
+            }
+            _ => assert_eq!(output.stdout, NO_OP, "{name}"),
+        }
+    }
+    // The recorded transcripts are not on this machine: nothing was there to be captured.
+    assert_eq!(home.notes().len(), 5);
+    assert_eq!(home.log(), [""; 0]);
+}
+
+#[test]
+fn what_is_no_payload_leaves_one_line_in_the_log() {
+    // HOOK-06, HOOK-08, INJ-14
+    let nested = "[".repeat(100_000);
+    let deep = format!("{{\"session_id\":\"s\",\"hook_event_name\":\"Stop\",\"x\":{nested}");
+    let cases: [(&str, &[u8]); 14] = [
+        ("empty", b""),
+        ("blanks", b" \n\t "),
+        ("a byte order mark alone", b"\xef\xbb\xbf"),
+        ("words", b"hello"),
+        (
+            "half an object",
+            b"{\"session_id\":\"s\",\"hook_event_name\":\"Sess",
+        ),
+        ("a list", b"[]"),
+        ("a number", b"7"),
+        ("null", b"null"),
+        ("no event", br#"{"session_id":"s"}"#),
+        ("no session", br#"{"hook_event_name":"SessionStart"}"#),
+        (
+            "an event that is no text",
+            br#"{"session_id":"s","hook_event_name":4}"#,
+        ),
+        (
+            "a session that is no text",
+            br#"{"session_id":{},"hook_event_name":"Stop"}"#,
+        ),
+        ("bytes that are no text", b"\xff\xfe\x00\x01"),
+        ("brackets without end", deep.as_bytes()),
+    ];
+    for (name, bytes) in cases {
+        let home = home();
+        assert_eq!(home.hook_with(bytes).run().well(), NO_OP, "{name}");
+        let log = home.log();
+        assert_eq!(log.len(), 1, "{name}: {log:?}");
+        assert!(
+            log[0].starts_with("2026-01-02T03:04:05Z hook: "),
+            "{name}: {log:?}"
+        );
+        assert_eq!(home.notes(), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn odd_but_honest_payloads_are_taken() {
+    // HOOK-13
+    let text =
+        |own: &str| format!("{{\"session_id\":\"s\",\"hook_event_name\":{own}}}").into_bytes();
+    let mut with_mark = b"\xef\xbb\xbf".to_vec();
+    with_mark.extend(text("\"Stop\""));
+    let mut broken = text("\"UserPromptSubmit\",\"prompt\":\"a?b\"");
+    *broken.iter_mut().find(|byte| **byte == b'?').unwrap() = 0xff;
+    let deep = format!("\"Stop\",\"x\":{}{}", "[".repeat(60), "]".repeat(60));
+    for (name, bytes) in [
+        ("a byte order mark", with_mark),
+        ("broken UTF-8 in a text", broken),
+        (
+            "an event of tomorrow",
+            text("\"SomethingNew\",\"a\":[null]"),
+        ),
+        (
+            "a prompt that is no text",
+            text("\"UserPromptSubmit\",\"prompt\":{\"a\":1}"),
+        ),
+        (
+            "a source that is no text",
+            text("\"SessionStart\",\"source\":[]"),
+        ),
+        (
+            "a name of 10,000 characters",
+            text(&format!("\"{}\"", "x".repeat(10_000))),
+        ),
+        ("nested values", text(&deep)),
+    ] {
+        let home = home();
+        assert_eq!(home.hook_with(bytes).run().well(), NO_OP, "{name}");
+        assert_eq!(home.log(), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_payload_without_end_is_drained() {
+    // HOOK-06
+    let home = home();
+    let mut payload = b"{\"session_id\":\"s\",\"hook_event_name\":\"Stop\",\"x\":\"".to_vec();
+    payload.resize(64 * 1024 * 1024 + 1, b'x');
+    assert_eq!(home.hook_with(payload).run().well(), NO_OP);
+    assert_eq!(home.log().len(), 1, "{:?}", home.log());
+}
+
+#[test]
+fn a_stdin_that_is_never_closed_is_not_waited_for() {
+    // HOOK-06
+    let home = home();
+    let started = Instant::now();
+    let mut child = home.hook_with("").start();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"{\"session_id\":").unwrap();
+    assert_eq!(printed(&mut child), NO_OP);
+    let took = started.elapsed();
+    assert!(child.wait().unwrap().success());
+    drop(stdin);
+    assert!(took < DEADLINE + SLACK, "{took:?}");
+    let log = home.log();
+    assert!(
+        log.len() == 1 && log[0].contains("gave up after"),
+        "{log:?}"
+    );
+}
+
+#[test]
+fn a_stdout_that_nobody_reads_is_no_error() {
+    // HOOK-08
+    let home = furnished();
+    home.run("reindex").well();
+    let payloads = [
+        home.start(SESSION, "startup").to_string(),
+        home.payload("UserPromptSubmit", SESSION).to_string(),
+        "garbage".to_owned(),
+    ];
+    for payload in payloads {
+        let output = home.hook_with(payload).run_into_a_closed_pipe();
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    }
+    for command in ["status", "list", "inject", "redact", "help --all"] {
+        let output = home.command(command.split(' ')).run_into_a_closed_pipe();
+        assert_eq!(
+            (output.code, output.stderr.as_str()),
+            (Some(0), ""),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn switched_off_means_that_nothing_is_recorded_or_given() {
+    // CAP-09: what Anamnesis starts itself is off, too.
+    let home = furnished();
+    home.run("reindex").well();
+    home.write_transcript(SESSION, &[asked("Add limits"), edited("/x/limit.rs")]);
+    let records = |home: &TestHome| home.store().join("journal.db").exists();
+    let off: [fn(Invocation<'_>) -> Invocation<'_>; 3] = [
+        |hook| hook.env("ANAMNESIS_OFF", "1"),
+        |hook| hook.env("ANAMNESIS_OFF", "yes"),
+        |hook| hook.env("ANAMNESIS_INTERNAL", "1"),
+    ];
+    for event in [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreCompact",
+        "SessionEnd",
+    ] {
+        let mut payload = home.payload(event, SESSION);
+        payload["prompt"] = "/memory-remember this".into();
+        for off in off {
+            let output = off(home.hook_with(payload.to_string())).run();
+            assert_eq!(output.well(), NO_OP, "{event}");
+        }
+    }
+    assert_eq!(home.notes().len(), 5);
+    assert!(!records(&home));
+    // `0` and nothing are not off.
+    for value in ["0", ""] {
+        let payload = home.start(SESSION, "startup").to_string();
+        let output = home.hook_with(payload).env("ANAMNESIS_OFF", value).run();
+        assert!(output.well().contains("<anamnesis-context>"), "{value}");
+    }
+    assert!(records(&home));
+}
+
+#[test]
+fn a_session_in_the_store_itself_is_left_alone() {
+    // CAP-09
+    let home = furnished();
+    home.run("reindex").well();
+    let folder = home.store().join("memory");
+    let mut payload = home.start(SESSION, "startup");
+    payload["cwd"] = folder.to_string_lossy().into();
+    let hook = || home.hook_with(payload.to_string()).within(&folder);
+    let output = hook().without("CLAUDE_PROJECT_DIR").run();
+    assert_eq!(output.well(), NO_OP);
+    assert_eq!(
+        hook().env("CLAUDE_PROJECT_DIR", &folder).run().well(),
+        NO_OP
+    );
+    assert!(hook().run().well().contains("<anamnesis-context>"));
+}
+
+#[test]
+fn words_after_hook_are_no_reason_to_fail() {
+    let home = home();
+    let payload = home.payload("Stop", SESSION).to_string();
+    let output = home
+        .command(["hook", "SessionStart", "--async"])
+        .input(payload)
+        .run();
+    assert_eq!(output.well(), NO_OP);
+}
+
+#[test]
+fn claude_codes_own_files_are_left_alone() {
+    // HOOK-07, HOOK-10
+    let home = furnished();
+    home.write_transcript(SESSION, &[asked("Add limits"), edited("/x/limit.rs")]);
+    let own = [
+        (
+            home.claude().join("settings.json"),
+            "{ \"hooks\": {}, // not even JSON",
+        ),
+        (home.claude().join("CLAUDE.md"), "# Mine"),
+        (
+            home.claude().join("projects/-shop/memory/MEMORY.md"),
+            "- native",
+        ),
+        (home.project().join("CLAUDE.md"), "# Project"),
+        (home.project().join(".claude/settings.json"), "{}"),
+    ];
+    for (path, text) in &own {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    for event in [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreCompact",
+        "SessionEnd",
+    ] {
+        let _ = home.hook(&home.payload(event, SESSION)).well();
+    }
+    let _ = home.run("doctor --fix").shown();
+    for (path, text) in &own {
+        assert_eq!(
+            fs::read_to_string(path).unwrap(),
+            *text,
+            "{}",
+            path.display()
+        );
+    }
+    assert_eq!(fs::read_dir(home.project()).unwrap().count(), 3);
+}

@@ -1,0 +1,194 @@
+//! `inject`: the Python version's block, byte for byte.
+
+use anamnesis_testkit::home::{NoteText, asked};
+use serde_json::json;
+
+use crate::{SESSION, furnished, home, id, snapshot};
+
+#[test]
+fn the_block() {
+    let home = furnished();
+    snapshot!(home.run("inject").shown(), @"
+    exit 0
+    # Anamnesis memory (auto-injected)
+
+    ## [semantic] Package manager is pnpm
+    _project: global | origin: laptop_
+
+    ## [semantic] Rate limits live in middleware/limit.rs
+    _project: github.com/acme/shop | origin: laptop | source: agent (confidence 0.9)_
+
+    ## [procedural] Integration tests need the stub server
+    _project: github.com/acme/shop | origin: laptop_
+
+    `make stub` binds port 9090; without it the login tests hang.
+
+    ## [episodic] Add rate limits to the login
+    _project: github.com/acme/shop | origin: desktop | source: session-end (confidence 1)_
+
+    **Ask:** rate limits for the login
+
+    **Outcome:** limiter and 4 tests, passing
+    ");
+    snapshot!(home.run("inject --project github.com/acme/cart").shown(), @"
+    exit 0
+    # Anamnesis memory (auto-injected)
+
+    ## [semantic] Package manager is pnpm
+    _project: global | origin: laptop_
+
+    ## [semantic] Deploys go through Jenkins
+    _project: github.com/acme/cart | origin: laptop_
+    ");
+    snapshot!(home.run("inject --json --k 1").shown(), @r#"
+    exit 0
+    {
+      "project": "github.com/acme/shop",
+      "notes": [
+        {
+          "id": "01JZ00000000000000004T8WQX",
+          "title": "Package manager is pnpm",
+          "type": "semantic",
+          "project": "global",
+          "reason": "applies to all projects"
+        },
+        {
+          "id": "01JZ0000000000000000F5XJ2P",
+          "title": "Add rate limits to the login",
+          "type": "episodic",
+          "project": "github.com/acme/shop",
+          "reason": "one of the last sessions"
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn k_bounds_the_projects_notes_only() {
+    let home = furnished();
+    let titles = |arguments: &str| -> Vec<String> {
+        let notes = home.run(&format!("inject --json {arguments}")).json()["notes"].clone();
+        let notes = notes.as_array().unwrap().iter();
+        notes
+            .map(|note| note["title"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let [pnpm, stub, limits, session] = [
+        "Package manager is pnpm",
+        "Integration tests need the stub server",
+        "Rate limits live in middleware/limit.rs",
+        "Add rate limits to the login",
+    ];
+    assert_eq!(titles("--k 0"), [pnpm]);
+    assert_eq!(titles("--k 1"), [pnpm, session]);
+    assert_eq!(titles("--k 2"), [pnpm, limits, session]);
+    assert_eq!(titles("--k 200"), [pnpm, limits, stub, session]);
+}
+
+#[test]
+fn the_project_comes_from_the_hooks_json() {
+    let home = furnished();
+    let elsewhere = home.root().join("elsewhere");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let inject = |input: String| {
+        home.command(["inject"])
+            .within(&elsewhere)
+            .input(input)
+            .run()
+            .well()
+    };
+    let of_shop = home.run("inject").well();
+    let elsewhere = inject(String::new());
+    assert!(!elsewhere.contains("stub server"));
+    assert_eq!(
+        inject(json!({ "cwd": home.project() }).to_string()),
+        of_shop
+    );
+    // Where the session began comes before where the shell stands now.
+    let transcript = home.write_transcript(SESSION, &[asked("hello")]);
+    let input = json!({ "cwd": "/", "transcript_path": transcript });
+    assert_eq!(inject(input.to_string()), of_shop);
+    // What is no object counts as none.
+    for input in [
+        "",
+        "[]",
+        "7",
+        "words",
+        "{\"cwd\": 4}",
+        "{\"cwd\": \"relative\"}",
+    ] {
+        assert_eq!(inject(input.to_owned()), elsewhere, "{input}");
+    }
+}
+
+#[test]
+fn nothing_chosen_prints_nothing() {
+    // INJ-09
+    assert_eq!(home().run("inject").well(), "");
+}
+
+#[test]
+fn the_bytes_of_the_specification() {
+    let home = home();
+    let time = "2025-12-01T00:00:00+00:00";
+    let note = |short: &str, title: &str| NoteText::new(&id(short), title).at(time);
+    home.add(&note("AAAAA9", "No body"));
+    home.add(&note("AAAAA8", "Two  blanks kept").body("a\n\n  b  \n\n"));
+    home.add(
+        &note("AAAAA7", "A third")
+            .with("prov_source", "import")
+            .with("confidence", "0.3333333333"),
+    );
+    home.add(&note("AAAAA6", "Sure import").with("prov_source", "import"));
+    home.add(
+        &note("AAAAA5", "Unsure")
+            .with("confidence", "0.5")
+            .with("type", "procedural")
+            .body("last \n\n"),
+    );
+    assert_eq!(
+        home.run("inject").well(),
+        "# Anamnesis memory (auto-injected)\n\
+         \n\
+         ## [semantic] No body\n\
+         _project: github.com/acme/shop | origin: laptop_\n\
+         \n\
+         ## [semantic] Two  blanks kept\n\
+         _project: github.com/acme/shop | origin: laptop_\n\
+         \n\
+         a\n\
+         \n  b  \n\n\n\
+         \n\
+         ## [semantic] Sure import\n\
+         _project: github.com/acme/shop | origin: laptop | source: import (confidence 1)_\n\
+         \n\
+         ## [procedural] Unsure\n\
+         _project: github.com/acme/shop | origin: laptop | source: human (confidence 0.5)_\n\
+         \n\
+         last \n\
+         \n\
+         \n\
+         \n\
+         ## [semantic] A third\n\
+         _project: github.com/acme/shop | origin: laptop | source: import (confidence 0.333333)_\n"
+    );
+}
+
+#[test]
+fn the_block_is_under_the_cap() {
+    // INJ-10
+    let home = home();
+    for number in 1..9 {
+        let note = NoteText::new(&id(&format!("FACT0{number}")), &format!("Fact {number}"));
+        home.add(&note.body("text ".repeat(2_000)));
+    }
+    let block = home.run("inject").well();
+    assert!(block.encode_utf16().count() <= 9_500);
+    for number in 1..9 {
+        assert!(
+            block.contains(&format!("## [semantic] Fact {number}\n")),
+            "{block}"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Black-box tests of the binary: what a person, a script and Claude Code see of it.
+//!
+//! One test program for all, so that it is linked once. Every test has a home of its own; see
+//! `anamnesis_testkit::home`.
+
+mod capture;
+mod command_line;
+mod doctor;
+mod hook_input;
+mod inject;
+mod notes;
+mod python_version;
+mod remember;
+mod security_table;
+mod session_start;
+mod status;
+mod store_faults;
+mod writing;
+
+use anamnesis_testkit::home::{NoteText, TestHome};
+
+/// What a hook prints when it has nothing to say.
+const NO_OP: &str = "{\"continue\":true,\"suppressOutput\":true}\n";
+
+/// A session's id in the form of the client's.
+const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
+
+/// Compares a text with the snapshot beside the call; times differ from run to run.
+macro_rules! snapshot {
+    ($text:expr, @$expected:literal) => {
+        insta::with_settings!({ filters => vec![(r"\b[0-9]+(\.[0-9])? ms\b", "[TIME]")] }, {
+            insta::assert_snapshot!($text, @$expected);
+        })
+    };
+}
+use snapshot;
+
+/// An empty home.
+fn home() -> TestHome {
+    TestHome::new(env!("CARGO_BIN_EXE_anamnesis"))
+}
+
+/// A note's id that ends in these six characters.
+fn id(short: &str) -> String {
+    format!("01JZ0000000000000000{short}")
+}
+
+/// A home with a note of every origin: a person's for all projects and for this one, an agent's, a
+/// session's, and one of another project.
+fn furnished() -> TestHome {
+    let home = home();
+    let note = |short: &str, title: &str| NoteText::new(&id(short), title);
+    for note in [
+        note("4T8WQX", "Package manager is pnpm")
+            .global()
+            .with("kind", "preference")
+            .at("2025-06-06T03:04:05+00:00"),
+        note("7Q4KZ9", "Integration tests need the stub server")
+            .with("type", "procedural")
+            .at("2025-11-22T03:04:05+00:00")
+            .body("`make stub` binds port 9090; without it the login tests hang."),
+        note("B2M6RD", "Rate limits live in middleware/limit.rs")
+            .with("prov_actor", "agent")
+            .with("confidence", "0.9")
+            .at("2025-12-21T03:04:05+00:00"),
+        note("F5XJ2P", "Add rate limits to the login")
+            .session()
+            .with("machine_id", "desktop")
+            .at("2026-01-01T03:04:05+00:00")
+            .body(
+                "**Ask:** rate limits for the login\n\n**Outcome:** limiter and 4 tests, passing",
+            ),
+        note("ZD81QV", "Deploys go through Jenkins").with("project", "github.com/acme/cart"),
+    ] {
+        home.add(&note);
+    }
+    home
+}

@@ -1,0 +1,701 @@
+//! Finding and correcting notes: list, search, show, edit, move, pin, mute, forget, restore.
+
+use std::fs;
+
+use anamnesis_testkit::home::{NoteText, TestHome, script};
+use serde_json::Value;
+
+use crate::{furnished, home, id, snapshot};
+
+/// The path of a note of the furnished home.
+const STUB: &str = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
+
+#[test]
+fn list() {
+    let home = furnished();
+    snapshot!(home.run("list").shown(), @"
+    exit 0
+    #F5XJ2P session  Add rate limits to the login  1 d
+    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    ");
+    snapshot!(home.command(["list"]).env("LANG", "C").run().shown(), @"
+    exit 0
+    #F5XJ2P session  Add rate limits to the login  1 d
+    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    ");
+    snapshot!(home.run("list --global").shown(), @"
+    exit 0
+    #4T8WQX preference  Package manager is pnpm  you, 210 d
+    ");
+    snapshot!(home.run("list --everywhere --type semantic").shown(), @"
+    exit 0
+    #ZD81QV fact  Deploys go through Jenkins  you, 10 d
+    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+    #4T8WQX preference  Package manager is pnpm  you, 210 d
+    ");
+    snapshot!(home.run("list --kind how-to").shown(), @"
+    exit 0
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    ");
+    snapshot!(home.run("list --kind skill").shown(), @"
+    exit 0
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    ");
+    snapshot!(home.run("list --project github.com/acme/nothing").shown(), @"
+    exit 0
+    0 notes of github.com/acme/nothing
+    → anamnesis list --everywhere
+    ");
+    snapshot!(home.run("list --kind how-to --json").shown(), @r#"
+    exit 0
+    {
+      "notes": [
+        {
+          "id": "01JZ00000000000000007Q4KZ9",
+          "type": "procedural",
+          "title": "Integration tests need the stub server",
+          "project": "github.com/acme/shop",
+          "machine_id": "laptop",
+          "scope": "portable",
+          "user_id": "self",
+          "workspace_id": "personal",
+          "tags": [],
+          "created_at": "2025-11-22T03:04:05+00:00",
+          "updated_at": "2025-11-22T03:04:05+00:00",
+          "kind": "skill",
+          "state": "active",
+          "author": "you",
+          "confidence": 1.0,
+          "pinned": false,
+          "superseded": false,
+          "path": "memory/procedural/01JZ00000000000000007Q4KZ9.md"
+        }
+      ],
+      "total": 1
+    }
+    "#);
+}
+
+#[test]
+fn a_long_list_shows_twenty_and_says_how_many_there_are() {
+    let home = home();
+    for number in 10..33 {
+        home.add(&NoteText::new(
+            &id(&format!("0000{number}")),
+            &format!("Fact {number}"),
+        ));
+    }
+    let listed = home.run("list").well();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 21);
+    assert_eq!(lines[20], "20 of 23 shown · --all");
+    assert_eq!(home.run("list --all").well().lines().count(), 23);
+    assert_eq!(
+        home.run("list --json").json()["notes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        23
+    );
+}
+
+#[test]
+fn lines_fit_into_eighty_columns_whatever_a_title_holds() {
+    // CAP-12
+    let home = home();
+    home.add(&NoteText::new(&id("AAAAAA"), &"long title ".repeat(30)));
+    home.add(&NoteText::new(
+        &id("BBBBBB"),
+        "red \u{1b}[31m and \u{202e}back\u{7}",
+    ));
+    let listed = home.run("list").well();
+    for line in listed.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+        assert!(!line.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{line:?}");
+    }
+    assert!(listed.contains("red"));
+}
+
+#[test]
+fn search() {
+    let home = furnished();
+    snapshot!(home.run("search rate limits").shown(), @"
+    exit 0
+    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+    #F5XJ2P session  Add rate limits to the login  1 d
+    → anamnesis show ID
+    ");
+    snapshot!(home.run("search stub").shown(), @"
+    exit 0
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    → anamnesis show ID
+    ");
+    snapshot!(home.run("search stub --project global").shown(), @"
+    exit 0
+    no note has any of these words
+    ");
+    snapshot!(home.run("search zebra").shown(), @"
+    exit 0
+    no note has any of these words
+    ");
+    snapshot!(home.command(["search", "--stdin"]).input("what about pnpm?").run().shown(), @"
+    exit 0
+    #4T8WQX preference  Package manager is pnpm  you, 210 d
+    → anamnesis show ID
+    ");
+    snapshot!(home.command(["search", "--stdin"]).input(" \n").run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: there are no words to search for
+    ");
+    let mut found = home.run("search stub --json").json();
+    assert!(found["notes"][0]["score"].as_f64().unwrap() > 0.0);
+    found["notes"][0]["score"] = "[SCORE]".into();
+    snapshot!(format!("{found:#}"), @r#"
+    {
+      "notes": [
+        {
+          "id": "01JZ00000000000000007Q4KZ9",
+          "type": "procedural",
+          "title": "Integration tests need the stub server",
+          "project": "github.com/acme/shop",
+          "machine_id": "laptop",
+          "scope": "portable",
+          "user_id": "self",
+          "workspace_id": "personal",
+          "tags": [],
+          "created_at": "2025-11-22T03:04:05+00:00",
+          "updated_at": "2025-11-22T03:04:05+00:00",
+          "body": "`make stub` binds port 9090; without it the login tests hang.",
+          "kind": "skill",
+          "state": "active",
+          "author": "you",
+          "confidence": 1.0,
+          "pinned": false,
+          "superseded": false,
+          "path": "memory/procedural/01JZ00000000000000007Q4KZ9.md",
+          "score": "[SCORE]"
+        }
+      ],
+      "capped": false
+    }
+    "#);
+}
+
+#[test]
+fn search_takes_operators_as_words() {
+    // SQL-01, SQL-03
+    let home = furnished();
+    for query in [
+        "stub AND NOT server",
+        "\"stub",
+        "stub*",
+        "title:stub",
+        "NEAR(stub server)",
+        "stub) OR (1=1",
+        "'; DROP TABLE notes; --stub",
+        "stub ^server {title} : -",
+    ] {
+        let output = home
+            .command(["search", "--stdin", "--json"])
+            .input(query)
+            .run();
+        let found = output.json();
+        assert_eq!(found["notes"][0]["id"], id("7Q4KZ9"), "{query}: {output:?}");
+    }
+    for project in ["' OR '1'='1", "%", "*", "github.com/acme/shop' --"] {
+        let output = home.command(["search", "stub", "--project", project]).run();
+        assert_eq!(
+            output.well(),
+            "no note has any of these words\n",
+            "{project}"
+        );
+    }
+}
+
+#[test]
+fn show() {
+    let home = furnished();
+    snapshot!(home.run("show 7Q4KZ9").shown(), @"
+    exit 0
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
+
+    `make stub` binds port 9090; without it the login tests hang.
+
+    → anamnesis edit 7Q4KZ9   |   anamnesis forget 7Q4KZ9
+    ");
+    snapshot!(home.run("show #7q4kz9 --json").shown(), @r#"
+    exit 0
+    {
+      "id": "01JZ00000000000000007Q4KZ9",
+      "type": "procedural",
+      "title": "Integration tests need the stub server",
+      "project": "github.com/acme/shop",
+      "machine_id": "laptop",
+      "scope": "portable",
+      "user_id": "self",
+      "workspace_id": "personal",
+      "tags": [],
+      "created_at": "2025-11-22T03:04:05+00:00",
+      "updated_at": "2025-11-22T03:04:05+00:00",
+      "body": "`make stub` binds port 9090; without it the login tests hang.",
+      "kind": "skill",
+      "state": "active",
+      "author": "you",
+      "confidence": 1.0,
+      "pinned": false,
+      "superseded": false,
+      "path": "memory/procedural/01JZ00000000000000007Q4KZ9.md"
+    }
+    "#);
+    snapshot!(home.run("show F5XJ2P").shown(), @"
+    exit 0
+    #F5XJ2P session  Add rate limits to the login  1 d
+    github.com/acme/shop · desktop · memory/episodic/01JZ0000000000000000F5XJ2P.md
+    tags: session, session-end
+
+    **Ask:** rate limits for the login
+
+    **Outcome:** limiter and 4 tests, passing
+
+    → anamnesis edit F5XJ2P   |   anamnesis forget F5XJ2P
+    ");
+    assert_eq!(home.run("show 7Q4KZ9 --raw").well(), home.read(STUB));
+    assert_eq!(
+        home.run(&format!("show {}", id("7Q4KZ9"))),
+        home.run("show 7Q4KZ9")
+    );
+}
+
+#[test]
+fn an_id_has_to_stand_for_one_note() {
+    let home = furnished();
+    snapshot!(home.run("show 01JZ00").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: #01JZ00 stands for 5 notes:
+      01JZ00000000000000004T8WQX  Package manager is pnpm
+      01JZ00000000000000007Q4KZ9  Integration tests need the stub server
+      01JZ0000000000000000B2M6RD  Rate limits live in middleware/limit.rs
+      01JZ0000000000000000F5XJ2P  Add rate limits to the login
+      01JZ0000000000000000ZD81QV  Deploys go through Jenkins
+    → type more of the id
+    ");
+    snapshot!(home.run("show ZZZZZZ").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: no note #ZZZZZZ
+    → anamnesis list --everywhere
+    ");
+    snapshot!(home.run("forget 7Q4KZ9 ZZZZZZ").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: 0 forgotten: no note #ZZZZZZ
+    → anamnesis list --everywhere
+    ");
+    for command in [
+        "edit",
+        "forget",
+        "restore",
+        "pin",
+        "mute",
+        "move --scope portable",
+    ] {
+        let output = home.run(&format!("{command} ZZZZZZ"));
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(1), ""),
+            "{command}"
+        );
+        assert!(
+            output.stderr.contains("no note #ZZZZZZ\n→ anamnesis list"),
+            "{output:?}"
+        );
+        let output = home.run(&format!("{command} 01JZ00"));
+        assert!(matches!(output.code, Some(1 | 2)), "{command}");
+        assert!(output.stderr.contains("stands for 5 notes"), "{output:?}");
+    }
+    assert_eq!(
+        home.run("list --everywhere --all").well().lines().count(),
+        5
+    );
+}
+
+#[test]
+fn an_id_cannot_be_a_path() {
+    // PATH-01
+    let home = furnished();
+    fs::write(home.user().join("secret.md"), "x").unwrap();
+    for typed in [
+        "../../secret",
+        "/etc/passwd",
+        "memory/procedural",
+        "01JZ/../00",
+        "--",
+        "%00",
+    ] {
+        for command in ["show", "forget", "edit"] {
+            let output = home.command([command, "--", typed]).run();
+            assert!(
+                matches!(output.code, Some(1 | 2)),
+                "{command} {typed}: {output:?}"
+            );
+            assert_eq!(output.stdout, "");
+        }
+    }
+    assert_eq!(home.notes().len(), 5);
+}
+
+#[cfg(unix)]
+#[test]
+fn edit_in_an_editor() {
+    let home = furnished();
+    let before = home.read(STUB);
+    let editor = home.root().join("bin/editor");
+    let edit = || {
+        home.command(["edit", "7Q4KZ9"])
+            .env("EDITOR", editor.as_os_str())
+            .run()
+    };
+
+    script(&editor, "exit 0");
+    snapshot!(edit().shown(), @"
+    exit 0
+    #7Q4KZ9 is as it was
+    ");
+    assert_eq!(home.read(STUB), before);
+
+    script(&editor, "exit 3");
+    snapshot!(edit().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: [ROOT]/bin/editor ended with exit status: 3; nothing was changed
+    ");
+    script(&editor, "echo '---' > \"$1\"");
+    snapshot!(edit().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md was not changed: front matter without an end
+    → edit it again; --raw writes it unchecked
+    ");
+    assert_eq!(home.read(STUB), before);
+
+    // What the person left as it was stays byte for byte; the rest is made safe.
+    let line = "<private>not this</private>Token ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    script(
+        &editor,
+        &format!("PATH=/usr/bin:/bin; echo '{line}' >> \"$1\""),
+    );
+    snapshot!(edit().shown(), @r#"
+    exit 0
+    changed #7Q4KZ9 "Integration tests need the stub server"
+    "#);
+    let after = home.read(STUB);
+    assert!(
+        !after.contains("not this") && !after.contains("ghp_"),
+        "{after}"
+    );
+    let kept = before.replace("updated_at: '2025-11-22", "updated_at: '2026-01-02");
+    assert!(after.starts_with(&kept), "{after}");
+
+    snapshot!(home.command(["edit", "7Q4KZ9"]).run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: no editor is set
+    → set EDITOR, or give the text with --file or on stdin
+    ");
+    let missing = home
+        .command(["edit", "7Q4KZ9"])
+        .env("EDITOR", "no-such-editor --wait")
+        .run();
+    snapshot!(missing.shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: cannot start no-such-editor --wait: No such file or directory (os error 2)
+    → set EDITOR
+    ");
+    // The editor's copy is gone.
+    let left = fs::read_dir(home.store().join("derived"))
+        .unwrap()
+        .flatten();
+    assert_eq!(
+        left.filter(|entry| entry.file_name().to_string_lossy().contains("edit"))
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn edit_from_the_command_line() {
+    let home = furnished();
+    snapshot!(home.command(["edit", "7Q4KZ9", "--title", "Start the stub first"]).run().shown(), @r#"
+    exit 0
+    changed #7Q4KZ9 "Start the stub first"
+    "#);
+    snapshot!(home.command(["edit", "7Q4KZ9", "--stdin"]).input("New text\n").run().shown(), @r#"
+    exit 0
+    changed #7Q4KZ9 "Start the stub first"
+    "#);
+    snapshot!(home.command(["edit", "7Q4KZ9", "--stdin"]).input("New text\n").run().shown(), @"
+    exit 0
+    #7Q4KZ9 is as it was
+    ");
+    snapshot!(home.command(["edit", "7Q4KZ9", "--title", " "]).run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: --title is empty
+    ");
+    snapshot!(home.read(STUB), @"
+    ---
+    id: 01JZ00000000000000007Q4KZ9
+    type: procedural
+    title: Start the stub first
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: human
+    confidence: 1.0
+    created_at: '2025-11-22T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags: []
+    ---
+    New text
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_note_is_mended_raw() {
+    let home = furnished();
+    let broken = home.read(STUB).replace("title: ", "title: x\ntitle: ");
+    fs::write(home.store().join(STUB), &broken).unwrap();
+    let whole_id = id("7Q4KZ9");
+    snapshot!(home.run(&format!("show {whole_id}")).shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: no note #01JZ00000000000000007Q4KZ9
+    → anamnesis list --everywhere
+    ");
+    snapshot!(home.run(&format!("edit {whole_id}")).shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: no note #01JZ00000000000000007Q4KZ9
+    → anamnesis list --everywhere
+    ");
+    let editor = home.root().join("bin/editor");
+    script(
+        &editor,
+        "PATH=/usr/bin:/bin; grep -v 'title: x' \"$1\" > \"$1.new\"; cat \"$1.new\" > \"$1\"; rm \"$1.new\"",
+    );
+    let raw = || {
+        home.command(["edit", &whole_id, "--raw"])
+            .env("EDITOR", editor.as_os_str())
+    };
+    let refused = raw().by_agent().run();
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(home.read(STUB), broken);
+    snapshot!(raw().run().shown(), @r#"
+    exit 0
+    changed #7Q4KZ9 "Integration tests need the stub server"
+    "#);
+    assert_eq!(home.run("show 7Q4KZ9").code, Some(0));
+}
+
+#[test]
+fn move_a_note_and_back() {
+    let home = furnished();
+    let before = home.read(STUB);
+    snapshot!(home.run("move 7Q4KZ9 --project global").shown(), @"
+    exit 0
+    #7Q4KZ9 applies to all projects
+    Undo: anamnesis move 7Q4KZ9 --project github.com/acme/shop --scope portable
+    ");
+    snapshot!(home.run("move 7Q4KZ9 --scope machine-local").shown(), @"
+    exit 0
+    #7Q4KZ9 applies to all projects, this machine only
+    Undo: anamnesis move 7Q4KZ9 --project global --scope portable
+    ");
+    assert!(home.notes().contains(&STUB.replace("memory/", "local/")));
+    snapshot!(home.run("move 7Q4KZ9 --project github.com/acme/shop --scope portable").shown(), @"
+    exit 0
+    #7Q4KZ9 applies to github.com/acme/shop
+    Undo: anamnesis move 7Q4KZ9 --project global --scope machine-local
+    ");
+    assert_eq!(home.read(STUB), before);
+    snapshot!(home.run("move 7Q4KZ9").shown(), @"
+    exit 2
+    on stderr:
+    error: the following required arguments were not provided:
+      --project <KEY>
+
+    Usage: anamnesis move --project <KEY> <ID>
+
+    For more information, try '--help'.
+    ");
+    snapshot!(home.command(["move", "7Q4KZ9", "--project", " "]).run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: --project is empty
+    ");
+}
+
+#[test]
+fn pin_and_mute() {
+    let home = furnished();
+    let before = home.read(STUB);
+    snapshot!(home.run("pin 7Q4KZ9").shown(), @r#"
+    exit 0
+    pinned #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis pin 7Q4KZ9 --off
+    "#);
+    snapshot!(home.run("pin 7Q4KZ9").shown(), @"
+    exit 0
+    #7Q4KZ9 is as it was
+    ");
+    snapshot!(home.run("pin 7Q4KZ9 --off").shown(), @r#"
+    exit 0
+    no longer pinned #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis pin 7Q4KZ9
+    "#);
+    assert_eq!(home.read(STUB), before);
+    snapshot!(home.run("mute 7Q4KZ9").shown(), @r#"
+    exit 0
+    muted #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis mute 7Q4KZ9 --off
+    "#);
+    assert!(!home.run("inject").well().contains("stub server"));
+    assert!(home.run("search stub").well().contains("muted"));
+    snapshot!(home.run("mute 7Q4KZ9 --off").shown(), @r#"
+    exit 0
+    no longer muted #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis mute 7Q4KZ9
+    "#);
+    assert_eq!(home.read(STUB), before);
+}
+
+#[test]
+fn forget_and_restore_byte_for_byte() {
+    // DEL-03
+    let home = furnished();
+    let odd = home
+        .read(STUB)
+        .replace("tags: []", "tags: [] # none\nfuture_key: {a: 1}");
+    fs::write(home.store().join(STUB), &odd).unwrap();
+    snapshot!(home.run("forget 7Q4KZ9").shown(), @r#"
+    exit 0
+    forgot #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis restore 7Q4KZ9
+    "#);
+    snapshot!(home.read(STUB), @"
+    ---
+    id: 01JZ00000000000000007Q4KZ9
+    type: procedural
+    title: ''
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: human
+    confidence: 1.0
+    created_at: '2025-11-22T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags: []
+    state: forgotten
+    ---
+    ");
+    snapshot!(home.run("show 7Q4KZ9").shown(), @"
+    exit 0
+    #7Q4KZ9 how-to  (no title)  you, now, forgotten
+    github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
+    → anamnesis restore 7Q4KZ9
+    ");
+    snapshot!(home.run("forget 7Q4KZ9").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: 0 forgotten: #7Q4KZ9 is forgotten already
+    → anamnesis restore 01JZ00000000000000007Q4KZ9
+    ");
+    snapshot!(home.run("edit 7Q4KZ9 --title x").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: #7Q4KZ9 is forgotten
+    → anamnesis restore 01JZ00000000000000007Q4KZ9
+    ");
+    snapshot!(home.run("pin 7Q4KZ9").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: #7Q4KZ9 is forgotten
+    ");
+    assert!(!home.run("list --all").well().contains("7Q4KZ9"));
+    assert!(home.run("list --forgotten").well().contains("7Q4KZ9"));
+    snapshot!(home.run("restore 7Q4KZ9").shown(), @r#"
+    exit 0
+    restored #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis forget 7Q4KZ9
+    "#);
+    assert_eq!(home.read(STUB), odd);
+    snapshot!(home.run("restore 7Q4KZ9").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: #7Q4KZ9 is not forgotten
+    → anamnesis show 7Q4KZ9
+    ");
+}
+
+#[test]
+fn what_is_forgotten_is_in_no_file_but_the_trash() {
+    // DEL-01, DEL-02
+    let home = furnished();
+    let text = b"binds port 9090";
+    assert_eq!(home.run("search binds").code, Some(0));
+    assert_eq!(home.run("forget 7Q4KZ9").code, Some(0));
+    for (path, bytes) in files(&home) {
+        let holds = bytes.windows(text.len()).any(|window| window == text);
+        assert_eq!(holds, path.starts_with("trash"), "{path}");
+    }
+    let nothing = home.run("forget ZZZZZZ");
+    assert_eq!(nothing.code, Some(1));
+    assert!(
+        nothing.stderr.starts_with("anamnesis: 0 forgotten: "),
+        "{nothing:?}"
+    );
+}
+
+/// Every file of the store with its bytes, by path.
+fn files(home: &TestHome) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut pending = vec![home.store()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else {
+                let name = path.strip_prefix(home.store()).unwrap();
+                found.push((
+                    name.to_string_lossy().into_owned(),
+                    fs::read(&path).unwrap(),
+                ));
+            }
+        }
+    }
+    assert!(found.len() > 5);
+    found
+}
+
+#[test]
+fn json_forms_have_the_keys_that_scripts_rely_on() {
+    let home = furnished();
+    let keys =
+        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    let note = home.run("show 7Q4KZ9 --json").json();
+    let found = home.run("search stub --json").json();
+    let listed = home.run("list --json").json();
+    assert_eq!(keys(&found), ["notes", "capped"]);
+    assert_eq!(keys(&listed), ["notes", "total"]);
+    let mut expected = keys(&note);
+    expected.retain(|key| key != "body");
+    assert_eq!(keys(&listed["notes"][0]), expected);
+}

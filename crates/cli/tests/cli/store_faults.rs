@@ -1,0 +1,464 @@
+//! Stores that are missing, broken, locked or in use: hooks go on, nothing is lost, the next run heals.
+
+use std::{
+    fs,
+    path::Path,
+    process::Child,
+    time::{Duration, Instant},
+};
+
+use anamnesis_testkit::home::{NoteText, TestHome, asked, edited, printed};
+use rusqlite::Connection;
+
+use crate::{NO_OP, SESSION, furnished, home, id};
+
+/// Until when a hook has answered, with what an unoptimised build takes to start on a busy machine.
+const DEADLINE: Duration = Duration::from_millis(1_200 + 3_000);
+
+/// Runs a hook for every event that is acted on, and checks that each ends as it should.
+fn run_all(home: &TestHome, name: &str) {
+    home.write_transcript(
+        SESSION,
+        &[asked("Add limits to the login"), edited("/x/limit.rs")],
+    );
+    for event in [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreCompact",
+        "SessionEnd",
+    ] {
+        let mut payload = home.payload(event, SESSION);
+        payload["prompt"] = "hello".into();
+        let started = Instant::now();
+        let output = home.hook(&payload);
+        let took = started.elapsed();
+        assert_eq!(
+            (output.code, output.stderr.as_str()),
+            (Some(0), ""),
+            "{name}: {event}"
+        );
+        assert!(
+            output.stdout.is_empty() || output.json()["continue"] == true,
+            "{name}: {output:?}"
+        );
+        assert!(took < DEADLINE, "{name}: {event} took {took:?}");
+    }
+    home.settle();
+}
+
+/// Checks that the five notes of the furnished home and the session's are there and are found.
+fn all_is_there(home: &TestHome, name: &str) {
+    let listed = home.run("list --everywhere --json");
+    assert_eq!(listed.json()["total"], 6, "{name}: {listed:?}");
+    let next = home.hook(&home.start("the next session", "startup")).well();
+    assert!(next.contains("Add limits to the login"), "{name}: {next}");
+    assert!(next.contains("stub server"), "{name}: {next}");
+}
+
+#[test]
+fn no_home_is_known() {
+    let home = home();
+    let payload = home.start(SESSION, "startup").to_string();
+    let hook = || home.hook_with(payload.clone()).without("ANAMNESIS_HOME");
+    assert_eq!(hook().without("HOME").run().well(), NO_OP);
+    assert_eq!(hook().env("HOME", "").run().well(), NO_OP);
+    assert_eq!(hook().env("HOME", "relative").run().well(), NO_OP);
+    assert!(!home.store().exists());
+}
+
+#[test]
+fn a_home_that_is_missing_is_made() {
+    let home = home();
+    let store = home.root().join("not/yet/there");
+    let index = store.join("derived/index.db");
+    // On a busy machine a hook may give up before it has started the deferred process; the next one
+    // does.
+    for _ in 0..5 {
+        let payload = home.start(SESSION, "startup").to_string();
+        let hook = home.hook_with(payload).env("ANAMNESIS_HOME", &store);
+        assert_eq!(hook.run().well(), NO_OP);
+        home.settle();
+        if index.is_file() {
+            break;
+        }
+    }
+    assert!(store.join("memory").is_dir() && index.is_file());
+}
+
+#[test]
+fn a_file_in_the_place_of_a_folder() {
+    // HOOK-08, PATH-03
+    for place in [
+        "",
+        "memory",
+        "local",
+        "derived",
+        "trash",
+        "log",
+        "derived/index.db-wal",
+    ] {
+        let home = home();
+        let path = match place {
+            "" => home.store(),
+            place => home.store().join(place),
+        };
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "in the way").unwrap();
+        run_all(&home, place);
+        if place != "derived/index.db-wal" {
+            assert_eq!(fs::read_to_string(&path).unwrap(), "in the way", "{place}");
+        }
+        // Out of the way again, the next session is noted.
+        fs::remove_file(&path).ok();
+        run_all(&home, place);
+        assert_eq!(home.run("list --json").json()["total"], 1, "{place}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_a_folder_is_not_followed() {
+    // PATH-03
+    for place in ["memory", "local", "derived", "trash", "log"] {
+        let home = home();
+        let outside = home.root().join("outside");
+        fs::create_dir_all(&outside).unwrap();
+        fs::create_dir_all(home.store()).unwrap();
+        std::os::unix::fs::symlink(&outside, home.store().join(place)).unwrap();
+        run_all(&home, place);
+        let output = home.command(["write"]).input("Text").run();
+        assert_eq!(output.code, Some(1), "{place}: {output:?}");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{place}");
+    }
+}
+
+/// Spoils the index of a furnished home in one way, and checks that hooks go on and it heals.
+fn spoiled_index(name: &str, spoil: impl Fn(&Path)) {
+    let home = furnished();
+    home.run("reindex").well();
+    let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
+    spoil(&home.store().join("derived/index.db"));
+    run_all(&home, name);
+    all_is_there(&home, name);
+    let after: Vec<String> = home
+        .notes()
+        .iter()
+        .filter(|path| path.contains("/01JZ00"))
+        .map(|path| home.read(path))
+        .collect();
+    assert_eq!(after, before, "{name}");
+}
+
+#[test]
+fn an_index_of_zeros() {
+    // SQL-04
+    spoiled_index("zeros", |path| fs::write(path, vec![0; 64 * 1024]).unwrap());
+}
+
+#[test]
+fn an_index_cut_short() {
+    // SQL-04
+    spoiled_index("cut", |path| {
+        let bytes = fs::read(path).unwrap();
+        fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+    });
+}
+
+#[test]
+fn an_index_that_is_gone() {
+    // SQL-04
+    spoiled_index("gone", |path| fs::remove_file(path).unwrap());
+}
+
+#[test]
+fn an_index_that_is_a_folder() {
+    // SQL-04
+    spoiled_index("folder", |path| {
+        fs::remove_file(path).unwrap();
+        fs::create_dir(path).unwrap();
+    });
+}
+
+#[test]
+fn an_index_of_a_newer_version() {
+    // SQL-04
+    spoiled_index("newer", |path| {
+        let connection = Connection::open(path).unwrap();
+        connection
+            .pragma_update(None, "user_version", 9_999)
+            .unwrap();
+    });
+}
+
+#[test]
+fn an_index_with_foreign_objects() {
+    // SQL-05
+    spoiled_index("foreign", |path| {
+        let connection = Connection::open(path).unwrap();
+        connection
+            .execute_batch("CREATE VIEW surprise AS SELECT load_extension('/tmp/evil.so');")
+            .unwrap();
+    });
+}
+
+#[test]
+fn the_python_versions_index_is_left_alone() {
+    let home = furnished();
+    let theirs = home.write("index.db", "theirs");
+    run_all(&home, "theirs");
+    home.run("reindex").well();
+    let _ = home.run("doctor --fix").shown();
+    assert_eq!(fs::read_to_string(theirs).unwrap(), "theirs");
+}
+
+#[test]
+fn records_that_cannot_be_used_cost_no_note() {
+    // HOOK-08, HOOK-14
+    let newer = |path: &Path| {
+        let connection = Connection::open(path).unwrap();
+        connection
+            .pragma_update(None, "user_version", 9_999)
+            .unwrap();
+    };
+    let zeros = |path: &Path| fs::write(path, vec![0; 16 * 1024]).unwrap();
+    let words = |path: &Path| fs::write(path, "these are no records").unwrap();
+    let folder = |path: &Path| {
+        fs::remove_file(path).ok();
+        fs::create_dir_all(path).unwrap();
+    };
+    let spoilt: [(&str, &dyn Fn(&Path)); 4] = [
+        ("newer", &newer),
+        ("zeros", &zeros),
+        ("words", &words),
+        ("folder", &folder),
+    ];
+    for (name, spoil) in spoilt {
+        let home = furnished();
+        home.hook(&home.start(SESSION, "startup")).well();
+        home.settle();
+        for ending in ["db-wal", "db-shm"] {
+            fs::remove_file(home.store().join("journal").with_extension(ending)).ok();
+        }
+        spoil(&home.store().join("journal.db"));
+        run_all(&home, name);
+        all_is_there(&home, name);
+        let doctor = home.run("doctor");
+        if name != "zeros" {
+            assert_eq!(doctor.code, Some(1), "{name}: {doctor:?}");
+            assert!(doctor.stdout.contains("✗ hooks"), "{name}: {doctor:?}");
+        }
+    }
+}
+
+#[test]
+fn records_that_another_process_keeps_locked_are_not_waited_for() {
+    // SQL-06, HOOK-08
+    let home = furnished();
+    home.run("reindex").well();
+    home.hook(&home.payload("Stop", SESSION)).well();
+    let connection = Connection::open(home.store().join("journal.db")).unwrap();
+    connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    run_all(&home, "locked");
+    drop(connection);
+    all_is_there(&home, "locked");
+}
+
+#[test]
+fn an_index_that_another_process_keeps_locked_is_not_waited_for() {
+    // SQL-06
+    let home = furnished();
+    home.run("reindex").well();
+    let connection = Connection::open(home.store().join("derived/index.db")).unwrap();
+    connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    run_all_without_background(&home);
+    drop(connection);
+    all_is_there(&home, "locked");
+}
+
+/// As `run_all`, where the deferred process itself has to wait.
+fn run_all_without_background(home: &TestHome) {
+    home.write_transcript(
+        SESSION,
+        &[asked("Add limits to the login"), edited("/x/limit.rs")],
+    );
+    for event in ["SessionStart", "PreCompact"] {
+        let started = Instant::now();
+        let output = home.hook(&home.payload(event, SESSION));
+        assert_eq!(
+            (output.code, output.stderr.as_str()),
+            (Some(0), ""),
+            "{event}"
+        );
+        assert!(started.elapsed() < DEADLINE, "{event}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_cannot_be_written() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = furnished();
+    home.run("reindex").well();
+    home.hook(&home.payload("Stop", SESSION)).well();
+    let set = |mode| {
+        for folder in ["", "memory", "memory/episodic", "derived", "log"] {
+            let path = home.store().join(folder);
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    set(0o500);
+    let is_root = fs::write(home.store().join("probe"), "").is_ok();
+    run_all(&home, "read-only");
+    let doctor = home.run("doctor");
+    set(0o700);
+    if is_root {
+        // Modes do not bind root; `a_file_in_the_place_of_a_folder` shows the fault to root, too.
+        fs::remove_file(home.store().join("probe")).unwrap();
+    } else {
+        assert_eq!(doctor.code, Some(1), "{doctor:?}");
+        run_all(&home, "writable again");
+    }
+    all_is_there(&home, "after");
+}
+
+/// Starts a hook and gives it its payload; it runs on beside the others.
+fn started(home: &TestHome, payload: &serde_json::Value) -> Child {
+    use std::io::Write;
+
+    let mut child = home.hook_with("").start();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(payload.to_string().as_bytes()).unwrap();
+    child
+}
+
+#[test]
+fn thirty_two_hooks_at_once_on_no_store() {
+    // SQL-06
+    let home = home();
+    let sessions: Vec<String> = (0..32).map(|number| format!("session-{number}")).collect();
+    for session in &sessions {
+        home.write_transcript(
+            session,
+            &[asked(&format!("Task of {session}")), edited("/x/a.rs")],
+        );
+    }
+    let mut children: Vec<Child> = sessions
+        .iter()
+        .map(|session| started(&home, &home.payload("SessionEnd", session)))
+        .collect();
+    for child in &mut children {
+        assert_eq!(printed(child), "");
+        assert!(child.wait().unwrap().success());
+    }
+    home.settle();
+    assert_eq!(
+        home.run("list --json").json()["total"],
+        32,
+        "{:?}",
+        home.log()
+    );
+    assert_eq!(home.notes().len(), 32);
+    let state = home.run("doctor");
+    assert!(state.stdout.contains("✓ index"), "{state:?}");
+}
+
+#[test]
+fn two_captures_of_one_session_make_one_note() {
+    // CAP-10
+    let home = home();
+    home.write_transcript(
+        SESSION,
+        &[asked("Add limits to the login"), edited("/x/limit.rs")],
+    );
+    let mut children: Vec<Child> = ["PreCompact", "SessionEnd", "SessionEnd", "PreCompact"]
+        .iter()
+        .map(|event| started(&home, &home.payload(event, SESSION)))
+        .collect();
+    for child in &mut children {
+        let _ = printed(child);
+        assert!(child.wait().unwrap().success());
+    }
+    home.settle();
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let text = home.read(&notes[0]);
+    assert!(
+        text.contains("session-end") && text.contains("precompact"),
+        "{text}"
+    );
+}
+
+#[test]
+fn paths_with_shell_characters() {
+    // HOOK-01, HOOK-02
+    let home = home();
+    for name in [
+        "a b",
+        "it's",
+        "$(touch pwned)",
+        "`touch pwned`",
+        "\"q\"; touch pwned",
+        "-rf",
+        "ü\u{1f680}",
+    ] {
+        let user = home.root().join(name).join("user");
+        let project = home.root().join(name).join("Shop");
+        fs::create_dir_all(user.join(".claude")).unwrap();
+        fs::create_dir_all(&project).unwrap();
+        let transcript = user.join(".claude/t.jsonl");
+        fs::write(
+            &transcript,
+            format!("{}\n", asked("Add limits to the login please")),
+        )
+        .unwrap();
+        let mut payload = home.payload("SessionEnd", name);
+        payload["cwd"] = project.to_string_lossy().into();
+        payload["transcript_path"] = transcript.to_string_lossy().into();
+        let run = |payload: String| {
+            home.hook_with(payload)
+                .env("HOME", &user)
+                .env("CLAUDE_PROJECT_DIR", &project)
+                .without("ANAMNESIS_HOME")
+                .without("CLAUDE_CONFIG_DIR")
+                .within(&project)
+                .run()
+                .well()
+        };
+        run(payload.to_string());
+        home.settle();
+        payload["hook_event_name"] = "SessionStart".into();
+        let next = run(payload.to_string());
+        home.settle();
+        assert!(
+            next.contains("Add limits to the login please"),
+            "{name}: {next}"
+        );
+        assert!(next.contains("[session]"), "{name}: {next}");
+    }
+    let mut pending = vec![home.root().to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            assert_ne!(entry.file_name(), "pwned");
+            if entry.file_type().unwrap().is_dir() {
+                pending.push(entry.path());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_note_over_the_cap_is_indexed_by_its_head() {
+    // PATH-08
+    let home = furnished();
+    let body = format!("needle-at-the-head {}", "filler words ".repeat(200_000));
+    home.add(&NoteText::new(&id("HVGE00"), "Huge").body(body));
+    assert!(home.run("search needle").well().contains("Huge"));
+    let shown = home.hook(&home.start(SESSION, "startup")).well();
+    assert!(shown.contains("Huge") && shown.len() < 20_000);
+    assert!(
+        home.run("show HVGE00")
+            .well()
+            .contains("the file is larger")
+    );
+}

@@ -1,0 +1,430 @@
+//! `write`, by a person and by the agent, and what the agent may not touch.
+
+use std::fs;
+
+use anamnesis_testkit::home::{Output, TestHome, script};
+
+use crate::{furnished, home, snapshot};
+
+/// What was printed, with the id of the note that it made as `NEWNOTE`.
+fn shown(output: &Output) -> String {
+    output.shown().replace(&output.new_id(), "NEWNOTE")
+}
+
+/// The file of the only note of a home, with its id as `NEWNOTE`.
+fn only_note(home: &TestHome) -> (String, String) {
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let id = notes[0].rsplit('/').next().unwrap().trim_end_matches(".md");
+    (
+        notes[0].replace(id, "NEWNOTE"),
+        home.read(&notes[0]).replace(id, "NEWNOTE"),
+    )
+}
+
+#[test]
+fn from_stdin() {
+    let home = home();
+    let output = home
+        .command(["write"])
+        .input("\nDeploys go through GitLab\n\nSince March.\n")
+        .run();
+    snapshot!(shown(&output), @"
+    exit 0
+    saved #NEWNOTE fact for github.com/acme/shop, by you
+    Undo: anamnesis forget NEWNOTE
+    ");
+    let (path, text) = only_note(&home);
+    assert_eq!(path, "memory/semantic/NEWNOTE.md");
+    snapshot!(text, @"
+    ---
+    id: NEWNOTE
+    type: semantic
+    title: Deploys go through GitLab
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: human
+    confidence: 1.0
+    created_at: '2026-01-02T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags: []
+    kind: fact
+    ---
+    Deploys go through GitLab
+
+    Since March.
+    ");
+}
+
+#[test]
+fn from_a_file_with_everything() {
+    let home = furnished();
+    let file = home.root().join("warning.txt");
+    fs::write(&file, "It rewrites history that others have.\n").unwrap();
+    let output = home
+        .command([
+            "write",
+            "--kind",
+            "warning",
+            "--title",
+            "Do not force-push main",
+        ])
+        .args([
+            "--tag",
+            "git",
+            "--tag",
+            " ",
+            "--project",
+            "global",
+            "--scope",
+            "machine-local",
+        ])
+        .args([
+            "--when",
+            "cmd:  git  push --force",
+            "--instead",
+            "git push --force-with-lease",
+        ])
+        .args([
+            "--severity",
+            "high",
+            "--supersedes",
+            "ZD81QV",
+            "--link",
+            "related-to 7Q4KZ9",
+        ])
+        .args(["--pin", "--file"])
+        .arg(&file)
+        .run();
+    snapshot!(shown(&output), @"
+    exit 0
+    saved #NEWNOTE warning for all projects, by you, this machine only
+    Undo: anamnesis forget NEWNOTE
+    ");
+    let new = home
+        .notes()
+        .into_iter()
+        .find(|path| path.starts_with("local/"))
+        .unwrap();
+    let id = new.rsplit('/').next().unwrap().trim_end_matches(".md");
+    snapshot!(home.read(&new).replace(id, "NEWNOTE"), @"
+    ---
+    id: NEWNOTE
+    type: procedural
+    title: Do not force-push main
+    project: global
+    machine_id: laptop
+    scope: machine-local
+    prov_source: human
+    confidence: 1.0
+    supersedes:
+    - 01JZ0000000000000000ZD81QV
+    created_at: '2026-01-02T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags:
+    - antipattern
+    - git
+    kind: antipattern
+    links:
+    - related-to 01JZ00000000000000007Q4KZ9
+    when:
+    - 'cmd: git push --force'
+    instead: git push --force-with-lease
+    severity: high
+    pinned: true
+    ---
+    It rewrites history that others have.
+    ");
+    let json = home
+        .command(["write", "--json", "--kind", "task"])
+        .input("Remove the flag")
+        .run();
+    let mut json = json.json();
+    for key in ["id", "path"] {
+        json[key] = "[ID]".into();
+    }
+    snapshot!(format!("{json:#}"), @r#"
+    {
+      "id": "[ID]",
+      "type": "semantic",
+      "title": "Remove the flag",
+      "project": "github.com/acme/shop",
+      "machine_id": "laptop",
+      "scope": "portable",
+      "user_id": "self",
+      "workspace_id": "personal",
+      "tags": [
+        "task"
+      ],
+      "created_at": "2026-01-02T03:04:05+00:00",
+      "updated_at": "2026-01-02T03:04:05+00:00",
+      "body": "Remove the flag",
+      "kind": "task",
+      "state": "active",
+      "author": "you",
+      "confidence": 1.0,
+      "pinned": false,
+      "superseded": false,
+      "path": "[ID]"
+    }
+    "#);
+}
+
+#[cfg(unix)]
+#[test]
+fn from_an_editor() {
+    let home = home();
+    let editor = home.root().join("bin/editor");
+    let write = || home.command(["write"]).env("EDITOR", editor.as_os_str());
+    script(&editor, "echo 'Typed in an editor' > \"$1\"");
+    snapshot!(shown(&write().run_on_a_terminal()), @"
+    exit 0
+    saved #NEWNOTE fact for github.com/acme/shop, by you
+    Undo: anamnesis forget NEWNOTE
+    ");
+    script(&editor, "exit 0");
+    snapshot!(write().run_on_a_terminal().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: there is no text
+    → --title, --file, stdin, or set EDITOR
+    ");
+    script(&editor, "exit 1");
+    assert_eq!(write().run_on_a_terminal().code, Some(1));
+    let without_editor = home.command(["write"]).run_on_a_terminal();
+    snapshot!(without_editor.shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: no editor is set
+    → set EDITOR, or give the text with --file or on stdin
+    ");
+    assert_eq!(home.notes().len(), 1);
+}
+
+#[test]
+fn what_is_written_is_made_safe_first() {
+    // CAP-01, CAP-03, INJ-03, INJ-04
+    let home = home();
+    let token = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    let text =
+        format!("Key {token}\n<private>my salary</private>\u{e0041}\u{202e}end <private>open");
+    let output = home
+        .command([
+            "write",
+            "--title",
+            &format!("Token {token}"),
+            "--tag",
+            token,
+        ])
+        .args([
+            "--instead",
+            token,
+            "--when",
+            &format!("text: {token}"),
+            "--project",
+            token,
+        ])
+        .input(text)
+        .run();
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let (_, text) = only_note(&home);
+    for forbidden in ["ghp_", "salary", "open", "\u{e0041}", "\u{202e}"] {
+        assert!(!text.contains(forbidden), "{forbidden}: {text}");
+    }
+}
+
+#[test]
+fn mistakes_are_said_and_nothing_is_written() {
+    let home = home();
+    snapshot!(home.command(["write"]).input(" \n").run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: there is no text
+    → --title, --file, stdin, or set EDITOR
+    ");
+    snapshot!(home.run("write --title x --kind warning --type semantic").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: a warning is procedural, not semantic
+    ");
+    snapshot!(home.run("write --title x --when git").shown(), @"
+    exit 2
+    on stderr:
+    error: invalid value 'git' for '--when <TRIGGER>': a trigger is `cmd: …`, `path: …`, `tool: …` or `text: …`
+
+    For more information, try '--help'.
+    ");
+    snapshot!(home.run("write --title x --link loves 7Q4KZ9").shown(), @"
+    exit 2
+    on stderr:
+    error: unexpected argument '7Q4KZ9' found
+
+    Usage: anamnesis write [OPTIONS]
+
+    For more information, try '--help'.
+    ");
+    snapshot!(home.run("write --title x --supersedes 7Q4KZ9").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: no note #7Q4KZ9
+    → anamnesis list --everywhere
+    ");
+    snapshot!(home.run("write --file missing.txt").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: cannot read missing.txt: No such file or directory (os error 2)
+    ");
+    snapshot!(home.command(["write", "--title", "x", "--project", " "]).run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: --project is empty
+    ");
+    // PATH-01
+    for note_type in ["../../tmp", "semantic/../..", "/etc", ""] {
+        let output = home
+            .command(["write", "--title", "x", "--type", note_type])
+            .run();
+        assert_eq!(output.code, Some(2), "{note_type}");
+    }
+    assert_eq!(home.notes(), [""; 0]);
+}
+
+#[test]
+fn the_agent_writes_in_its_own_name() {
+    let home = furnished();
+    let write = |arguments: &[&str]| {
+        home.command(["write"])
+            .args(arguments)
+            .input("Text")
+            .by_agent()
+            .run()
+    };
+    snapshot!(shown(&write(&["--pin"])), @"
+    exit 0
+    saved #NEWNOTE fact for github.com/acme/shop, by agent
+    Undo: anamnesis forget NEWNOTE
+    ");
+    let new = newest(&home);
+    assert!(new.contains("prov_actor: agent\n"), "{new}");
+    assert!(new.contains("confidence: 0.9\n"), "{new}");
+    assert!(!new.contains("pinned"), "{new}");
+    // For all projects, or in the place of a person's note, it waits.
+    snapshot!(shown(&write(&["--project", "global"])), @"
+    exit 0
+    proposed #NEWNOTE fact for all projects, by agent: not used until a person approves it
+    Undo: anamnesis forget NEWNOTE
+    ");
+    snapshot!(shown(&write(&["--supersedes", "7Q4KZ9"])), @"
+    exit 0
+    proposed #NEWNOTE fact for github.com/acme/shop, by agent: not used until a person approves it
+    Undo: anamnesis forget NEWNOTE
+    ");
+    // YAML-10, INJ-02: until then the person's note is what comes up, not the proposal.
+    let given = home.run("inject").well();
+    assert!(
+        given.contains("Integration tests need the stub server"),
+        "{given}"
+    );
+    let proposals = home
+        .notes()
+        .into_iter()
+        .filter(|path| path.starts_with("local/"));
+    assert_eq!(proposals.count(), 2);
+    snapshot!(shown(&write(&["--supersedes", "B2M6RD"])), @"
+    exit 0
+    saved #NEWNOTE fact for github.com/acme/shop, by agent
+    Undo: anamnesis forget NEWNOTE
+    ");
+    assert!(home.run("show B2M6RD").well().contains("replaced by"));
+}
+
+/// The text of the one note that is not of the furnished home.
+fn newest(home: &TestHome) -> String {
+    let path = home
+        .notes()
+        .into_iter()
+        .find(|path| !path.contains("/01JZ00"))
+        .unwrap();
+    home.read(&path)
+}
+
+#[test]
+fn the_agent_does_not_change_what_is_a_persons() {
+    let home = furnished();
+    let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
+    let refused = home
+        .command(["edit", "7Q4KZ9", "--title", "x"])
+        .by_agent()
+        .run();
+    snapshot!(refused.shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: only a person can change this note: a person wrote it, or it applies to all projects
+    → write a note of your own that supersedes it; it waits for approval
+    ");
+    for command in [
+        "edit 7Q4KZ9 --title x",
+        "edit 4T8WQX --title x",
+        "move 7Q4KZ9 --scope machine-local",
+        "move B2M6RD --project global",
+        "pin 7Q4KZ9",
+        "mute 4T8WQX",
+        "forget 7Q4KZ9 B2M6RD",
+        "edit B2M6RD --raw",
+    ] {
+        let output = home
+            .command(command.split(' '))
+            .by_agent()
+            .env("EDITOR", "true")
+            .run();
+        assert!(matches!(output.code, Some(1 | 2)), "{command}: {output:?}");
+        assert!(
+            output.stderr.starts_with("anamnesis: "),
+            "{command}: {output:?}"
+        );
+    }
+    let after: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
+    assert_eq!(after, before);
+    // Its own notes it may change.
+    let own = home
+        .command(["edit", "B2M6RD", "--title", "Limits moved"])
+        .by_agent()
+        .run();
+    assert_eq!(own.code, Some(0), "{own:?}");
+    assert_eq!(home.run("forget 7Q4KZ9").code, Some(0));
+    let refused = home.command(["restore", "7Q4KZ9"]).by_agent().run();
+    snapshot!(refused.shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: what was forgotten is brought back by a person only
+    ");
+}
+
+#[test]
+fn the_agent_does_not_bring_back_what_was_forgotten() {
+    let home = home();
+    let note = home
+        .command(["write"])
+        .input("Deploys go through Jenkins")
+        .by_agent()
+        .run()
+        .new_id();
+    assert_eq!(home.run(&format!("forget {note}")).code, Some(0));
+    let again = home
+        .command(["write"])
+        .input("Deploys go through Jenkins")
+        .by_agent()
+        .run();
+    snapshot!(again.shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: you forgot this on 2026-01-02
+    ");
+    // The person may.
+    let output = home
+        .command(["write"])
+        .input("Deploys go through Jenkins")
+        .run();
+    assert_eq!(output.code, Some(0), "{output:?}");
+}
