@@ -120,6 +120,7 @@ fn full(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
 fn read_only(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     let calls = calls(sandbox, usize::MAX)?;
     let before = contents(sandbox)?;
+    report("read-only disk: hooks give what there is, commands say why they fail");
     disk.remount("ro")?;
     for call in calls {
         let arguments: Vec<&str> = call.arguments.iter().map(String::as_str).collect();
@@ -131,11 +132,13 @@ fn read_only(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     }
     let output = sandbox.run(&["hook"], &sandbox.payload("SessionStart", "reader"))?;
     look(&["hook"], &output, true, checks);
-    let is_given = String::from_utf8_lossy(&output.stdout).contains("Planted fact");
-    report(&format!(
-        "read-only disk: a session is given {}",
-        if is_given { "its notes" } else { "nothing" }
-    ));
+    let is_given = String::from_utf8_lossy(&output.stdout).contains("<anamnesis-context>");
+    checks.that(is_given, || {
+        format!(
+            "a read-only store gives nothing: {}",
+            told(&["hook"], &output)
+        )
+    });
     disk.remount("rw")?;
     let after = contents(sandbox)?;
     checks.that(before == after, || "a read-only store changed".to_owned());
