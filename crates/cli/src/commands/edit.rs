@@ -63,8 +63,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     } else {
         in_editor(context, path)?
     };
-    let index = context.index()?;
-    let short = Context::short(&index, path.id);
+    let index = context
+        .index()
+        .inspect_err(|failure| ui.note(&failure.text()))
+        .ok();
+    let short = index.map_or_else(|| path.id.short(), |index| Context::short(&index, path.id));
     let Some(stored) = stored else {
         ui.print(&format!("#{short} is as it was\n"));
         return Ok(ExitCode::SUCCESS);

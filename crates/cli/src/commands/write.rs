@@ -173,10 +173,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     drop(index);
     let journal = context.journal();
     let stored = remember::save(context, journal.as_ref(), &note)?;
-    let index = context.index()?;
-    let short = Context::short(&index, note.id);
+    // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
+    let index = context
+        .index()
+        .inspect_err(|failure| ui.note(&failure.text()))
+        .ok();
+    let short = index
+        .as_ref()
+        .map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
     if args.json {
-        if let Some(entry) = index.get(note.id)? {
+        if let Some(entry) = index.map(|index| index.get(note.id)).transpose()?.flatten() {
             ui.json(&ui::note_json(&entry, Some(&stored.note())));
         }
     } else {
