@@ -37,7 +37,7 @@ impl Context {
         context
             .home
             .create()
-            .map_err(|error| Failure::environment(error.to_string()))?;
+            .map_err(|error| Failure::environment(error.to_string()).hint("anamnesis doctor"))?;
         Ok(context)
     }
 
