@@ -126,7 +126,6 @@ fn wrong_usage_says_what_is_meant_and_exits_with_2() {
 
     For more information, try '--help'.
     ");
-    snapshot!(home.run("inject --k -1").shown(), @"exit 0");
     snapshot!(home.run("completions tcsh").shown(), @"
     exit 2
     on stderr:
@@ -293,8 +292,8 @@ fn literals(source: &str) -> Vec<String> {
         let (before, here) = rest.split_at(at);
         if here.starts_with("//") {
             rest = here.split_once('\n').map_or("", |(_, after)| after);
-        } else if here.starts_with("'\"'") {
-            rest = &here[3..];
+        } else if let Some(after) = here.strip_prefix("'\"'") {
+            rest = after;
         } else if let Some(text) = here.strip_prefix('"') {
             let is_raw = before.ends_with('r');
             let mut escaped = false;

@@ -456,6 +456,7 @@ fn a_file_in_the_place_of_the_store() {
     exit 1
     on stderr:
     anamnesis: cannot use [ROOT]/home/.anamnesis/memory: Not a directory (os error 20)
+    → anamnesis doctor
     ");
     assert_eq!(fs::read_to_string(home.store()).unwrap(), "a file");
 }

@@ -80,6 +80,7 @@ fn k_bounds_the_projects_notes_only() {
         "Rate limits live in middleware/limit.rs",
         "Add rate limits to the login",
     ];
+    assert_eq!(titles("--k -1"), [pnpm]);
     assert_eq!(titles("--k 0"), [pnpm]);
     assert_eq!(titles("--k 1"), [pnpm, session]);
     assert_eq!(titles("--k 2"), [pnpm, limits, session]);

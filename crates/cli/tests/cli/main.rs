@@ -3,6 +3,8 @@
 //! One test program for all, so that it is linked once. Every test has a home of its own; see
 //! `anamnesis_testkit::home`.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod capture;
 mod command_line;
 mod doctor;

@@ -8,11 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{SESSION, home};
 
+/// What the Python version reads of a note, by its name for the key.
+type Keys = Map<String, Value>;
+
 /// The notes with what the Python version reads of them, by name.
-fn fixtures() -> Vec<(String, Vec<u8>, Map<String, Value>)> {
+fn fixtures() -> Vec<(String, Vec<u8>, Keys)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/python");
     let expected = fs::read(folder.join("expected.json")).unwrap();
-    let expected: Map<String, Value> = serde_json::from_slice(&expected).unwrap();
+    let expected: Keys = serde_json::from_slice(&expected).unwrap();
     assert!(expected.len() >= 14);
     expected
         .into_iter()
@@ -23,12 +26,12 @@ fn fixtures() -> Vec<(String, Vec<u8>, Map<String, Value>)> {
         .collect()
 }
 
-fn text<'a>(keys: &'a Map<String, Value>, key: &str) -> &'a str {
+fn text<'a>(keys: &'a Keys, key: &str) -> &'a str {
     keys[key].as_str().unwrap()
 }
 
 /// A home with all of them, and the path of each.
-fn store() -> (TestHome, Vec<(String, String, Map<String, Value>)>) {
+fn store() -> (TestHome, Vec<(String, String, Keys)>) {
     let home = home();
     let placed = fixtures()
         .into_iter()

@@ -211,6 +211,9 @@ fn the_python_versions_index_is_left_alone() {
     assert_eq!(fs::read_to_string(theirs).unwrap(), "theirs");
 }
 
+/// Makes a file useless in one way.
+type Spoil = fn(&Path);
+
 #[test]
 fn records_that_cannot_be_used_cost_no_note() {
     // HOOK-08, HOOK-14
@@ -226,11 +229,11 @@ fn records_that_cannot_be_used_cost_no_note() {
         fs::remove_file(path).ok();
         fs::create_dir_all(path).unwrap();
     };
-    let spoilt: [(&str, &dyn Fn(&Path)); 4] = [
-        ("newer", &newer),
-        ("zeros", &zeros),
-        ("words", &words),
-        ("folder", &folder),
+    let spoilt: [(&str, Spoil); 4] = [
+        ("newer", newer),
+        ("zeros", zeros),
+        ("words", words),
+        ("folder", folder),
     ];
     for (name, spoil) in spoilt {
         let home = furnished();
