@@ -139,8 +139,10 @@ impl Context {
         let mut found = index.matching(&reference)?;
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => Err(Failure::failed(format!("no note #{}", reference.as_str()))
-                .hint("anamnesis list --everywhere")),
+            0 => Err(unreadable(index, &reference).unwrap_or_else(|| {
+                Failure::failed(format!("no note #{}", reference.as_str()))
+                    .hint("anamnesis list --everywhere")
+            })),
             _ => {
                 let candidates: Vec<String> = found
                     .iter()
@@ -161,4 +163,21 @@ impl Context {
     pub(crate) fn short(index: &Index, id: NoteId) -> String {
         index.short_id(id).unwrap_or_else(|_| id.to_string())
     }
+}
+
+/// A file of that id that is there and cannot be read.
+fn unreadable(index: &Index, reference: &IdPrefix) -> Option<Failure> {
+    let problem = index.problems().ok()?.into_iter().find(|problem| {
+        let name = problem.path.rsplit('/').next().unwrap_or_default();
+        name.strip_suffix(".md")
+            .is_some_and(|id| reference.matches(id))
+    })?;
+    let id = problem
+        .path
+        .rsplit('/')
+        .next()?
+        .strip_suffix(".md")?
+        .to_owned();
+    let failure = Failure::failed(format!("{}: {}", problem.path, one_line(&problem.reason)));
+    Some(failure.hint(format!("anamnesis edit {id} --raw")))
 }

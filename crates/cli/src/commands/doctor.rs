@@ -140,6 +140,9 @@ pub(super) fn verdict(context: &Context, index: &Index) -> Verdict {
     let journal = context.journal();
     let problems = index.problems().map_or(0, |problems| problems.len());
     let mut checks = vec![hooks(journal.as_ref(), context)];
+    if context.environment.is_off {
+        checks.push(recording(context, None));
+    }
     if problems > 0 {
         checks.push(Check::new(
             "notes",
@@ -156,7 +159,14 @@ pub(super) fn verdict(context: &Context, index: &Index) -> Verdict {
         .max()
         .unwrap_or(Level::Well);
     let text = match checks.iter().find(|check| check.level == worst) {
-        Some(check) if worst == Level::Well => format!("all well · hooks {}", check.lines[0]),
+        // Where all is well, the median alone: the line has to fit.
+        Some(check) if worst == Level::Well => {
+            let hooks = check
+                .lines
+                .first()
+                .and_then(|line| line.split(", worst").next());
+            format!("all well · hooks {}", hooks.unwrap_or_default())
+        }
         Some(check) => check.lines.first().cloned().unwrap_or_default(),
         None => "all well".to_owned(),
     };
@@ -238,16 +248,22 @@ fn checks(context: &Context) -> Vec<Check> {
     let writable = store(context);
     let is_usable = writable.level != Level::Broken;
     let journal = if is_usable { context.journal() } else { None };
-    let mut checks = vec![
-        plugin(context, journal.as_ref()),
-        hooks(journal.as_ref(), context),
-        recording(context, journal.as_ref()),
-    ];
+    let mut checks = vec![plugin(context, journal.as_ref())];
+    if is_usable {
+        checks.push(hooks(journal.as_ref(), context));
+        checks.push(recording(context, journal.as_ref()));
+    } else {
+        checks.push(Check::new(
+            "hooks",
+            Level::Unknown,
+            "cannot be told without the store",
+        ));
+    }
     checks.push(writable);
     if is_usable {
         checks.extend(notes_and_index(context));
+        checks.push(privacy(context));
     }
-    checks.push(privacy(context));
     checks.push(beside(context));
     checks
 }
@@ -356,14 +372,14 @@ fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
         (*at == run.last_at).then(|| format!("{}: {}", run.event, one_line(error)))
     });
     if let Some(failing) = failing {
-        let mut check = Check::new("hooks", Level::Broken, summary).hint(format!(
+        let mut check = Check::new("hooks", Level::Broken, failing).hint(format!(
             "tail {}",
             ui::home_path(
                 &context.home.log(),
                 context.environment.user_home.as_deref()
             )
         ));
-        check.lines.push(failing);
+        check.lines.push(summary);
         return check;
     }
     if is_enabled(context) == Some(true) && is_silent(context, last_at) {
@@ -436,7 +452,7 @@ fn store(context: &Context) -> Check {
     );
     if let Err(error) = context.home.create() {
         return Check::new("store", Level::Broken, error.to_string())
-            .hint("make the folder writable for you");
+            .hint("move away what is in its place, or make it writable for you");
     }
     let probe = context
         .home

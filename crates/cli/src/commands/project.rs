@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let (step, place) = explain(&project);
     if args.json {
         let place = place.map(|place| place.display().to_string());
-        ui.json(&json!({ "key": project.key, "step": step, "from": place, "folder": folder.display().to_string() }));
+        ui.json(&json!({ "key": project.key, "step": step_word(&project.step), "from": place, "folder": folder.display().to_string() }));
         return Ok(ExitCode::SUCCESS);
     }
     let home = context.environment.user_home.as_deref();
@@ -46,6 +46,18 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         ui::home_path(&folder, home)
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which step gave the key, as scripts are told it.
+fn step_word(step: &Step) -> &'static str {
+    match step {
+        Step::Marker(_) => "marker",
+        Step::Remote(_) => "remote",
+        Step::Repository(_) => "repository",
+        Step::Folder => "folder",
+        Step::Nothing => "nothing",
+        Step::Named => "named",
+    }
 }
 
 /// Which step gave the key, in words, and the place it was read from.

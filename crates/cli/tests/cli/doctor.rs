@@ -184,8 +184,8 @@ fn hooks_that_fail() {
     payload["transcript_path"] = "/etc/hostname".into();
     home.hook(&payload).well();
     snapshot!(check(&home, "hooks"), @"
-    ✗ hooks      4 of 4 events; median [TIME], worst [TIME]
-    SessionEnd: transcript: not in Claude Code's folder, so it was not read
+    ✗ hooks      SessionEnd: transcript: not in Claude Code's folder, so it was not read
+    4 of 4 events; median [TIME], worst [TIME]
     → tail ~/.anamnesis/log/anamnesis.log
     ");
     assert_eq!(home.run("doctor").code, Some(1));
@@ -435,14 +435,11 @@ fn a_file_in_the_place_of_the_store() {
     exit 1
     ? plugin     0.1.0; Claude Code knows no plugin of that name yet
                  → /plugin install anamnesis --marketplace (see the README)
-    ✗ hooks      this machine's records cannot be used (log/anamnesis.log says why)
-    ? recording  no session recorded yet
+    ? hooks      cannot be told without the store
     ✗ store      cannot use [ROOT]/home/.anamnesis/memory: Not a directory (os error 20)
-                 → make the folder writable for you
-    ! privacy    others can read the store itself (mode 644)
-                 → anamnesis doctor --fix
+                 → move away what is in its place, or make it writable for you
     ✓ beside     no other memory found
-    2 broken, 1 to look at
+    1 broken
     ");
     for command in ["status", "list", "write --title x", "inject", "capture"] {
         let output = home.run(command);

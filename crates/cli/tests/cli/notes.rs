@@ -473,18 +473,18 @@ fn an_unreadable_note_is_mended_raw() {
     let broken = home.read(STUB).replace("title: ", "title: x\ntitle: ");
     fs::write(home.store().join(STUB), &broken).unwrap();
     let whole_id = id("7Q4KZ9");
-    snapshot!(home.run(&format!("show {whole_id}")).shown(), @"
+    snapshot!(home.run(&format!("show {whole_id}")).shown(), @r#"
     exit 1
     on stderr:
-    anamnesis: no note #01JZ00000000000000007Q4KZ9
-    → anamnesis list --everywhere
-    ");
-    snapshot!(home.run(&format!("edit {whole_id}")).shown(), @"
+    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md: line 5: key "title" twice
+    → anamnesis edit 01JZ00000000000000007Q4KZ9 --raw
+    "#);
+    snapshot!(home.run(&format!("edit {whole_id}")).shown(), @r#"
     exit 1
     on stderr:
-    anamnesis: no note #01JZ00000000000000007Q4KZ9
-    → anamnesis list --everywhere
-    ");
+    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md: line 5: key "title" twice
+    → anamnesis edit 01JZ00000000000000007Q4KZ9 --raw
+    "#);
     let editor = home.root().join("bin/editor");
     script(
         &editor,

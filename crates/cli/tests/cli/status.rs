@@ -22,14 +22,14 @@ fn status_before_the_first_note_and_after() {
     store: ~/.anamnesis · on · this machine only
     notes: 0; this session is noted when it ends
     sync:  none; notes stay on this machine
-    state: all well · hooks 1 of 4 events; median [TIME], worst [TIME] · anamnesis doctor
+    state: all well · hooks 1 of 4 events; median [TIME] · anamnesis doctor
     ");
     snapshot!(home.command(["status"]).env("ANAMNESIS_OFF", "1").run().shown(), @"
     exit 0
     store: ~/.anamnesis · off (ANAMNESIS_OFF is set) · this machine only
     notes: 0
     sync:  none; notes stay on this machine
-    state: all well · hooks 1 of 4 events; median [TIME], worst [TIME] · anamnesis doctor
+    state: off: ANAMNESIS_OFF is set · anamnesis doctor
     ");
 
     let home = furnished();
@@ -42,7 +42,7 @@ fn status_before_the_first_note_and_after() {
            a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine
-    state: all well · hooks 1 of 4 events; median [TIME], worst [TIME] · anamnesis doctor
+    state: all well · hooks 1 of 4 events; median [TIME] · anamnesis doctor
     ");
     snapshot!(home.command(["status"]).env("LANG", "POSIX").run().shown(), @"
     exit 0
@@ -184,7 +184,7 @@ fn the_project_and_the_step_that_gave_it() {
     exit 0
     {
       "key": "github.com/acme/shop",
-      "step": "the git remote of",
+      "step": "remote",
       "from": "[ROOT]/shop",
       "folder": "[ROOT]/shop"
     }
