@@ -91,19 +91,14 @@ impl Context {
 
     /// The index, in step with the notes as they are now.
     pub(crate) fn index(&self) -> Result<Index, Failure> {
-        let mut index = Index::open_to_write(&self.home, &self.notes, PATIENCE)?;
-        index.refresh(&self.notes)?;
-        Ok(index)
+        Ok(Index::in_step(&self.home, &self.notes, PATIENCE)?)
     }
 
     /// The index for a caller in a hurry: in step with the notes, or as it is while another process
     /// writes it.
     pub(crate) fn index_without_waiting(&self) -> Result<Index, Failure> {
-        match Index::open_to_write(&self.home, &self.notes, Duration::from_millis(20)) {
-            Ok(mut index) => {
-                index.refresh(&self.notes)?;
-                Ok(index)
-            }
+        match Index::in_step(&self.home, &self.notes, Duration::from_millis(20)) {
+            Ok(index) => Ok(index),
             Err(index::Error::Locked) => Index::open(&self.home).or_else(|_| self.index()),
             Err(error) => Err(error.into()),
         }

@@ -37,6 +37,9 @@ const VERSION: i64 = 3;
 /// How many rounds a refresh makes at most while others go on writing notes.
 const MAX_ROUNDS: usize = 8;
 
+/// How many outdated notes are worth building the index anew for.
+const MANY_OUTDATED: usize = 200;
+
 /// The stamp of a problem that is looked at again each time: it does not lie in one file alone.
 const NO_STAMP: Stamp = Stamp {
     size: 0,
@@ -336,7 +339,7 @@ pub struct Counts {
 pub struct Index {
     connection: Connection,
     // Held by writers; dropped last.
-    _lock: Option<Lock>,
+    lock: Option<Lock>,
 }
 
 /// Notes of one project that may come back at the start of a session.
@@ -371,7 +374,7 @@ impl Index {
         check(&connection)?;
         Ok(Self {
             connection,
-            _lock: None,
+            lock: None,
         })
     }
 
@@ -384,10 +387,47 @@ impl Index {
         match Self::open_existing(&home.index(), patience) {
             Ok(connection) => Ok(Self {
                 connection,
-                _lock: Some(lock),
+                lock: Some(lock),
             }),
             Err(_) => Self::build(home, notes, lock, patience),
         }
+    }
+
+    /// Opens the index for writing and brings it in step with the notes.
+    ///
+    /// Where most files are others than the index knows (a copied store, a restored backup), it is
+    /// built anew: wiping each old text from a full-text index takes twenty times as long.
+    ///
+    /// # Errors
+    /// As [`Index::open_to_write`] and [`Index::refresh`].
+    pub fn in_step(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+        let mut index = Self::open_to_write(home, notes, patience)?;
+        if index.is_behind(notes)
+            && index.is_far_behind(notes)?
+            && let Some(lock) = index.lock.take()
+        {
+            drop(index);
+            index = Self::build(home, notes, lock, patience)?;
+        }
+        index.refresh(notes)?;
+        Ok(index)
+    }
+
+    /// Tells whether more than half of the notes, and many, are others than the index knows.
+    fn is_far_behind(&self, notes: &Notes) -> Result<bool, Error> {
+        let known = known_files(&self.connection)?;
+        let listing = notes.list();
+        let same = listing
+            .notes
+            .iter()
+            .filter(|(path, stamp)| {
+                known
+                    .get(&path.to_string())
+                    .is_some_and(|(_, old)| old == stamp)
+            })
+            .count();
+        let outdated = known.len() - same.min(known.len());
+        Ok(outdated >= MANY_OUTDATED && 2 * outdated > known.len())
     }
 
     /// Opens the index for writing without building one.
@@ -399,7 +439,7 @@ impl Index {
         let connection = Self::open_existing(&home.index(), patience)?;
         Ok(Self {
             connection,
-            _lock: Some(lock),
+            lock: Some(lock),
         })
     }
 
@@ -430,7 +470,7 @@ impl Index {
         {
             let mut index = Self {
                 connection: sqlite::open_write(&fresh, patience)?,
-                _lock: None,
+                lock: None,
             };
             // Nobody else sees this file, and a half-built one is thrown away.
             index
@@ -457,7 +497,7 @@ impl Index {
         let connection = Self::open_existing(&path, patience)?;
         Ok(Self {
             connection,
-            _lock: Some(lock),
+            lock: Some(lock),
         })
     }
 
@@ -1380,6 +1420,35 @@ mod tests {
         assert_eq!(rebuilt.counts().unwrap().total, 2);
         drop(reader);
         assert_eq!(rebuilt.counts().unwrap().total, 2);
+    }
+
+    #[test]
+    fn a_restored_store_is_indexed_anew() {
+        let fixture = Fixture::new();
+        let stored: Vec<Stored> = (0..MANY_OUTDATED)
+            .map(|number| fixture.add(&format!("alpha {number}"), |_| {}))
+            .collect();
+        let first = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        let file = fs::metadata(fixture.home.index()).unwrap();
+        drop(first);
+        for stored in &stored {
+            let path = stored.path.absolute(&fixture.home);
+            let bytes = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, bytes).unwrap();
+        }
+        let again = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        let rebuilt = fs::metadata(fixture.home.index()).unwrap();
+        assert_ne!(Stamp::of(&rebuilt).inode, Stamp::of(&file).inode);
+        assert_eq!(again.counts().unwrap().total, MANY_OUTDATED);
+        assert!(!again.is_behind(&fixture.notes));
+        assert_eq!(
+            again
+                .find("\"alpha\"", &Filter::default(), EVEN, 500)
+                .unwrap()
+                .len(),
+            MANY_OUTDATED
+        );
     }
 
     #[test]

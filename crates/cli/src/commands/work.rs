@@ -60,8 +60,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
 
 /// Brings the index in step with the notes, or builds it when it cannot be used.
 fn refresh(context: &Context) -> Result<(), Failure> {
-    let mut index = Index::open_to_write(&context.home, &context.notes, PATIENCE)?;
-    index.refresh(&context.notes)?;
+    let index = Index::in_step(&context.home, &context.notes, PATIENCE)?;
     index.sweep(&context.home)?;
     index.checkpoint()?;
     Ok(())
