@@ -75,8 +75,8 @@ pub(crate) fn answer_payload(environment: Environment, payload: Vec<u8>) -> Exit
 
 /// Handles what `input` gives, and answers in time.
 ///
-/// The main thread does the work: a second one would pay for a memory arena of its own and for being
-/// woken up, which together are a tenth of a hook with nothing to say.
+/// The main thread does the work: another one would pay for a memory arena of its own and for being
+/// woken up.
 fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCode {
     let started = Instant::now();
     let answered = Arc::new(AtomicBool::new(false));
