@@ -21,6 +21,9 @@ use serde::de::{
 /// A note's own keys take a few hundred bytes, a long list of links a few thousand.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
+/// The deepest nesting that is read. No key of ours nests at all.
+pub const MAX_DEPTH: usize = 64;
+
 /// Why a mapping was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -30,6 +33,12 @@ pub enum Error {
     /// An anchor, an alias or a tag: they can make a small file mean a large one, and no note needs them.
     #[error("line {line}: anchors, aliases and tags are not taken")]
     Alias {
+        /// The line in the file, counted from 1.
+        line: usize,
+    },
+    /// A value is nested deeper than [`MAX_DEPTH`]; the library takes quadratic time to find that out.
+    #[error("line {line}: nested too deeply")]
+    TooDeep {
         /// The line in the file, counted from 1.
         line: usize,
     },
@@ -88,8 +97,11 @@ pub fn read_mapping(
         return Err(Error::TooLong(block.len()));
     }
     let entries = entries(block);
-    if let Some(line) = find_alias(block, &entries) {
-        return Err(Error::Alias { line });
+    if let Some((line, refused)) = find_refused(block, &entries) {
+        return Err(match refused {
+            Refused::Alias => Error::Alias { line },
+            Refused::Depth => Error::TooDeep { line },
+        });
     }
     let mut seen = BTreeSet::new();
     for entry in &entries {
@@ -307,55 +319,70 @@ fn key_of(line: &str) -> Option<String> {
     Some(unquoted.unwrap_or(key).to_owned())
 }
 
-/// Returns the line in the file of the first anchor, alias or tag of a block mapping, if it has one.
+/// What is not even shown to the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    Alias,
+    Depth,
+}
+
+/// Returns the line in the file of the first anchor, alias, tag or deep nesting of a block.
 ///
-/// Only places where YAML takes one count: `title: R&D` and a folded line that starts with `*` are
-/// text. What slips through in a nested structure meets the library's own limit on aliases.
-fn find_alias(block: &str, entries: &[Entry]) -> Option<usize> {
+/// Only places where YAML takes an alias count: `title: R&D` and a folded line that starts with `*`
+/// are text. What slips through in a nested structure meets the library's own limits.
+fn find_refused(block: &str, entries: &[Entry]) -> Option<(usize, Refused)> {
+    if block.trim_start().starts_with(['[', '{']) {
+        return refused_in_flow(block.trim_start()).map(|refused| (2, refused));
+    }
     for entry in entries {
         let text = &block[entry.range.clone()];
         let first_line = text.lines().next().unwrap_or_default();
         let after_key = first_line.find(": ").map_or(first_line.len(), |at| at + 2);
         let value = text[after_key..].trim_start_matches(' ');
-        match value.chars().next() {
-            Some('&' | '*' | '!') => return Some(entry.line),
-            Some('[' | '{') if flow_has_alias(value) => return Some(entry.line),
-            Some('\n' | '\r' | '#') | None => {
-                if let Some(offset) = nested_alias(value) {
-                    return Some(entry.line + offset);
-                }
-            }
-            _ => {}
+        let refused = match value.chars().next() {
+            Some('&' | '*' | '!') => Some((0, Refused::Alias)),
+            Some('[' | '{') => refused_in_flow(value).map(|refused| (0, refused)),
+            Some('\n' | '\r' | '#') | None => refused_in_block(value),
+            _ => None,
+        };
+        if let Some((offset, refused)) = refused {
+            return Some((entry.line + offset, refused));
         }
     }
     None
 }
 
-/// Tells whether a flow collection has a token that starts with `&`, `*` or `!`.
-fn flow_has_alias(value: &str) -> bool {
+/// Looks through a flow collection for a token that starts with `&`, `*` or `!`, and for its depth.
+fn refused_in_flow(value: &str) -> Option<Refused> {
     let mut quote = None;
     let mut at_token_start = true;
+    let mut depth: usize = 0;
     for character in value.chars() {
         match quote {
             Some(open) if character == open => quote = None,
             Some(_) => {}
             None => match character {
-                '&' | '*' | '!' if at_token_start => return true,
+                '&' | '*' | '!' if at_token_start => return Some(Refused::Alias),
                 '"' | '\'' if at_token_start => quote = Some(character),
                 '[' | '{' | ',' | ':' | ' ' | '\n' => {
                     at_token_start = at_token_start || character != ' ';
+                    depth += usize::from(matches!(character, '[' | '{'));
+                    if depth > MAX_DEPTH {
+                        return Some(Refused::Depth);
+                    }
                     continue;
                 }
+                ']' | '}' => depth = depth.saturating_sub(1),
                 _ => {}
             },
         }
         at_token_start = false;
     }
-    false
+    None
 }
 
-/// Returns how many lines below the key the first alias of an indented block is.
-fn nested_alias(value: &str) -> Option<usize> {
+/// Looks through an indented block; also tells how many lines below the key it found something.
+fn refused_in_block(value: &str) -> Option<(usize, Refused)> {
     // The indentation of the last line that began a plain or quoted text: deeper lines go on with it.
     let mut text_indent: Option<usize> = None;
     for (offset, line) in value.lines().enumerate() {
@@ -367,8 +394,13 @@ fn nested_alias(value: &str) -> Option<usize> {
         if text_indent.is_some_and(|of_text| indent > of_text) {
             continue;
         }
+        let mut depth = indent;
         while let Some(item) = rest.strip_prefix("- ") {
             rest = item.trim_start_matches(' ');
+            depth += 1;
+        }
+        if depth > MAX_DEPTH {
+            return Some((offset, Refused::Depth));
         }
         let is_alias = |token: &str| token.starts_with(['&', '*', '!']);
         let quoted = rest.starts_with(['"', '\'']);
@@ -377,11 +409,15 @@ fn nested_alias(value: &str) -> Option<usize> {
         } else {
             rest.split_once(": ").map(|(_, value)| value.trim_start())
         };
-        if is_alias(rest)
-            || value.is_some_and(is_alias)
-            || (rest.starts_with(['[', '{']) && flow_has_alias(rest))
-        {
-            return Some(offset);
+        if is_alias(rest) || value.is_some_and(is_alias) {
+            return Some((offset, Refused::Alias));
+        }
+        let flow = [Some(rest), value]
+            .into_iter()
+            .flatten()
+            .find(|token| token.starts_with(['[', '{']));
+        if let Some(refused) = flow.and_then(refused_in_flow) {
+            return Some((offset, refused));
         }
         let starts_text = value.is_none() && !rest.ends_with(':') && rest != "-";
         text_indent = starts_text.then_some(indent);
@@ -792,10 +828,24 @@ mod tests {
     #[test]
     fn deep_nesting_is_an_error_and_no_overflow() {
         // YAML-03
-        let deep = format!("a: {}\n", "[".repeat(30_000));
-        assert!(read_mapping(&deep, ignored).is_err());
-        let closed = format!("a: {}{}\n", "[".repeat(20_000), "]".repeat(20_000));
-        assert!(read_mapping(&closed, ignored).is_err());
+        for deep in [
+            format!("a: {}\n", "[".repeat(30_000)),
+            format!("a: {}{}\n", "[".repeat(20_000), "]".repeat(20_000)),
+            format!("a: {}1\n", "{b: ".repeat(10_000)),
+            format!("a:\n{}x\n", "- ".repeat(20_000)),
+            format!("a:\n- {}\n", "[".repeat(20_000)),
+            "[".repeat(30_000),
+        ] {
+            let error = read_mapping(&deep, ignored).unwrap_err();
+            assert!(matches!(error, Error::TooDeep { .. }), "{error}");
+        }
+        let steps: String = (0..300)
+            .map(|depth| format!("{}a:\n", " ".repeat(depth)))
+            .collect();
+        assert!(read_mapping(&steps, ignored).is_err());
+        let shallow = format!("a: {}{}\n", "[".repeat(60), "]".repeat(60));
+        assert!(read_mapping(&shallow, ignored).is_ok());
+        assert!(read_mapping("a: 'x'\nb: '[[[[[[[[[[[['\n", ignored).is_ok());
         assert!(matches!(
             read_mapping(&"a".repeat(MAX_LENGTH + 1), ignored),
             Err(Error::TooLong(_))

@@ -21,7 +21,7 @@ use crate::{context::Context, failure::Failure, remember, ui, ui::Ui};
 /// Write a note
 ///
 /// The text comes from --file, from stdin, or from your editor. Secrets in it are masked, parts in
-/// <private> tags are left out. What Claude writes is marked as written by the agent, and waits for
+/// `<private>` tags are left out. What Claude writes is marked as written by the agent, and waits for
 /// your approval where it would apply to all projects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
