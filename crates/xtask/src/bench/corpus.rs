@@ -129,7 +129,7 @@ impl Words {
     }
 }
 
-/// Returns the key of a project; [`git_project`] makes a folder with it.
+/// Returns the key of a project, as its remote gives it.
 pub(super) fn project_key(number: u64) -> String {
     format!("git.example.com/team/project-{number:02}")
 }
