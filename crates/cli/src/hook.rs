@@ -48,6 +48,9 @@ const PATIENT_DEADLINE: Duration = Duration::from_secs(60);
 const NOTES_PATIENCE: Duration = Duration::from_millis(400);
 const JOURNAL_PATIENCE: Duration = Duration::from_millis(300);
 
+/// How long the line about a hook that was given up may take to be written.
+const LOG_PATIENCE: Duration = Duration::from_millis(50);
+
 /// The longest line for the person, in characters.
 const MAX_LINE_LENGTH: usize = 100;
 
@@ -126,18 +129,27 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
         return;
     }
     print(&Answer::default().to_json(""));
+    // The disk may be what hangs, so the log is not waited for, either.
+    let (done, logged) = mpsc::channel();
+    let elapsed = started.elapsed();
+    let _ = thread::Builder::new().spawn(move || {
+        log_late(elapsed);
+        let _ = done.send(());
+    });
+    let _ = logged.recv_timeout(LOG_PATIENCE);
+    process::exit(0)
+}
+
+/// Leaves a line about a hook that was given up.
+fn log_late(elapsed: Duration) {
     if let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
         && !context.environment.is_off
         && !context.environment.is_internal
     {
         // It may be the first hook of this machine, with no place for a log yet.
         let _ = context.home.create();
-        context.log(&format!(
-            "hook: gave up after {} ms",
-            started.elapsed().as_millis()
-        ));
+        context.log(&format!("hook: gave up after {} ms", elapsed.as_millis()));
     }
-    process::exit(0)
 }
 
 /// Prints the answer. The client may be gone: a closed pipe is no error.
