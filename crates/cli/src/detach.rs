@@ -14,14 +14,25 @@ use crate::environment;
 /// The option of `work` that makes it start the real one and end.
 pub(crate) const DETACH: &str = "--detach";
 
+/// The option of `work` that makes it look for damage in the index.
+pub(crate) const CHECK: &str = "--check";
+
 /// Starts the deferred process and waits for nothing.
-pub(crate) fn start_work() -> io::Result<()> {
-    spawn(&["work", DETACH])
+pub(crate) fn start_work(check: bool) -> io::Result<()> {
+    if check {
+        spawn(&["work", DETACH, CHECK])
+    } else {
+        spawn(&["work", DETACH])
+    }
 }
 
 /// Starts the process that does the work; the caller ends right after.
-pub(crate) fn start_detached() -> io::Result<()> {
-    spawn(&["work"])
+pub(crate) fn start_detached(check: bool) -> io::Result<()> {
+    if check {
+        spawn(&["work", CHECK])
+    } else {
+        spawn(&["work"])
+    }
 }
 
 fn spawn(arguments: &[&str]) -> io::Result<()> {

@@ -64,6 +64,8 @@ struct Reply {
     output: String,
     /// Whether the deferred process is to be started.
     start_work: bool,
+    /// Whether it is to look for damage in the index.
+    check_index: bool,
 }
 
 /// Runs the hook whose payload is on stdin. The exit code is always 0.
@@ -103,7 +105,7 @@ fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCo
     }
     print(&reply.output);
     if reply.start_work
-        && let Err(error) = detach::start_work()
+        && let Err(error) = detach::start_work(reply.check_index)
         && let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
     {
         context.log(&format!("hook: cannot start the deferred process: {error}"));
@@ -168,7 +170,7 @@ fn answer(
 ) -> Reply {
     let no_op = || Reply {
         output: Answer::default().to_json(""),
-        start_work: false,
+        ..Reply::default()
     };
     if environment.is_off || environment.is_internal {
         return no_op();
@@ -232,6 +234,7 @@ fn answer(
     Reply {
         output,
         start_work: handled.start_work || has_long_log(),
+        check_index: handled.check_index,
     }
 }
 
@@ -281,6 +284,7 @@ struct Handled {
     shown: Vec<Shown>,
     errors: Vec<String>,
     start_work: bool,
+    check_index: bool,
     /// A name and a value that the records keep from now on.
     meta: Vec<(&'static str, String)>,
 }
@@ -345,6 +349,7 @@ impl Hook {
         let chosen = match working_set::select(index, &self.context.notes, &request) {
             Ok(chosen) => chosen,
             Err(error) => {
+                handled.check_index = error.is_damage();
                 handled.errors.push(error.to_string());
                 handled.start_work = true;
                 Vec::new()

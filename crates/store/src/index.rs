@@ -21,7 +21,9 @@ use anamnesis_core::{
     redact::redact,
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Row, params, params_from_iter, types::Value,
+};
 
 use crate::{
     file::Stamp,
@@ -129,6 +131,20 @@ pub enum Error {
     /// Somebody else writes it for longer than this caller can wait.
     #[error("the index is being written by another anamnesis process")]
     Locked,
+}
+
+impl Error {
+    /// Tells whether the file itself is damaged: it has to be built anew.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+            ),
+            Self::Missing | Self::Foreign(_) => true,
+            Self::Io(_) | Self::Locked => false,
+        }
+    }
 }
 
 /// What the index knows of a note.
@@ -402,19 +418,46 @@ impl Index {
     /// As [`Index::open_to_write`] and [`Index::refresh`].
     pub fn in_step(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let mut index = Self::open_to_write(home, notes, patience)?;
-        if index.is_behind(notes)
-            && index.is_far_behind(notes)?
-            && let Some(lock) = index.lock.take()
-        {
-            drop(index);
-            index = Self::build(home, notes, lock, patience)?;
+        let refreshed = match index.is_far_behind(notes) {
+            Ok(true) => None,
+            Ok(false) => Some(index.refresh(notes).map(drop)),
+            Err(error) => Some(Err(error)),
+        };
+        match refreshed {
+            Some(Ok(())) => Ok(index),
+            Some(Err(error)) if !error.is_damage() => Err(error),
+            _ => index.build_again(home, notes, patience),
         }
-        index.refresh(notes)?;
-        Ok(index)
+    }
+
+    /// Builds the index anew if SQLite's own check finds fault with it.
+    ///
+    /// # Errors
+    /// As [`Index::rebuild`].
+    pub fn checked(self, home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+        match self.integrity() {
+            Ok(()) => Ok(self),
+            Err(_) => self.build_again(home, notes, patience),
+        }
+    }
+
+    /// Builds an index in the place of this one, under the lock that this one holds.
+    fn build_again(
+        mut self,
+        home: &Home,
+        notes: &Notes,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let lock = self.lock.take().ok_or(Error::Locked)?;
+        drop(self);
+        Self::build(home, notes, lock, patience)
     }
 
     /// Tells whether more than half of the notes, and many, are others than the index knows.
     fn is_far_behind(&self, notes: &Notes) -> Result<bool, Error> {
+        if !self.is_behind(notes) {
+            return Ok(false);
+        }
         let known = known_files(&self.connection)?;
         let listing = notes.list();
         let same = listing
@@ -1420,6 +1463,38 @@ mod tests {
         assert_eq!(rebuilt.counts().unwrap().total, 2);
         drop(reader);
         assert_eq!(rebuilt.counts().unwrap().total, 2);
+    }
+
+    #[test]
+    fn an_index_whose_pages_are_zeros_is_built_anew() {
+        // SQL-04: the first page says that all is well.
+        let fixture = Fixture::new();
+        for number in 0..50 {
+            fixture.add(&format!("alpha {number}"), |_| {});
+        }
+        for first in [4096, 5 * 4096, 40 * 4096] {
+            drop(fixture.refreshed());
+            let path = fixture.home.index();
+            let mut bytes = fs::read(&path).unwrap();
+            let first = first.min(bytes.len());
+            bytes[first..].fill(0);
+            fs::write(&path, bytes).unwrap();
+            fixture.add("one more", |_| {});
+            let index = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+            let index = index
+                .checked(&fixture.home, &fixture.notes, PATIENCE)
+                .unwrap();
+            index.integrity().unwrap();
+            let total = fixture.notes.list().notes.len();
+            assert_eq!(index.counts().unwrap().total, total);
+            assert_eq!(
+                index
+                    .find("\"alpha\"", &Filter::default(), EVEN, 500)
+                    .unwrap()
+                    .len(),
+                50
+            );
+        }
     }
 
     #[test]

@@ -22,11 +22,14 @@ pub(crate) struct Args {
     /// Start it in the background and return
     #[arg(long)]
     detach: bool,
+    /// Look for damage in the index, too: a hook met some
+    #[arg(long)]
+    check: bool,
 }
 
 pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     if args.detach {
-        detach::start_detached()
+        detach::start_detached(args.check)
             .map_err(|error| Failure::failed(format!("cannot start in the background: {error}")))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -48,7 +51,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     };
     // First: a file that goes is a change of its folder, which the index would be behind of again.
     context.notes.sweep(LEFTOVER_AGE);
-    if let Err(failure) = refresh(&context) {
+    if let Err(failure) = refresh(&context, args.check) {
         context.log(&format!("work: {}", failure.text()));
         return Err(failure);
     }
@@ -59,8 +62,11 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
 }
 
 /// Brings the index in step with the notes, or builds it when it cannot be used.
-fn refresh(context: &Context) -> Result<(), Failure> {
-    let index = Index::in_step(&context.home, &context.notes, PATIENCE)?;
+fn refresh(context: &Context, check: bool) -> Result<(), Failure> {
+    let mut index = Index::in_step(&context.home, &context.notes, PATIENCE)?;
+    if check {
+        index = index.checked(&context.home, &context.notes, PATIENCE)?;
+    }
     index.sweep(&context.home)?;
     index.checkpoint()?;
     Ok(())
