@@ -587,11 +587,7 @@ fn problem_line(journal: &Journal) -> Option<String> {
     let runs = journal.hook_runs().ok()?;
     let failing: Vec<&str> = runs
         .iter()
-        .filter(|run| {
-            run.last_error
-                .as_ref()
-                .is_some_and(|(_, at)| *at == run.last_at)
-        })
+        .filter(|run| run.is_failing)
         .map(|run| run.event.as_str())
         .collect();
     (!failing.is_empty()).then(|| {

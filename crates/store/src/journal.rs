@@ -126,6 +126,8 @@ pub struct HookRuns {
     pub worst: i64,
     /// The last error and its time, if there was one.
     pub last_error: Option<(String, i64)>,
+    /// Whether the last run had an error: one that a later run did not have is over.
+    pub is_failing: bool,
 }
 
 /// A session of the records.
@@ -419,12 +421,14 @@ impl Journal {
                     median: 0,
                     worst: 0,
                     last_error: None,
+                    is_failing: false,
                 };
                 runs.push((fresh, Vec::new()));
             }
             if let Some((run, times)) = runs.last_mut() {
                 run.count += 1;
                 run.last_at = at;
+                run.is_failing = error.is_some();
                 run.last_error = error.map(|error| (error, at)).or(run.last_error.take());
                 times.push(microseconds);
             }

@@ -366,10 +366,9 @@ fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
         milliseconds(median),
         milliseconds(worst)
     );
-    // A fault that a later run did not have is over.
-    let failing = runs.iter().find_map(|run| {
-        let (error, at) = run.last_error.as_ref()?;
-        (*at == run.last_at).then(|| format!("{}: {}", run.event, one_line(error)))
+    let failing = runs.iter().filter(|run| run.is_failing).find_map(|run| {
+        let (error, _) = run.last_error.as_ref()?;
+        Some(format!("{}: {}", run.event, one_line(error)))
     });
     if let Some(failing) = failing {
         let mut check = Check::new("hooks", Level::Broken, failing).hint(format!(
