@@ -622,10 +622,19 @@ impl NoteFile {
             self.with_line_ends(format!("{}\n", note.body))
         };
         let close = &self.text[self.front.end..self.body.start];
-        Ok(format!(
-            "{}{front}{close}{body}",
-            &self.text[..self.front.start]
-        ))
+        let text = format!("{}{front}{close}{body}", &self.text[..self.front.start]);
+        // YAML has more corners than a change of lines can know of, so the result is read again.
+        let read = Self::parse(text.as_bytes(), note.id).map_err(|_| CannotRewrite)?;
+        let says_it = Note {
+            // A tag may be read as the kind.
+            kind: note.kind,
+            ..read.into_note()
+        } == *note;
+        if says_it {
+            Ok(text)
+        } else {
+            Err(CannotRewrite)
+        }
     }
 
     fn with_line_ends(&self, text: String) -> String {
@@ -1019,6 +1028,19 @@ mod tests {
         let file = NoteFile::parse(text.as_bytes(), id()).unwrap();
         assert_eq!(file.note().title, "t");
         assert_eq!(file.rewrite(file.note()), Err(CannotRewrite));
+    }
+
+    #[test]
+    fn what_would_not_read_back_is_not_written() {
+        // The end of a YAML document: keys behind it are not read.
+        let text = format!("---\nid: {ID}\ntype: semantic\ntitle: t\n...\n---\nb\n");
+        let file = NoteFile::parse(text.as_bytes(), id()).unwrap();
+        let mut note = file.note().clone();
+        note.pinned = true;
+        assert_eq!(file.rewrite(&note), Err(CannotRewrite));
+        note = file.note().clone();
+        note.title = "u".to_owned();
+        assert!(file.rewrite(&note).is_ok());
     }
 
     #[test]
