@@ -677,6 +677,8 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         Some(Value::Text(text)) => Some(text.clone()),
         _ => None,
     };
+    // An optional key that is empty is one that is not there, which is how it is written.
+    let optional = |key: &str| text(key).filter(|text| !text.is_empty());
     let list = |key: &str| match values.get(key) {
         Some(Value::List(items)) => items
             .iter()
@@ -718,12 +720,12 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         project: text("project").unwrap_or_else(|| GLOBAL.to_owned()),
         machine_id: text("machine_id").unwrap_or_else(|| "unknown".to_owned()),
         scope: word("scope", text("scope"))?.unwrap_or(Scope::Portable),
-        user_id: text("user_id"),
-        workspace_id: text("workspace_id"),
+        user_id: optional("user_id"),
+        workspace_id: optional("workspace_id"),
         source: word("prov_source", text("prov_source"))?.unwrap_or(Source::Human),
         confidence: confidence(text("confidence").as_deref())?,
-        model: text("prov_model"),
-        session: text("prov_session"),
+        model: optional("prov_model"),
+        session: optional("prov_session"),
         supersedes: list("supersedes"),
         created_at: text("created_at").unwrap_or_default(),
         updated_at: text("updated_at").unwrap_or_default(),
@@ -732,10 +734,10 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         state: word("state", text("state"))?.unwrap_or(State::Active),
         links: list("links"),
         when: list("when"),
-        instead: text("instead"),
+        instead: optional("instead"),
         severity: word("severity", text("severity"))?,
         pinned: text("pinned").is_some_and(|word| word == "true"),
-        actor: text("prov_actor"),
+        actor: optional("prov_actor"),
         body,
     })
 }
