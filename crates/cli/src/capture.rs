@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anamnesis_core::transcript::Transcript;
 use anamnesis_store::{
-    index::Index,
     journal::Journal,
     notes::Error,
     session_note::{self, Outcome, Request},
@@ -12,7 +11,7 @@ use anamnesis_store::{
 
 use crate::context::Context;
 
-/// How long the index is waited for. The note is on the disk; the next refresh would find it, too.
+/// How long the index is waited for: a session may be waiting for this.
 const INDEX_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Writes or updates the note of a session.
@@ -24,14 +23,7 @@ pub(crate) fn write(
 ) -> Result<Outcome, Error> {
     let outcome = session_note::capture(&context.notes, journal, transcript, request)?;
     if let Outcome::Written(stored) = &outcome {
-        let recorded = Index::open_if_usable(&context.home, INDEX_PATIENCE)
-            .and_then(|mut index| index.record(stored));
-        if let Err(error) = recorded {
-            context.log(&format!(
-                "capture: {} is not in the index yet: {error}",
-                stored.path
-            ));
-        }
+        context.take_up(stored, INDEX_PATIENCE);
     }
     Ok(outcome)
 }

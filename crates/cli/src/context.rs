@@ -12,7 +12,7 @@ use anamnesis_store::{
     index::{self, Entry, Index},
     journal::Journal,
     log,
-    notes::Notes,
+    notes::{Notes, Stored},
     project::Project,
 };
 
@@ -101,6 +101,16 @@ impl Context {
             Ok(index) => Ok(index),
             Err(index::Error::Locked) => Index::open(&self.home).or_else(|_| self.index()),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes up a note that was just written, if the index is free within `patience`. If it is not, the
+    /// next refresh does: the note is on the disk.
+    pub(crate) fn take_up(&self, stored: &Stored, patience: Duration) {
+        let recorded =
+            Index::open_if_usable(&self.home, patience).and_then(|mut index| index.record(stored));
+        if let Err(error) = recorded {
+            self.log(&format!("{} is not in the index yet: {error}", stored.path));
         }
     }
 

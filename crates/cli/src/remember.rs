@@ -13,6 +13,9 @@ use anamnesis_store::{index::Index, journal::Journal, notes::Stored};
 
 use crate::{context::Context, failure::Failure, ui};
 
+/// How long the index is waited for: the reply is better with the id that it knows to be short enough.
+const INDEX_PATIENCE: Duration = Duration::from_millis(150);
+
 /// The longest title, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
 
@@ -132,11 +135,7 @@ pub(crate) fn save(
             context.log(&error.to_string());
         }
     }
-    let recorded = Index::open_if_usable(&context.home, Duration::from_millis(150))
-        .and_then(|mut index| index.record(&stored));
-    if let Err(error) = recorded {
-        context.log(&format!("{} is not in the index yet: {error}", stored.path));
-    }
+    context.take_up(&stored, INDEX_PATIENCE);
     Ok(stored)
 }
 
