@@ -57,6 +57,11 @@ impl Context {
         })
     }
 
+    /// Waits longer for the notes from now on.
+    pub(crate) fn be_patient(&mut self, patience: Duration) {
+        self.notes = Notes::new(self.home.clone(), patience);
+    }
+
     /// The name of this machine in notes.
     pub(crate) fn machine_id(&self) -> String {
         let environment = &self.environment;

@@ -43,6 +43,7 @@ const DEADLINE: Duration = Duration::from_millis(1100);
 
 /// The end of a session is asynchronous: nobody waits for it, and its note is worth the time.
 const PATIENT_DEADLINE: Duration = Duration::from_secs(60);
+const PATIENT_NOTES: Duration = Duration::from_secs(30);
 
 /// How long a hook waits for the notes, the index and the records. Together under the deadline.
 const NOTES_PATIENCE: Duration = Duration::from_millis(400);
@@ -175,7 +176,7 @@ fn answer(
     if environment.is_off || environment.is_internal {
         return no_op();
     }
-    let Ok(context) = Context::of(environment, NOTES_PATIENCE) else {
+    let Ok(mut context) = Context::of(environment, NOTES_PATIENCE) else {
         return no_op();
     };
     if let Err(error) = context.home.create() {
@@ -204,6 +205,7 @@ fn answer(
     let is_end = matches!(payload.event, Event::SessionEnd { .. });
     if is_end {
         let _ = sender.send(Patient);
+        context.be_patient(PATIENT_NOTES);
     }
     let folder = project_folder(&context, &payload);
     if folder.starts_with(context.home.root()) {

@@ -4,8 +4,9 @@ use std::{
     fs::{File, TryLockError},
     io,
     path::Path,
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use crate::{file::private_options, home::Home};
@@ -51,15 +52,23 @@ pub fn acquire(home: &Home, subject: Subject, patience: Duration) -> io::Result<
 
 fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
     let file = private_options().create(true).open(path)?;
-    let deadline = Instant::now() + patience;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Some(Lock { _file: file })),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
-            // Lock holders are done in a few milliseconds.
-            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
-        }
+    match file.try_lock() {
+        Ok(()) => return Ok(Some(Lock { _file: file })),
+        Err(TryLockError::Error(error)) => return Err(error),
+        Err(TryLockError::WouldBlock) if patience.is_zero() => return Ok(None),
+        Err(TryLockError::WouldBlock) => {}
+    }
+    // The kernel queues those who wait, but knows no time limit. A thread waits in its place; when it
+    // gets the lock too late, nobody takes the file from it and the lock is given back at once.
+    let (sender, receiver) = mpsc::sync_channel(0);
+    thread::Builder::new().spawn(move || {
+        let locked = file.lock().map(|()| Lock { _file: file });
+        let _ = sender.send(locked);
+    })?;
+    match receiver.recv_timeout(patience) {
+        Ok(locked) => locked.map(Some),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the lock's thread ended")),
     }
 }
 
@@ -85,10 +94,29 @@ mod tests {
                 .is_some()
         );
         drop(held);
-        assert!(
-            acquire(&home, Subject::Notes, Duration::ZERO)
-                .unwrap()
-                .is_some()
-        );
+        let again = acquire(&home, Subject::Notes, Duration::from_secs(10)).unwrap();
+        assert!(again.is_some());
+    }
+
+    #[test]
+    fn those_who_wait_get_it_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        home.create().unwrap();
+        let held = acquire(&home, Subject::Notes, Duration::ZERO).unwrap();
+        thread::scope(|scope| {
+            let waiting: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let lock = acquire(&home, Subject::Notes, Duration::from_secs(60)).unwrap();
+                        lock.is_some()
+                    })
+                })
+                .collect();
+            drop(held);
+            for waiter in waiting {
+                assert!(waiter.join().unwrap());
+            }
+        });
     }
 }

@@ -367,6 +367,27 @@ fn thirty_two_hooks_at_once_on_no_store() {
 }
 
 #[test]
+fn the_end_of_a_session_waits_for_its_turn() {
+    let home = home();
+    let _ = home.hook(&home.start("another", "startup"));
+    home.settle();
+    home.write_transcript(
+        SESSION,
+        &[asked("Add limits to the login"), edited("/x/limit.rs")],
+    );
+    let before = home.notes().len();
+    let lock = fs::File::create(home.store().join("derived/notes.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut child = started(&home, &home.payload("SessionEnd", SESSION));
+    // Longer than any other hook may take.
+    std::thread::sleep(Duration::from_millis(1_300));
+    assert_eq!(child.try_wait().unwrap(), None);
+    drop(lock);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(home.notes().len(), before + 1, "{:?}", home.log());
+}
+
+#[test]
 fn two_captures_of_one_session_make_one_note() {
     // CAP-10
     let home = home();
