@@ -17,6 +17,7 @@ pub mod redact;
 pub mod capture;
 
 pub mod project;
+pub mod record;
 
 pub mod id;
 

@@ -1,0 +1,144 @@
+//! What the journal keeps of a session: one record an event.
+//!
+//! A record holds text that is fit to be stored (see [`crate::sanitize`]) and nothing else, so it may
+//! be written to the journal or, while that cannot be had, to a file of its own. It says what came in,
+//! not what follows from it: whether a prompt of the same id is private, or whether the event is known
+//! already, is decided by whoever takes it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Makes an enum of words that are kept in the journal as they are written here.
+macro_rules! words {
+    ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// The word that stands for it in the journal.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// What a word of the journal stands for.
+            pub fn of(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// What a prompt is.
+    PromptKind {
+        /// A person's words.
+        Person = "person",
+        /// A slash command.
+        Command = "command",
+        /// A message of a program.
+        Notification = "notification",
+        /// No words: an image, or nothing.
+        Media = "media",
+    }
+}
+
+words! {
+    /// How much of a prompt was marked as private.
+    Privacy {
+        /// Nothing.
+        None = "none",
+        /// A part.
+        Part = "part",
+        /// All of it, and with it all that happens until the next one.
+        Full = "full",
+    }
+}
+
+words! {
+    /// How a tool's run ended.
+    Outcome {
+        /// As it should.
+        Ok = "ok",
+        /// With an error.
+        Failed = "failed",
+        /// It was stopped.
+        Interrupted = "interrupted",
+    }
+}
+
+words! {
+    /// What a tool did to a file.
+    FileAction {
+        /// It read it.
+        Read = "read",
+        /// It changed it.
+        Edited = "edited",
+        /// It made it.
+        Created = "created",
+    }
+}
+
+words! {
+    /// Whose words a turn end holds.
+    Speaker {
+        /// The model, at the end of its turn.
+        Main = "main",
+        /// A subagent, at its end.
+        Subagent = "subagent",
+        /// The client, which summed the session up to make room.
+        Compact = "compact",
+    }
+}
+
+/// A subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    /// The client's id of it.
+    pub id: String,
+    /// Its type, such as `Explore`.
+    pub kind: String,
+}
+
+/// A file that a tool touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileUse {
+    /// The path; relative to the project's folder where it lies in it.
+    pub path: String,
+    /// What was done to it.
+    pub action: FileAction,
+}
+
+/// A tool's run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolEvent {
+    /// The client's id of the run (`tool_use_id`); a hash of the event where there is none.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// What it was given.
+    pub input: Value,
+    /// What it gave.
+    pub response: Value,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it said when it failed.
+    pub error: Option<String>,
+    /// How long it took.
+    pub duration_ms: Option<i64>,
+    /// The files it touched.
+    pub files: Vec<FileUse>,
+    /// The subagent that ran it, if one did.
+    pub agent: Option<Agent>,
+    /// Whether it was learned from the list of a whole batch, which tells less than the tool's own event.
+    pub is_from_batch: bool,
+    /// Whether it held more private regions than anybody writes by hand.
+    pub many_tags: bool,
+}
