@@ -22,6 +22,8 @@ pub mod session_note;
 
 pub mod config;
 
+pub mod exclude;
+
 pub mod project;
 
 mod sqlite;
