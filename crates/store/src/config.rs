@@ -1,16 +1,34 @@
-//! The settings of this machine: `config.json`, written by `config` commands and by hand.
+//! The settings of this machine: `config.json`, written by commands and by hand.
 //!
-//! Unknown keys are somebody else's and are kept; a broken file counts as an empty one and is
-//! reported, since no setting is worth a session.
+//! Unknown keys are somebody else's and are kept. A setting that makes no sense is reported and
+//! counts as not set, since no setting is worth a session; but one that keeps things from being
+//! recorded fails closed: as long as it cannot be understood, nothing is recorded at all.
 
-use std::fmt::Write as _;
+use std::{io, path::PathBuf, time::Duration};
 
 use serde_json::{Map, Value};
 
-use crate::{file, home::Home};
+use crate::{
+    exclude, file,
+    home::{self, Home},
+    lock::{self, Subject},
+};
 
 /// The largest settings file that is read, in bytes.
 const MAX_LENGTH: usize = 1024 * 1024;
+
+/// How long a change waits for another one, which takes as long as writing one small file.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Tools that say nothing about the work, or whose work other events show.
+const SKIPPED_TOOLS: [&str; 6] = [
+    "AskUserQuestion",
+    "ListMcpResourcesTool",
+    "Skill",
+    "SlashCommand",
+    "TodoWrite",
+    "ToolSearch",
+];
 
 /// When the one line at the start of a session is shown to the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,52 +42,194 @@ pub enum SessionLine {
     Off,
 }
 
+/// Where nothing is recorded and nothing given until somebody resumes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Paused {
+    /// Whether that is so everywhere.
+    pub everywhere: bool,
+    /// The keys of projects for which it is so, as they were written.
+    pub projects: Vec<String>,
+}
+
+impl Paused {
+    /// Tells whether a project is paused by its key, whatever its letter case.
+    pub fn names(&self, project: &str) -> bool {
+        let project = project.to_lowercase();
+        self.projects
+            .iter()
+            .any(|paused| paused.to_lowercase() == project)
+    }
+
+    /// Returns the value of `paused` that says this; none when nothing is paused.
+    pub fn to_value(&self) -> Option<Value> {
+        let projects = self.projects.iter().cloned().map(Value::String);
+        match (self.everywhere, self.projects.is_empty()) {
+            (false, true) => None,
+            (true, true) => Some(Value::Bool(true)),
+            (everywhere, false) => {
+                let everywhere = everywhere.then_some(Value::Bool(true));
+                Some(everywhere.into_iter().chain(projects).collect())
+            }
+        }
+    }
+}
+
+/// How long things are kept on this machine. 0 keeps them for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Tool events and ends of turns, in days.
+    pub events_days: u32,
+    /// Prompts, in days.
+    pub prompts_days: u32,
+    /// Jobs that are done, in days.
+    pub jobs_done_days: u32,
+    /// Jobs that failed, in days.
+    pub jobs_failed_days: u32,
+    /// Texts of forgotten notes, in days.
+    pub trash_days: u32,
+    /// Spool files that were moved aside, in days.
+    pub spool_days: u32,
+    /// What all of this machine's records may take, in MiB.
+    pub ceiling_mib: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            events_days: 30,
+            prompts_days: 30,
+            jobs_done_days: 7,
+            jobs_failed_days: 30,
+            trash_days: 30,
+            spool_days: 30,
+            ceiling_mib: 200,
+        }
+    }
+}
+
 /// What `config.json` says.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The name of this machine in notes, if one is set.
     pub machine_id: Option<String>,
     /// When the one line is shown.
     pub session_line: SessionLine,
+    /// Where recording is paused.
+    pub paused: Paused,
+    /// Patterns of folders in which nothing is recorded and nothing given, for
+    /// [`exclude::Exclusions`].
+    pub exclude: Vec<String>,
+    /// Whether `paused` or `exclude` may say something that cannot be understood. Then nothing is
+    /// recorded and nothing given anywhere.
+    pub is_unclear: bool,
+    /// Names and patterns of tools whose use is not recorded; see [`Config::skips`].
+    pub skip_tools: Vec<String>,
+    /// How long things are kept.
+    pub retention: Retention,
     /// Why the file, or a part of it, was not taken.
     pub problem: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            machine_id: None,
+            session_line: SessionLine::default(),
+            paused: Paused::default(),
+            exclude: Vec::new(),
+            is_unclear: false,
+            skip_tools: SKIPPED_TOOLS.map(str::to_owned).to_vec(),
+            retention: Retention::default(),
+            problem: None,
+        }
+    }
+}
+
+/// The settings could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What is there makes no sense, so nothing is written over it.
+    #[error("{0}; mend the file first")]
+    Broken(String),
+    /// Another process is changing them.
+    #[error("config.json is being changed by another process")]
+    Locked,
+    /// The store's folder cannot be used.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The file system refused.
+    #[error("cannot use {path}: {source}")]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 impl Config {
     /// Reads the settings of a store.
     pub fn load(home: &Home) -> Self {
-        let path = home.config();
-        let (bytes, _, _) = match file::read_head(&path, MAX_LENGTH) {
-            Ok(read) => read,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::default(),
-            Err(error) => {
-                return Self {
-                    problem: Some(format!("config.json: {error}")),
-                    ..Self::default()
-                };
-            }
-        };
-        match serde_json::from_slice::<Map<String, Value>>(&bytes) {
+        match read(home) {
             Ok(keys) => Self::of(&keys),
-            Err(error) => Self {
-                problem: Some(format!("config.json is no JSON object: {error}")),
+            Err(unread) => Self {
+                is_unclear: unread.may_hide_settings,
+                problem: Some(unread.problem),
                 ..Self::default()
             },
         }
     }
 
+    /// Reads the settings, changes them and writes them back, all under a lock.
+    ///
+    /// `change` sees every key of the file, in its order. Keys that it leaves alone stay as they are;
+    /// when it changes nothing, nothing is written. The file's mode is 0600.
+    ///
+    /// # Errors
+    /// When the file is no JSON object or no regular file, when another process keeps the lock, and
+    /// when writing fails. What was there is then still there.
+    pub fn update(home: &Home, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), Error> {
+        let path = home.config();
+        let failed = |source| Error::Io {
+            path: path.clone(),
+            source,
+        };
+        home.create()?;
+        let _lock = lock::acquire(home, Subject::Config, PATIENCE)
+            .map_err(failed)?
+            .ok_or(Error::Locked)?;
+        let mut keys = read(home).map_err(|unread| Error::Broken(unread.problem))?;
+        let before = keys.clone();
+        change(&mut keys);
+        if keys == before {
+            return Ok(());
+        }
+        let mut text = serde_json::to_string_pretty(&keys).map_err(|error| failed(error.into()))?;
+        text.push('\n');
+        file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Tells whether the use of a tool is not to be recorded. `Agent` and `Task` are one tool.
+    pub fn skips(&self, tool: &str) -> bool {
+        let names: &[&str] = match tool {
+            "Agent" | "Task" => &["Agent", "Task"],
+            _ => &[tool],
+        };
+        self.skip_tools
+            .iter()
+            .any(|pattern| names.iter().any(|name| exclude::matches(pattern, name)))
+    }
+
     fn of(keys: &Map<String, Value>) -> Self {
         let mut config = Self::default();
-        let mut problem = String::new();
+        let mut problems = Vec::new();
         match keys.get("machine_id") {
             Some(Value::String(name)) if !name.trim().is_empty() => {
-                config.machine_id = Some(name.trim().to_owned())
+                config.machine_id = Some(name.trim().to_owned());
             }
             Some(Value::String(_) | Value::Null) | None => {}
-            Some(other) => drop(write!(
-                problem,
-                "config.json: machine_id is {other}, not a text"
-            )),
+            Some(other) => problems.push(format!("machine_id is {other}, not a text")),
         }
         match keys
             .get("session_line")
@@ -79,36 +239,169 @@ impl Config {
             Some((_, Some("problems"))) => config.session_line = SessionLine::Problems,
             Some((_, Some("off"))) => config.session_line = SessionLine::Off,
             Some((other, _)) => {
-                let _ = write!(
-                    problem,
-                    "config.json: session_line is {other}, not on, problems or off"
-                );
+                problems.push(format!("session_line is {other}, not on, problems or off"));
             }
         }
-        config.problem = (!problem.is_empty()).then_some(problem);
+        for item in items(keys.get("paused")) {
+            match item {
+                Value::Bool(is_paused) => config.paused.everywhere |= is_paused,
+                Value::String(project) => config.paused.projects.push(project.clone()),
+                other => {
+                    config.is_unclear = true;
+                    problems.push(format!("paused holds {other}, neither true nor a project"));
+                }
+            }
+        }
+        for item in items(keys.get("exclude")) {
+            match item {
+                Value::String(pattern) if pattern.trim().is_empty() => {}
+                Value::String(pattern) if !exclude::names_nothing(pattern) => {
+                    config.exclude.push(pattern.clone());
+                }
+                Value::String(pattern) => {
+                    config.is_unclear = true;
+                    problems.push(format!("exclude holds {pattern:?}, which is no folder"));
+                }
+                other => {
+                    config.is_unclear = true;
+                    problems.push(format!("exclude holds {other}, not a text"));
+                }
+            }
+        }
+        if let Some(value) = keys.get("skip_tools").filter(|value| !value.is_null()) {
+            let (texts, others): (Vec<_>, Vec<_>) =
+                items(Some(value)).iter().partition(|item| item.is_string());
+            if others.is_empty() || !texts.is_empty() {
+                let texts = texts.into_iter().filter_map(Value::as_str);
+                config.skip_tools = texts.map(str::to_owned).collect();
+            }
+            for other in others {
+                problems.push(format!("skip_tools holds {other}, not a text"));
+            }
+        }
+        match keys.get("retention") {
+            Some(Value::Object(terms)) => retention(terms, &mut config.retention, &mut problems),
+            Some(Value::Null) | None => {}
+            Some(other) => problems.push(format!("retention is {other}, not an object")),
+        }
+        for key in keys.keys() {
+            // Folders that somebody believes to be excluded must not be recorded silently.
+            let lower = key.to_lowercase();
+            for known in ["exclude", "paused"] {
+                if key != known && lower.starts_with(&known[..5]) {
+                    problems.push(format!("{key:?} is no setting, {known:?} is"));
+                }
+            }
+        }
+        config.problem =
+            (!problems.is_empty()).then(|| format!("config.json: {}", problems.join("; ")));
         config
     }
 }
 
+/// What a setting lists: the items of a list; anything else is taken as the one item of a list.
+fn items(value: Option<&Value>) -> &[Value] {
+    match value {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(items)) => items,
+        Some(item) => std::slice::from_ref(item),
+    }
+}
+
+/// Takes the terms that are whole numbers.
+fn retention(terms: &Map<String, Value>, retention: &mut Retention, problems: &mut Vec<String>) {
+    for (name, term) in [
+        ("events_days", &mut retention.events_days),
+        ("prompts_days", &mut retention.prompts_days),
+        ("jobs_done_days", &mut retention.jobs_done_days),
+        ("jobs_failed_days", &mut retention.jobs_failed_days),
+        ("trash_days", &mut retention.trash_days),
+        ("spool_days", &mut retention.spool_days),
+        ("ceiling_mib", &mut retention.ceiling_mib),
+    ] {
+        let Some(value) = terms.get(name) else {
+            continue;
+        };
+        match value.as_u64().map(u32::try_from) {
+            Some(Ok(number)) => *term = number,
+            _ => problems.push(format!(
+                "retention.{name} is {value}, not a whole number from 0 on"
+            )),
+        }
+    }
+}
+
+/// Why the file was not taken.
+struct Unread {
+    problem: String,
+    /// Whether settings that keep things from being recorded may stand in it.
+    may_hide_settings: bool,
+}
+
+/// Reads the file; without one there are no keys.
+fn read(home: &Home) -> Result<Map<String, Value>, Unread> {
+    let hidden = |problem: String| Unread {
+        problem: format!("config.json: {problem}"),
+        may_hide_settings: true,
+    };
+    let (bytes, _, is_whole) = match file::read_head(&home.config(), MAX_LENGTH) {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) => return Err(hidden(error.to_string())),
+    };
+    if !is_whole {
+        return Err(hidden(format!("over {MAX_LENGTH} bytes")));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let text = String::from_utf8_lossy(&bytes);
+        Unread {
+            problem: format!("config.json is no JSON object: {error}"),
+            may_hide_settings: ["paused", "exclude"].iter().any(|key| text.contains(key)),
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn load(text: &str) -> Config {
+    /// A store whose settings are this text.
+    fn store(text: &str) -> (tempfile::TempDir, Home) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());
         std::fs::write(home.config(), text).unwrap();
-        Config::load(&home)
+        (folder, home)
+    }
+
+    fn load(text: &str) -> Config {
+        Config::load(&store(text).1)
+    }
+
+    fn texts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&text| text.to_owned()).collect()
     }
 
     #[test]
     fn settings_are_read() {
         let config = load(
-            r#"{"machine_id": " laptop ", "session_line": "problems", "reflection": {"model": "m"}}"#,
+            r#"{"machine_id": " laptop ", "session_line": "problems", "reflection": {"model": "m"},
+                "paused": ["github.com/acme/shop"], "exclude": ["~/secret", "", "/srv/*/keys"],
+                "skip_tools": ["mcp__*"], "retention": {"events_days": 7, "trash_days": 0}}"#,
         );
+        assert_eq!(config.problem, None);
+        assert!(!config.is_unclear);
         assert_eq!(config.machine_id.as_deref(), Some("laptop"));
         assert_eq!(config.session_line, SessionLine::Problems);
-        assert_eq!(config.problem, None);
+        assert_eq!(config.exclude, ["~/secret", "/srv/*/keys"]);
+        assert_eq!(config.skip_tools, ["mcp__*"]);
+        let expected = Retention {
+            events_days: 7,
+            trash_days: 0,
+            ..Retention::default()
+        };
+        assert_eq!(config.retention, expected);
     }
 
     #[test]
@@ -118,22 +411,205 @@ mod tests {
             ("[]", "config.json is no JSON object"),
             (r#"{"machine_id": 3}"#, "machine_id is 3, not a text"),
             (r#"{"session_line": "loud"}"#, "session_line is \"loud\""),
+            (
+                r#"{"retention": 30}"#,
+                "config.json: retention is 30, not an object",
+            ),
+            (
+                r#"{"retention": {"events_days": -1, "spool_days": "x"}}"#,
+                "retention.events_days is -1, not a whole number from 0 on; \
+                 retention.spool_days is \"x\", not a whole number from 0 on",
+            ),
+            (
+                r#"{"skip_tools": [3]}"#,
+                "config.json: skip_tools holds 3, not a text",
+            ),
+            (
+                r#"{"Excludes": ["/a"]}"#,
+                "\"Excludes\" is no setting, \"exclude\" is",
+            ),
         ] {
             let config = load(text);
             assert_eq!(
-                (config.machine_id, config.session_line),
-                (None, SessionLine::On)
+                (config.machine_id, config.session_line, config.retention),
+                (None, SessionLine::On, Retention::default())
             );
-            assert!(
-                config.problem.is_some_and(|found| found.contains(problem)),
-                "{text}"
-            );
+            assert!(!config.is_unclear, "{text}");
+            let found = config.problem.unwrap_or_default();
+            assert!(found.contains(problem), "{text}: {found}");
         }
     }
 
     #[test]
     fn no_file_is_no_problem() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Config::load(&Home::new(folder.path())).problem, None);
+        let config = Config::load(&Home::new(folder.path()));
+        assert_eq!((config.problem, config.is_unclear), (None, false));
+    }
+
+    #[test]
+    fn what_is_paused() {
+        for (value, everywhere, projects) in [
+            ("true", true, &[][..]),
+            ("false", false, &[]),
+            ("null", false, &[]),
+            ("[]", false, &[]),
+            ("[true]", true, &[]),
+            (r#""a/b""#, false, &["a/b"]),
+            (r#"["a/b", "c"]"#, false, &["a/b", "c"]),
+            (r#"[true, "a/b"]"#, true, &["a/b"]),
+        ] {
+            let config = load(&format!(r#"{{"paused": {value}}}"#));
+            assert_eq!(
+                (config.problem, config.is_unclear),
+                (None, false),
+                "{value}"
+            );
+            let paused = Paused {
+                everywhere,
+                projects: texts(projects),
+            };
+            assert_eq!(config.paused, paused, "{value}");
+            // What is written says the same.
+            let written = json!({ "paused": paused.to_value() }).to_string();
+            assert_eq!(load(&written).paused, paused, "{value}: {written}");
+        }
+        let paused = load(r#"{"paused": "Acme/Shop"}"#).paused;
+        assert!(paused.names("acme/shop") && !paused.names("acme/shop2"));
+    }
+
+    #[test]
+    fn a_setting_that_keeps_things_from_being_recorded_fails_closed() {
+        for (text, problem) in [
+            (
+                r#"{"paused": 1}"#,
+                "paused holds 1, neither true nor a project",
+            ),
+            (r#"{"paused": ["a", {}]}"#, "paused holds {}"),
+            (
+                r#"{"exclude": {"a": 1}}"#,
+                "exclude holds {\"a\":1}, not a text",
+            ),
+            (r#"{"exclude": ["/a", 3]}"#, "exclude holds 3, not a text"),
+            (
+                r#"{"exclude": ["."]}"#,
+                "exclude holds \".\", which is no folder",
+            ),
+            (
+                r#"{"exclude": ["~/secret",]}"#,
+                "config.json is no JSON object",
+            ),
+            (r#"{"paused": tru"#, "config.json is no JSON object"),
+        ] {
+            let config = load(text);
+            assert!(config.is_unclear, "{text}");
+            let found = config.problem.unwrap_or_default();
+            assert!(found.contains(problem), "{text}: {found}");
+        }
+        // One text is a list of one.
+        let config = load(r#"{"exclude": "~/secret"}"#);
+        assert_eq!((config.problem, config.is_unclear), (None, false));
+        assert_eq!(config.exclude, ["~/secret"]);
+        // Nobody knows what a file says that cannot be read, or not to its end.
+        let (_folder, home) = store("{}");
+        std::fs::remove_file(home.config()).unwrap();
+        std::fs::create_dir(home.config()).unwrap();
+        assert!(Config::load(&home).is_unclear);
+        let long = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_LENGTH));
+        assert!(load(&long).is_unclear);
+    }
+
+    #[test]
+    fn tools_that_are_skipped() {
+        let default = Config::default();
+        let own = load(r#"{"skip_tools": ["mcp__*", "Task", "Read?"]}"#);
+        let none = load(r#"{"skip_tools": []}"#);
+        let unusable = load(r#"{"skip_tools": [3]}"#);
+        for (tool, by_default, by_own) in [
+            ("ListMcpResourcesTool", true, false),
+            ("SlashCommand", true, false),
+            ("Skill", true, false),
+            ("TodoWrite", true, false),
+            ("AskUserQuestion", true, false),
+            ("ToolSearch", true, false),
+            ("toolsearch", false, false),
+            ("Bash", false, false),
+            ("mcp__github__list", false, true),
+            ("Agent", false, true),
+            ("Task", false, true),
+            ("TaskList", false, false),
+            ("Read", false, false),
+            ("Reads", false, true),
+            ("", false, false),
+        ] {
+            assert_eq!(default.skips(tool), by_default, "{tool}");
+            assert_eq!(own.skips(tool), by_own, "{tool}");
+            assert!(!none.skips(tool), "{tool}");
+            assert_eq!(unusable.skips(tool), by_default, "{tool}");
+        }
+    }
+
+    #[test]
+    fn a_change_keeps_what_is_not_its_own() {
+        let (_folder, home) = store(r#"{"b": {"y": 1, "x": [2]}, "paused": true, "a": null}"#);
+        Config::update(&home, |keys| {
+            keys.insert("paused".to_owned(), json!(["shop"]));
+        })
+        .unwrap();
+        let text = std::fs::read_to_string(home.config()).unwrap();
+        let keys: Map<String, Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            Value::Object(keys).to_string(),
+            r#"{"b":{"y":1,"x":[2]},"paused":["shop"],"a":null}"#
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+
+            let mode = std::fs::metadata(home.config())
+                .unwrap()
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        // Nothing to change, nothing written.
+        std::fs::write(home.config(), "{ }").unwrap();
+        Config::update(&home, |_| {}).unwrap();
+        assert_eq!(std::fs::read_to_string(home.config()).unwrap(), "{ }");
+    }
+
+    #[test]
+    fn a_broken_file_is_not_written_over() {
+        let (_folder, home) = store("{\"exclude\": [\"/a\",]}");
+        let error = Config::update(&home, Map::clear).unwrap_err().to_string();
+        assert!(
+            error.starts_with("config.json is no JSON object"),
+            "{error}"
+        );
+        assert!(error.ends_with("; mend the file first"), "{error}");
+        assert!(
+            std::fs::read_to_string(home.config())
+                .unwrap()
+                .contains("/a")
+        );
+    }
+
+    #[test]
+    fn changes_at_once_are_all_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let home = &home;
+                scope.spawn(move || {
+                    Config::update(home, |keys| {
+                        keys.insert(format!("key{number}"), json!(number));
+                    })
+                    .unwrap();
+                });
+            }
+        });
+        let keys = read(&home).map_err(|unread| unread.problem).unwrap();
+        assert_eq!(keys.len(), 8);
     }
 }

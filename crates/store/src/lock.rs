@@ -22,6 +22,8 @@ pub enum Subject {
     Journal,
     /// The deferred process: one a store.
     Work,
+    /// Changing the settings.
+    Config,
 }
 
 impl Subject {
@@ -31,6 +33,7 @@ impl Subject {
             Self::Index => "index.lock",
             Self::Journal => "journal.lock",
             Self::Work => "work.lock",
+            Self::Config => "config.lock",
         }
     }
 }
