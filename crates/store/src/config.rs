@@ -4,9 +4,9 @@
 //! counts as not set, since no setting is worth a session; but one that keeps things from being
 //! recorded fails closed: as long as it cannot be understood, nothing is recorded at all.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     exclude, file,
@@ -58,6 +58,13 @@ impl Paused {
         self.projects
             .iter()
             .any(|paused| paused.to_lowercase() == project)
+    }
+
+    /// Takes a project out, whatever its letter case.
+    pub fn forget(&mut self, project: &str) {
+        let project = project.to_lowercase();
+        self.projects
+            .retain(|paused| paused.to_lowercase() != project);
     }
 
     /// Returns the value of `paused` that says this; none when nothing is paused.
@@ -171,7 +178,7 @@ impl Config {
     /// Reads the settings of a store.
     pub fn load(home: &Home) -> Self {
         match read(home) {
-            Ok(keys) => Self::of(&keys),
+            Ok((keys, _)) => Self::of(&keys),
             Err(unread) => Self {
                 is_unclear: unread.may_hide_settings,
                 problem: Some(unread.problem),
@@ -182,8 +189,9 @@ impl Config {
 
     /// Reads the settings, changes them and writes them back, all under a lock.
     ///
-    /// `change` sees every key of the file, in its order. Keys that it leaves alone stay as they are;
-    /// when it changes nothing, nothing is written. The file's mode is 0600.
+    /// `change` sees every key of the file, in its order; to take one out, `shift_remove` keeps it.
+    /// Values that it leaves alone stay as they are, letter for letter. When it changes nothing,
+    /// nothing is written. The file's mode is 0600.
     ///
     /// # Errors
     /// When the file is no JSON object or no regular file, when another process keeps the lock, and
@@ -198,16 +206,42 @@ impl Config {
         let _lock = lock::acquire(home, Subject::Config, PATIENCE)
             .map_err(failed)?
             .ok_or(Error::Locked)?;
-        let mut keys = read(home).map_err(|unread| Error::Broken(unread.problem))?;
-        let before = keys.clone();
+        let (before, bytes) = read(home).map_err(|unread| Error::Broken(unread.problem))?;
+        let mut keys = before.clone();
         change(&mut keys);
-        if keys == before {
-            return Ok(());
+        if keys != before {
+            let text = rewritten(&keys, &before, &bytes).map_err(|error| failed(error.into()))?;
+            file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
         }
-        let mut text = serde_json::to_string_pretty(&keys).map_err(|error| failed(error.into()))?;
-        text.push('\n');
-        file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
         Ok(())
+    }
+
+    /// Changes what is paused, as [`Config::update`] does, and returns what was before.
+    ///
+    /// # Errors
+    /// As [`Config::update`], and when it cannot be understood what is paused now.
+    pub fn change_paused(home: &Home, change: impl FnOnce(&mut Paused)) -> Result<Paused, Error> {
+        let mut found = Self::default();
+        Self::update(home, |keys| {
+            found = Self::of(keys);
+            if found.is_unclear {
+                return;
+            }
+            let mut paused = found.paused.clone();
+            change(&mut paused);
+            if paused == found.paused {
+                return;
+            }
+            match paused.to_value() {
+                Some(value) => keys.insert("paused".to_owned(), value),
+                // The other removal moves the last key to the place of this one.
+                None => keys.shift_remove("paused"),
+            };
+        })?;
+        match found.problem {
+            Some(problem) if found.is_unclear => Err(Error::Broken(problem)),
+            _ => Ok(found.paused),
+        }
     }
 
     /// Tells whether the use of a tool is not to be recorded. `Agent` and `Task` are one tool.
@@ -338,27 +372,53 @@ struct Unread {
     may_hide_settings: bool,
 }
 
-/// Reads the file; without one there are no keys.
-fn read(home: &Home) -> Result<Map<String, Value>, Unread> {
+/// The text of a file with these keys. What is as it was before stays as it is written there.
+fn rewritten(
+    keys: &Map<String, Value>,
+    before: &Map<String, Value>,
+    bytes: &[u8],
+) -> serde_json::Result<String> {
+    let written: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes)?;
+    let mut members = Vec::new();
+    for (key, value) in keys {
+        let text = match written.get(key) {
+            Some(written) if before.get(key) == Some(value) => written.get().to_owned(),
+            _ => serde_json::to_string_pretty(value)?.replace('\n', "\n  "),
+        };
+        members.push(format!("  {}: {text}", Value::from(key.as_str())));
+    }
+    Ok(match members.join(",\n") {
+        members if members.is_empty() => "{}\n".to_owned(),
+        members => format!("{{\n{members}\n}}\n"),
+    })
+}
+
+/// Reads the file, its keys and its bytes; without one there are no keys.
+fn read(home: &Home) -> Result<(Map<String, Value>, Vec<u8>), Unread> {
     let hidden = |problem: String| Unread {
         problem: format!("config.json: {problem}"),
         may_hide_settings: true,
     };
     let (bytes, _, is_whole) = match file::read_head(&home.config(), MAX_LENGTH) {
         Ok(read) => read,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((Map::new(), b"{}".to_vec()));
+        }
         Err(error) => return Err(hidden(error.to_string())),
     };
     if !is_whole {
         return Err(hidden(format!("over {MAX_LENGTH} bytes")));
     }
-    serde_json::from_slice(&bytes).map_err(|error| {
-        let text = String::from_utf8_lossy(&bytes);
-        Unread {
-            problem: format!("config.json is no JSON object: {error}"),
-            may_hide_settings: ["paused", "exclude"].iter().any(|key| text.contains(key)),
+    match serde_json::from_slice(&bytes) {
+        Ok(keys) => Ok((keys, bytes)),
+        Err(error) => {
+            let text = String::from_utf8_lossy(&bytes);
+            Err(Unread {
+                problem: format!("config.json is no JSON object: {error}"),
+                may_hide_settings: ["paused", "exclude"].iter().any(|key| text.contains(key)),
+            })
         }
-    })
+    }
 }
 
 #[cfg(test)]
@@ -551,16 +611,37 @@ mod tests {
 
     #[test]
     fn a_change_keeps_what_is_not_its_own() {
-        let (_folder, home) = store(r#"{"b": {"y": 1, "x": [2]}, "paused": true, "a": null}"#);
+        let (_folder, home) = store(
+            r#"{"b": {"y": 1e2,   "x":[2]}, "paused": true, "a" : "\u00e9\/", "c": 1234567890123456789012}"#,
+        );
+        let read = || std::fs::read_to_string(home.config()).unwrap();
         Config::update(&home, |keys| {
-            keys.insert("paused".to_owned(), json!(["shop"]));
+            keys.insert("paused".to_owned(), json!(["shop", "cart"]));
         })
         .unwrap();
-        let text = std::fs::read_to_string(home.config()).unwrap();
-        let keys: Map<String, Value> = serde_json::from_str(&text).unwrap();
         assert_eq!(
-            Value::Object(keys).to_string(),
-            r#"{"b":{"y":1,"x":[2]},"paused":["shop"],"a":null}"#
+            read(),
+            r#"{
+  "b": {"y": 1e2,   "x":[2]},
+  "paused": [
+    "shop",
+    "cart"
+  ],
+  "a": "\u00e9\/",
+  "c": 1234567890123456789012
+}
+"#
+        );
+        let before = Config::change_paused(&home, |paused| paused.projects.clear()).unwrap();
+        assert_eq!(before.projects, ["shop", "cart"]);
+        assert_eq!(
+            read(),
+            r#"{
+  "b": {"y": 1e2,   "x":[2]},
+  "a": "\u00e9\/",
+  "c": 1234567890123456789012
+}
+"#
         );
         #[cfg(unix)]
         {
@@ -592,6 +673,13 @@ mod tests {
                 .unwrap()
                 .contains("/a")
         );
+        // Nor is a part of it by which somebody meant something.
+        let text = r#"{"paused": {"shop": true}}"#;
+        let (_folder, home) = store(text);
+        let error = Config::change_paused(&home, |paused| paused.everywhere = true);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("paused holds {\"shop\":true}"), "{error}");
+        assert_eq!(std::fs::read_to_string(home.config()).unwrap(), text);
     }
 
     #[test]
@@ -609,7 +697,7 @@ mod tests {
                 });
             }
         });
-        let keys = read(&home).map_err(|unread| unread.problem).unwrap();
+        let (keys, _) = read(&home).map_err(|unread| unread.problem).unwrap();
         assert_eq!(keys.len(), 8);
     }
 }
