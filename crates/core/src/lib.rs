@@ -12,6 +12,8 @@ pub mod clean;
 
 pub mod privacy;
 
+pub mod echo;
+
 pub mod redact;
 
 pub mod capture;
