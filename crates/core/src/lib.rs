@@ -16,6 +16,8 @@ pub mod echo;
 
 pub mod redact;
 
+pub mod sanitize;
+
 pub mod capture;
 
 pub mod project;

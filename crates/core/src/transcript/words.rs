@@ -6,9 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::clean::clean;
-use crate::privacy::strip;
 use crate::redact::redact;
+use crate::sanitize::uncut;
 
 /// Tags of prompts that no person sent.
 const NOTIFICATIONS: [&str; 5] = [
@@ -60,13 +59,10 @@ pub fn words(raw: &str) -> Words {
 ///
 /// For texts of which only one in many is kept.
 pub(super) fn unmasked(raw: &str) -> Words {
-    let stripped = strip(raw);
-    let cleaned = clean(&stripped.text);
-    // Invisible characters may have parted a tag.
-    let again = strip(&cleaned);
+    let (text, removed) = uncut(raw);
     Words {
-        private: stripped.private || again.private,
-        text: again.text.into_owned(),
+        text: text.into_owned(),
+        private: removed.private,
     }
 }
 
