@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use anamnesis_core::capture::{Summary, summarize};
+use anamnesis_core::capture::{Account, NoteText, note_text};
 use anamnesis_core::clean::clean;
 use anamnesis_core::transcript::read;
 use libfuzzer_sys::fuzz_target;
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     for text in texts.into_iter().flatten().chain(&transcript.files) {
         assert_eq!(clean(text), text.as_str());
     }
-    if let Summary::Note { title, body } = summarize(&transcript) {
+    if let NoteText::Note { title, body } = note_text(&Account::from(&transcript)) {
         assert!(title.chars().count() <= 80 && !title.contains('\n'));
         assert_eq!(clean(&body), body);
     }

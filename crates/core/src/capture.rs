@@ -1,13 +1,24 @@
-//! Turns a session into the text of its note.
+//! Turns what is known of a session into the text of its note.
 //!
 //! The text is made by rule, without a model: what was asked, which files were touched, what came
 //! of it. Its shape is shared with other programs that write to the same store and must not
 //! change by a byte. Where the note goes, and what it is called on disk, is not decided here.
+//!
+//! What is known comes from the client's transcript or from the journal. Both give an [`Account`],
+//! and an account that tells the same gives the same bytes.
 
 use std::fmt::Write as _;
 
-use crate::clean::one_line;
-use crate::transcript::Transcript;
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::{
+    clean::one_line,
+    clip::{first_characters, line},
+    observe,
+    record::{FileAction, Outcome, ToolEvent},
+    transcript::{EDITORS, MAX_FIELD, MAX_FILES, Transcript},
+};
 
 /// How many characters of the ask and of the outcome a note shows.
 const MAX_CLIP: usize = 600;
@@ -18,12 +29,133 @@ const MAX_TITLE: usize = 80;
 /// An outcome shorter than this many characters says nothing by itself.
 const MIN_OUTCOME: usize = 40;
 
-/// What is worth keeping of a session.
+/// How many lines an optional block has.
+const MAX_BLOCK: usize = 10;
+
+/// How many characters a line of an optional block has.
+const MAX_LINE: usize = 200;
+
+/// How many files, searches and commands an account holds beside the edited files.
+const MAX_LATEST: usize = 50;
+
+/// What is known of a session, wherever it comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The first prompt of a person.
+    pub ask: Option<String>,
+    /// The first prompt of a person that says more than "go on", for a title.
+    pub title_ask: Option<String>,
+    /// The last answer.
+    pub outcome: Option<String>,
+    /// The first branch that was checked out.
+    pub git_branch: Option<String>,
+    /// The files that were edited, in the order of their first edit, as the tools named them.
+    pub files: Vec<String>,
+    /// How many edits are not in `files`, because there were too many files.
+    pub edits_left_out: usize,
+    /// How many tools failed.
+    pub failures: usize,
+    /// When the first message was written.
+    pub first_at: Option<DateTime<Utc>>,
+    /// When the last message was written.
+    pub last_at: Option<DateTime<Utc>>,
+    /// What failed and was fixed, a line each.
+    pub fixed: Vec<String>,
+    /// What the last answer says is still to do, a line each: see [`crate::summary::next_steps`].
+    pub next_steps: Vec<String>,
+    /// The latest files that were read.
+    pub files_read: Vec<String>,
+    /// The latest patterns, queries and addresses that were looked up.
+    pub searches: Vec<String>,
+    /// The latest commands that passed.
+    pub commands_passed: Vec<String>,
+}
+
+impl From<&Transcript> for Account {
+    fn from(transcript: &Transcript) -> Self {
+        Self {
+            ask: transcript.ask.clone(),
+            title_ask: transcript.title_ask.clone(),
+            outcome: transcript.outcome.clone(),
+            git_branch: transcript.git_branch.clone(),
+            files: transcript.files.clone(),
+            edits_left_out: transcript.edits_left_out,
+            failures: transcript.failures,
+            first_at: transcript.first_at,
+            last_at: transcript.last_at,
+            ..Self::default()
+        }
+    }
+}
+
+impl Account {
+    /// Adds what a tool's run tells.
+    ///
+    /// A file counts as edited whatever came of the edit, and under the name that the tool gave it,
+    /// because that is how a transcript is read.
+    pub fn take_tool(&mut self, event: &ToolEvent) {
+        self.failures += usize::from(event.outcome == Outcome::Failed);
+        let given = |name: &str| event.input.get(name).and_then(Value::as_str);
+        if EDITORS.contains(&event.tool.as_str())
+            && let Some(path) = given("notebook_path").or_else(|| given("file_path"))
+        {
+            self.take_edit(path);
+        }
+        if event.outcome != Outcome::Ok {
+            return;
+        }
+        for file in &event.files {
+            if file.action == FileAction::Read {
+                keep_latest(&mut self.files_read, &file.path);
+            }
+        }
+        let search = match event.tool.as_str() {
+            "Grep" | "Glob" => given("pattern"),
+            "WebSearch" => given("query"),
+            "WebFetch" => given("url"),
+            _ => None,
+        };
+        if let Some(search) = search {
+            keep_latest(&mut self.searches, search);
+        }
+        if let Some(command) = observe::passed_command(event) {
+            keep_latest(&mut self.commands_passed, &command);
+        }
+    }
+
+    fn take_edit(&mut self, path: &str) {
+        // Blanks inside a path mean something; only what would end a line goes.
+        let path = path.trim().replace(['\n', '\t'], " ");
+        if path.is_empty() || path.len() > MAX_FIELD || self.files.contains(&path) {
+            return;
+        }
+        if self.files.len() < MAX_FILES {
+            self.files.push(path);
+        } else {
+            self.edits_left_out += 1;
+        }
+    }
+}
+
+/// Keeps a text once, as one line, where it was seen last.
+fn keep_latest(list: &mut Vec<String>, text: &str) {
+    let text = line(text, MAX_LINE);
+    if text.is_empty() {
+        return;
+    }
+    list.retain(|known| *known != text);
+    if list.len() == MAX_LATEST {
+        list.remove(0);
+    }
+    list.push(text);
+}
+
+/// The text of a session's note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Summary {
+pub enum NoteText {
     /// Nothing happened that a later session could use.
     Trivial,
-    /// The text of a note.
+    /// There is something to keep.
     Note {
         /// One line of at most 80 characters.
         title: String,
@@ -32,26 +164,26 @@ pub enum Summary {
     },
 }
 
-/// Sums a session up.
-pub fn summarize(transcript: &Transcript) -> Summary {
-    if is_trivial(transcript) {
-        return Summary::Trivial;
+/// Writes the text of a session's note.
+pub fn note_text(account: &Account) -> NoteText {
+    if is_trivial(account) {
+        return NoteText::Trivial;
     }
-    Summary::Note {
-        title: title(transcript),
-        body: body(transcript),
+    NoteText::Note {
+        title: title(account),
+        body: body(account),
     }
 }
 
 /// Tells whether nothing was done and next to nothing said.
-fn is_trivial(transcript: &Transcript) -> bool {
-    let has_ask = transcript
+fn is_trivial(account: &Account) -> bool {
+    let has_ask = account
         .ask
         .as_deref()
         .is_some_and(|ask| !is_slash_word(ask));
-    let outcome = transcript.outcome.as_deref().unwrap_or_default().trim();
-    transcript.files.is_empty()
-        && transcript.failures == 0
+    let outcome = account.outcome.as_deref().unwrap_or_default().trim();
+    account.files.is_empty()
+        && account.failures == 0
         && !has_ask
         && outcome.chars().count() < MIN_OUTCOME
 }
@@ -64,8 +196,8 @@ fn is_slash_word(ask: &str) -> bool {
 }
 
 /// Takes the first line of the first prompt that says something, else of the first prompt.
-fn title(transcript: &Transcript) -> String {
-    let ask = transcript.title_ask.as_ref().or(transcript.ask.as_ref());
+fn title(account: &Account) -> String {
+    let ask = account.title_ask.as_ref().or(account.ask.as_ref());
     let line = ask
         .and_then(|ask| ask.trim().lines().next())
         .map(one_line)
@@ -76,29 +208,48 @@ fn title(transcript: &Transcript) -> String {
     }
 }
 
-fn body(transcript: &Transcript) -> String {
-    let ask = clip(transcript.ask.as_deref(), "(no user prompt captured)");
-    let outcome = clip(
-        transcript.outcome.as_deref(),
-        "(no assistant output captured)",
-    );
+fn body(account: &Account) -> String {
+    let ask = clip(account.ask.as_deref(), "(no user prompt captured)");
+    let outcome = clip(account.outcome.as_deref(), "(no assistant output captured)");
     let mut body = format!("**Ask:** {ask}\n\n");
     // Writing to a string cannot fail.
-    if let Some(branch) = &transcript.git_branch {
+    if let Some(branch) = &account.git_branch {
         let _ = writeln!(body, "**Branch:** {branch}");
     }
-    if !transcript.files.is_empty() {
-        let _ = writeln!(body, "**Files touched ({}):**", transcript.files.len());
-        for file in &transcript.files {
+    if !account.files.is_empty() {
+        let _ = writeln!(body, "**Files touched ({}):**", account.files.len());
+        for file in &account.files {
             let _ = writeln!(body, "- {file}");
         }
-        if transcript.edits_left_out > 0 {
-            let edits = transcript.edits_left_out;
+        if account.edits_left_out > 0 {
+            let edits = account.edits_left_out;
             let _ = writeln!(body, "- (other files, in {edits} edits)");
         }
     }
+    block(&mut body, "Failed and fixed", &account.fixed);
+    block(&mut body, "Next steps", &account.next_steps);
     let _ = write!(body, "\n**Outcome:** {outcome}");
     body
+}
+
+/// Adds a list, with a blank line above it; a list of nothing leaves no trace.
+fn block(body: &mut String, name: &str, items: &[String]) {
+    let lines: Vec<String> = items
+        .iter()
+        .map(|item| line(item, MAX_LINE))
+        .filter(|item| !item.is_empty())
+        .take(MAX_BLOCK)
+        .collect();
+    if lines.is_empty() {
+        return;
+    }
+    if !body.ends_with("\n\n") {
+        body.push('\n');
+    }
+    let _ = writeln!(body, "**{name}:**");
+    for line in lines {
+        let _ = writeln!(body, "- {line}");
+    }
 }
 
 /// Shortens a text, or says that there is none.
@@ -114,30 +265,23 @@ fn clip(text: Option<&str>, missing: &str) -> String {
     }
 }
 
-fn first_characters(text: &str, count: usize) -> &str {
-    match text.char_indices().nth(count) {
-        Some((end, _)) => &text[..end],
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn session(ask: &str, outcome: &str) -> Transcript {
+    fn session(ask: &str, outcome: &str) -> Account {
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        Transcript {
+        Account {
             ask: text(ask),
             outcome: text(outcome),
-            ..Transcript::default()
+            ..Account::default()
         }
     }
 
-    fn note(transcript: &Transcript) -> (String, String) {
-        match summarize(transcript) {
-            Summary::Note { title, body } => (title, body),
-            Summary::Trivial => panic!("trivial: {transcript:?}"),
+    fn note(account: &Account) -> (String, String) {
+        match note_text(account) {
+            NoteText::Note { title, body } => (title, body),
+            NoteText::Trivial => panic!("trivial: {account:?}"),
         }
     }
 
@@ -157,7 +301,7 @@ mod tests {
             ("/", "", false),
             ("hi", "", false),
         ] {
-            let is_trivial = summarize(&session(ask, outcome)) == Summary::Trivial;
+            let is_trivial = note_text(&session(ask, outcome)) == NoteText::Trivial;
             assert_eq!(is_trivial, trivial, "{ask:?} {outcome:?}");
         }
     }
@@ -165,16 +309,16 @@ mod tests {
     #[test]
     fn a_touched_file_or_a_failure_is_never_trivial() {
         let files = vec!["/home/dev/project/a.rs".to_owned()];
-        let touched = Transcript {
+        let touched = Account {
             files,
-            ..Transcript::default()
+            ..Account::default()
         };
-        let failed = Transcript {
+        let failed = Account {
             failures: 1,
-            ..Transcript::default()
+            ..Account::default()
         };
-        for transcript in [touched, failed] {
-            assert_eq!(note(&transcript).0, "Session summary");
+        for account in [touched, failed] {
+            assert_eq!(note(&account).0, "Session summary");
         }
     }
 
@@ -189,19 +333,19 @@ mod tests {
             (&long, "", &format!("Fix {}", "é".repeat(76))),
             (&format!("{} b", "a".repeat(79)), "", &"a".repeat(79)),
         ] {
-            let mut transcript = session(ask, "");
-            transcript.title_ask = session(title_ask, "").ask;
-            assert_eq!(note(&transcript).0, expected);
+            let mut account = session(ask, "");
+            account.title_ask = session(title_ask, "").ask;
+            assert_eq!(note(&account).0, expected);
         }
     }
 
     #[test]
     fn a_body_with_everything() {
-        let mut transcript = session("Fix the parser\nand the lexer", " Both work. ");
-        transcript.git_branch = Some("fix/parser".to_owned());
-        transcript.files = vec!["src/parser.rs".to_owned(), "src/lexer.rs".to_owned()];
+        let mut account = session("Fix the parser\nand the lexer", " Both work. ");
+        account.git_branch = Some("fix/parser".to_owned());
+        account.files = vec!["src/parser.rs".to_owned(), "src/lexer.rs".to_owned()];
         assert_eq!(
-            note(&transcript).1,
+            note(&account).1,
             "**Ask:** Fix the parser\nand the lexer\n\n**Branch:** fix/parser\n\
              **Files touched (2):**\n- src/parser.rs\n- src/lexer.rs\n\n**Outcome:** Both work."
         );
@@ -209,23 +353,23 @@ mod tests {
 
     #[test]
     fn files_that_are_not_listed_are_counted() {
-        let transcript = Transcript {
+        let account = Account {
             files: vec!["/a".to_owned()],
             edits_left_out: 7,
-            ..Transcript::default()
+            ..Account::default()
         };
         let listed = "**Files touched (1):**\n- /a\n- (other files, in 7 edits)\n\n";
-        assert!(note(&transcript).1.contains(listed));
+        assert!(note(&account).1.contains(listed));
     }
 
     #[test]
     fn a_body_with_nothing() {
-        let transcript = Transcript {
+        let account = Account {
             failures: 1,
-            ..Transcript::default()
+            ..Account::default()
         };
         assert_eq!(
-            note(&transcript).1,
+            note(&account).1,
             "**Ask:** (no user prompt captured)\n\n\n\
              **Outcome:** (no assistant output captured)"
         );

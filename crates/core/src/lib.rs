@@ -17,8 +17,13 @@ pub mod echo;
 pub mod redact;
 
 pub mod sanitize;
+mod clip;
+
+pub mod observe;
 
 pub mod capture;
+
+pub mod summary;
 
 pub mod project;
 pub mod record;

@@ -5,7 +5,7 @@
 //! what capture wrote; from the first change by a person on, only tags are added.
 
 use anamnesis_core::{
-    capture::{Summary, summarize},
+    capture::{Account, NoteText, note_text},
     id::NoteId,
     note::{Note, NoteType, Source, State, timestamp},
     transcript::Transcript,
@@ -64,7 +64,7 @@ pub fn capture(
     transcript: &Transcript,
     request: &Request<'_>,
 ) -> Result<Outcome, Error> {
-    let Summary::Note { title, body } = summarize(transcript) else {
+    let NoteText::Note { title, body } = note_text(&Account::from(transcript)) else {
         return Ok(Outcome::Trivial);
     };
     let id = request

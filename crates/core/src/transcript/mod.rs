@@ -33,16 +33,16 @@ use self::words::unmasked;
 use crate::clean::one_line;
 
 /// How many files a transcript may name.
-const MAX_FILES: usize = 500;
+pub(crate) const MAX_FILES: usize = 500;
 
 /// How many bytes of a prompt or an answer are kept, once it has been masked.
 const MAX_TEXT: usize = 64 << 10;
 
 /// How long a path, an id or a version may be, in bytes.
-const MAX_FIELD: usize = 4096;
+pub(crate) const MAX_FIELD: usize = 4096;
 
 /// The tools that change the file that they name.
-const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
+pub(crate) const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
 /// The model of the answers that the client made up itself.
 const SYNTHETIC: &str = "<synthetic>";

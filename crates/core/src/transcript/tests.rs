@@ -4,7 +4,7 @@ use std::io::{BufReader, Read};
 use proptest::prelude::*;
 
 use super::*;
-use crate::capture::{Summary, summarize};
+use crate::capture::{Account, NoteText, note_text};
 use crate::privacy::tests::assert_linear;
 
 macro_rules! fixture {
@@ -61,9 +61,9 @@ fn told(text: &str) -> String {
         session.lines,
         session.skipped_lines,
     );
-    match summarize(&session) {
-        Summary::Trivial => told.push_str("trivial"),
-        Summary::Note { title, body } => {
+    match note_text(&Account::from(&session)) {
+        NoteText::Trivial => told.push_str("trivial"),
+        NoteText::Note { title, body } => {
             let _ = write!(told, "# {title}\n{body}");
         }
     }
@@ -490,7 +490,7 @@ fn credentials_are_masked_before_the_cut() {
         says("m", &text),
     ];
     let session = transcript(lines.concat());
-    let told = format!("{session:?} {:?}", summarize(&session));
+    let told = format!("{session:?} {:?}", note_text(&Account::from(&session)));
     assert!(!told.contains(&token[..12]), "{told}");
     assert_eq!(told.matches("[REDACTED]").count(), 5 + 4);
 }
@@ -626,8 +626,8 @@ fn check_inert(session: &Transcript) -> Result<(), TestCaseError> {
     ];
     let mut texts: Vec<&str> = texts.into_iter().flatten().map(String::as_str).collect();
     texts.extend(session.files.iter().map(String::as_str));
-    let summary = summarize(session);
-    if let Summary::Note { title, body } = &summary {
+    let summary = note_text(&Account::from(session));
+    if let NoteText::Note { title, body } = &summary {
         prop_assert!(!title.contains('\n') && title.chars().count() <= 80);
         texts.extend([title.as_str(), body.as_str()]);
         let ask = body.split("\n\n").next().unwrap_or_default();
@@ -728,7 +728,7 @@ proptest! {
             })
             .collect();
         let session = transcript(marked);
-        let told = format!("{session:?} {:?}", summarize(&session));
+        let told = format!("{session:?} {:?}", note_text(&Account::from(&session)));
         prop_assert!(!told.contains("MARKER"), "{}", told);
     }
 
