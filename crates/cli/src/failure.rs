@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_store::{index, journal, notes};
+use anamnesis_store::{config, index, journal, notes};
 
 /// Something looks wrong and needs the user, but the command was done.
 pub(crate) const NEEDS_ATTENTION: u8 = 3;
@@ -95,6 +95,16 @@ impl From<notes::Error> for Failure {
             }
             notes::Error::Io { .. } | notes::Error::Home(_) => failure.hint("anamnesis doctor"),
             _ => failure,
+        }
+    }
+}
+
+impl From<config::Error> for Failure {
+    fn from(error: config::Error) -> Self {
+        let failure = Self::failed(error.to_string());
+        match error {
+            config::Error::Locked => failure.hint("try again in a moment"),
+            _ => failure.hint("anamnesis doctor"),
         }
     }
 }

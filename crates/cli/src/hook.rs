@@ -6,7 +6,7 @@
 
 use std::{
     cell::OnceCell,
-    io::{self, BufReader, Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{self, ExitCode},
     sync::{
@@ -19,24 +19,36 @@ use std::{
 };
 
 use anamnesis_core::{
+    capture::Account,
     clean::one_line,
+    echo::Key,
     hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource},
+    intake::Intake,
     note::{Note, Source, parse_timestamp, text_hash},
+    record::{Record, Surroundings},
     redact::redact,
     render::{self, Block, Chosen},
-    transcript,
 };
 use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::{
     config::SessionLine,
-    file,
     index::Index,
-    journal::{Journal, Seen, Shown},
-    project::Project,
+    journal::{self, Journal, Shown, Taken},
+    project::{self, Project},
     session_note,
+    spool::Spool,
 };
+use chrono::DateTime;
+use ulid::Ulid;
 
-use crate::{capture, context::Context, detach, environment::Environment, remember, ui};
+use crate::{
+    capture, client,
+    context::Context,
+    detach,
+    environment::Environment,
+    off::{self, Off},
+    remember, skip, ui,
+};
 
 /// After this the hook answers with nothing, whatever it is doing.
 const DEADLINE: Duration = Duration::from_millis(1100);
@@ -45,9 +57,16 @@ const DEADLINE: Duration = Duration::from_millis(1100);
 const PATIENT_DEADLINE: Duration = Duration::from_secs(60);
 const PATIENT_NOTES: Duration = Duration::from_secs(30);
 
-/// How long a hook waits for the notes, the index and the records. Together under the deadline.
+/// How long a hook waits for the notes and for the journal. One that has waited for the journal in
+/// vain puts its record into the spool, and does not wait for the notes, too.
 const NOTES_PATIENCE: Duration = Duration::from_millis(400);
-const JOURNAL_PATIENCE: Duration = Duration::from_millis(300);
+const JOURNAL_PATIENCE: Duration = Duration::from_millis(700);
+
+/// How many records of the spool a hook takes up beside its own.
+const MAX_DRAINED: usize = 50;
+
+/// How much of the end of a transcript is read for the last answer, in bytes.
+const TRANSCRIPT_END: u64 = 256 * 1024;
 
 /// How long the line about a hook that was given up may take to be written.
 const LOG_PATIENCE: Duration = Duration::from_millis(50);
@@ -146,8 +165,8 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
 /// Leaves a line about a hook that was given up.
 fn log_late(elapsed: Duration) {
     if let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
-        && !context.environment.is_off
         && !context.environment.is_internal
+        && off::here(&context).is_none()
     {
         // It may be the first hook of this machine, with no place for a log yet.
         let _ = context.home.create();
@@ -179,25 +198,33 @@ fn answer(
     let Ok(mut context) = Context::of(environment, NOTES_PATIENCE) else {
         return no_op();
     };
+    let payload = input
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| Payload::parse(&bytes).map_err(|error| error.to_string()));
+    // Before anything is written: nobody is to see that there was a session.
+    let folders = folders(&context, payload.as_ref().ok());
+    let folder = folders.first().cloned().unwrap_or_default();
+    let project = OnceCell::new();
+    let key = || {
+        let project: &Project = project.get_or_init(|| context.project_of(&folder));
+        project.key.clone()
+    };
+    let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
+    if let Some(off) = off::why(&context, &all, key) {
+        return switched_off(off, &context, payload.as_ref().ok());
+    }
     if let Err(error) = context.home.create() {
         // There is no place for a log, either; `doctor` finds the same fault.
         context.log(&format!("hook: {error}"));
         return no_op();
     }
-    let payload = match input
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| Payload::parse(&bytes).map_err(|error| error.to_string()))
-    {
+    let mut payload = match payload {
         Ok(payload) => payload,
         Err(error) => {
             context.log(&format!("hook: {error}"));
-            if let Some(journal) = context.journal_within(JOURNAL_PATIENCE) {
-                let _ = journal.hook_ran(
-                    "unknown",
-                    started.elapsed(),
-                    Some(&error),
-                    context.environment.now,
-                );
+            if let Ok(journal) = Journal::open(&context.home, JOURNAL_PATIENCE) {
+                let now = context.environment.now;
+                let _ = journal.hook_ran("unknown", started.elapsed(), Some(&error), now);
             }
             return no_op();
         }
@@ -207,36 +234,65 @@ fn answer(
         let _ = sender.send(Patient);
         context.be_patient(PATIENT_NOTES);
     }
-    let folder = project_folder(&context, &payload);
     if folder.starts_with(context.home.root()) {
         return no_op();
     }
-    let journal = context.journal_within(JOURNAL_PATIENCE);
+    skip::unrecorded(&context, &mut payload.event);
     let hook = Hook {
+        journal: Journal::open(&context.home, JOURNAL_PATIENCE),
+        event_name: payload.event_name.clone(),
+        session_id: payload.session_id.clone(),
         context,
-        payload,
         folder,
-        project: OnceCell::new(),
-        journal,
+        project,
     };
-    let mut handled = hook.handle();
-    if let Err(error) = hook.record(&handled, started) {
-        hook.context.log(&format!("hook: {error}"));
+    let mut handled = hook.handle(&payload);
+    let tag = match &payload.event {
+        Event::PreCompact => Some("precompact"),
+        Event::SessionEnd { .. } => Some("session-end"),
+        _ => None,
+    };
+    let transcript = payload.transcript_path.clone().map(PathBuf::from);
+    let is_recorded = hook.record(payload, &mut handled, started);
+    if let Some(tag) = tag {
+        hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);
     }
     for error in &handled.errors {
         hook.context
-            .log(&format!("hook {}: {error}", hook.payload.event_name));
+            .log(&format!("hook {}: {error}", hook.event_name));
     }
     let output = if is_end {
         String::new()
     } else {
-        std::mem::take(&mut handled.answer).to_json(&hook.payload.event_name)
+        std::mem::take(&mut handled.answer).to_json(&hook.event_name)
     };
-    let has_long_log = || hook.journal.as_ref().is_some_and(Journal::has_long_log);
+    let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
     Reply {
         output,
-        start_work: handled.start_work || has_long_log(),
+        // The events that come many times in a turn leave it to those that come once.
+        start_work: handled.may_start_work && (handled.start_work || has_long_log()),
         check_index: handled.check_index,
+    }
+}
+
+/// Says nothing; but that nothing is recorded because of a slip in a file has to be said to somebody.
+fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply {
+    let is_start = payload.is_some_and(|payload| {
+        matches!(payload.event, Event::SessionStart { source, .. } if is_beginning(source))
+    });
+    let answer = if off == Off::Settings && is_start && context.environment.is_interactive {
+        let text = format!("nothing is recorded: {} · anamnesis doctor", off.reason());
+        Answer {
+            system_message: Some(line(&text)),
+            ..Answer::default()
+        }
+    } else {
+        Answer::default()
+    };
+    let name = payload.map_or("", |payload| payload.event_name.as_str());
+    Reply {
+        output: answer.to_json(name),
+        ..Reply::default()
     }
 }
 
@@ -252,31 +308,26 @@ fn read_stdin() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The session's project folder. The payload's `cwd` follows the shell's `cd`, so it comes second.
-fn project_folder(context: &Context, payload: &Payload) -> PathBuf {
-    let cwd = || {
-        payload
-            .cwd
-            .as_ref()
-            .map(PathBuf::from)
-            .filter(|folder| folder.is_absolute())
-    };
-    context
-        .environment
-        .project_folder
-        .clone()
-        .or_else(cwd)
-        .or_else(Context::current_folder)
-        .unwrap_or_default()
+/// The folders of a session, its project's first. The payload's `cwd` follows the shell's `cd`, so it
+/// comes second; where neither is known, there is still the folder that this process stands in.
+fn folders(context: &Context, payload: Option<&Payload>) -> Vec<PathBuf> {
+    let cwd = payload
+        .and_then(|payload| payload.cwd.as_ref())
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
+    let project = context.environment.project_folder.clone();
+    let current = Context::current_folder();
+    project.into_iter().chain(cwd).chain(current).collect()
 }
 
-/// An event and everything it is handled with.
+/// What an event is handled with.
 struct Hook {
     context: Context,
-    payload: Payload,
+    event_name: String,
+    session_id: String,
     folder: PathBuf,
     project: OnceCell<Project>,
-    journal: Option<Journal>,
+    journal: Result<Journal, journal::Error>,
 }
 
 /// What handling an event came to.
@@ -285,6 +336,8 @@ struct Handled {
     answer: Answer,
     shown: Vec<Shown>,
     errors: Vec<String>,
+    /// Whether the event is one of those that may start the deferred process.
+    may_start_work: bool,
     start_work: bool,
     check_index: bool,
     /// A name and a value that the records keep from now on.
@@ -292,17 +345,23 @@ struct Handled {
 }
 
 impl Hook {
-    fn handle(&self) -> Handled {
-        match &self.payload.event {
-            Event::SessionStart { source } => self.session_start(*source),
+    /// Finds what is answered.
+    fn handle(&self, payload: &Payload) -> Handled {
+        let mut handled = match &payload.event {
+            Event::SessionStart { source, .. } => self.session_start(*source),
             Event::UserPromptSubmit { prompt } => self.prompt(prompt),
-            Event::PreCompact => self.capture("precompact"),
-            Event::SessionEnd { .. } => Handled {
-                start_work: true,
-                ..self.capture("session-end")
-            },
-            Event::Other => Handled::default(),
-        }
+            _ => Handled::default(),
+        };
+        handled.may_start_work = matches!(
+            payload.event,
+            Event::SessionStart { .. }
+                | Event::UserPromptSubmit { .. }
+                | Event::Stop(_)
+                | Event::PreCompact
+                | Event::SessionEnd { .. }
+        );
+        handled.start_work |= matches!(payload.event, Event::SessionEnd { .. });
+        handled
     }
 
     /// The session's project, found once.
@@ -323,9 +382,7 @@ impl Hook {
             handled.start_work = true;
             (Vec::new(), Block::default())
         };
-        if matches!(source, StartSource::Startup | StartSource::Clear)
-            && self.context.environment.is_interactive
-        {
+        if is_beginning(source) && self.context.environment.is_interactive {
             let line = self.session_line(&chosen, &block, &mut handled);
             handled.answer.system_message = line;
         }
@@ -345,10 +402,10 @@ impl Hook {
         let request = Request {
             project: &project.key,
             k: DEFAULT_K,
-            session: (source == StartSource::Compact).then_some(self.payload.session_id.as_str()),
+            session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
             now: self.context.environment.now,
         };
-        let chosen = match working_set::select(index, &self.context.notes, &request) {
+        let mut chosen = match working_set::select(index, &self.context.notes, &request) {
             Ok(chosen) => chosen,
             Err(error) => {
                 handled.check_index = error.is_damage();
@@ -357,6 +414,15 @@ impl Hook {
                 Vec::new()
             }
         };
+        if matches!(source, StartSource::Resume | StartSource::Fork) {
+            // What the session was given before still stands in its history.
+            let known = self.journal.as_ref().ok();
+            let known = known.and_then(|journal| journal.shown_in(&self.session_id).ok());
+            chosen.retain(|chosen| {
+                let text = (chosen.note.id, text_hash(&chosen.note.body));
+                !known.as_ref().is_some_and(|known| known.contains(&text))
+            });
+        }
         let block = render::hook_block(&chosen, request.now, |id| Context::short(index, id));
         handled.shown = chosen
             .iter()
@@ -378,14 +444,14 @@ impl Hook {
         block: &Block,
         handled: &mut Handled,
     ) -> Option<String> {
-        let journal = self.journal.as_ref()?;
+        let journal = self.journal.as_ref().ok()?;
         let now = self.context.environment.now;
         let setting = self.context.config.session_line;
         if setting == SessionLine::Off {
             return None;
         }
         let today = now.date_naive().to_string();
-        if let Some(problem) = problem_line(journal)
+        if let Some(problem) = problem_line(journal, now)
             && journal.meta("problem_told").ok().flatten().as_deref() != Some(&today)
         {
             handled.meta.push(("problem_told", today));
@@ -423,7 +489,7 @@ impl Hook {
         };
         let report = match remember::save_words(
             &self.context,
-            self.journal.as_ref(),
+            self.journal.as_ref().ok(),
             &text,
             &self.project().key,
         ) {
@@ -437,135 +503,185 @@ impl Hook {
         handled
     }
 
-    /// Writes or updates the session's note.
-    fn capture(&self, source: &'static str) -> Handled {
-        let mut handled = Handled::default();
-        let transcript = match self.transcript() {
-            Ok(Some(transcript)) => transcript,
-            Ok(None) => return handled,
-            Err(error) => {
-                handled.errors.push(error);
-                return handled;
+    /// Stores what happened: in one transaction, or, where the journal cannot be had, in the spool.
+    /// Tells whether the journal has it.
+    fn record(&self, payload: Payload, handled: &mut Handled, started: Instant) -> bool {
+        let spool = Spool::new(&self.context.home);
+        let waiting = spool.waiting(MAX_DRAINED);
+        let record = self.record_of(payload);
+        let stored = match &self.journal {
+            Ok(journal) => journal.together(|journal| {
+                let mut taken = journal.take_waiting(&waiting)?;
+                taken.has_job |= journal.take(&record)?.has_job;
+                self.keep_run(journal, handled, started)?;
+                Ok(taken)
+            }),
+            Err(error) => Err(journal::Error::Io(io::Error::other(error.to_string()))),
+        };
+        match stored {
+            Ok(Taken { has_job }) => {
+                handled.start_work |= has_job;
+                for waiting in &waiting {
+                    if waiting.record.is_none() {
+                        handled.errors.push(
+                            "a record in spool/ cannot be read; it is in quarantine/ now"
+                                .to_owned(),
+                        );
+                    }
+                    if let Err(error) = spool.put_away(waiting) {
+                        handled.errors.push(format!("spool: {error}"));
+                    }
+                }
+                true
             }
-        };
-        let project = self.project();
-        let machine_id = self.context.machine_id();
-        let request = session_note::Request {
-            session: Some(&self.payload.session_id),
-            project: &project.key,
-            machine_id: &machine_id,
-            source,
-            now: self.context.environment.now,
-        };
-        if let Err(error) =
-            capture::write(&self.context, self.journal.as_ref(), &transcript, &request)
-        {
-            handled.errors.push(error.to_string());
+            Err(error) => {
+                handled.errors.push(error.to_string());
+                // A damaged file is moved out of the way by the deferred process.
+                handled.start_work = true;
+                if let Err(error) = spool.keep(&record) {
+                    handled.errors.push(format!("spool: {error}"));
+                }
+                false
+            }
         }
-        handled.meta.extend(
-            transcript
-                .client_version
-                .map(|version| ("client_version", version)),
-        );
-        handled
     }
 
-    /// Reads the transcript; `None` when the client has not written one yet.
-    ///
-    /// A path that lies elsewhere than in Claude Code's folder is somebody's attempt to have a file
-    /// read that is none of ours.
-    fn transcript(&self) -> Result<Option<transcript::Transcript>, String> {
-        let Some(path) = &self.payload.transcript_path else {
-            return Ok(None);
-        };
-        let path = Path::new(path);
-        if !path.exists() {
-            return Ok(None);
-        }
-        let folder = self
-            .context
-            .environment
-            .claude_folder
-            .as_ref()
-            .and_then(|folder| folder.canonicalize().ok());
-        let real = path
-            .canonicalize()
-            .map_err(|error| format!("transcript: {error}"))?;
-        if !folder.is_some_and(|folder| real.starts_with(folder)) {
-            return Err("transcript: not in Claude Code's folder, so it was not read".to_owned());
-        }
-        let (file, _) =
-            file::open_regular(&real).map_err(|error| format!("transcript: {error}"))?;
-        let (transcript, error) = transcript::read(BufReader::with_capacity(256 * 1024, file));
-        if let Some(error) = error {
-            self.context.log(&format!(
-                "transcript: {error}; what came before it was taken"
-            ));
-        }
-        Ok(Some(transcript))
-    }
-
-    /// Keeps what this run did, in one transaction.
-    fn record(
-        &self,
-        handled: &Handled,
-        started: Instant,
-    ) -> Result<(), anamnesis_store::journal::Error> {
-        let Some(journal) = &self.journal else {
-            return Ok(());
-        };
-        let now = self.context.environment.now;
-        let payload = &self.payload;
-        // A folder's name can hold a secret like any other text.
-        let folder = kept(&self.folder.to_string_lossy());
-        let transcript = payload.transcript_path.as_deref().map(kept);
-        let error = handled.errors.first().map(|error| kept(error));
-        // Told before the others are locked out, and only where the records do not have it.
-        let project = match &payload.event {
-            Event::SessionStart { .. } => Some(self.project()),
-            Event::UserPromptSubmit { .. } if !journal.knows_session(&payload.session_id)? => {
-                Some(self.project())
+    /// Makes the record of an event.
+    fn record_of(&self, mut payload: Payload) -> Record {
+        let environment = &self.context.environment;
+        // A newer program's file is not written to, but what is private in it stays so.
+        let newer = match &self.journal {
+            Err(journal::Error::Newer(_)) => {
+                Journal::open_newer_to_read(&self.context.home, JOURNAL_PATIENCE).ok()
             }
             _ => None,
         };
-        journal.together(|journal| {
-            match &payload.event {
-                Event::SessionStart { .. } | Event::UserPromptSubmit { .. } => {
-                    let source = match &payload.event {
-                        Event::SessionStart { source } => Some(source_word(*source)),
-                        _ => None,
-                    };
-                    journal.session_seen(
-                        &Seen {
-                            id: &payload.session_id,
-                            project: project.map(|project| project.key.as_str()),
-                            folder: Some(&folder),
-                            transcript: transcript.as_deref(),
-                            source,
-                            client_process: self.context.environment.client_process.as_deref(),
-                        },
-                        now,
-                    )?;
-                }
-                Event::SessionEnd { reason } => {
-                    journal.session_ended(&payload.session_id, reason, now)?
-                }
-                Event::PreCompact | Event::Other => {}
-            }
-            if !handled.shown.is_empty() {
-                journal.was_shown(&payload.session_id, "start", &handled.shown, now)?;
-            }
-            for (name, value) in &handled.meta {
-                journal.set_meta(name, value)?;
-            }
-            journal.hook_ran(
-                &payload.event_name,
-                started.elapsed(),
-                error.as_deref(),
-                now,
-            )
-        })
+        let journal = self.journal.as_ref().ok().or(newer.as_ref());
+        let known = journal.and_then(|journal| journal.session(&self.session_id).ok().flatten());
+        let is_private = journal.is_none_or(|journal| {
+            journal
+                .is_private(&self.session_id, payload.prompt_id.as_deref())
+                .unwrap_or(true)
+        });
+        let is_start = matches!(payload.event, Event::SessionStart { .. });
+        let looks = is_start || known.is_none();
+        if let Event::Stop(answered) = &mut payload.event
+            && answered.text.is_none()
+            && let Some(journal) = journal
+            && let Ok(Some(since)) = journal.unanswered_since(&self.session_id)
+            && let Some(since) = DateTime::from_timestamp_millis(since)
+        {
+            let path = payload.transcript_path.as_deref().map(Path::new);
+            let span = since..capture::ALWAYS.end;
+            let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
+            answered.text = end.ok().flatten().and_then(|transcript| transcript.outcome);
+        }
+        let echoes = journal
+            .and_then(|journal| journal.echoes(&self.session_id).ok())
+            .unwrap_or_default();
+        let intake = Intake {
+            echoes: &echoes,
+            key: random_key(),
+            folder: &self.folder,
+            surroundings: Surroundings {
+                project: looks.then(|| self.project().key.clone()),
+                // A folder's name can hold a secret like any other text.
+                folder: looks.then(|| kept(&self.folder.to_string_lossy())),
+                transcript: payload.transcript_path.as_deref().map(kept),
+                branch: looks
+                    .then(|| project::branch_of(&self.folder).map(|branch| kept(&branch)))
+                    .flatten(),
+                client: client::process(environment.client_process.as_deref()),
+            },
+            at: environment.now.timestamp_millis(),
+            is_unsure: is_private && !matches!(payload.event, Event::UserPromptSubmit { .. }),
+        };
+        intake.record(payload)
     }
+
+    /// Keeps what else this run did, within the transaction of its record.
+    fn keep_run(
+        &self,
+        journal: &Journal,
+        handled: &Handled,
+        started: Instant,
+    ) -> Result<(), journal::Error> {
+        let now = self.context.environment.now;
+        if !handled.shown.is_empty() {
+            journal.was_shown(&self.session_id, "start", &handled.shown, now)?;
+        }
+        for (name, value) in &handled.meta {
+            journal.set_meta(name, value)?;
+        }
+        let error = handled.errors.first().map(|error| kept(error));
+        journal.hook_ran(&self.event_name, started.elapsed(), error.as_deref(), now)
+    }
+
+    /// Writes or updates the session's note, from the journal, or without one from the transcript.
+    fn write_note(
+        &self,
+        tag: &'static str,
+        is_recorded: bool,
+        transcript: Option<&Path>,
+        handled: &mut Handled,
+    ) {
+        let written = match &self.journal {
+            Ok(journal) if is_recorded => {
+                capture::write_known(&self.context, journal, &self.session_id, Some(tag))
+            }
+            // The journal has the note in its queue as soon as it takes the record from the spool.
+            Ok(_) => Ok(None),
+            Err(_) => self.write_from_transcript(tag, transcript).map(|()| None),
+        };
+        // Whether the note was written without the transcript or not at all.
+        match written {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => {
+                self.note_failed(&error);
+                handled.errors.push(error);
+            }
+        }
+    }
+
+    /// Keeps the error beside the run that has been recorded already, so that `doctor` tells of it.
+    fn note_failed(&self, error: &str) {
+        if let Ok(journal) = &self.journal {
+            let _ = journal.run_failed(&self.event_name, &kept(error));
+        }
+    }
+
+    fn write_from_transcript(&self, tag: &str, path: Option<&Path>) -> Result<(), String> {
+        let Some(transcript) = capture::read(&self.context, path, None, capture::ALWAYS)? else {
+            return Ok(());
+        };
+        let machine_id = self.context.machine_id();
+        let request = session_note::Request {
+            session: Some(&self.session_id),
+            project: &self.project().key,
+            machine_id: &machine_id,
+            source: Some(tag),
+            now: self.context.environment.now,
+        };
+        capture::write(&self.context, None, &Account::from(&transcript), &request)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Tells whether a session begins with an empty context.
+fn is_beginning(source: StartSource) -> bool {
+    matches!(source, StartSource::Startup | StartSource::Clear)
+}
+
+/// A key for what this run marks as private.
+fn random_key() -> Key {
+    let halves = [Ulid::generate().random(), Ulid::generate().random()];
+    let mut key = [0; 16];
+    for (bytes, half) in key.chunks_mut(8).zip(halves) {
+        // The last eight of ten random bytes.
+        bytes.copy_from_slice(&half.to_le_bytes()[..8]);
+    }
+    Key::new(key)
 }
 
 /// A text as it may stand in the records.
@@ -573,20 +689,9 @@ fn kept(text: &str) -> String {
     redact(&one_line(text)).text.into_owned()
 }
 
-fn source_word(source: StartSource) -> &'static str {
-    match source {
-        StartSource::Startup => "startup",
-        StartSource::Resume => "resume",
-        StartSource::Clear => "clear",
-        StartSource::Compact => "compact",
-        StartSource::Fork => "fork",
-        StartSource::Other => "other",
-    }
-}
-
 /// What went wrong lately, for the person; nothing when nothing did.
-fn problem_line(journal: &Journal) -> Option<String> {
-    let runs = journal.hook_runs().ok()?;
+fn problem_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -> Option<String> {
+    let runs = journal.hook_runs(now).ok()?;
     let failing: Vec<&str> = runs
         .iter()
         .filter(|run| run.is_failing)

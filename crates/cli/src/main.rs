@@ -4,13 +4,16 @@
 //! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
 mod capture;
+mod client;
 mod commands;
 mod context;
 mod detach;
 mod environment;
 mod failure;
 mod hook;
+mod off;
 mod remember;
+mod skip;
 mod ui;
 
 use std::{env, process::ExitCode};

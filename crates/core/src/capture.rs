@@ -7,17 +7,15 @@
 //! What is known comes from the client's transcript or from the journal. Both give an [`Account`],
 //! and an account that tells the same gives the same bytes.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 
 use crate::{
     clean::one_line,
     clip::{first_characters, line},
-    observe,
-    record::{FileAction, Outcome, ToolEvent},
-    transcript::{EDITORS, MAX_FIELD, MAX_FILES, Transcript},
+    echo::Echoes,
+    transcript::Transcript,
 };
 
 /// How many characters of the ask and of the outcome a note shows.
@@ -34,9 +32,6 @@ const MAX_BLOCK: usize = 10;
 
 /// How many characters a line of an optional block has.
 const MAX_LINE: usize = 200;
-
-/// How many files, searches and commands an account holds beside the edited files.
-const MAX_LATEST: usize = 50;
 
 /// What is known of a session, wherever it comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,65 +84,46 @@ impl From<&Transcript> for Account {
 }
 
 impl Account {
-    /// Adds what a tool's run tells.
-    ///
-    /// A file counts as edited whatever came of the edit, and under the name that the tool gave it,
-    /// because that is how a transcript is read.
-    pub fn take_tool(&mut self, event: &ToolEvent) {
-        self.failures += usize::from(event.outcome == Outcome::Failed);
-        let given = |name: &str| event.input.get(name).and_then(Value::as_str);
-        if EDITORS.contains(&event.tool.as_str())
-            && let Some(path) = given("notebook_path").or_else(|| given("file_path"))
-        {
-            self.take_edit(path);
-        }
-        if event.outcome != Outcome::Ok {
-            return;
-        }
-        for file in &event.files {
-            if file.action == FileAction::Read {
-                keep_latest(&mut self.files_read, &file.path);
+    /// Masks what was marked as private elsewhere in the session.
+    pub fn mask(&mut self, echoes: &Echoes) {
+        let lists = [&mut self.files, &mut self.fixed, &mut self.next_steps];
+        let texts = [&mut self.ask, &mut self.title_ask, &mut self.outcome];
+        let all = lists
+            .into_iter()
+            .flatten()
+            .chain(texts.into_iter().flatten());
+        for text in all {
+            if let Cow::Owned(masked) = echoes.mask(text) {
+                *text = masked;
             }
         }
-        let search = match event.tool.as_str() {
-            "Grep" | "Glob" => given("pattern"),
-            "WebSearch" => given("query"),
-            "WebFetch" => given("url"),
-            _ => None,
-        };
-        if let Some(search) = search {
-            keep_latest(&mut self.searches, search);
-        }
-        if let Some(command) = observe::passed_command(event) {
-            keep_latest(&mut self.commands_passed, &command);
-        }
     }
 
-    fn take_edit(&mut self, path: &str) {
-        // Blanks inside a path mean something; only what would end a line goes.
-        let path = path.trim().replace(['\n', '\t'], " ");
-        if path.is_empty() || path.len() > MAX_FIELD || self.files.contains(&path) {
-            return;
+    /// Puts the account of an earlier part of the same session before this one.
+    pub fn precede(&mut self, earlier: &Self) {
+        for (own, earlier) in [
+            (&mut self.ask, &earlier.ask),
+            (&mut self.title_ask, &earlier.title_ask),
+            (&mut self.git_branch, &earlier.git_branch),
+        ] {
+            if earlier.is_some() {
+                own.clone_from(earlier);
+            }
         }
-        if self.files.len() < MAX_FILES {
-            self.files.push(path);
-        } else {
-            self.edits_left_out += 1;
+        if self.outcome.is_none() {
+            self.outcome.clone_from(&earlier.outcome);
         }
+        let own = std::mem::replace(&mut self.files, earlier.files.clone());
+        for file in own {
+            if !self.files.contains(&file) {
+                self.files.push(file);
+            }
+        }
+        self.edits_left_out += earlier.edits_left_out;
+        self.failures += earlier.failures;
+        self.first_at = earlier.first_at.or(self.first_at);
+        self.last_at = self.last_at.or(earlier.last_at);
     }
-}
-
-/// Keeps a text once, as one line, where it was seen last.
-fn keep_latest(list: &mut Vec<String>, text: &str) {
-    let text = line(text, MAX_LINE);
-    if text.is_empty() {
-        return;
-    }
-    list.retain(|known| *known != text);
-    if list.len() == MAX_LATEST {
-        list.remove(0);
-    }
-    list.push(text);
 }
 
 /// The text of a session's note.
@@ -268,6 +244,11 @@ fn clip(text: Option<&str>, missing: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::echo::{self, Key};
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
+    }
 
     fn session(ask: &str, outcome: &str) -> Account {
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -349,6 +330,77 @@ mod tests {
             "**Ask:** Fix the parser\nand the lexer\n\n**Branch:** fix/parser\n\
              **Files touched (2):**\n- src/parser.rs\n- src/lexer.rs\n\n**Outcome:** Both work."
         );
+    }
+
+    /// The two blocks stand before the outcome, and leave no trace when there is nothing to say.
+    #[test]
+    fn what_was_fixed_and_what_is_next() {
+        let fixed = texts(&["`cargo test` passes again\nafter a change of src/a.rs", " "]);
+        let next_steps = texts(&["the cart", "the till"]);
+        let mut account = session("Fix it", "Done.");
+        account.next_steps = next_steps;
+        assert_eq!(
+            note(&account).1,
+            "**Ask:** Fix it\n\n**Next steps:**\n- the cart\n- the till\n\n**Outcome:** Done."
+        );
+        account.fixed = fixed;
+        account.files = texts(&["src/a.rs"]);
+        assert_eq!(
+            note(&account).1,
+            "**Ask:** Fix it\n\n**Files touched (1):**\n- src/a.rs\n\n\
+             **Failed and fixed:**\n- `cargo test` passes again after a change of src/a.rs\n\n\
+             **Next steps:**\n- the cart\n- the till\n\n**Outcome:** Done."
+        );
+        account.fixed = texts(&["", "\u{200b}"]);
+        account.next_steps = Vec::new();
+        account.files = Vec::new();
+        assert_eq!(note(&account).1, "**Ask:** Fix it\n\n\n**Outcome:** Done.");
+    }
+
+    #[test]
+    fn the_optional_blocks_are_bounded() {
+        let mut account = session("Fix it", "Done.");
+        account.fixed = vec!["x".repeat(1_000); 100];
+        let body = note(&account).1;
+        assert_eq!(body.matches("\n- ").count(), MAX_BLOCK);
+        assert!(body.len() < MAX_BLOCK * (MAX_LINE + 8) + 100);
+    }
+
+    #[test]
+    fn an_earlier_part_comes_first() {
+        let earlier = Account {
+            ask: Some("Fix it".to_owned()),
+            files: texts(&["/a", "/b"]),
+            failures: 1,
+            ..session("", "Half done.")
+        };
+        let mut account = Account {
+            files: texts(&["/b", "/c"]),
+            failures: 2,
+            ..session("go on", "Done.")
+        };
+        account.precede(&earlier);
+        assert_eq!(account.files, ["/a", "/b", "/c"]);
+        assert_eq!(account.failures, 3);
+        assert_eq!(account.outcome.as_deref(), Some("Done."));
+        let mut silent = Account::default();
+        silent.precede(&earlier);
+        assert_eq!(silent.outcome.as_deref(), Some("Half done."));
+    }
+
+    #[test]
+    fn what_was_private_elsewhere_is_masked() {
+        // PR-9
+        let key = Key::new([7; 16]);
+        let hashes = echo::hashes(&key, &texts(&["token T7-blue-99"]));
+        let echoes = hashes.into_iter().map(|hash| (key, hash)).collect();
+        let mut account = Account {
+            files: texts(&["/tmp/T7-blue-99"]),
+            ..session("use T7-blue-99", "T7-blue-99 works")
+        };
+        account.mask(&echoes);
+        assert_eq!(account.files, ["/tmp/[private]"]);
+        assert_eq!(note(&account).0, "use [private]");
     }
 
     #[test]

@@ -20,31 +20,53 @@ const STRING_TERMINATOR: char = '\u{9c}';
 /// Every other line end (`\r\n`, `\r`, vertical tab, form feed, U+0085, U+2028, U+2029) becomes
 /// `\n`, so that what looks like one line is one. The text is borrowed when it is clean already.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.find(|c| !is_plain(c)) else {
+    let Some(mut plain) = plain_length(text) else {
         return Cow::Borrowed(text);
     };
-    let (plain, mut rest) = text.split_at(first);
+    let mut rest = text;
     let mut cleaned = String::with_capacity(text.len());
-    cleaned.push_str(plain);
-    while let Some(character) = rest.chars().next() {
+    loop {
+        let (run, unclean) = rest.split_at(plain);
+        cleaned.push_str(run);
+        let Some(character) = unclean.chars().next() else {
+            return Cow::Owned(cleaned);
+        };
         let length = match character {
             '\r' => {
                 cleaned.push('\n');
-                if rest.starts_with("\r\n") { 2 } else { 1 }
+                if unclean.starts_with("\r\n") { 2 } else { 1 }
             }
             _ if is_line_end(character) => {
                 cleaned.push('\n');
                 character.len_utf8()
             }
-            _ if is_plain(character) => {
-                cleaned.push(character);
-                character.len_utf8()
-            }
-            _ => sequence_length(rest).unwrap_or(character.len_utf8()),
+            _ => sequence_length(unclean).unwrap_or(character.len_utf8()),
         };
-        rest = &rest[length..];
+        rest = &unclean[length..];
+        plain = plain_length(rest).unwrap_or(rest.len());
     }
-    Cow::Owned(cleaned)
+}
+
+/// Returns how many bytes of plain characters the text starts with, unless all of it is plain.
+fn plain_length(text: &str) -> Option<usize> {
+    let mut plain = 0;
+    loop {
+        // Nearly all of nearly every text is printable ASCII: eight bytes are looked at at once.
+        let rest = text.get(plain..)?.as_bytes();
+        let words = rest.as_chunks().0.iter();
+        plain += 8 * words.take_while(|word| is_printable(**word)).count();
+        let mut characters = text[plain..].chars();
+        loop {
+            let character = characters.next()?;
+            if !is_plain(character) {
+                return Some(plain);
+            }
+            plain += character.len_utf8();
+            if character.is_ascii() && characters.as_str().starts_with(|c: char| c.is_ascii()) {
+                break;
+            }
+        }
+    }
 }
 
 /// Returns the text cleaned, on one line: each run of white space is one blank, both ends trimmed.
@@ -59,9 +81,28 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
+/// Tells whether all bytes are between blank and tilde.
+fn is_printable(word: [u8; 8]) -> bool {
+    const fn each(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    let word = u64::from_ne_bytes(word);
+    // Bit 5 or 6 is set from the blank on; adding one sets bit 7 of the delete character only.
+    word & each(0x80) == 0
+        && (word | word << 1) & each(0x40) == each(0x40)
+        && (word + each(1)) & each(0x80) == 0
+}
+
 fn is_plain(character: char) -> bool {
+    // Most letters of most languages pass at once, so that their texts are not slow to look at.
     match character {
-        '\n' | '\t' | ' '..='~' => true,
+        '\n'
+        | '\t'
+        | ' '..='~'
+        | '\u{c0}'..='\u{34e}'
+        | '\u{370}'..='\u{61b}'
+        | '\u{3041}'..='\u{312f}'
+        | '\u{3400}'..='\u{d7ff}' => true,
         _ => !character.is_control() && !is_line_end(character) && !is_invisible(character),
     }
 }
@@ -226,6 +267,32 @@ mod tests {
     fn clean_text_is_borrowed() {
         for text in ["", "שלום עולם", "日本語 🚀 é\n\tx", "a\u{a0}b\u{3000}c"] {
             assert!(matches!(clean(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+
+    #[test]
+    fn letters_that_pass_at_once_are_plain() {
+        for character in '\0'..=char::MAX {
+            let is_hidden = is_line_end(character) || is_invisible(character);
+            let is_kept = matches!(character, '\n' | '\t');
+            let expected = is_kept || !(is_hidden || character.is_control());
+            assert_eq!(is_plain(character), expected, "{character:?}");
+        }
+    }
+
+    #[test]
+    fn every_byte_is_seen_wherever_it_stands() {
+        for byte in 0..=0x7f_u8 {
+            for position in 0..20 {
+                let mut text = "x".repeat(20);
+                text.insert(position, char::from(byte));
+                let is_clean = is_plain(char::from(byte));
+                assert_eq!(
+                    matches!(clean(&text), Cow::Borrowed(_)),
+                    is_clean,
+                    "{text:?}"
+                );
+            }
         }
     }
 

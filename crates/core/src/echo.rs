@@ -128,6 +128,8 @@ pub struct Echoes {
     hashes: Vec<(Key, Vec<Hash>)>,
     /// For each length in bytes, whether there is a token of that length.
     lengths: Vec<bool>,
+    /// The least of these lengths.
+    shortest: usize,
 }
 
 impl Echoes {
@@ -150,6 +152,9 @@ impl Echoes {
         let mut count = 0;
         let mut kept = 0;
         for run in text.split_whitespace() {
+            if run.len() < self.shortest {
+                continue;
+            }
             let base = offset(text, run);
             let mut end = 0;
             // Wider forms come first, so what is found inside a found one is skipped.
@@ -186,6 +191,9 @@ impl Extend<(Key, Hash)> for Echoes {
     fn extend<T: IntoIterator<Item = (Key, Hash)>>(&mut self, hashes: T) {
         for (key, hash) in hashes {
             let length = usize::from(hash.length);
+            if self.is_empty() || length < self.shortest {
+                self.shortest = length;
+            }
             if self.lengths.len() <= length {
                 self.lengths.resize(length + 1, false);
             }
@@ -315,4 +323,181 @@ fn is_punctuation(character: char) -> bool {
             character,
             '.' | '!' | '?' | '-' | '*' | '_' | '~' | '/' | '+'
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::privacy::tests::assert_linear;
+
+    const KEY: Key = Key([7; 16]);
+
+    fn echoes(private: &[&str]) -> Echoes {
+        let private: Vec<String> = private.iter().map(ToString::to_string).collect();
+        let hashes = hashes(&KEY, &private).into_iter();
+        hashes.map(|hash| (KEY, hash)).collect()
+    }
+
+    fn check(private: &str, text: &str, expected: &str) {
+        assert_eq!(
+            echoes(&[private]).mask(text),
+            expected,
+            "{private:?} {text:?}"
+        );
+    }
+
+    #[test]
+    fn a_token_is_recognized_in_any_surroundings() {
+        for private in [
+            "T7-blue-99",
+            "pw=T7-blue-99",
+            "the password is \"T7-blue-99\".",
+            "ana:T7-blue-99@host",
+        ] {
+            for (text, expected) in [
+                ("T7-blue-99", "[private]"),
+                ("use T7-blue-99, please", "use [private], please"),
+                ("T7-blue-99.\nT7-blue-99!", "[private].\n[private]!"),
+                (
+                    "{\"pw\":\"T7-blue-99\",\"a\":1}",
+                    "{\"pw\":\"[private]\",\"a\":1}",
+                ),
+                (r"a\nT7-blue-99\n", r"a\n[private]\n"),
+                (
+                    "https://ana:T7-blue-99@host/x",
+                    "https://ana:[private]@host/x",
+                ),
+                ("?key=T7-blue-99&x=1", "?key=[private]&x=1"),
+                ("**T7-blue-99**", "**[private]**"),
+                ("„T7-blue-99“", "„[private]“"),
+                ("xT7-blue-99", "xT7-blue-99"),
+                ("T7-blue-98", "T7-blue-98"),
+                ("t7-blue-99", "t7-blue-99"),
+            ] {
+                check(private, text, expected);
+            }
+        }
+        check("pw=T7-blue-99", "echo pw=T7-blue-99", "echo [private]");
+        check("p@ss123!", "is p@ss123!, yes", "is [private], yes");
+    }
+
+    /// PR-9.
+    #[test]
+    fn only_telling_tokens_are_kept() {
+        for (private, kept) in [
+            ("hunter22", true),
+            ("hunter2", false),
+            ("password", false),
+            ("password.", false),
+            ("pass-word", true),
+            ("(passwords)", false),
+            ("correcthorsebattery", true),
+            ("correcthorsebat", false),
+            ("größe-8é", true),
+            ("a b c d e f g h i 1", false),
+            ("[private]", false),
+        ] {
+            assert_eq!(!echoes(&[private]).is_empty(), kept, "{private:?}");
+        }
+        // Of an address only the whole and what has a digit.
+        check(
+            "see https://github.com/ana/shop-v2-x",
+            "github.com/ana/shop-v2-x github.com shop-v2-x",
+            "[private] github.com [private]",
+        );
+        let many: Vec<String> = (0..5_000).map(|n| format!("token-{n}")).collect();
+        assert_eq!(hashes(&KEY, &many).len(), MAX_HASHES);
+        assert!(hashes(&KEY, &["x1".repeat(LONGEST)]).is_empty());
+    }
+
+    #[test]
+    fn keys_do_not_mix_and_do_not_show() {
+        let other = Key::new([8; 16]);
+        let hashes: Vec<Hash> = hashes(&KEY, &["T7-blue-99".to_owned()]);
+        let wrong: Echoes = hashes.iter().map(|hash| (other, *hash)).collect();
+        assert_eq!(wrong.mask("T7-blue-99"), "T7-blue-99");
+        let both: Echoes = hashes
+            .iter()
+            .flat_map(|hash| [(other, *hash), (KEY, *hash)])
+            .collect();
+        assert_eq!(both.mask("T7-blue-99"), "[private]");
+        assert_eq!(format!("{KEY:?}"), "Key");
+        assert_eq!(Key::new(KEY.to_bytes()), KEY);
+        for hash in hashes {
+            assert_eq!(Hash::from_bytes(&hash.to_bytes()), Some(hash));
+            assert_eq!(Hash::from_bytes(&hash.to_bytes()[1..]), None);
+        }
+    }
+
+    #[test]
+    fn nothing_known_costs_nothing() {
+        assert!(Echoes::default().is_empty());
+        assert!(matches!(
+            Echoes::default().mask("T7-blue-99"),
+            Cow::Borrowed(_)
+        ));
+        assert!(matches!(
+            echoes(&["T7-blue-99"]).mask("T7-blue-9"),
+            Cow::Borrowed(_)
+        ));
+    }
+
+    #[test]
+    fn the_work_is_linear() {
+        let echoes = echoes(&["T7-blue-99 12345678 k-1-2-3-4-5"]);
+        for unit in [
+            "T7-blue-99 ",
+            "T7-blue-99",
+            "T7-blue-99,",
+            "1/",
+            ",,,,",
+            "12345678 ",
+        ] {
+            let small = unit.repeat((1 << 12) / unit.len());
+            let large = small.repeat(16);
+            assert_linear(
+                unit,
+                || echoes.mask(&small).len(),
+                || echoes.mask(&large).len(),
+            );
+        }
+    }
+
+    /// Text made of a private token, what it may stand in, and masks.
+    fn echoing() -> impl Strategy<Value = String> {
+        let parts = prop::sample::select(vec![
+            "T7-blue-99",
+            "pw=",
+            "[private]",
+            "[private",
+            "\"",
+            ",",
+            " ",
+            "/",
+            "@",
+            "-",
+            "é",
+            "x1",
+            "\\n",
+        ]);
+        prop::collection::vec(parts, 0..12).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn masking_twice_is_masking_once(private in echoing(), text in echoing()) {
+            let echoes = echoes(&[&private, "T7-blue-99"]);
+            let once = echoes.mask(&text).into_owned();
+            prop_assert_eq!(echoes.mask(&once), once.as_str());
+        }
+
+        #[test]
+        fn a_token_between_separators_never_stays(before in "[a-z \",=:]{0,9}", after in "[ \",;)]{1}[a-z]{0,9}") {
+            let text = format!("{before}\"T7-blue-99{after}");
+            let echoes = echoes(&["x T7-blue-99 y"]);
+            prop_assert!(!echoes.mask(&text).contains("T7-blue-99"));
+        }
+    }
 }

@@ -7,13 +7,19 @@
 use serde::Deserialize;
 use serde_json::{Value, error::Category, json};
 
-use crate::redact::redact;
+use crate::{record::Agent, redact::redact, transcript::without_lone_surrogates};
 
 /// The largest payload that is read, in bytes.
 pub const MAX_PAYLOAD_LENGTH: usize = 64 * 1024 * 1024;
 
 /// The largest `additionalContext`, in UTF-16 code units. The client cuts at 10,000.
 pub const MAX_CONTEXT_LENGTH: usize = 9_500;
+
+/// The longest name or id of the client's that is kept, in characters.
+const MAX_NAME_LENGTH: usize = 128;
+
+/// The name of a tool that has none.
+const UNKNOWN_TOOL: &str = "unknown";
 
 /// What started a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,23 +49,56 @@ impl StartSource {
             _ => Self::Other,
         }
     }
+
+    /// The client's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Resume => "resume",
+            Self::Clear => "clear",
+            Self::Compact => "compact",
+            Self::Fork => "fork",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A session starts or goes on.
     SessionStart {
         /// Why.
         source: StartSource,
+        /// The model, where the client says it.
+        model: Option<String>,
     },
     /// A prompt was sent, as typed.
     UserPromptSubmit {
         /// The prompt.
         prompt: String,
     },
+    /// A tool is about to run.
+    PreToolUse(ToolCall),
+    /// A tool has run.
+    PostToolUse(ToolCall),
+    /// A tool has failed, or was stopped.
+    PostToolUseFailure(ToolCall),
+    /// All tools of one answer have run.
+    PostToolBatch(Vec<ToolCall>),
+    /// A subagent starts.
+    SubagentStart,
+    /// A subagent has ended.
+    SubagentStop(Answered),
+    /// The model's turn has ended.
+    Stop(Answered),
     /// The context is about to be compacted.
     PreCompact,
+    /// The context was compacted.
+    PostCompact {
+        /// The client's own summary of the session.
+        summary: String,
+    },
     /// A session ended.
     SessionEnd {
         /// Why, in the client's word.
@@ -69,8 +108,36 @@ pub enum Event {
     Other,
 }
 
+/// A run of a tool, as the client tells it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolCall {
+    /// The client's id of it.
+    pub id: Option<String>,
+    /// The tool's name; `unknown` where the client gives none that can be kept.
+    pub tool: String,
+    /// What it is given; any JSON value, null where there is none.
+    pub input: Value,
+    /// What it gave; any JSON value, null where there is none.
+    pub response: Value,
+    /// What it said when it failed.
+    pub error: Option<String>,
+    /// Whether it was stopped.
+    pub is_interrupt: bool,
+    /// How long it took.
+    pub duration_ms: Option<i64>,
+}
+
+/// The end of a turn of the model or of a subagent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// The last words; none where the client does not say.
+    pub text: Option<String>,
+    /// Whether a hook had sent the model on before.
+    pub is_again: bool,
+}
+
 /// A hook's payload.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Payload {
     /// The event's name in the client's spelling; at most 64 characters of it.
     pub event_name: String,
@@ -78,6 +145,10 @@ pub struct Payload {
     pub event: Event,
     /// The client's id of the session; at most 200 characters.
     pub session_id: String,
+    /// The client's id of the prompt that this happens under.
+    pub prompt_id: Option<String>,
+    /// The subagent that this happens in.
+    pub agent: Option<Agent>,
     /// The session's transcript.
     pub transcript_path: Option<String>,
     /// The folder that the client's shell stands in, which follows `cd`.
@@ -101,6 +172,8 @@ pub enum InvalidPayload {
     Missing(&'static str),
 }
 
+/// The client's JSON. A field of another type than expected counts as missing, but for those that
+/// everything hangs on.
 #[derive(Deserialize)]
 struct Wire {
     #[serde(default)]
@@ -112,15 +185,61 @@ struct Wire {
     #[serde(default)]
     cwd: Option<String>,
     #[serde(default)]
-    source: Option<Value>,
+    prompt_id: Value,
     #[serde(default)]
-    reason: Option<Value>,
+    agent_id: Value,
     #[serde(default)]
-    prompt: Option<Value>,
+    agent_type: Value,
+    #[serde(default)]
+    source: Value,
+    #[serde(default)]
+    model: Value,
+    #[serde(default)]
+    reason: Value,
+    #[serde(default)]
+    prompt: Value,
+    #[serde(default)]
+    last_assistant_message: Value,
+    #[serde(default)]
+    stop_hook_active: Value,
+    #[serde(default)]
+    compact_summary: Value,
+    #[serde(default)]
+    tool_calls: Value,
+    #[serde(default)]
+    tool_use_id: Value,
+    #[serde(default)]
+    tool_name: Value,
+    #[serde(default)]
+    tool_input: Value,
+    #[serde(default)]
+    tool_response: Value,
+    #[serde(default)]
+    error: Value,
+    #[serde(default)]
+    is_interrupt: Value,
+    #[serde(default)]
+    duration_ms: Value,
+}
+
+fn text(field: Value) -> Option<String> {
+    match field {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A name or an id of the client's; none where it is no text, is too long or could hold anything.
+fn id(field: Value) -> Option<String> {
+    text(field)
+        .filter(|id| !id.trim().is_empty() && id.chars().count() <= MAX_NAME_LENGTH)
+        // Masked, it would be equal to others.
+        .filter(|id| masked(id) == *id)
 }
 
 impl Payload {
-    /// Reads a payload. A byte order mark and bytes that are no UTF-8 (replaced) are taken.
+    /// Reads a payload. A byte order mark, bytes that are no UTF-8 and escapes that are no characters
+    /// (both replaced) are taken.
     ///
     /// # Errors
     /// See [`InvalidPayload`].
@@ -134,36 +253,91 @@ impl Payload {
             return Err(InvalidPayload::Empty);
         }
         let wire: Wire = serde_json::from_str(text)
+            .or_else(|error| {
+                // A tool's output that was cut inside a character.
+                without_lone_surrogates(text)
+                    .ok_or(error)
+                    .and_then(|text| serde_json::from_str(&text))
+            })
             .map_err(|error| InvalidPayload::Malformed(without_values(&error)))?;
         let present = |field: Option<String>| field.filter(|text| !text.trim().is_empty());
         let name =
             present(wire.hook_event_name).ok_or(InvalidPayload::Missing("hook_event_name"))?;
         let session_id = present(wire.session_id).ok_or(InvalidPayload::Missing("session_id"))?;
-        let word = |field: Option<Value>| match field {
-            Some(Value::String(text)) => text,
-            _ => String::new(),
+        let answered = |message, again| Answered {
+            text: self::text(message),
+            is_again: again == Value::Bool(true),
+        };
+        let call = ToolCall {
+            id: id(wire.tool_use_id),
+            tool: id(wire.tool_name).unwrap_or_else(|| UNKNOWN_TOOL.to_owned()),
+            input: wire.tool_input,
+            response: wire.tool_response,
+            error: self::text(wire.error),
+            is_interrupt: wire.is_interrupt == Value::Bool(true),
+            duration_ms: wire.duration_ms.as_i64().filter(|time| *time >= 0),
         };
         let event = match name.as_str() {
             "SessionStart" => Event::SessionStart {
-                source: StartSource::of(&word(wire.source)),
+                source: StartSource::of(wire.source.as_str().unwrap_or_default()),
+                model: id(wire.model),
             },
             "UserPromptSubmit" => Event::UserPromptSubmit {
-                prompt: word(wire.prompt),
+                prompt: self::text(wire.prompt).unwrap_or_default(),
             },
+            "PreToolUse" => Event::PreToolUse(call),
+            "PostToolUse" => Event::PostToolUse(call),
+            "PostToolUseFailure" => Event::PostToolUseFailure(call),
+            "PostToolBatch" => Event::PostToolBatch(batch(wire.tool_calls)),
+            "SubagentStart" => Event::SubagentStart,
+            "SubagentStop" => {
+                Event::SubagentStop(answered(wire.last_assistant_message, wire.stop_hook_active))
+            }
+            "Stop" => Event::Stop(answered(wire.last_assistant_message, wire.stop_hook_active)),
             "PreCompact" => Event::PreCompact,
+            "PostCompact" => Event::PostCompact {
+                summary: self::text(wire.compact_summary).unwrap_or_default(),
+            },
             "SessionEnd" => Event::SessionEnd {
-                reason: masked(&word(wire.reason)),
+                reason: masked(wire.reason.as_str().unwrap_or_default()),
             },
             _ => Event::Other,
         };
+        let agent = id(wire.agent_id).map(|agent| Agent {
+            id: agent,
+            kind: id(wire.agent_type).unwrap_or_default(),
+        });
         Ok(Self {
             event_name: masked(&name).chars().take(64).collect(),
             event,
             session_id: session_id.chars().take(200).collect(),
+            prompt_id: id(wire.prompt_id),
+            agent,
             transcript_path: present(wire.transcript_path),
             cwd: present(wire.cwd),
         })
     }
+}
+
+/// The calls of a batch; what is no call is passed over.
+fn batch(calls: Value) -> Vec<ToolCall> {
+    let Value::Array(calls) = calls else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for call in calls {
+        if let Value::Object(mut fields) = call {
+            let mut field = |name| fields.get_mut(name).map(Value::take).unwrap_or_default();
+            found.push(ToolCall {
+                id: id(field("tool_use_id")),
+                tool: id(field("tool_name")).unwrap_or_else(|| UNKNOWN_TOOL.to_owned()),
+                input: field("tool_input"),
+                response: field("tool_response"),
+                ..ToolCall::default()
+            });
+        }
+    }
+    found
 }
 
 /// Says what is wrong with JSON and where. The library's own message quotes values, and reasons are
@@ -222,18 +396,21 @@ mod tests {
                 r#""SessionStart", "source": "resume""#,
                 Event::SessionStart {
                     source: StartSource::Resume,
+                    model: None,
                 },
             ),
             (
                 r#""SessionStart", "source": "new""#,
                 Event::SessionStart {
                     source: StartSource::Other,
+                    model: None,
                 },
             ),
             (
                 r#""SessionStart", "source": 7"#,
                 Event::SessionStart {
                     source: StartSource::Other,
+                    model: None,
                 },
             ),
             (
@@ -250,8 +427,55 @@ mod tests {
                 },
             ),
             (
-                r#""PostToolUse", "tool_response": {"a": [1]}"#,
-                Event::Other,
+                r#""SessionStart", "source": "startup", "model": "m", "agent_id": 3"#,
+                Event::SessionStart {
+                    source: StartSource::Startup,
+                    model: Some("m".to_owned()),
+                },
+            ),
+            (
+                r#""PostToolUse", "tool_use_id": "t", "tool_name": "Bash", "tool_response": {"a": [1]}, "duration_ms": 7"#,
+                Event::PostToolUse(ToolCall {
+                    id: Some("t".to_owned()),
+                    tool: "Bash".to_owned(),
+                    response: json!({"a": [1]}),
+                    duration_ms: Some(7),
+                    ..ToolCall::default()
+                }),
+            ),
+            (
+                r#""PostToolUseFailure", "tool_name": [], "error": "E", "is_interrupt": true, "duration_ms": -1"#,
+                Event::PostToolUseFailure(ToolCall {
+                    tool: "unknown".to_owned(),
+                    error: Some("E".to_owned()),
+                    is_interrupt: true,
+                    ..ToolCall::default()
+                }),
+            ),
+            (
+                r#""PostToolBatch", "tool_calls": [3, {"tool_name": "Edit", "tool_response": "no"}]"#,
+                Event::PostToolBatch(vec![ToolCall {
+                    tool: "Edit".to_owned(),
+                    response: json!("no"),
+                    ..ToolCall::default()
+                }]),
+            ),
+            (
+                r#""Stop", "last_assistant_message": "Done.", "stop_hook_active": true"#,
+                Event::Stop(Answered {
+                    text: Some("Done.".to_owned()),
+                    is_again: true,
+                }),
+            ),
+            (
+                r#""SubagentStop""#,
+                Event::SubagentStop(Answered::default()),
+            ),
+            (
+                r#""PostCompact", "compact_summary": "S""#,
+                Event::PostCompact {
+                    summary: "S".to_owned(),
+                },
             ),
             (r#""SomethingNew", "x": null"#, Event::Other),
         ] {
@@ -261,6 +485,35 @@ mod tests {
             .unwrap();
             assert_eq!(payload.event, event, "{own}");
         }
+    }
+
+    #[test]
+    fn names_and_ids_are_short_texts() {
+        let long = "x".repeat(129);
+        let payload = parse(&format!(
+            r#"{{"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": "{long}",
+                "tool_use_id": " ", "prompt_id": 3, "agent_id": "a", "agent_type": "{long}"}}"#
+        ))
+        .unwrap();
+        let Event::PostToolUse(call) = payload.event else {
+            panic!("{payload:?}");
+        };
+        assert_eq!((call.id, call.tool.as_str()), (None, "unknown"));
+        assert_eq!(payload.prompt_id, None);
+        let agent = payload.agent.unwrap();
+        assert_eq!((agent.id.as_str(), agent.kind.as_str()), ("a", ""));
+    }
+
+    #[test]
+    fn an_escape_that_is_no_character_loses_no_event() {
+        let payload = parse(
+            r#"{"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": "cut \ud83d"}"#,
+        )
+        .unwrap();
+        let Event::PostToolUse(call) = payload.event else {
+            panic!("{payload:?}");
+        };
+        assert_eq!(call.response, json!("cut \u{fffd}"));
     }
 
     #[test]

@@ -6,6 +6,10 @@
 
 pub mod hook;
 
+pub mod intake;
+
+pub mod record;
+
 pub mod transcript;
 
 pub mod clean;
@@ -16,8 +20,8 @@ pub mod echo;
 
 pub mod redact;
 
-pub mod sanitize;
 mod clip;
+pub mod sanitize;
 
 pub mod observe;
 
@@ -26,7 +30,6 @@ pub mod capture;
 pub mod summary;
 
 pub mod project;
-pub mod record;
 
 pub mod id;
 

@@ -92,7 +92,7 @@ pub struct Observation {
     pub files_modified: Vec<String>,
     /// The ids of the tool events it came from; the last one completed it.
     pub events: Vec<String>,
-    /// The signature of the error that it is the answer to: see [`signature`].
+    /// The signature of the error that it is the answer to: see [`signature()`].
     pub error_signature: Option<String>,
 }
 
@@ -590,10 +590,14 @@ fn count(output: &str, names: &[&str]) -> u64 {
     for (position, word) in words.iter().enumerate() {
         let name = word.trim_end_matches([':', '.', '!']).to_lowercase();
         if names.contains(&name.as_str()) {
-            let before = position.checked_sub(1).and_then(number);
-            let after =
-                || number(position + 1).filter(|_| word.ends_with(':') || name == "failures");
-            greatest = greatest.max(before.or_else(after).unwrap_or(0));
+            let before = || position.checked_sub(1).and_then(number);
+            let after = || number(position + 1);
+            let beside = if word.ends_with(':') {
+                after().or_else(before)
+            } else {
+                before().or_else(after)
+            };
+            greatest = greatest.max(beside.unwrap_or(0));
         }
     }
     greatest

@@ -35,6 +35,12 @@ const INJECTED: [&str; 4] = [
     "persisted-output",
 ];
 
+const MARKED_AND_INJECTED: [&str; 7] = {
+    let [a, b, c] = MARKED;
+    let [d, e, f, g] = INJECTED;
+    [a, b, c, d, e, f, g]
+};
+
 /// How often a removal may put a new tag together before the text is taken for an attack.
 const MAX_PASSES: usize = 8;
 
@@ -172,6 +178,9 @@ pub fn strip(text: &str) -> Stripped<'_> {
 /// ```
 pub fn strip_json(value: &mut Value) -> Removed {
     let mut removed = Removed::default();
+    if !json_has_tags(value) {
+        return removed;
+    }
     for _ in 0..=MAX_PASSES {
         let mut marked = Marked::default();
         marked.read_json(value);
@@ -191,6 +200,22 @@ pub fn strip_json(value: &mut Value) -> Removed {
     removed
 }
 
+/// Tells whether there is any tag: one look, where there is none, in place of one for each kind.
+fn has_tags(text: &str) -> bool {
+    Tags::new(text, &MARKED_AND_INJECTED).next().is_some()
+}
+
+fn json_has_tags(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => has_tags(text),
+        Value::Array(items) => items.iter().any(json_has_tags),
+        Value::Object(object) => object
+            .iter()
+            .any(|(key, value)| has_tags(key) || json_has_tags(value)),
+    }
+}
+
 /// A text without its regions, not trimmed.
 struct StrippedText<'a> {
     text: Cow<'a, str>,
@@ -205,6 +230,9 @@ fn strip_text(text: &str) -> StrippedText<'_> {
         removed: Removed::default(),
         open: [0; MARKED.len()],
     };
+    if !has_tags(text) {
+        return stripped;
+    }
     for _ in 0..=MAX_PASSES {
         let mut marked = Marked::default();
         marked.read(&stripped.text);
@@ -589,7 +617,8 @@ struct Tags<'a> {
 impl<'a> Tags<'a> {
     fn new(text: &'a str, names: &'a [&'a str]) -> Self {
         // Without a `>` after it no tag is finished, so text past the last one needs no look.
-        let end = text.rfind('>').map_or(0, |last| last + 1);
+        let start = text.find('<').unwrap_or(text.len());
+        let end = text[start..].rfind('>').map_or(0, |last| start + last + 1);
         Tags {
             text: &text[..end],
             names,
@@ -623,7 +652,12 @@ fn tag_at_start(text: &str, names: &[&str]) -> Option<(usize, TagKind, usize)> {
         Some(inner) => (inner, true),
         None => (inner, false),
     };
+    // Markup is full of other tags: one byte tells most of them apart.
+    let first = inner.bytes().next()?.to_ascii_lowercase();
     let (name, rest) = names.iter().enumerate().find_map(|(index, name)| {
+        if !name.as_bytes().starts_with(&[first]) {
+            return None;
+        }
         let (head, rest) = inner.split_at_checked(name.len())?;
         head.eq_ignore_ascii_case(name).then_some((index, rest))
     })?;

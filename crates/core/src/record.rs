@@ -8,6 +8,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::{
+    clean::one_line,
+    echo::{Hash, Key},
+};
+
 /// Makes an enum of words that are kept in the journal as they are written here.
 macro_rules! words {
     ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -141,4 +146,126 @@ pub struct ToolEvent {
     pub is_from_batch: bool,
     /// Whether it held more private regions than anybody writes by hand.
     pub many_tags: bool,
+}
+
+/// The longest search, in characters.
+const MAX_SEARCH: usize = 300;
+
+impl ToolEvent {
+    /// What was looked for, on one line, by a tool that looks for something.
+    pub fn search(&self) -> Option<String> {
+        let field = match self.tool.as_str() {
+            "Grep" | "Glob" => "pattern",
+            "WebSearch" => "query",
+            "WebFetch" => "url",
+            _ => return None,
+        };
+        let search = one_line(self.input.get(field)?.as_str()?);
+        let search: String = search.chars().take(MAX_SEARCH).collect();
+        Some(search).filter(|search| !search.is_empty())
+    }
+}
+
+/// A token that a person marked as private, as a keyed hash; see [`crate::echo`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Echo {
+    /// The key.
+    pub key: Key,
+    /// The token's length and hash.
+    pub hash: Hash,
+}
+
+/// What an event tells of its session, whatever else it tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// The project's key, where it was looked for.
+    pub project: Option<String>,
+    /// The project's folder.
+    pub folder: Option<String>,
+    /// The session's transcript.
+    pub transcript: Option<String>,
+    /// The branch that is checked out in the folder, where it was looked for.
+    pub branch: Option<String>,
+    /// The client's process.
+    pub client: Option<ClientProcess>,
+}
+
+/// A process of Claude Code, told from a later one of the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientProcess {
+    /// Its number.
+    pub id: i64,
+    /// When it began, in the system's own unit; none where that cannot be known.
+    pub started: Option<i64>,
+}
+
+/// One event of a session, fit to be stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The client's id of the session.
+    pub session: String,
+    /// When it was, milliseconds since 1970.
+    pub at: i64,
+    /// The client's id of the prompt that it belongs to.
+    pub prompt_id: Option<String>,
+    /// The subagent that it happened in.
+    pub agent: Option<Agent>,
+    /// What it tells of the session.
+    pub surroundings: Surroundings,
+    /// Whether it held a region that was marked as private.
+    pub private: bool,
+    /// The private tokens that later texts must not repeat.
+    pub echoes: Vec<Echo>,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum What {
+    /// The session starts or goes on.
+    Started {
+        /// The client's word for why.
+        source: String,
+        /// The model, where the client says it.
+        model: Option<String>,
+    },
+    /// A prompt.
+    Prompted {
+        /// What it is.
+        kind: PromptKind,
+        /// How much of it is private.
+        privacy: Privacy,
+        /// Its text; none for a private one and where nobody typed one.
+        text: Option<String>,
+        /// Whether it held more private regions than anybody writes by hand.
+        many_tags: bool,
+    },
+    /// A task is about to be given to a subagent.
+    Delegated {
+        /// The client's id of the tool's run.
+        id: String,
+        /// The subagent's type.
+        kind: String,
+        /// The task.
+        prompt: String,
+    },
+    /// Tools have run.
+    Used(Vec<ToolEvent>),
+    /// The model, a subagent or the client had the last word.
+    Spoke {
+        /// Who.
+        speaker: Speaker,
+        /// The words; none when there were no words.
+        text: Option<String>,
+    },
+    /// The client is about to make room; what was said so far is summed up.
+    Compacting,
+    /// The session ended.
+    Ended {
+        /// The client's word for why.
+        reason: String,
+    },
+    /// Something that is not kept.
+    Seen,
 }

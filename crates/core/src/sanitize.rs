@@ -10,11 +10,11 @@
 //! 6. It is cut to size.
 //!
 //! The fourth step exists because masking 50 MiB would take longer than a hook may: what is kept
-//! in the end is masked together with [`GUARD`] bytes on the side of each drop, and these bytes
-//! are dropped, too. No credential is that long but a key that fills the lines around it with
+//! in the end is masked together with 8 KiB on the side of each drop, and these are
+//! dropped, too. No credential is that long but a key that fills the lines around it with
 //! base64, and where nothing but base64 stands before the end that would be kept, no end is kept.
 //!
-//! Invariants: a result of [`json`] is never longer than its limit, parses, and has no control
+//! Invariants: a result of [`json()`] is never longer than its limit, parses, and has no control
 //! characters but tabs and line feeds.
 
 use std::borrow::Cow;
@@ -30,7 +30,7 @@ use crate::privacy::{Keys, PrivateTexts, Removed, strip, strip_json};
 use crate::redact::{self, Finding, redact};
 
 /// How many bytes beside a drop are masked with what is kept, and then dropped.
-const GUARD: usize = 32 * 1024;
+const GUARD: usize = 8 * 1024;
 
 /// How much is kept of the response of a tool that succeeded, in bytes.
 pub const TAIL: usize = 1024;
@@ -51,9 +51,12 @@ const LEAST: usize = 64;
 /// The most that the mark of left-out entries takes, in bytes of JSON with its key.
 const MARK: usize = 60;
 
-/// Stands where something was dropped, with the number of characters behind it and another one;
-/// twice before the number of entries. No clean text has it.
+/// Stands where something was dropped, before and behind the number of characters. No clean text
+/// has it.
 const GAP: char = '\0';
+
+/// Stands before the number of entries that were left out. No clean text has it.
+const ENTRIES: char = '\u{1}';
 
 /// How much of a string is read again with its name, in bytes.
 const NAMED: usize = 4 * 1024;
@@ -177,7 +180,7 @@ pub fn json(raw: Value, echoes: &Echoes, limit: usize) -> Sanitized<Value> {
     fitted(raw, None, echoes, limit)
 }
 
-/// Does what [`json`] does for the arguments or the response of a tool.
+/// Does what [`json()`] does for the arguments or the response of a tool.
 ///
 /// Of the bodies of files that a tool reads or writes, only the length in bytes, the number of
 /// lines and the beginning of the SHA-256 stay; of an edit's patch, 4 KiB.
@@ -192,7 +195,8 @@ pub fn tool_json(tool: &str, raw: Value, echoes: &Echoes, limit: usize) -> Sanit
 pub fn tool_tail(tool: &str, mut raw: Value, echoes: &Echoes) -> Sanitized<Value> {
     let removed = prepare(&mut raw, Some(tool));
     let bytes = text_length(&raw);
-    keep_last(&mut raw, &mut (TAIL + GUARD));
+    // Twice as much, since every value takes some room.
+    keep_last(&mut raw, &mut (2 * TAIL + GUARD));
     let mut masker = Masker::new(echoes);
     masker.mask_json(&mut raw);
     let mut lines = String::new();
@@ -864,18 +868,18 @@ fn equal_share(sizes: &[usize], mut room: usize) -> usize {
 
 /// Returns what stands for entries that are left out, until [`fill_gaps`].
 fn entries_gap<'v>(entries: impl Iterator<Item = &'v Value>) -> Value {
-    let count: usize = entries.map(|entry| entries_in(entry).unwrap_or(1)).sum();
-    Value::from(format!("{GAP}{GAP}{count}"))
+    let count: usize = entries
+        .map(|entry| entry.as_str().and_then(entries_of).unwrap_or(1))
+        .sum();
+    Value::from(format!("{ENTRIES}{count}"))
 }
 
-fn entries_in(value: &Value) -> Option<usize> {
-    let count = value.as_str()?.strip_prefix([GAP])?.strip_prefix([GAP])?;
-    count.parse().ok()
+fn entries_of(text: &str) -> Option<usize> {
+    text.strip_prefix(ENTRIES)?.parse().ok()
 }
 
 fn entries_mark(text: &str) -> Option<String> {
-    let count = text.strip_prefix([GAP])?.strip_prefix([GAP])?;
-    Some(mark_of(count.parse().ok()?, "entries"))
+    entries_of(text).map(|count| mark_of(count, "entries"))
 }
 
 /// Puts marks that people read in place of the gaps.
@@ -963,4 +967,411 @@ fn last_characters(text: &str, count: usize) -> &str {
     };
     let start = text.char_indices().rev().nth(last).map_or(0, |(at, _)| at);
     &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::echo::{Key, hashes};
+    use crate::privacy::tests::{assert_linear, tagged_json};
+
+    fn echoes(private: &[String]) -> Echoes {
+        let key = Key::new([7; 16]);
+        let hashes = hashes(&key, private).into_iter();
+        hashes.map(|hash| (key, hash)).collect()
+    }
+
+    /// A credential that is one in any surroundings, put together so that no scanner takes it for
+    /// a live one.
+    fn token() -> String {
+        format!("gh{}_{}", 'p', "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cF3iL6")
+    }
+
+    /// A private key of so many lines.
+    fn private_key(lines: usize) -> String {
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cK\n";
+        let (begin, end) = ("-----BEGIN", "-----END");
+        format!(
+            "{begin} PRIVATE KEY-----\n{}{end} PRIVATE KEY-----\n",
+            line.repeat(lines)
+        )
+    }
+
+    #[test]
+    fn a_text_passes_every_step() {
+        let echoes = echoes(&["T7-blue-99".to_owned()]);
+        let raw = format!(
+            " use <private>K9-secret</private> \u{1b}[1mT7-blue-99\u{1b}[0m and {} <pri\u{200b}vate>x",
+            token()
+        );
+        let sanitized = text(&raw, &echoes, 100);
+        assert_eq!(sanitized.value, "use  [private] and [REDACTED]");
+        assert_eq!((sanitized.regions, sanitized.masked), (2, 2));
+        assert!(sanitized.private && !sanitized.many_tags);
+        assert_eq!(*sanitized.private_texts, ["K9-secret", "x"]);
+        let many = "<private/>".repeat(101);
+        assert!(text(&many, &echoes, 100).many_tags);
+    }
+
+    #[test]
+    fn a_long_text_keeps_its_ends() {
+        let words: Vec<String> = (0..1_000).map(|n| format!("é{n:03}")).collect();
+        let raw = words.concat();
+        let kept = text(&raw, &Echoes::default(), 16).value;
+        assert_eq!(kept, "é000é001é002\n[… 3,984 characters left out …]\né999");
+        // However long it is, and whatever of it was never looked at.
+        let raw = raw.repeat(50);
+        let kept = text(&raw, &Echoes::default(), 16).value;
+        assert_eq!(
+            kept,
+            "é000é001é002\n[… 199,984 characters left out …]\né999"
+        );
+        assert_eq!(text("éa", &Echoes::default(), 2).value, "éa");
+        assert_eq!(
+            text("éa", &Echoes::default(), 0).value,
+            "\n[… 2 characters left out …]\n"
+        );
+    }
+
+    /// PR-8: a secret at a cut, or beside what is not masked at all, is no secret half kept.
+    #[test]
+    fn no_cut_goes_through_a_secret() {
+        let filler = "some words of a log\n".repeat(1_000);
+        for secret in [
+            token(),
+            format!("password=\"{}\"", "x9!y".repeat(20)),
+            private_key(30),
+            private_key(150),
+        ] {
+            let inside = secret
+                .lines()
+                .nth(1)
+                .unwrap_or(&secret[secret.len() - 30..]);
+            let inside = &inside[..20.min(inside.len())];
+            for shift in (0..secret.len() + 60).step_by(29) {
+                let before = format!(
+                    "{}{secret}{filler}{filler}",
+                    &filler[..600_usize.saturating_sub(shift) / 20 * 20]
+                );
+                let behind = format!("{filler}{filler}{secret}{}", &filler[..shift / 20 * 20]);
+                for raw in [before, behind] {
+                    let kept = text(&raw, &Echoes::default(), 800).value;
+                    assert!(!kept.contains(inside), "{shift}: {kept}");
+                    let value = json!({"stdout": raw});
+                    let kept = json(value.clone(), &Echoes::default(), 800)
+                        .value
+                        .to_string();
+                    assert!(!kept.contains(inside), "{shift}: {kept}");
+                    let kept = tool_tail("Bash", value, &Echoes::default())
+                        .value
+                        .to_string();
+                    assert!(!kept.contains(inside), "{shift}: {kept}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_inside_of_an_endless_key_is_not_kept() {
+        let raw = format!("{}{}", "word ".repeat(20_000), private_key(3_000));
+        for raw in [raw.as_str(), raw.trim_end().trim_end_matches('-')] {
+            let kept = text(raw, &Echoes::default(), 800).value;
+            assert!(
+                kept.starts_with("word ") && !kept.contains("kqhkiG9w0"),
+                "{kept}"
+            );
+        }
+        assert!(!is_base64(
+            &"some words of a log 12:34:56 INFO\n".repeat(300)
+        ));
+        assert!(!is_base64(&"x".repeat(8_000)));
+        assert!(!is_base64(&"日本語".repeat(3_000)));
+        assert!(!is_base64(""));
+    }
+
+    fn check_json(value: Value, expected: &Value) {
+        let sanitized = json(value, &Echoes::default(), 10_000);
+        assert_eq!(&sanitized.value, expected);
+        assert!(sanitized.masked > 0);
+    }
+
+    #[test]
+    fn secrets_in_json_are_seen_with_their_names() {
+        let mask = redact::MASK;
+        let value = format!("hunter2{}", "zz9");
+        let api = format!("abcd1234{}", "efgh5678");
+        check_json(
+            json!({"password": value, "user": "ana", "n": 1}),
+            &json!({"password": mask, "user": "ana", "n": 1}),
+        );
+        check_json(
+            json!({"env": {"API_TOKEN": api, "HOME": "/home/ana"}}),
+            &json!({"env": {"API_TOKEN": mask, "HOME": "/home/ana"}}),
+        );
+        check_json(
+            json!([{"name": "DB_PASSWORD", "value": value}, "x"]),
+            &json!([{"name": "DB_PASSWORD", "value": mask}, "x"]),
+        );
+        check_json(
+            json!({"password": format!("{value}\"q\\n\u{e9}"), "b": "\"quoted\"\n"}),
+            &json!({"password": mask, "b": "\"quoted\"\n"}),
+        );
+        check_json(
+            json!({"stdout": format!("{{\"password\":\"{value}\"}}\nPASSWORD={value}\nok")}),
+            &json!({"stdout": format!("{{\"password\":\"{mask}\"}}\nPASSWORD={mask}\nok")}),
+        );
+        check_json(json!({token(): 1}), &json!({mask: 1}));
+        check_json(
+            json!({"password": format!("{}{}", value, "A1b!".repeat(4_000))}),
+            &json!({"password": mask}),
+        );
+        // A key that was read as lines.
+        let lines: Vec<String> = private_key(20).lines().map(str::to_owned).collect();
+        let kept = json(
+            json!({"lines": lines, "after": "x"}),
+            &Echoes::default(),
+            10_000,
+        )
+        .value;
+        assert!(!kept.to_string().contains("kqhkiG9w0"), "{kept}");
+        assert_eq!(kept["after"], "x");
+    }
+
+    #[test]
+    fn what_is_private_is_recognized_in_values_and_keys() {
+        let echoes = echoes(&["pw=T7-blue-99".to_owned()]);
+        let value = json!({"a": ["echo T7-blue-99", {"T7-blue-99": 1}]});
+        let sanitized = json(value, &echoes, 1_000);
+        assert_eq!(
+            sanitized.value,
+            json!({"a": ["echo [private]", {"[private]": 1}]})
+        );
+        assert_eq!(sanitized.masked, 2);
+    }
+
+    /// LIM-1.
+    #[test]
+    fn the_longest_strings_are_cut_first() {
+        let value = json!({
+            "command": "cargo test",
+            "stdout": "line of output\n".repeat(1_000),
+            "list": ["x".repeat(2_000), "short", 1, null],
+        });
+        let kept = json(value, &Echoes::default(), 1_000).value;
+        assert_eq!(kept["command"], "cargo test");
+        assert_eq!(kept["list"][1], "short");
+        let stdout = kept["stdout"].as_str().unwrap();
+        assert!(
+            stdout.starts_with("line of output\nline") && stdout.ends_with("of output\n"),
+            "{stdout}"
+        );
+        assert!(stdout.contains(" characters left out …]"));
+        let (head, tail) = stdout.split_once("[… ").unwrap();
+        let tail = tail.split_once("…]").unwrap().1;
+        assert!(
+            (tail.len() * 2).abs_diff(head.len()) < 60,
+            "{} {}",
+            head.len(),
+            tail.len()
+        );
+        assert!(
+            (900..=1_000).contains(&kept.to_string().len()),
+            "{}",
+            kept.to_string().len()
+        );
+    }
+
+    #[test]
+    fn entries_are_left_out_where_there_is_no_room_for_a_part_of_each() {
+        let items: Vec<String> = (0..10_000).map(|n| format!("item {n}")).collect();
+        let kept = json(json!(items), &Echoes::default(), 400).value;
+        let kept = kept.as_array().unwrap();
+        assert_eq!(kept.first().unwrap(), "item 0");
+        assert_eq!(kept.last().unwrap(), "item 9999");
+        let mark = format!("[… 9,{:03} entries left out …]", 1_000 - (kept.len() - 1));
+        assert!(kept.contains(&json!(mark)), "{mark} {kept:?}");
+        let object: Value = items.iter().map(|item| (item.clone(), json!(1))).collect();
+        let kept = json(object, &Echoes::default(), 400).value;
+        let kept = kept.as_object().unwrap();
+        assert_eq!(kept.keys().next().unwrap(), "item 0");
+        assert!(kept["…"].as_str().unwrap().ends_with("entries left out …]"));
+        let key = "k".repeat(300);
+        let kept = json(json!({key.clone(): 1}), &Echoes::default(), 1_000).value;
+        assert_eq!(kept, json!({format!("{}…", &key[..LONGEST_KEY]): 1}));
+    }
+
+    #[test]
+    fn bodies_of_files_are_not_kept() {
+        let body = json!({"bytes": 6, "lines": 1, "sha256": "5891b5b522d5df08"});
+        for (tool, value, expected) in [
+            (
+                "Write",
+                json!({"file_path": "a", "content": "hello\n"}),
+                json!({"file_path": "a", "content": body}),
+            ),
+            (
+                "Write",
+                json!({"type": "create", "content": "hello\n", "structuredPatch": [], "originalFile": null}),
+                json!({"type": "create", "content": body, "structuredPatch": [], "originalFile": null}),
+            ),
+            (
+                "Edit",
+                json!({"old_string": "hello\n", "new_string": "hello\n", "structuredPatch": [{"lines": ["-a", "+b"]}]}),
+                json!({"old_string": body, "new_string": body, "structuredPatch": [{"lines": ["-a", "+b"]}]}),
+            ),
+            (
+                "MultiEdit",
+                json!({"edits": [{"old_string": "hello\n"}]}),
+                json!({"edits": [{"old_string": body}]}),
+            ),
+            (
+                "Read",
+                json!({"type": "text", "file": {"filePath": "a", "content": "hello\n", "numLines": 1}}),
+                json!({"type": "text", "file": {"filePath": "a", "content": body, "numLines": 1}}),
+            ),
+            ("Read", json!("hello\n"), body.clone()),
+            (
+                "Read",
+                json!("<tool_use_error>no</tool_use_error>"),
+                json!("<tool_use_error>no</tool_use_error>"),
+            ),
+            (
+                "Grep",
+                json!({"mode": "content", "content": "a:1:x"}),
+                json!({"mode": "content", "content": "a:1:x"}),
+            ),
+            (
+                "mcp__x__y",
+                json!([{"type": "text", "content": "hello\n"}]),
+                json!([{"type": "text", "content": "hello\n"}]),
+            ),
+            // The hash is of what is left.
+            (
+                "Write",
+                json!({"content": "he<private>x</private>llo\n"}),
+                json!({"content": body}),
+            ),
+        ] {
+            let kept = tool_json(tool, value, &Echoes::default(), 4_000).value;
+            assert_eq!(kept, expected, "{tool}");
+        }
+        let patch = json!({"structuredPatch": [{"lines": vec!["+a line of text"; 2_000]}], "x": "y".repeat(5_000)});
+        let kept = tool_json("Edit", patch, &Echoes::default(), 16_000).value;
+        assert!(kept["structuredPatch"].to_string().len() <= PATCH);
+        assert_eq!(kept["x"].as_str().unwrap().len(), 5_000);
+    }
+
+    #[test]
+    fn of_a_success_the_end_is_kept() {
+        let check = |tool: &str, value: Value, expected: Value| {
+            assert_eq!(tool_tail(tool, value, &Echoes::default()).value, expected);
+        };
+        check(
+            "Bash",
+            json!({"stdout": "3 passed", "stderr": "warn", "interrupted": false}),
+            json!({"bytes": 12, "tail": "3 passed\nwarn"}),
+        );
+        check(
+            "Write",
+            json!("done\n"),
+            json!({"bytes": 5, "tail": "done\n"}),
+        );
+        check("Bash", Value::Null, json!({"bytes": 0, "tail": ""}));
+        let kept = tool_tail(
+            "Bash",
+            json!({"stdout": "é line of output\n".repeat(9_000), "stderr": ""}),
+            &Echoes::default(),
+        );
+        let tail = kept.value["tail"].as_str().unwrap();
+        assert_eq!(kept.value["bytes"], 162_000);
+        assert!(
+            tail.ends_with("\né line of output\n") && tail.len() > TAIL - 2 && tail.len() <= TAIL
+        );
+        let items: Vec<String> = (0..20_000).map(|n| format!("item {n}")).collect();
+        let kept = tool_tail(
+            "Bash",
+            json!({"a": items, "b": {"password": "hunter2zz9"}}),
+            &Echoes::default(),
+        );
+        let tail = kept.value["tail"].as_str().unwrap();
+        assert!(
+            tail.ends_with("item 19998\nitem 19999\n[REDACTED]"),
+            "{tail}"
+        );
+    }
+
+    #[test]
+    fn the_work_is_linear() {
+        for unit in [
+            "a line of output\n",
+            "\u{1b}[1m",
+            "<private></private>",
+            "QUJD",
+            "é",
+            "\"\\",
+        ] {
+            let text_of = |size: usize| unit.repeat(size / unit.len());
+            let items_of = |size: usize| Value::from(vec![unit; size / unit.len()]);
+            let run = |value: Value| json(value, &Echoes::default(), 4_096);
+            let (small, large) = (text_of(1 << 15), text_of(1 << 19));
+            assert_linear(unit, || run(json!([small])), || run(json!([large])));
+            assert_linear(
+                unit,
+                || text(&small, &Echoes::default(), 999),
+                || text(&large, &Echoes::default(), 999),
+            );
+            let (small, large) = (items_of(1 << 15), items_of(1 << 19));
+            assert_linear(unit, || run(small.clone()), || run(large.clone()));
+        }
+    }
+
+    /// JSON of any shape, with strings that need escapes.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            "[a-c\"\\\\\u{0}-\u{1f}é🚀]{0,60}".prop_map(Value::from),
+            "[x ]{0,400}".prop_map(Value::from),
+            any::<i16>().prop_map(|number| Value::from(f64::from(number) / 4.0)),
+            any::<u64>().prop_map(Value::from),
+            Just(Value::Null),
+        ];
+        leaf.prop_recursive(6, 60, 12, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..40).prop_map(Value::from),
+                prop::collection::vec(("[a-cé\"]{0,150}", inner), 0..12)
+                    .prop_map(|entries| entries.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn json_is_within_its_limit_and_parses(value in prop_oneof![any_json(), tagged_json()], limit in 4_usize..2_000) {
+            let kept = json(value, &Echoes::default(), limit).value;
+            let written = kept.to_string();
+            prop_assert!(written.len() <= limit, "{} > {limit}: {written}", written.len());
+            prop_assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), kept);
+            prop_assert!(!written.contains("\\u00"), "{written}");
+        }
+
+        #[test]
+        fn json_that_fits_is_only_cleaned(value in any_json()) {
+            let kept = json(value.clone(), &Echoes::default(), 1 << 20).value;
+            let mut cleaned = value;
+            prepare(&mut cleaned, None);
+            change_keys(&mut cleaned, &mut |key| {
+                let head = first_characters(key, LONGEST_KEY);
+                (head.len() < key.len()).then(|| format!("{head}…"))
+            });
+            prop_assert_eq!(kept, cleaned);
+        }
+
+        #[test]
+        fn a_marked_value_never_comes_out(before in tagged_json(), after in tagged_json(), limit in 64_usize..4_000) {
+            let value = json!([before, {"a": "\"'><private>"}, [{"b": ["\"'>MARKER"]}], after]);
+            let kept = json(value, &Echoes::default(), limit).value.to_string();
+            prop_assert!(!kept.contains("MARKER"), "{kept}");
+        }
+    }
 }

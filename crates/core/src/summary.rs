@@ -1,11 +1,11 @@
 //! Sums a session up in named fields, by rule and without a model.
 //!
-//! The summary stands in the journal from the first answer on and is made anew after each, so that a
-//! session that is killed has one. It is not the text of the note ([`crate::capture`]) and it
+//! The summary stands in the journal from the first answer on and is made anew after each, so that
+//! a session that is killed has one. It is not the text of the note ([`crate::capture`]) and it
 //! learns nothing: what a session has taught is for a model or a person to say.
 //!
 //! Invariants: the same account gives the same summary, every text is one line, and all of it
-//! together stays under 64 KiB.
+//! together stays under 32,000 characters.
 
 mod next_steps;
 

@@ -76,6 +76,16 @@ impl Home {
         self.root.join("trash")
     }
 
+    /// Records that the journal could not take.
+    pub fn spool(&self) -> PathBuf {
+        self.root.join("spool")
+    }
+
+    /// Files that cannot be read, kept as they are.
+    pub fn quarantine(&self) -> PathBuf {
+        self.root.join("quarantine")
+    }
+
     /// The log.
     pub fn log(&self) -> PathBuf {
         self.root.join("log").join("anamnesis.log")

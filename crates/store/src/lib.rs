@@ -16,6 +16,8 @@ pub mod index;
 
 pub mod journal;
 
+pub mod spool;
+
 pub mod log;
 
 pub mod session_note;

@@ -466,6 +466,36 @@ impl Notes {
             .map(|(bytes, ..)| bytes)
     }
 
+    /// Deletes what the trash keeps of a note: it cannot be brought back any more.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be deleted.
+    pub fn drop_trashed(&self, id: NoteId) -> Result<(), Error> {
+        let path = self.trash_path(id);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes what has been in the trash for longer than this; tells how many notes.
+    pub fn empty_trash(&self, age: Duration) -> usize {
+        fs::read_dir(self.home.trash())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|entry| {
+                entry
+                    .metadata()
+                    .and_then(|metadata| metadata.modified())
+                    .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed > age))
+            })
+            .filter(|entry| fs::remove_file(entry.path()).is_ok())
+            .count()
+    }
+
     fn trash_path(&self, id: NoteId) -> PathBuf {
         self.home.trash().join(format!("{id}.md"))
     }
@@ -560,6 +590,7 @@ impl Notes {
                 self.home.root().to_owned(),
                 self.home.trash(),
                 self.home.derived(),
+                self.home.spool(),
             ]);
         let mut removed = 0;
         for folder in folders {

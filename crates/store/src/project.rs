@@ -97,6 +97,16 @@ impl Project {
     }
 }
 
+/// The branch that is checked out in the repository around a folder; none outside git and on a
+/// detached head.
+pub fn branch_of(folder: &Path) -> Option<String> {
+    let head = Repository::around(folder)?.directory.join("HEAD");
+    let (bytes, ..) = file::read_head(&head, MAX_MARKER_LENGTH).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let branch = text.trim().strip_prefix("ref: refs/heads/")?;
+    Some(branch.to_owned())
+}
+
 /// The nearest marker with text, from `folder` upward, below the user's home and the root.
 fn marker(folder: &Path, user_home: Option<&Path>) -> Option<(String, PathBuf)> {
     folder
@@ -114,6 +124,8 @@ fn marker(folder: &Path, user_home: Option<&Path>) -> Option<(String, PathBuf)> 
 struct Repository {
     /// The work tree's folder.
     root: PathBuf,
+    /// The folder that git keeps of this work tree.
+    directory: PathBuf,
     /// The folder with the configuration that all work trees share.
     common: PathBuf,
 }
@@ -139,6 +151,7 @@ impl Repository {
             is_git_directory(&directory).then(|| Self {
                 root: root.to_owned(),
                 common: common_of(&directory),
+                directory,
             })
         })
     }

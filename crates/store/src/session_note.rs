@@ -8,7 +8,6 @@ use anamnesis_core::{
     capture::{Account, NoteText, note_text},
     id::NoteId,
     note::{Note, NoteType, Source, State, timestamp},
-    transcript::Transcript,
 };
 use chrono::{DateTime, Utc};
 
@@ -32,8 +31,9 @@ pub struct Request<'a> {
     pub project: &'a str,
     /// This machine.
     pub machine_id: &'a str,
-    /// What set the capture off, kept as a tag: `session-end`, `precompact`, …
-    pub source: &'a str,
+    /// What set the capture off, kept as a tag: `session-end`, `precompact`, `lost`, …; none for a
+    /// session that goes on.
+    pub source: Option<&'a str>,
     /// Now.
     pub now: DateTime<Utc>,
 }
@@ -61,10 +61,10 @@ pub enum Outcome {
 pub fn capture(
     notes: &Notes,
     journal: Option<&Journal>,
-    transcript: &Transcript,
+    account: &Account,
     request: &Request<'_>,
 ) -> Result<Outcome, Error> {
-    let NoteText::Note { title, body } = note_text(&Account::from(transcript)) else {
+    let NoteText::Note { title, body } = note_text(account) else {
         return Ok(Outcome::Trivial);
     };
     let id = request
@@ -74,7 +74,7 @@ pub fn capture(
     let forgotten =
         journal.is_some_and(|journal| journal.forgotten_at(&body).is_ok_and(|at| at.is_some()));
     // A time of the future would put the note before all others for ever.
-    let changed_at = transcript
+    let changed_at = account
         .last_at
         .map_or(request.now, |time| time.min(request.now));
     let lock = notes.lock()?;
@@ -86,7 +86,7 @@ pub fn capture(
         if forgotten {
             return Ok(Outcome::Forgotten(id));
         }
-        let created_at = transcript
+        let created_at = account
             .first_at
             .map_or(changed_at, |time| time.min(changed_at));
         let mut note = Note {
@@ -100,7 +100,7 @@ pub fn capture(
             updated_at: timestamp(changed_at),
             ..Note::new(id, NoteType::Episodic, request.now)
         };
-        note.add_tags([TAG, request.source]);
+        note.add_tags(std::iter::once(TAG).chain(request.source));
         if let Some(session) = request.session {
             keep_text(session);
         }
@@ -125,7 +125,7 @@ pub fn capture(
             // What a reflection took up is not what the note says now.
             note.tags.retain(|tag| tag != REFLECTED);
         }
-        note.add_tags([TAG, request.source]);
+        note.add_tags(std::iter::once(TAG).chain(request.source));
     })?;
     Ok(if after.stamp == before.stamp {
         Outcome::Unchanged(path)
@@ -167,14 +167,8 @@ mod tests {
             }
         }
 
-        fn capture(&self, transcript: &Transcript, source: &str) -> Outcome {
-            capture(
-                &self.notes,
-                Some(&self.journal),
-                transcript,
-                &request(source),
-            )
-            .unwrap()
+        fn capture(&self, account: &Account, source: &str) -> Outcome {
+            capture(&self.notes, Some(&self.journal), account, &request(source)).unwrap()
         }
 
         fn note(&self) -> Note {
@@ -192,16 +186,16 @@ mod tests {
             session: Some("s"),
             project: "p",
             machine_id: "m",
-            source,
+            source: Some(source),
             now: now(),
         }
     }
 
-    fn session(ask: &str, outcome: &str) -> Transcript {
-        Transcript {
+    fn session(ask: &str, outcome: &str) -> Account {
+        Account {
             ask: Some(ask.to_owned()),
             outcome: Some(outcome.to_owned()),
-            ..Transcript::default()
+            ..Account::default()
         }
     }
 
@@ -284,7 +278,7 @@ mod tests {
     fn a_trivial_session_leaves_nothing() {
         let fixture = Fixture::new();
         assert!(matches!(
-            fixture.capture(&Transcript::default(), "session-end"),
+            fixture.capture(&Account::default(), "session-end"),
             Outcome::Trivial
         ));
         assert!(fixture.notes.list().notes.is_empty());
@@ -295,12 +289,12 @@ mod tests {
         // CAP-13
         let fixture = Fixture::new();
         let future = now() + chrono::TimeDelta::days(4000);
-        let transcript = Transcript {
+        let account = Account {
             first_at: Some(future),
             last_at: Some(future),
             ..session("fix the parser", "x")
         };
-        fixture.capture(&transcript, "session-end");
+        fixture.capture(&account, "session-end");
         assert_eq!(fixture.note().updated_at, timestamp(now()));
         assert_eq!(fixture.note().created_at, timestamp(now()));
     }
@@ -347,8 +341,8 @@ mod tests {
                 let (notes, home) = (&fixture.notes, fixture.folder.path().join("store"));
                 scope.spawn(move || {
                     let journal = Journal::open(&Home::new(home), PATIENCE).unwrap();
-                    let transcript = session("fix the parser", source);
-                    capture(notes, Some(&journal), &transcript, &request(source)).unwrap();
+                    let account = session("fix the parser", source);
+                    capture(notes, Some(&journal), &account, &request(source)).unwrap();
                 });
             }
         });

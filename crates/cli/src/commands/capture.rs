@@ -7,6 +7,7 @@ use std::{
 };
 
 use anamnesis_core::{
+    capture::Account,
     clean::one_line,
     transcript::{self, Transcript},
 };
@@ -73,10 +74,15 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .or(input.session_id.as_deref()),
         project: &project,
         machine_id: &machine_id,
-        source: &source,
+        source: Some(&source),
         now: context.environment.now,
     };
-    let captured = capture::write(context, journal.as_ref(), &transcript, &request)?;
+    let captured = capture::write(
+        context,
+        journal.as_ref(),
+        &Account::from(&transcript),
+        &request,
+    )?;
     let place = format!("(project={project}, source={source})");
     let line = match captured {
         Captured::Written(stored) => {

@@ -11,6 +11,7 @@ use std::{
 
 use anamnesis_core::{clean::one_line, id::NoteId};
 use anamnesis_store::{
+    config::Paused,
     file,
     index::{Error as IndexError, Index},
     journal::{HookRuns, Journal},
@@ -23,15 +24,24 @@ use crate::{
     context::Context,
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
+    off::{self, Off},
     ui,
     ui::Ui,
 };
 
 /// The hooks that the plugin registers.
-const EVENTS: [&str; 4] = [
+const EVENTS: [&str; 12] = [
     "SessionStart",
     "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "SubagentStart",
+    "SubagentStop",
+    "Stop",
     "PreCompact",
+    "PostCompact",
     "SessionEnd",
 ];
 
@@ -340,7 +350,7 @@ fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
         )
         .hint("anamnesis doctor --fix   (sets a damaged journal.db aside)");
     };
-    let runs = match journal.hook_runs() {
+    let runs = match journal.hook_runs(context.environment.now) {
         Ok(runs) => runs,
         Err(error) => return Check::new("hooks", Level::Broken, error.to_string()),
     };
@@ -398,9 +408,15 @@ fn is_silent(context: &Context, last_at: i64) -> bool {
     let Some(folder) = &context.environment.claude_folder else {
         return false;
     };
-    let last = SystemTime::UNIX_EPOCH
-        + Duration::from_millis(u64::try_from(last_at).unwrap_or(0))
-        + SILENCE;
+    // Where something is switched off, silence is as it should be; where the settings changed, it may
+    // have been so until then.
+    let config = &context.config;
+    if !config.exclude.is_empty() || config.is_unclear || config.paused != Paused::default() {
+        return false;
+    }
+    let changed = fs::metadata(context.home.config()).and_then(|metadata| metadata.modified());
+    let last = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(last_at).unwrap_or(0));
+    let last = changed.map_or(last, |changed| last.max(changed)) + SILENCE;
     let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
     entries(folder.join("projects"))
         .flat_map(|project| entries(project.path()))
@@ -425,7 +441,7 @@ fn recording(context: &Context, journal: Option<&Journal>) -> Check {
         return Check::new("recording", Level::Look, "off: ANAMNESIS_OFF is set")
             .hint("unset ANAMNESIS_OFF");
     }
-    let session = journal.and_then(|journal| journal.last_session(None).ok().flatten());
+    let session = journal.and_then(|journal| journal.sessions(None, 1).ok()?.pop());
     let Some(session) = session else {
         return Check::new("recording", Level::Unknown, "no session recorded yet");
     };
@@ -578,6 +594,34 @@ fn id_of(path: &str) -> Option<NoteId> {
 }
 
 fn privacy(context: &Context) -> Check {
+    let mut check = modes_and_settings(context);
+    // The variable has its line in another row.
+    let off = off::here(context).filter(|off| *off != Off::Variable);
+    if let Some(off) = off {
+        check.lines.push(format!(
+            "off: {}; nothing is recorded or given",
+            off.reason()
+        ));
+        check.hint.get_or_insert_with(|| off.hint().to_owned());
+    }
+    let paused = &context.config.paused.projects;
+    if !paused.is_empty() && off != Some(Off::Project) {
+        check
+            .lines
+            .push(format!("{} paused", ui::count(paused.len(), "project")));
+    }
+    let excluded = &context.config.exclude;
+    if !excluded.is_empty() && off != Some(Off::Folder) {
+        check.lines.push(format!(
+            "{} of excluded folders",
+            ui::count(excluded.len(), "pattern")
+        ));
+    }
+    check
+}
+
+/// Whether others can read what is here, and whether the settings make sense.
+fn modes_and_settings(context: &Context) -> Check {
     let open = context.home.open_to_others();
     if let Some((first, mode)) = open.first() {
         let path = context.home.relative(first);
@@ -599,8 +643,13 @@ fn privacy(context: &Context) -> Check {
         .hint("anamnesis doctor --fix");
     }
     match &context.config.problem {
-        Some(problem) => Check::new("privacy", Level::Look, problem.clone())
-            .hint("mend config.json, or remove it"),
+        Some(problem) => {
+            Check::new("privacy", Level::Look, problem.clone()).hint(if context.config.is_unclear {
+                Off::Settings.hint()
+            } else {
+                "mend config.json, or remove it"
+            })
+        }
         None => Check::new("privacy", Level::Well, "for you alone"),
     }
 }
@@ -714,7 +763,7 @@ fn verbose(context: &Context) -> String {
     let mut text = String::new();
     let runs = context
         .journal()
-        .and_then(|journal| journal.hook_runs().ok())
+        .and_then(|journal| journal.hook_runs(context.environment.now).ok())
         .unwrap_or_default();
     for run in &runs {
         text.push_str(&format!(
@@ -748,7 +797,7 @@ fn report(context: &Context, checks: &[Check]) -> String {
     }
     let runs = context
         .journal()
-        .and_then(|journal| journal.hook_runs().ok())
+        .and_then(|journal| journal.hook_runs(context.environment.now).ok())
         .unwrap_or_default();
     for run in runs
         .iter()

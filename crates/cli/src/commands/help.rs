@@ -14,7 +14,8 @@ Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget
-Privacy    redact
+Upkeep     backfill
+Privacy    pause  resume  redact  sessions
 Trouble    doctor
 
 Every command: anamnesis help --all      One of them: anamnesis help COMMAND
@@ -36,7 +37,14 @@ Everyday
   mute          Keep a note from coming up by itself
 
 Privacy
+  pause         Stop recording a project, and giving it notes
+  resume        Go on with a project that was paused
   redact        Mask the secrets in a text
+  sessions      Show what is recorded of each session
+
+Upkeep
+  backfill      Remember the sessions from before the install
+  maintain      Let old records go and empty the trash
 
 Trouble
   doctor        Check everything and say what to do

@@ -95,14 +95,19 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
 
 /// The command that moves a note back.
 fn undo(short: &str, project: &str, scope: Scope) -> String {
-    let quoted = if project.contains([
+    let project = quoted(project);
+    format!("anamnesis move {short} --project {project} --scope {scope}")
+}
+
+/// A project's key as a shell takes it.
+pub(super) fn quoted(project: &str) -> String {
+    if project.contains([
         ' ', '\'', '"', '$', '`', '\\', ';', '&', '|', '(', ')', '<', '>', '*', '?',
     ]) {
         format!("'{}'", project.replace('\'', "'\\''"))
     } else {
         project.to_owned()
-    };
-    format!("anamnesis move {short} --project {quoted} --scope {scope}")
+    }
 }
 
 pub(crate) fn pin(args: &PinArgs, context: &Context, ui: &Ui) -> Outcome {

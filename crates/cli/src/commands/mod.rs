@@ -1,5 +1,6 @@
 //! The commands: one file each, an `Args` whose comments are its help, and one function.
 
+mod backfill;
 mod capture;
 mod completions;
 mod demo;
@@ -9,11 +10,14 @@ mod forget;
 mod help;
 mod inject;
 mod list;
+mod maintain;
 mod mark;
+mod pause;
 mod project;
 mod redact;
 mod reindex;
 mod search;
+mod sessions;
 mod show;
 mod status;
 mod work;
@@ -53,6 +57,8 @@ enum Verb {
     Move(mark::MoveArgs),
     Pin(mark::PinArgs),
     Mute(mark::MuteArgs),
+    Pause(pause::Args),
+    Resume(pause::ResumeArgs),
     Project(project::Args),
     Inject(inject::Args),
     Capture(capture::Args),
@@ -62,6 +68,9 @@ enum Verb {
     Demo(demo::Args),
     Completions(completions::Args),
     Help(help::Args),
+    Sessions(sessions::Args),
+    Backfill(backfill::Args),
+    Maintain(maintain::Args),
     #[command(hide = true)]
     Work(work::Args),
 }
@@ -122,9 +131,14 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Move(args) => mark::move_note(&args, &Context::open(environment)?, ui),
         Verb::Pin(args) => mark::pin(&args, &Context::open(environment)?, ui),
         Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),
+        Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
+        Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(&args, &Context::open(environment)?, ui),
         Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
         Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),
+        Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
+        Verb::Backfill(args) => backfill::run(&args, &Context::open(environment)?, ui),
+        Verb::Maintain(args) => maintain::run(&args, &Context::open(environment)?, ui),
     }
 }
 

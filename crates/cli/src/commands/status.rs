@@ -11,7 +11,13 @@ use anamnesis_store::index::{Filter, Index};
 use serde_json::json;
 
 use super::{Outcome, doctor, project::explain};
-use crate::{context::Context, failure::Failure, ui, ui::Ui};
+use crate::{
+    context::Context,
+    failure::Failure,
+    off::{self, Off},
+    ui,
+    ui::Ui,
+};
 
 /// Show what the memory holds here and whether it is healthy
 #[derive(Debug, Default, clap::Args)]
@@ -46,13 +52,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         context.home.root(),
         context.environment.user_home.as_deref(),
     );
-    let is_off = context.environment.is_off;
+    let off = off::here(context);
     if args.json {
         ui.json(&json!({
             "store": context.home.root().display().to_string(),
             "version": env!("CARGO_PKG_VERSION"),
             "machine_id": context.machine_id(),
-            "off": is_off,
+            "off": off.is_some(),
+            "off_because": off.map(Off::reason),
             "project": { "key": project.key, "notes": status.here, "by_kind": status.by_kind,
                          "given_at_start": status.given, "tokens_at_start": status.tokens },
             "total": counts.total,
@@ -66,15 +73,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    let on = if is_off {
-        "off (ANAMNESIS_OFF is set)"
-    } else {
-        "on"
-    };
+    let on = off.map_or_else(|| "on".to_owned(), |off| format!("off ({})", off.reason()));
     let mut text = String::new();
     if counts.total == 0 {
         text.push_str(&format!("store: {store} · {on} · this machine only\n"));
-        text.push_str(if is_off {
+        text.push_str(if off.is_some() {
             "notes: 0\n"
         } else {
             "notes: 0; this session is noted when it ends\n"

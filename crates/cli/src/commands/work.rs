@@ -1,20 +1,46 @@
 //! `work`: the deferred process. One a store, bounded in time, gone when there is nothing to do.
+//!
+//! Everything it does is found in the store: records in the spool, sessions whose client is gone, notes
+//! in the queue, an index that is behind, records past their term. So a process that is killed loses
+//! nothing, and the next one needs no word from it.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anamnesis_store::{
     index::Index,
-    lock::{self, Subject},
+    journal::{Error, Journal, NOTE, Pruned},
+    lock::{self, Lock, Subject},
+    spool::Spool,
 };
 
 use super::Outcome;
-use crate::{context::Context, detach, environment::Environment, failure::Failure};
+use crate::{
+    capture, client, context::Context, detach, environment::Environment, failure::Failure,
+};
 
-/// How long it waits for others.
+/// How long it waits for those who write notes or the index.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long it waits for the journal. Whoever keeps it longer than this is no hook; the next process
+/// finds the same work.
+const JOURNAL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The age at which a temporary file belongs to no living process.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
+
+/// After this no new job is begun.
+const MAX_TIME: Duration = Duration::from_secs(120);
+
+/// How many jobs one process does.
+const MAX_JOBS: usize = 64;
+
+/// How many records of the spool are taken up in one transaction.
+const DRAINED: usize = 50;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Do what hooks left to be done
 #[derive(Debug, clap::Args)]
@@ -25,6 +51,21 @@ pub(crate) struct Args {
     /// Look for damage in the index, too: a hook met some
     #[arg(long)]
     check: bool,
+}
+
+/// What one pass did.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    /// Records that were taken up from the spool.
+    pub(super) drained: usize,
+    /// Sessions that were given up.
+    pub(super) lost: usize,
+    /// Notes that were written.
+    pub(super) notes: usize,
+    /// What retention let go.
+    pub(super) pruned: Pruned,
+    /// Files of the trash that were deleted.
+    pub(super) trash: usize,
 }
 
 pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
@@ -39,26 +80,144 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     if !context.home.derived().is_dir() {
         return Ok(ExitCode::SUCCESS);
     }
-    let held = lock::acquire(&context.home, Subject::Work, Duration::ZERO).map_err(|error| {
+    let Some(_held) = hold(&context, Duration::ZERO)? else {
+        // Another one is at it, and looks again before it ends.
+        return Ok(ExitCode::SUCCESS);
+    };
+    be_humble();
+    if let Err(failure) = pass(&context, args.check, false) {
+        context.log(&format!("work: {}", failure.text()));
+        return Err(failure);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the place of the one process that works; `None` when somebody else keeps it.
+pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>, Failure> {
+    lock::acquire(&context.home, Subject::Work, patience).map_err(|error| {
         Failure::failed(format!(
             "cannot lock {}: {error}",
             context.home.derived().display()
         ))
-    })?;
-    let Some(_held) = held else {
-        // Another one is at it, and looks again before it ends.
-        return Ok(ExitCode::SUCCESS);
-    };
+    })
+}
+
+/// Does all there is to do, for the holder of the lock.
+pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, Failure> {
+    let mut done = Done::default();
     // First: a file that goes is a change of its folder, which the index would be behind of again.
     context.notes.sweep(LEFTOVER_AGE);
-    if let Err(failure) = refresh(&context, args.check) {
-        context.log(&format!("work: {}", failure.text()));
-        return Err(failure);
+    // The journal's faults are its own: the index is brought in step all the same.
+    let journal = open_journal(context).and_then(|journal| {
+        upkeep(context, &journal, prune, &mut done)?;
+        Ok(journal)
+    });
+    refresh(context, check)?;
+    let journal = journal?;
+    journal.checkpoint()?;
+    Ok(done)
+}
+
+/// Opens the journal; a damaged one is moved out of the way.
+fn open_journal(context: &Context) -> Result<Journal, Failure> {
+    match Journal::open(&context.home, JOURNAL_PATIENCE) {
+        Err(error) if error.is_damage() => {
+            let kept = Journal::set_aside(&context.home, context.environment.now)
+                .map_err(|error| Failure::failed(format!("cannot move journal.db: {error}")))?;
+            context.log(&format!(
+                "journal.db was damaged; it is kept as {}, and a new one is made",
+                context.home.relative(&kept)
+            ));
+            Ok(Journal::open(&context.home, JOURNAL_PATIENCE)?)
+        }
+        opened => Ok(opened?),
     }
-    if let Some(journal) = context.journal() {
-        journal.checkpoint()?;
+}
+
+/// Takes up what waits and lets go what is old.
+fn upkeep(
+    context: &Context,
+    journal: &Journal,
+    prune: bool,
+    done: &mut Done,
+) -> Result<(), Failure> {
+    let now = context.environment.now.timestamp_millis();
+    let started = Instant::now();
+    let mut jobs = 0;
+    // Hooks go on meanwhile: what they leave is looked for again.
+    loop {
+        done.drained += drain(context, journal)?;
+        for session in journal.lost_sessions(now, client::is_running)? {
+            journal.give_up(&session, now)?;
+            done.lost += 1;
+        }
+        journal.queue_due_notes(now)?;
+        let jobs_before = jobs;
+        while jobs < MAX_JOBS
+            && started.elapsed() < MAX_TIME
+            && let Some(job) = journal.lease(now)?
+        {
+            jobs += 1;
+            if job.kind != NOTE {
+                journal.failed(&job, "this version cannot do that", now)?;
+                continue;
+            }
+            match capture::write_known(context, journal, &job.session, None) {
+                Ok(warning) => {
+                    if let Some(warning) = warning {
+                        context.log(&format!("work: {warning}"));
+                    }
+                    // The note may have been made from a later state than the job asked for.
+                    journal.done(&job, now)?;
+                    done.notes += 1;
+                }
+                Err(error) => {
+                    context.log(&format!("work: {error}"));
+                    journal.failed(&job, &error, now)?;
+                }
+            }
+        }
+        if jobs == jobs_before || jobs >= MAX_JOBS || started.elapsed() >= MAX_TIME {
+            break;
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    let today = context.environment.now.date_naive().to_string();
+    if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) {
+        let retention = &context.config.retention;
+        done.pruned = journal.prune(retention, now)?;
+        // Zero days: for ever.
+        let term = |days: u32| (days > 0).then(|| DAY * days);
+        done.trash = term(retention.trash_days).map_or(0, |age| context.notes.empty_trash(age));
+        if let Some(age) = term(retention.spool_days) {
+            Spool::new(&context.home).forget_unreadable(age);
+        }
+        journal.set_meta(PRUNED, &today)?;
+    }
+    Ok(())
+}
+
+/// The day on which old records were last let go.
+const PRUNED: &str = "pruned";
+
+/// Takes up the records that wait; tells how many.
+fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
+    let spool = Spool::new(&context.home);
+    let mut drained = 0;
+    loop {
+        let waiting = spool.waiting(DRAINED);
+        if waiting.is_empty() {
+            return Ok(drained);
+        }
+        journal.together(|journal| journal.take_waiting(&waiting))?;
+        for waiting in &waiting {
+            if let Err(error) = spool.put_away(waiting) {
+                context.log(&format!("spool: {error}"));
+                // It would be taken up again and again.
+                return Ok(drained);
+            }
+            drained += usize::from(waiting.record.is_some());
+        }
+    }
 }
 
 /// Brings the index in step with the notes, or builds it when it cannot be used.
@@ -70,4 +229,13 @@ fn refresh(context: &Context, check: bool) -> Result<(), Failure> {
     index.sweep(&context.home)?;
     index.checkpoint()?;
     Ok(())
+}
+
+/// Leaves the processor, and with it the disk, to everybody else.
+fn be_humble() {
+    #[cfg(unix)]
+    {
+        // The lowest there is; where it is refused, the work is done as it is.
+        let _ = rustix::process::nice(19);
+    }
 }

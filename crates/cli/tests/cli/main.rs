@@ -11,6 +11,7 @@ mod doctor;
 mod hook_input;
 mod inject;
 mod notes;
+mod pause;
 mod python_version;
 mod remember;
 mod security_table;

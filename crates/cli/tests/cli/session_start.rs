@@ -67,9 +67,22 @@ fn the_block() {
 fn the_block_is_the_same_at_every_source_and_time_of_day() {
     let home = indexed();
     let (first, _) = start(&home, "startup");
-    for source in ["startup", "resume", "clear", "compact", "fork", "tomorrow"] {
+    for source in ["startup", "clear", "compact", "tomorrow"] {
         assert_eq!(start(&home, source).0, first, "{source}");
     }
+    // What the session was given still stands in its history.
+    for source in ["resume", "fork"] {
+        assert_eq!(start(&home, source).0, "", "{source}");
+    }
+    home.add(&NoteText::new(&id("NEWNEW"), "Said meanwhile"));
+    home.run("reindex").well();
+    let (fresh, _) = start(&home, "resume");
+    assert!(
+        fresh.contains("Said meanwhile") && !fresh.contains("pnpm"),
+        "{fresh}"
+    );
+    fs::remove_file(home.store().join(NoteText::new(&id("NEWNEW"), "").path())).unwrap();
+    home.run("reindex").well();
     let later = home
         .hook_with(home.start("another session", "startup").to_string())
         .env("ANAMNESIS_NOW", "2026-01-02T23:59:59Z")

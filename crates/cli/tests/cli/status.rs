@@ -22,7 +22,7 @@ fn status_before_the_first_note_and_after() {
     store: ~/.anamnesis · on · this machine only
     notes: 0; this session is noted when it ends
     sync:  none; notes stay on this machine
-    state: all well · hooks 1 of 4 events; median [TIME] · anamnesis doctor
+    state: all well · hooks 1 of 12 events; median [TIME] · anamnesis doctor
     ");
     snapshot!(home.command(["status"]).env("ANAMNESIS_OFF", "1").run().shown(), @"
     exit 0
@@ -61,6 +61,7 @@ fn status_before_the_first_note_and_after() {
       "version": "0.1.0",
       "machine_id": "laptop",
       "off": false,
+      "off_because": null,
       "project": {
         "key": "github.com/acme/shop",
         "notes": 3,

@@ -28,7 +28,7 @@ fn run_all(home: &TestHome, name: &str) {
         "SessionEnd",
     ] {
         let mut payload = home.payload(event, SESSION);
-        payload["prompt"] = "hello".into();
+        payload["prompt"] = "Add limits to the login".into();
         let started = Instant::now();
         let output = home.hook(&payload);
         let took = started.elapsed();
@@ -48,9 +48,12 @@ fn run_all(home: &TestHome, name: &str) {
 
 /// Checks that the five notes of the furnished home and the session's are there and are found.
 fn all_is_there(home: &TestHome, name: &str) {
+    // Whatever could not be done then is done by the next session.
+    home.hook(&home.start("the next session", "startup")).well();
+    home.settle();
     let listed = home.run("list --everywhere --json");
     assert_eq!(listed.json()["total"], 6, "{name}: {listed:?}");
-    let next = home.hook(&home.start("the next session", "startup")).well();
+    let next = home.hook(&home.start("and one more", "startup")).well();
     assert!(next.contains("Add limits to the login"), "{name}: {next}");
     assert!(next.contains("stub server"), "{name}: {next}");
 }
@@ -246,7 +249,8 @@ fn records_that_cannot_be_used_cost_no_note() {
         run_all(&home, name);
         all_is_there(&home, name);
         let doctor = home.run("doctor");
-        if name != "zeros" {
+        // A damaged file was moved out of the way.
+        if ["newer", "folder"].contains(&name) {
             assert_eq!(doctor.code, Some(1), "{name}: {doctor:?}");
             assert!(doctor.stdout.contains("✗ hooks"), "{name}: {doctor:?}");
         }

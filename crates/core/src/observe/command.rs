@@ -173,7 +173,7 @@ impl<'a> Command<'a> {
         let mut folder = None;
         let leading = steps
             .iter()
-            .take_while(|step| PREPARES.contains(&step.program()))
+            .take_while(|step| step.text.starts_with('#') || PREPARES.contains(&step.program()))
             .inspect(|step| {
                 if let Some(path) = step.text.strip_prefix("cd ") {
                     folder = Some(path.trim());
@@ -364,8 +364,9 @@ fn words(step: &str) -> Vec<&str> {
     while let Some(&word) = all.peek() {
         if word == "timeout" {
             all.next();
-            while all.next_if(|word| word.starts_with('-')).is_some() {}
-            all.next();
+            let is_option =
+                |word: &&str| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+            while all.next_if(is_option).is_some() {}
         } else if WRAPPERS.contains(&word) || is_assignment(word) {
             all.next();
             while all.next_if(|word| word.starts_with('-')).is_some() {}

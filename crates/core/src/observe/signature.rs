@@ -2,8 +2,8 @@
 //!
 //! A run that fails prints much and says little. The telling line is what a person would quote. Its
 //! signature leaves out what changes from day to day and from machine to machine: numbers, paths
-//! but their last part, hashes, times, quoted texts. Names stay, also quoted ones, because a missing
-//! `serde` and a missing `tokio` are two errors.
+//! but their last part, hashes, times, quoted texts. Names stay, also quoted ones, because a
+//! missing `serde` and a missing `tokio` are two errors.
 //!
 //! Invariants: both are one line, the work is linear.
 
@@ -51,8 +51,8 @@ const GENERIC: [&str; 22] = [
 ];
 
 /// Beginnings of lines that explain another line, in lower case.
-const ASIDES: [&str; 11] = [
-    "-->", "=", ">", "at ", "file \"", "help:", "hint:", "info", "note:", "warning", "|",
+const ASIDES: [&str; 12] = [
+    "+", "-->", "=", ">", "at ", "file \"", "help:", "hint:", "info", "note:", "warning", "|",
 ];
 
 /// What tools put before every line of an error.
@@ -124,21 +124,27 @@ const TELLS: [&str; 45] = [
 ];
 
 /// Words that say nothing by themselves, in lower case.
-const EMPTY_WORDS: [&str; 14] = [
+const EMPTY_WORDS: [&str; 20] = [
+    "assert",
+    "assertion",
+    "assertionerror",
+    "code",
     "err",
     "error",
     "errors",
     "exception",
     "exit",
-    "code",
-    "status",
+    "expect",
+    "expected",
     "fail",
     "failed",
     "failure",
     "failures",
-    "fatal",
     "false",
+    "fatal",
     "null",
+    "received",
+    "status",
 ];
 
 /// Returns a stable, one-line form of an error; `None` where nothing in it tells what went wrong.
@@ -190,16 +196,19 @@ impl Above {
 /// Returns the text of a line, and how much it tells: from 0, nothing, to 6.
 fn weigh<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
     let prefix = PREFIXES.iter().find(|prefix| line.starts_with(**prefix));
+    let is_assertion = prefix == Some(&"E   ");
     let text = line.get(prefix.map_or(0, |prefix| prefix.len())..);
     let text = text.unwrap_or_default().trim();
     let lower = text.to_lowercase();
     let starts = |list: &[&str]| list.iter().any(|start| lower.starts_with(start));
     let holds = |list: &[&str]| list.iter().any(|part| lower.contains(part));
-    let weight = if starts(&ASIDES) || holds(&GENERIC) || !says_something(&lower) {
+    let weight = if starts(&ASIDES) || holds(&GENERIC) {
         0
-    } else if prefix == Some(&"E   ") || lower.starts_with("error[") || lower.contains("error ts") {
+    } else if is_assertion {
         6
-    } else if names_exception(text) {
+    } else if !says_something(&lower) {
+        0
+    } else if lower.starts_with("error[") || lower.contains("error ts") || names_exception(text) {
         6
     } else if *above == Above::Announcement || starts(&ANNOUNCES) || holds(&ANNOUNCES_WITHIN) {
         5

@@ -171,11 +171,9 @@ impl Reader {
             return;
         }
         let item = item(text);
-        if let Some(item) = item {
-            if let Some(task) = item.strip_prefix("[ ] ") {
-                self.push(task);
-                return;
-            }
+        if let Some(task) = item.and_then(|item| item.strip_prefix("[ ] ")) {
+            self.push(task);
+            return;
         }
         let heading = heading(text);
         let body = item.or(heading).unwrap_or(text);
@@ -313,13 +311,14 @@ fn heading(text: &str) -> Option<&str> {
 /// Returns where the sentences after the first one start.
 fn sentence_starts(text: &str) -> impl Iterator<Item = usize> {
     text.char_indices().filter_map(move |(position, end)| {
+        let needs_blank = match end {
+            '.' | '!' | '?' | ';' => true,
+            '。' | '！' | '？' | '；' => false,
+            _ => return None,
+        };
         let after = text.get(position + end.len_utf8()..)?;
         let start = after.trim_start();
-        let is_end = match end {
-            '.' | '!' | '?' | ';' => start.len() < after.len(),
-            '。' | '！' | '？' | '；' => true,
-            _ => false,
-        };
+        let is_end = !needs_blank || start.len() < after.len();
         is_end.then_some(text.len() - start.len())
     })
 }
@@ -391,5 +390,9 @@ fn is_step(text: &str) -> bool {
     let first = words.next().unwrap_or_default();
     let second = words.next().unwrap_or_default();
     let is_alone = second.is_empty() || AFTER_NONE.contains(&second);
-    !NOTHING.contains(&first) && !(NONE.contains(&first) && is_alone)
+    let is_nothing = NOTHING.contains(&first) || (NONE.contains(&first) && is_alone);
+    !is_nothing
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@
 //! What was said comes from the main line of the session only, never from a subagent (a
 //! "sidechain"), the output of a tool, or the client. What was done, files and failures, counts
 //! wherever it was done. A prompt that is private as a whole takes all that follows with it, until
-//! a person sends the next one.
+//! a person sends the next one; so does a step into an excluded folder.
 //!
 //! Invariants: the memory used does not grow with the file, no input is an error but that of the
 //! reader itself, and no text leaves this module that has not been stripped, cleaned and masked;
@@ -22,10 +22,13 @@ mod words;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, BufRead};
+use std::ops::Range;
 
 use chrono::{DateTime, Utc};
 
 pub use self::words::{Prompt, PromptKind, Words, words};
+
+pub(crate) use self::record::without_lone_surrogates;
 
 use self::lines::{Line, Lines, MAX_LINE};
 use self::record::{Block, Content, Record, Text};
@@ -33,16 +36,16 @@ use self::words::unmasked;
 use crate::clean::one_line;
 
 /// How many files a transcript may name.
-pub(crate) const MAX_FILES: usize = 500;
+const MAX_FILES: usize = 500;
 
 /// How many bytes of a prompt or an answer are kept, once it has been masked.
 const MAX_TEXT: usize = 64 << 10;
 
 /// How long a path, an id or a version may be, in bytes.
-pub(crate) const MAX_FIELD: usize = 4096;
+const MAX_FIELD: usize = 4096;
 
 /// The tools that change the file that they name.
-pub(crate) const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
+const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
 /// The model of the answers that the client made up itself.
 const SYNTHETIC: &str = "<synthetic>";
@@ -99,8 +102,26 @@ pub struct Transcript {
 ///
 /// What was read before the error is as good as a shorter transcript.
 pub fn read(reader: impl BufRead) -> (Transcript, Option<io::Error>) {
+    read_part(reader, Part::default())
+}
+
+/// Which part of a transcript is read.
+#[derive(Clone, Default)]
+pub struct Part<'a> {
+    /// Only what was written in this span of time.
+    pub span: Option<Range<DateTime<Utc>>>,
+    /// Not what was written in a folder that is excluded, nor after it in the same turn. Asked about
+    /// the folders that the records name, again whenever one changes.
+    pub is_excluded: Option<&'a dyn Fn(&str) -> bool>,
+}
+
+/// Reads a part of a transcript; else as [`read`].
+pub fn read_part(reader: impl BufRead, part: Part<'_>) -> (Transcript, Option<io::Error>) {
+    let mut session = Session {
+        part,
+        ..Session::default()
+    };
     let mut lines = Lines::new(reader);
-    let mut session = Session::default();
     let error = loop {
         match lines.next() {
             Ok(Some(Line::Whole(line))) => session.take_line(line),
@@ -117,7 +138,7 @@ pub fn read(reader: impl BufRead) -> (Transcript, Option<io::Error>) {
 
 /// The transcript so far, and what has to be known to read on.
 #[derive(Default)]
-struct Session {
+struct Session<'a> {
     transcript: Transcript,
     /// The answer that is being put together from its records.
     answer: Answer,
@@ -125,10 +146,15 @@ struct Session {
     outcome: Words,
     /// The paths seen, as the tools gave them.
     paths: HashSet<String>,
-    /// Whether the prompt that began this turn was private as a whole.
+    /// Whether the prompt that began this turn was private as a whole, or the turn went into an
+    /// excluded folder.
     is_private_turn: bool,
     /// The id of the last prompt that was counted.
     prompt_id: Option<String>,
+    /// What is read of it.
+    part: Part<'a>,
+    /// The folder of the last record, and whether it is excluded.
+    folder: Option<(String, bool)>,
 }
 
 /// The texts of one message of the model, whose blocks come in records of their own.
@@ -147,7 +173,7 @@ enum PromptTime {
     InTurn,
 }
 
-impl Session {
+impl Session<'_> {
     fn take_line(&mut self, line: &[u8]) {
         let line = match str::from_utf8(line) {
             Ok(line) => Cow::Borrowed(line),
@@ -174,6 +200,15 @@ impl Session {
     }
 
     fn take_record(&mut self, record: Record) {
+        if let (Some(span), Some(time)) = (&self.part.span, &record.timestamp)
+            && DateTime::parse_from_rfc3339(time).is_ok_and(|time| !span.contains(&time.to_utc()))
+        {
+            return;
+        }
+        if self.is_in_excluded_folder(&record) {
+            self.is_private_turn = true;
+            return;
+        }
         match record.kind.as_deref() {
             Some("user") => {
                 self.take_surroundings(&record);
@@ -190,6 +225,20 @@ impl Session {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn is_in_excluded_folder(&mut self, record: &Record) -> bool {
+        let (Some(is_excluded), Some(folder)) = (self.part.is_excluded, &record.cwd) else {
+            return false;
+        };
+        match &self.folder {
+            Some((last, answer)) if last == folder => *answer,
+            _ => {
+                let answer = is_excluded(folder);
+                self.folder = Some((folder.to_string(), answer));
+                answer
+            }
         }
     }
 
@@ -407,7 +456,7 @@ fn kept(mut text: String) -> String {
 }
 
 /// Tells whether a prompt only sends the model on: a few words, all of them of consent.
-fn is_go_on(text: &str) -> bool {
+pub fn is_go_on(text: &str) -> bool {
     const MAX_WORDS: usize = 5;
     const WORDS: [&str; 44] = [
         "again", "ahead", "alright", "and", "carry", "continue", "cool", "correct", "do", "done",

@@ -95,7 +95,7 @@ impl<'a> Record<'a> {
 ///
 /// JavaScript cuts texts between the halves and writes them so; no Rust string can hold them.
 /// `None` where there is nothing to replace.
-pub(super) fn without_lone_surrogates(line: &str) -> Option<String> {
+pub(crate) fn without_lone_surrogates(line: &str) -> Option<String> {
     let mut bytes = line.as_bytes().to_vec();
     let mut position = 0;
     let mut changed = false;

@@ -460,6 +460,54 @@ fn a_private_prompt_takes_what_follows_with_it() {
 
 /// CAP-03.
 #[test]
+fn an_excluded_folder_takes_what_follows_with_it() {
+    // PR-15
+    let within = |folder: &str, line: String| {
+        let cwd = format!(r#"{{"cwd":"{folder}","#);
+        cwd + line.strip_prefix('{').unwrap()
+    };
+    let lines = [
+        within("/open", user("start")),
+        within("/open", says("1", "started")),
+        within("/secret", result(true)),
+        within("/secret", edits("Edit", "file_path", "/secret/key")),
+        within("/secret", says("2", "the key is 7")),
+        // Back again in the same turn; what was seen there is still known.
+        within("/open", result(true)),
+        within("/open", says("3", "7 it was")),
+        within("/secret", user("more of it")),
+        within("/open", says("4", "8")),
+    ];
+    let is_excluded = |folder: &str| folder == "/secret";
+    let read = |lines: &[String]| {
+        let part = Part {
+            is_excluded: Some(&is_excluded),
+            ..Part::default()
+        };
+        read_part(lines.concat().as_bytes(), part).0
+    };
+    let session = read(&lines);
+    assert_eq!(session.ask.as_deref(), Some("start"));
+    assert_eq!(session.outcome.as_deref(), Some("started"));
+    assert_eq!(
+        (session.files.len(), session.failures, session.prompts),
+        (0, 0, 1)
+    );
+    let next = [
+        within("/open", user("something else")),
+        within("/open", says("5", "done")),
+    ];
+    let session = read(&[&lines[..], &next].concat());
+    assert_eq!(session.outcome.as_deref(), Some("done"));
+    assert_eq!(session.prompts, 2);
+    // A session that began there begins where it left.
+    let session = read(&[&lines[2..], &next].concat());
+    assert_eq!(session.ask.as_deref(), Some("something else"));
+    assert_eq!(session.cwd.as_deref(), Some("/open"));
+    assert_eq!(transcript(lines.concat()).outcome.as_deref(), Some("8"));
+}
+
+#[test]
 fn private_regions_are_left_out_wherever_they_stand() {
     let open = assistant(
         "m",

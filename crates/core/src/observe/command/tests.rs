@@ -1,1 +1,236 @@
+use super::*;
 
+fn command(text: &str) -> Command<'_> {
+    Command::parse(text).unwrap()
+}
+
+#[test]
+fn the_same_work() {
+    for (one, other) in [
+        ("cargo test cart", "cargo  test\tcart"),
+        ("cargo test cart", "cd web && cargo test cart"),
+        ("cd web && cargo test cart", "cd web; cargo test cart"),
+        ("cargo test", "RUST_LOG=debug RUST_BACKTRACE=1 cargo test"),
+        ("cargo test", "env A=b cargo test"),
+        ("cargo test", "time cargo test"),
+        ("cargo test", "timeout -k 5 60 cargo test"),
+        ("cargo test", "cargo test 2>&1 | tail -n 20"),
+        ("cargo test", "cargo test 2>&1 | grep -v warning | head -50"),
+        ("cargo test", "cargo test > out.log 2>&1"),
+        ("cargo test", "cargo test >out.log; echo \"exit $?\""),
+        ("cargo test", "cargo test || true"),
+        ("cargo test", "cargo test && echo done"),
+        ("cargo test", "set -o pipefail; cargo test | tee log"),
+        ("cargo test", "source .env && export A=1 && cargo test"),
+        (
+            "cargo build && cargo test",
+            "cd web && cargo build && cargo test",
+        ),
+        ("cargo test", "cargo test \\\n"),
+        ("sh -c 'a; b | tail'", "sh -c 'a; b | tail' | tail"),
+        (
+            "psql -c \"select 1; select 2\"",
+            "psql -c \"select 1; select 2\"",
+        ),
+    ] {
+        assert!(command(one).is_same(&command(other)), "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn other_work() {
+    for (one, other) in [
+        ("cargo test cart", "cargo test login"),
+        ("cargo test", "cargo test --release"),
+        ("cd web && npm test", "cd api && npm test"),
+        ("sudo make install", "make install"),
+        ("cargo build && cargo test", "cargo build"),
+        ("cargo build; cargo test", "cargo build"),
+        ("cat <<E\na | tail\nE", "cat <<E\na\nE"),
+        ("sh -c 'a | tail'", "sh -c 'a'"),
+    ] {
+        assert!(!command(one).is_same(&command(other)), "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn nothing_to_run() {
+    for text in [
+        "",
+        " \n",
+        "cd web",
+        "export A=b && cd web",
+        "# a remark",
+        "&&",
+        "| |",
+    ] {
+        let parsed = Command::parse(text);
+        assert!(
+            parsed.is_none_or(|command| !command.is_telling()),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn shown_as_typed() {
+    for (text, shown) in [
+        ("cargo  test", "cargo test"),
+        (
+            "cd /home/dev/shop && cargo test cart 2>&1 | tail -20",
+            "cargo test cart",
+        ),
+        ("A=1 cargo test", "A=1 cargo test"),
+        ("echo `date`", "echo 'date'"),
+        (
+            "cargo test --workspace --all-features",
+            "cargo test --works…",
+        ),
+        ("npm test &", "npm test"),
+    ] {
+        assert_eq!(command(text).shown(19), shown, "{text:?}");
+    }
+}
+
+#[test]
+fn commands_that_hide_their_end() {
+    for (text, hides) in [
+        ("cargo test", false),
+        ("cd web && cargo test", false),
+        ("cd web; cargo test", false),
+        ("cargo build && cargo test", false),
+        ("cargo test 2>&1", false),
+        ("cargo test &> log", false),
+        ("sh -c 'a | b'", false),
+        ("echo a \\| b", false),
+        ("set -o pipefail; cargo test | tail", false),
+        ("cargo test | tail", true),
+        ("cargo test |& tail", true),
+        ("cargo test || true", true),
+        ("cargo test; echo $?", true),
+        ("cargo test\necho done", true),
+        ("npm start &", true),
+    ] {
+        assert_eq!(command(text).hides_its_end, hides, "{text:?}");
+    }
+}
+
+#[test]
+fn test_commands() {
+    for text in [
+        "cargo test",
+        "cargo +nightly test -p core",
+        "cargo --manifest-path a/Cargo.toml test",
+        "cargo nextest run",
+        "pytest -x tests",
+        "python3 -m pytest",
+        ".venv/bin/python -m unittest discover",
+        "uv run pytest",
+        "poetry run python -m pytest",
+        "npm test",
+        "npm t",
+        "npm run test:unit",
+        "npm --prefix web test",
+        "pnpm test -- cart",
+        "yarn run test",
+        "bun test",
+        "npx vitest run",
+        "pnpm exec jest",
+        "./node_modules/.bin/jest cart",
+        "npx playwright test",
+        "go test ./...",
+        "make test",
+        "make -j4 check",
+        "just test",
+        "./gradlew clean test",
+        "mvn -q verify",
+        "ctest --output-on-failure",
+        "bundle exec rspec",
+        "bundle exec rake spec",
+        "vendor/bin/phpunit",
+        "composer test",
+        "dotnet test",
+        "swift test",
+        "mix test",
+        "tox -e py312",
+        "deno test",
+        "zig build test",
+        "cargo build && cargo test",
+        "cd web && npm test 2>&1 | tail",
+    ] {
+        assert!(command(text).is_test(), "{text:?}");
+    }
+    for text in [
+        "cargo build",
+        "cargo run test",
+        "cargo install test",
+        "npm install test",
+        "npm run build",
+        "python test.py",
+        "make",
+        "make tests.o",
+        "go build ./test",
+        "git commit -m test",
+        "test -f Cargo.toml",
+        "echo cargo test",
+        "cat test",
+        "uv run",
+        "npx",
+    ] {
+        assert!(!command(text).is_test(), "{text:?}");
+    }
+}
+
+#[test]
+fn another_way_to_do_it() {
+    for (failed, passed) in [
+        ("npm test", "pnpm test"),
+        ("npm test", "npm run test"),
+        ("python a.py", "python3 a.py"),
+        ("python -m pytest", "pytest"),
+        ("pip install foo", "uv pip install foo"),
+        ("make test", "cargo test"),
+        ("git push", "git push -u origin main"),
+        ("npm install", "npm install --legacy-peer-deps"),
+        ("cargo build --locked", "cargo build"),
+        ("cargo test", "cargo test -- --test-threads=1"),
+    ] {
+        assert!(
+            command(failed).is_done_by(&command(passed)),
+            "{failed:?} {passed:?}"
+        );
+    }
+    for (failed, passed) in [
+        ("npm test", "npm test"),
+        ("git push", "git status"),
+        ("git push origin main", "git push"),
+        ("cargo test", "cargo test cart"),
+        ("cargo test cart", "cargo test login"),
+        ("python a.py", "python b.py"),
+        ("ls a", "ls b"),
+        ("cat a.rs", "vim a.rs"),
+        ("rm build", "mkdir build"),
+        ("cargo build", "npm install"),
+        ("cargo build && cargo test", "make build && make test"),
+    ] {
+        assert!(
+            !command(failed).is_done_by(&command(passed)),
+            "{failed:?} {passed:?}"
+        );
+    }
+}
+
+#[test]
+fn a_wider_test_mends_a_smaller_one() {
+    for (failed, passed, mends) in [
+        ("cargo test cart", "cargo test", true),
+        ("pytest tests/cart.py -x", "pytest tests/cart.py", true),
+        ("cargo test", "cargo test cart", false),
+        ("cargo test cart", "cargo build", false),
+        ("cargo build --release", "cargo build", false),
+        ("cargo test cart", "cargo test login", false),
+    ] {
+        let is_mended = command(failed).is_mended_by(&command(passed));
+        assert_eq!(is_mended, mends, "{failed:?} {passed:?}");
+    }
+}

@@ -1,8 +1,22 @@
-//! This machine's records: sessions, what hooks did, what was shown. Never rebuilt, never synced.
+//! This machine's records: every event of every session, what hooks did, what was shown. Never
+//! rebuilt, never synced.
 //!
 //! WAL, `synchronous = NORMAL`: a hook pays one short transaction and no flush to the disk; the
-//! deferred process checkpoints. A file of a newer version is left alone. Every write is small and
-//! stands for itself, so a process may be killed between any two.
+//! deferred process checkpoints. A file of a newer version is left alone. A hook writes all that it
+//! has to say in one transaction, so a process may be killed at any instruction.
+
+mod job;
+mod retention;
+mod schema;
+mod session;
+mod take;
+
+pub use self::{
+    job::{Job, NOTE, Queue},
+    retention::Pruned,
+    session::{Extent, Session, StoredEvent},
+    take::{LOST, Taken},
+};
 
 use std::{
     fmt::Write as _,
@@ -11,7 +25,11 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{id::NoteId, note::text_hash};
+use anamnesis_core::{
+    echo::{Echoes, Hash, Key},
+    id::NoteId,
+    note::text_hash,
+};
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use ulid::Ulid;
@@ -22,34 +40,20 @@ use crate::{
     sqlite,
 };
 
-/// The version of the tables below. Changes only add.
-const VERSION: i64 = 1;
+/// The version of the tables: how many scripts make them.
+const VERSION: i64 = 2;
 
 /// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
 const LONG_LOG: u64 = 512 * 1024;
 
-/// How many runs of each hook are kept for `doctor`.
+/// Under this name stands when the first session was seen.
+const SINCE: &str = "since";
+
+/// How many runs of each hook are kept for `doctor`, at least.
 const KEPT_RUNS: i64 = 100;
 
-const SCHEMA: &str = "
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE session (
-  id TEXT PRIMARY KEY, project TEXT NOT NULL, folder TEXT, transcript TEXT, source TEXT, client_process TEXT,
-  started_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, ended_at INTEGER, end_reason TEXT
-) STRICT;
-CREATE TABLE session_body (session TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)) STRICT;
-CREATE TABLE shown (
-  session TEXT NOT NULL, at INTEGER NOT NULL, position INTEGER NOT NULL, note TEXT NOT NULL,
-  hash TEXT NOT NULL, lane TEXT NOT NULL, level TEXT NOT NULL, reason TEXT NOT NULL,
-  PRIMARY KEY (session, at, position)
-) STRICT;
-CREATE TABLE hook_run (
-  number INTEGER PRIMARY KEY, event TEXT NOT NULL, at INTEGER NOT NULL, microseconds INTEGER NOT NULL, error TEXT
-) STRICT;
-CREATE INDEX hook_run_event ON hook_run (event, number);
-CREATE TABLE forgotten (text_key TEXT PRIMARY KEY, note TEXT NOT NULL, at INTEGER NOT NULL) STRICT;
-CREATE TABLE written_here (note TEXT NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (note, hash)) STRICT;
-";
+/// How many of the last runs the times are told of.
+const TIMED_RUNS: usize = 100;
 
 /// The records cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -81,23 +85,6 @@ impl Error {
     }
 }
 
-/// A session as a hook meets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen<'a> {
-    /// The client's id.
-    pub id: &'a str,
-    /// The project's key; not needed for a session that is known.
-    pub project: Option<&'a str>,
-    /// The project's folder.
-    pub folder: Option<&'a str>,
-    /// Its transcript.
-    pub transcript: Option<&'a str>,
-    /// What started it, if this is its start.
-    pub source: Option<&'a str>,
-    /// The client's process id.
-    pub client_process: Option<&'a str>,
-}
-
 /// A note that was given to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
@@ -124,25 +111,12 @@ pub struct HookRuns {
     pub median: i64,
     /// The worst time, microseconds.
     pub worst: i64,
+    /// How many there were today, of all.
+    pub today: i64,
     /// The last error and its time, if there was one.
     pub last_error: Option<(String, i64)>,
     /// Whether the last run had an error: one that a later run did not have is over.
     pub is_failing: bool,
-}
-
-/// A session of the records.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
-    /// The client's id.
-    pub id: String,
-    /// The project's key.
-    pub project: String,
-    /// When it began, milliseconds since 1970.
-    pub started_at: i64,
-    /// When it was last heard of.
-    pub seen_at: i64,
-    /// When it ended, if that was heard.
-    pub ended_at: Option<i64>,
 }
 
 /// The records of this machine.
@@ -169,12 +143,36 @@ impl Journal {
         // One process makes the tables; SQLite alone would let two switch the journal mode at once.
         let _lock = lock::acquire(home, Subject::Journal, patience)?.ok_or(Error::Locked)?;
         let connection = sqlite::open_write(&path, patience)?;
-        if sqlite::version(&connection)? == 0 {
-            connection.execute_batch(&format!(
-                "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;"
-            ))?;
+        let version = sqlite::version(&connection)?;
+        if version == 0 {
+            connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
+            // Where the file system has no shared memory, SQLite stays with the mode it can have.
+            let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         }
+        let missing = usize::try_from(version).unwrap_or(0);
+        let scripts = schema::VERSIONS.get(missing..).unwrap_or_default().concat();
+        connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {scripts} PRAGMA user_version = {VERSION}; COMMIT;"
+        ))?;
         Ok(Self { connection }.configured()?)
+    }
+
+    /// Opens the records for reading only; none where there are none that this program can read.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn open_to_read(home: &Home, patience: Duration) -> Result<Option<Self>, Error> {
+        let path = home.journal();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let connection = sqlite::open_read(&path, patience)?;
+        let version = sqlite::version(&connection)?;
+        match version {
+            VERSION => Ok(Some(Self { connection })),
+            newer if newer > VERSION => Err(Error::Newer(newer)),
+            _ => Ok(None),
+        }
     }
 
     /// Moves a file that is no database, or a damaged one, out of the way, and says where it is.
@@ -210,6 +208,16 @@ impl Journal {
         Ok(self)
     }
 
+    /// Opens the records of a newer program to look at what this one knows of, too: a version only
+    /// adds to the one before.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn open_newer_to_read(home: &Home, patience: Duration) -> Result<Self, Error> {
+        let connection = sqlite::open_read(&home.journal(), patience)?;
+        Ok(Self { connection })
+    }
+
     /// Runs several writes as one.
     ///
     /// # Errors
@@ -225,84 +233,6 @@ impl Journal {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         result
-    }
-
-    /// Takes note of a session. What is known of it stays; what was missing is filled in.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn session_seen(&self, seen: &Seen<'_>, now: DateTime<Utc>) -> Result<(), Error> {
-        self.connection.execute(
-            "INSERT INTO session (id, project, folder, transcript, source, client_process, started_at, seen_at)
-             VALUES (?1, coalesce(?2, (SELECT project FROM session WHERE id = ?1)), ?3, ?4, ?5, ?6, ?7, ?7)
-             ON CONFLICT (id) DO UPDATE SET
-               seen_at = max(seen_at, excluded.seen_at),
-               folder = coalesce(folder, excluded.folder),
-               transcript = coalesce(transcript, excluded.transcript),
-               source = coalesce(source, excluded.source),
-               client_process = coalesce(excluded.client_process, client_process),
-               ended_at = CASE WHEN excluded.source IS NULL THEN ended_at END,
-               end_reason = CASE WHEN excluded.source IS NULL THEN end_reason END",
-            params![
-                seen.id,
-                seen.project,
-                seen.folder,
-                seen.transcript,
-                seen.source,
-                seen.client_process,
-                now.timestamp_millis()
-            ],
-        )?;
-        Ok(())
-    }
-
-    /// Tells whether the session was seen before.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn knows_session(&self, id: &str) -> Result<bool, Error> {
-        let found = self
-            .connection
-            .query_row("SELECT 1 FROM session WHERE id = ?", [id], |_| Ok(()))
-            .optional()?;
-        Ok(found.is_some())
-    }
-
-    /// Takes note of the end of a session.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn session_ended(&self, id: &str, reason: &str, now: DateTime<Utc>) -> Result<(), Error> {
-        self.connection.execute(
-            "UPDATE session SET ended_at = ?, end_reason = ? WHERE id = ?",
-            params![now.timestamp_millis(), reason, id],
-        )?;
-        Ok(())
-    }
-
-    /// The session that was last heard of, of a project or of all.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn last_session(&self, project: Option<&str>) -> Result<Option<Session>, Error> {
-        let session = self
-            .connection
-            .query_row(
-                "SELECT id, project, started_at, seen_at, ended_at FROM session
-                 WHERE ?1 IS NULL OR project = ?1 ORDER BY seen_at DESC, id LIMIT 1",
-                [project],
-                |row| {
-                    Ok(Session {
-                        id: row.get(0)?,
-                        project: row.get(1)?,
-                        started_at: row.get(2)?,
-                        seen_at: row.get(3)?,
-                        ended_at: row.get(4)?,
-                    })
-                },
-            )
-            .optional()?;
-        Ok(session)
     }
 
     /// Takes note of a body that capture is about to write for a session.
@@ -365,6 +295,24 @@ impl Journal {
         Ok(())
     }
 
+    /// The notes that a session was given, each with the hash of its body.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn shown_in(&self, session: &str) -> Result<Vec<(NoteId, String)>, Error> {
+        let rows: Vec<(String, String)> = self
+            .connection
+            .prepare_cached(
+                "SELECT note, hash FROM shown WHERE session = ? AND level IN ('body', 'part')",
+            )?
+            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        Ok(rows
+            .into_iter()
+            .filter_map(|(note, hash)| Some((note.parse().ok()?, hash)))
+            .collect())
+    }
+
     /// Takes note of a run of a hook and lets old ones go.
     ///
     /// # Errors
@@ -383,6 +331,11 @@ impl Journal {
             )?
             .execute(params![event, now.timestamp_millis(), microseconds, error])?;
         let number = self.connection.last_insert_rowid();
+        self.connection
+            .prepare_cached(
+                "INSERT INTO hook_day VALUES (?, ?, 1) ON CONFLICT (event, day) DO UPDATE SET count = count + 1",
+            )?
+            .execute(params![event, day_of(now)])?;
         // Not at each run: a hook has no time to spare.
         if number % KEPT_RUNS == 0 {
             self.connection.execute(
@@ -394,11 +347,27 @@ impl Journal {
         Ok(())
     }
 
+    /// The last run of a hook met an error after it was taken note of.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn run_failed(&self, event: &str, error: &str) -> Result<(), Error> {
+        self.connection.execute(
+            "UPDATE hook_run SET error = coalesce(error, ?2)
+             WHERE number = (SELECT max(number) FROM hook_run WHERE event = ?1)",
+            [event, error],
+        )?;
+        Ok(())
+    }
+
     /// How the hooks ran, by event.
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn hook_runs(&self) -> Result<Vec<HookRuns>, Error> {
+    pub fn hook_runs(&self, now: DateTime<Utc>) -> Result<Vec<HookRuns>, Error> {
+        let mut today = self
+            .connection
+            .prepare("SELECT count FROM hook_day WHERE event = ? AND day = ?")?;
         let mut statement = self.connection.prepare(
             "SELECT event, at, microseconds, error FROM hook_run ORDER BY event, number",
         )?;
@@ -420,6 +389,7 @@ impl Journal {
                     last_at: 0,
                     median: 0,
                     worst: 0,
+                    today: 0,
                     last_error: None,
                     is_failing: false,
                 };
@@ -433,15 +403,51 @@ impl Journal {
                 times.push(microseconds);
             }
         }
-        Ok(runs
-            .into_iter()
+        let day = day_of(now);
+        runs.into_iter()
             .map(|(mut run, mut times)| {
+                times.drain(..times.len().saturating_sub(TIMED_RUNS));
                 times.sort_unstable();
                 run.median = times[times.len() / 2];
                 run.worst = times.last().copied().unwrap_or(0);
-                run
+                run.today = today
+                    .query_row(params![run.event, day], |row| row.get(0))
+                    .optional()?
+                    .unwrap_or(0);
+                Ok(run)
+            })
+            .collect()
+    }
+
+    /// What texts of a session must not repeat.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn echoes(&self, session: &str) -> Result<Echoes, Error> {
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = self
+            .connection
+            .prepare_cached("SELECT key, hash FROM private_token WHERE session = ?")?
+            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        Ok(rows
+            .iter()
+            .filter_map(|(key, hash)| {
+                Some((
+                    Key::new(key.as_slice().try_into().ok()?),
+                    Hash::from_bytes(hash)?,
+                ))
             })
             .collect())
+    }
+
+    /// The mode that SQLite keeps its log in: `wal`, or another where that cannot be had.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn log_mode(&self) -> Result<String, Error> {
+        Ok(self
+            .connection
+            .query_row("PRAGMA journal_mode", [], |row| row.get(0))?)
     }
 
     /// Tells whether the write-ahead log should be folded into the file.
@@ -466,6 +472,37 @@ impl Journal {
             })
             .optional()?;
         Ok(value)
+    }
+
+    /// When the first session was seen, milliseconds since 1970: what is older is from before the
+    /// install.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn since(&self) -> Result<Option<i64>, Error> {
+        self.time(SINCE)
+    }
+
+    /// Recording was switched on again, for a project or for all.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn resumed(&self, project: Option<&str>, now: i64) -> Result<(), Error> {
+        self.set_meta(&resumed_key(project), &now.to_string())
+    }
+
+    /// When recording was last switched on again for a project, milliseconds since 1970.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn resumed_at(&self, project: &str) -> Result<Option<i64>, Error> {
+        Ok(self
+            .time(&resumed_key(Some(project)))?
+            .max(self.time(&resumed_key(None))?))
+    }
+
+    fn time(&self, key: &str) -> Result<Option<i64>, Error> {
+        Ok(self.meta(key)?.and_then(|time| time.parse().ok()))
     }
 
     /// Keeps a value under a name.
@@ -573,237 +610,14 @@ impl Journal {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    const PATIENCE: Duration = Duration::from_secs(5);
-
-    fn fresh() -> (tempfile::TempDir, Home) {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::new(folder.path().join("store"));
-        home.create().unwrap();
-        (folder, home)
-    }
-
-    fn now() -> DateTime<Utc> {
-        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
-    }
-
-    #[test]
-    fn thirty_two_at_once_on_no_journal_lose_nothing() {
-        // SQL-06
-        let (_folder, home) = fresh();
-        thread::scope(|scope| {
-            for number in 0..32 {
-                let home = &home;
-                scope.spawn(move || {
-                    let journal = Journal::open(home, PATIENCE).unwrap();
-                    let id = format!("s{number}");
-                    let seen = Seen {
-                        id: &id,
-                        project: Some("p"),
-                        folder: None,
-                        transcript: None,
-                        source: Some("startup"),
-                        client_process: None,
-                    };
-                    journal
-                        .together(|journal| journal.session_seen(&seen, now()))
-                        .unwrap();
-                    journal
-                        .hook_ran("SessionStart", Duration::from_millis(number), None, now())
-                        .unwrap();
-                });
-            }
-        });
-        let journal = Journal::open(&home, PATIENCE).unwrap();
-        let runs = journal.hook_runs().unwrap();
-        assert_eq!(runs[0].count, 32);
-        assert_eq!((runs[0].median, runs[0].worst), (16_000, 31_000));
-        assert!(home.open_to_others().is_empty());
-    }
-
-    #[test]
-    fn a_newer_file_is_left_alone() {
-        let (_folder, home) = fresh();
-        drop(Journal::open(&home, PATIENCE).unwrap());
-        Connection::open(home.journal())
-            .unwrap()
-            .execute_batch("PRAGMA user_version = 99")
-            .unwrap();
-        let newer = Journal::open(&home, PATIENCE).unwrap_err();
-        assert!(matches!(newer, Error::Newer(99)) && !newer.is_damage());
-    }
-
-    #[test]
-    fn a_damaged_file_is_set_aside_and_kept() {
-        let (_folder, home) = fresh();
-        std::fs::write(home.journal(), [0xff; 8192]).unwrap();
-        assert!(Journal::open(&home, PATIENCE).unwrap_err().is_damage());
-        let kept = Journal::set_aside(&home, now()).unwrap();
-        assert_eq!(std::fs::read(kept).unwrap(), [0xff; 8192]);
-        Journal::open(&home, PATIENCE)
-            .unwrap()
-            .set_meta("a", "1")
-            .unwrap();
-    }
-
-    #[test]
-    fn a_session_that_goes_on_is_open_again() {
-        let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
-        let start = Seen {
-            id: "s",
-            project: Some("p"),
-            folder: None,
-            transcript: None,
-            source: Some("startup"),
-            client_process: None,
-        };
-        journal.session_seen(&start, now()).unwrap();
-        journal.session_ended("s", "other", now()).unwrap();
-        assert!(
-            journal
-                .last_session(Some("p"))
-                .unwrap()
-                .unwrap()
-                .ended_at
-                .is_some()
-        );
-        journal
-            .session_seen(
-                &Seen {
-                    project: None,
-                    source: None,
-                    ..start.clone()
-                },
-                now(),
-            )
-            .unwrap();
-        assert!(
-            journal
-                .last_session(None)
-                .unwrap()
-                .unwrap()
-                .ended_at
-                .is_some()
-        );
-        journal
-            .session_seen(
-                &Seen {
-                    source: Some("resume"),
-                    ..start.clone()
-                },
-                now(),
-            )
-            .unwrap();
-        assert!(
-            journal
-                .last_session(Some("p"))
-                .unwrap()
-                .unwrap()
-                .ended_at
-                .is_none()
-        );
-        assert_eq!(journal.last_session(Some("q")).unwrap(), None);
-        assert!(journal.knows_session("s").unwrap());
-        assert!(!journal.knows_session("t").unwrap());
-        let stranger = Seen {
-            id: "t",
-            project: None,
-            ..start
-        };
-        assert!(journal.session_seen(&stranger, now()).is_err());
-    }
-
-    #[test]
-    fn a_long_log_is_folded_in() {
-        let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
-        assert!(!journal.has_long_log());
-        for number in 0..200 {
-            journal.set_meta("text", &number.to_string()).unwrap();
-        }
-        assert!(journal.has_long_log());
-        journal.checkpoint().unwrap();
-        assert!(!journal.has_long_log());
-    }
-
-    #[test]
-    fn a_failed_group_of_writes_leaves_nothing() {
-        let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
-        let result: Result<(), Error> = journal.together(|journal| {
-            journal.set_meta("a", "1")?;
-            Err(Error::Locked)
-        });
-        assert!(result.is_err());
-        assert_eq!(journal.meta("a").unwrap(), None);
-        journal
-            .together(|journal| journal.set_meta("a", "2"))
-            .unwrap();
-        assert_eq!(journal.meta("a").unwrap().as_deref(), Some("2"));
-    }
-
-    #[test]
-    fn forgotten_texts_are_known_by_a_hash_of_this_machine() {
-        let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
-        let note = NoteId::of_session("x");
-        journal
-            .forgot(note, "Deploys go\nthrough Jenkins", now())
-            .unwrap();
-        assert_eq!(
-            journal
-                .forgotten_at(" deploys go through  jenkins ")
-                .unwrap(),
-            Some(now().timestamp_millis())
-        );
-        assert_eq!(journal.forgotten_at("other").unwrap(), None);
-        assert_eq!(journal.forgotten_at(" ").unwrap(), None);
-        journal.remembered(note).unwrap();
-        assert_eq!(
-            journal.forgotten_at("deploys go through jenkins").unwrap(),
-            None
-        );
-    }
-
-    #[test]
-    fn bodies_of_capture_are_known() {
-        let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
-        journal.session_body_written("s", "one").unwrap();
-        journal.session_body_written("s", "two").unwrap();
-        assert!(journal.is_session_body("s", "one").unwrap());
-        assert!(journal.is_session_body("s", "two").unwrap());
-        assert!(!journal.is_session_body("s", "edited").unwrap());
-        assert!(!journal.is_session_body("t", "one").unwrap());
-    }
-
-    #[test]
-    fn old_runs_are_let_go() {
-        let (_folder, home) = fresh();
-        let journal = Journal::open(&home, PATIENCE).unwrap();
-        journal
-            .together(|journal| {
-                (0..350).try_for_each(|run| {
-                    journal.hook_ran(
-                        "SessionStart",
-                        Duration::ZERO,
-                        (run == 300).then_some("broke"),
-                        now(),
-                    )
-                })
-            })
-            .unwrap();
-        let runs = journal.hook_runs().unwrap();
-        assert!(runs[0].count <= 200);
-        assert_eq!(
-            runs[0].last_error.as_ref().map(|(error, _)| error.as_str()),
-            Some("broke")
-        );
-    }
+/// The name of the time at which recording was switched on again.
+fn resumed_key(project: Option<&str>) -> String {
+    format!("resumed {}", project.unwrap_or("*").to_lowercase())
 }
+
+fn day_of(now: DateTime<Utc>) -> i64 {
+    now.timestamp().div_euclid(24 * 60 * 60)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! `maintain`: what the deferred process does, now and to its end.
+
+use std::{process::ExitCode, time::Duration};
+
+use anamnesis_store::journal::Journal;
+
+use super::{Outcome, work};
+use crate::{
+    context::Context,
+    failure::Failure,
+    ui::{self, Ui},
+};
+
+/// How long it waits for a deferred process that is at it.
+const PATIENCE: Duration = Duration::from_secs(130);
+
+/// Let old records go, empty the trash, and take the deleted text off the disk
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let Some(_held) = work::hold(context, PATIENCE)? else {
+        return Err(
+            Failure::failed("the deferred process does not end".to_owned())
+                .hint("try again in a minute"),
+        );
+    };
+    let done = work::pass(context, true, true)?;
+    let journal = Journal::open(&context.home, Duration::from_secs(10))?;
+    journal.checkpoint()?;
+    let mut lines = vec![
+        (done.drained, "record", "taken up from the spool"),
+        (done.lost, "session", "closed that nobody ended"),
+        (done.notes, "session note", "written"),
+        (done.pruned.rows, "old record", "deleted"),
+        (done.trash, "forgotten note", "deleted from the trash"),
+    ];
+    lines.retain(|(count, ..)| *count > 0);
+    for (count, what, done) in &lines {
+        ui.print(&format!("{} {done}\n", ui::count(*count, what)));
+    }
+    if done.pruned.bytes > 0 {
+        ui.print(&format!(
+            "{} KiB given back\n",
+            ui::number(usize::try_from(done.pruned.bytes / 1024).unwrap_or(0))
+        ));
+    }
+    if done.pruned.is_full {
+        ui.note("the records are over their ceiling, and all of them are of today: raise retention.ceiling_mib in config.json\n");
+    }
+    if lines.is_empty() && done.pruned.bytes == 0 {
+        ui.print("nothing to do\n");
+    }
+    Ok(ExitCode::SUCCESS)
+}

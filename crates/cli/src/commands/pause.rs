@@ -1,0 +1,152 @@
+//! `pause` and `resume`: no records and no notes for a project, or for all.
+
+use std::process::ExitCode;
+
+use anamnesis_core::clean::one_line;
+use anamnesis_store::config::{Config, Paused};
+
+use super::{Outcome, mark::quoted};
+use crate::{
+    context::Context,
+    failure::{Failure, NEEDS_ATTENTION},
+    off::{self, Off},
+    remember,
+    ui::Ui,
+};
+
+/// Stop recording a project, and giving it notes
+///
+/// A session that is running is paused, too. Notes stay, and commands go on working.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    what: What,
+}
+
+/// Go on with a project that was paused
+#[derive(Debug, clap::Args)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    what: What,
+}
+
+/// What is paused or resumed.
+#[derive(Debug, clap::Args)]
+struct What {
+    /// The project [default: the one of this folder]
+    #[arg(long, value_name = "KEY", conflicts_with = "all")]
+    project: Option<String>,
+    /// Everywhere; what is paused by project stays so
+    #[arg(long)]
+    all: bool,
+}
+
+impl What {
+    /// The key of the project.
+    fn project(&self, context: &Context) -> Result<String, Failure> {
+        let Some(named) = &self.project else {
+            return Ok(context.project(None).key);
+        };
+        let key = one_line(&remember::safe(named));
+        if key.is_empty() {
+            return Err(Failure::usage("--project is empty"));
+        }
+        Ok(key)
+    }
+
+    /// The options that name the same thing again.
+    fn options(&self, project: &str) -> String {
+        if self.all {
+            " --all".to_owned()
+        } else if self.project.is_some() {
+            format!(" --project {}", quoted(project))
+        } else {
+            String::new()
+        }
+    }
+}
+
+pub(crate) fn pause(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let what = &args.what;
+    let project = what.project(context)?;
+    let before = change(context, |paused| {
+        if what.all {
+            paused.everywhere = true;
+        } else if !paused.names(&project) {
+            paused.projects.push(project.clone());
+        }
+    })?;
+    let said = match (what.all, before.everywhere, before.names(&project)) {
+        (true, false, _) => "paused everywhere: no session is recorded or given notes".to_owned(),
+        (true, true, _) => "paused everywhere already".to_owned(),
+        (false, _, false) => {
+            format!("paused {project}: its sessions are not recorded or given notes")
+        }
+        (false, _, true) => format!("{project} is paused already"),
+    };
+    ui.print(&format!(
+        "{said}\nGo on: anamnesis resume{}\n",
+        what.options(&project)
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcome {
+    if context.environment.is_agent {
+        return Err(Failure::failed(
+            "what was paused is resumed by a person only",
+        ));
+    }
+    let what = &args.what;
+    let project = what.project(&context)?;
+    let before = change(&context, |paused| {
+        if what.all {
+            paused.everywhere = false;
+        } else {
+            paused.forget(&project);
+        }
+    })?;
+    if let Some(journal) = context.journal() {
+        // What a transcript has from before stays unread.
+        let now = context.environment.now.timestamp_millis();
+        journal.resumed((!what.all).then_some(project.as_str()), now)?;
+    }
+    let said = match (what.all, before.everywhere, before.names(&project)) {
+        (true, true, _) => "resumed everywhere".to_owned(),
+        (true, false, _) => "not paused everywhere".to_owned(),
+        (false, _, true) => format!("resumed {project}"),
+        (false, _, false) => format!("{project} was not paused"),
+    };
+    let mut text = format!("{said}\n");
+    context.config = Config::load(&context.home);
+    let paused = &context.config.paused;
+    if what.all && !paused.projects.is_empty() {
+        text.push_str("Still paused by project:\n");
+        for project in &paused.projects {
+            let project = one_line(project);
+            let options = format!("--project {}", quoted(&project));
+            text.push_str(&format!("  {project} · anamnesis resume {options}\n"));
+        }
+    }
+    // Of another project, only what holds everywhere can be told.
+    let still = if what.project.is_some() {
+        off::why(&context, &[], String::new)
+    } else {
+        off::here(&context)
+    };
+    // That one stands in the list already.
+    let still = still.filter(|off| !(what.all && *off == Off::Project));
+    if let Some(off) = still {
+        text.push_str(&format!("Still off: {}\n→ {}\n", off.reason(), off.hint()));
+    }
+    ui.print(&text);
+    Ok(match still {
+        Some(_) => ExitCode::from(NEEDS_ATTENTION),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+/// Changes what is paused, and returns what was before.
+fn change(context: &Context, change: impl FnOnce(&mut Paused)) -> Result<Paused, Failure> {
+    Ok(Config::change_paused(&context.home, change)?)
+}

@@ -1,0 +1,56 @@
+//! Tools that are not recorded: those of the settings, our own, and reads of what is ours already.
+
+use std::path::Path;
+
+use anamnesis_core::hook::{Event, ToolCall};
+
+use crate::context::Context;
+
+/// How the client names the tools of our own server, as a plugin's and as one of the user's.
+const OWN_TOOLS: [&str; 2] = ["mcp__plugin_anamnesis_", "mcp__anamnesis__"];
+
+/// The fields in which tools name a file or a folder.
+const PATHS: [&str; 3] = ["file_path", "notebook_path", "path"];
+
+/// Takes from an event what is not recorded: it becomes one that is not acted on.
+pub(crate) fn unrecorded(context: &Context, event: &mut Event) {
+    let is_skipped = match event {
+        Event::PreToolUse(call) | Event::PostToolUse(call) | Event::PostToolUseFailure(call) => {
+            is_skipped(context, call)
+        }
+        Event::PostToolBatch(calls) => {
+            calls.retain(|call| !is_skipped(context, call));
+            false
+        }
+        _ => false,
+    };
+    if is_skipped {
+        *event = Event::Other;
+    }
+}
+
+fn is_skipped(context: &Context, call: &ToolCall) -> bool {
+    OWN_TOOLS.iter().any(|own| call.tool.starts_with(own))
+        || context.config.skips(&call.tool)
+        || PATHS
+            .iter()
+            .filter_map(|name| call.input.get(name)?.as_str())
+            .any(|path| is_ours(context, Path::new(path)))
+}
+
+/// Tells whether a path lies in the store, or among the client's transcripts and memories.
+fn is_ours(context: &Context, path: &Path) -> bool {
+    let lies_in = |folder: &Path| {
+        path.starts_with(folder)
+            || match (path.canonicalize(), folder.canonicalize()) {
+                (Ok(path), Ok(folder)) => path.starts_with(folder),
+                _ => false,
+            }
+    };
+    lies_in(context.home.root())
+        || context
+            .environment
+            .claude_folder
+            .as_ref()
+            .is_some_and(|folder| lies_in(&folder.join("projects")))
+}

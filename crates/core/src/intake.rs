@@ -1,0 +1,363 @@
+//! Makes a record of an event: what of it is kept, and in a form that may be stored.
+//!
+//! Nothing of a payload passes to a record but through [`crate::sanitize`]. What depends on what is
+//! stored already, such as whether the event's prompt is private, is not decided here.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    clean::one_line,
+    echo::{self, Echoes, Key},
+    hook::{Event, Payload, ToolCall},
+    note::text_hash,
+    privacy::PrivateTexts,
+    record::{
+        Agent, Echo, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
+        Surroundings, ToolEvent, What,
+    },
+    sanitize,
+    transcript::{self, Prompt},
+};
+
+/// The longest prompt or answer, in characters.
+const MAX_TEXT: usize = 8_000;
+
+/// The longest error, in characters.
+const MAX_ERROR: usize = 4_000;
+
+/// The longest arguments of a tool, in bytes of JSON.
+const MAX_INPUT: usize = 8 * 1024;
+
+/// The longest response of a tool that failed, in bytes of JSON.
+const MAX_RESPONSE: usize = 16 * 1024;
+
+/// How many files one tool event names.
+const MAX_FILES: usize = 100;
+
+/// The longest path, in bytes.
+const MAX_PATH: usize = 4096;
+
+/// How the client marks what its own check refused before the tool could run.
+const REFUSED: (&str, &str) = ("<tool_use_error>", "</tool_use_error>");
+
+/// What a record is made with.
+#[derive(Debug)]
+pub struct Intake<'a> {
+    /// What the session's texts must not repeat.
+    pub echoes: &'a Echoes,
+    /// The key of what this event marks as private; random, kept with what it hashes.
+    pub key: Key,
+    /// The project's folder.
+    pub folder: &'a Path,
+    /// What the event tells of its session.
+    pub surroundings: Surroundings,
+    /// When it was, milliseconds since 1970.
+    pub at: i64,
+    /// Whether it is not known if the event's prompt is private: then no content is kept.
+    pub is_unsure: bool,
+}
+
+impl Intake<'_> {
+    /// Makes the record of an event.
+    pub fn record(&self, payload: Payload) -> Record {
+        let mut marks = Marks::default();
+        let agent = payload.agent.filter(|agent| !agent.kind.is_empty());
+        let is_helper = agent.is_none() && matches!(payload.event, Event::SubagentStop(_));
+        let what = match payload.event {
+            Event::SessionStart { source, model } => What::Started {
+                source: source.as_str().to_owned(),
+                model,
+            },
+            Event::UserPromptSubmit { prompt } => self.prompt(&prompt, &mut marks),
+            Event::PreToolUse(call) => self.delegation(&call, &mut marks),
+            Event::PostToolUse(call) => self.used(
+                vec![(call, Outcome::Ok)],
+                payload.prompt_id.as_deref(),
+                agent.as_ref(),
+                &mut marks,
+            ),
+            Event::PostToolUseFailure(call) => {
+                let outcome = if call.is_interrupt {
+                    Outcome::Interrupted
+                } else {
+                    Outcome::Failed
+                };
+                self.used(
+                    vec![(call, outcome)],
+                    payload.prompt_id.as_deref(),
+                    agent.as_ref(),
+                    &mut marks,
+                )
+            }
+            Event::PostToolBatch(calls) => {
+                let refused = calls.into_iter().filter_map(refused).collect();
+                match self.used(
+                    refused,
+                    payload.prompt_id.as_deref(),
+                    agent.as_ref(),
+                    &mut marks,
+                ) {
+                    What::Used(mut events) if !events.is_empty() => {
+                        for event in &mut events {
+                            event.is_from_batch = true;
+                        }
+                        What::Used(events)
+                    }
+                    _ => What::Seen,
+                }
+            }
+            // The client sums a session up with a subagent of its own, which has no type.
+            Event::SubagentStop(_) if is_helper => What::Seen,
+            Event::Stop(answered) | Event::SubagentStop(answered) => What::Spoke {
+                speaker: if agent.is_some() {
+                    Speaker::Subagent
+                } else {
+                    Speaker::Main
+                },
+                text: answered.text.and_then(|text| self.said(&text, &mut marks)),
+            },
+            Event::PreCompact => What::Compacting,
+            Event::PostCompact { summary } => match self.said(&summary, &mut marks) {
+                Some(text) if !marks.private => What::Spoke {
+                    speaker: Speaker::Compact,
+                    text: Some(text),
+                },
+                _ => What::Seen,
+            },
+            Event::SessionEnd { reason } => What::Ended { reason },
+            Event::SubagentStart | Event::Other => What::Seen,
+        };
+        Record {
+            session: payload.session_id,
+            at: self.at,
+            prompt_id: payload.prompt_id,
+            agent,
+            surroundings: self.surroundings.clone(),
+            private: marks.private,
+            echoes: marks
+                .texts
+                .iter()
+                .flat_map(|texts| echo::hashes(&self.key, texts))
+                .map(|hash| Echo {
+                    key: self.key,
+                    hash,
+                })
+                .collect(),
+            what,
+        }
+    }
+
+    fn prompt(&self, raw: &str, marks: &mut Marks) -> What {
+        let prompt = Prompt::new(raw);
+        let whole = marks.add(sanitize::text(raw, self.echoes, MAX_TEXT));
+        let is_private = whole.is_empty() && !raw.trim().is_empty();
+        let kind = match prompt.kind {
+            _ if is_private => PromptKind::Person,
+            transcript::PromptKind::Person | transcript::PromptKind::Private => PromptKind::Person,
+            transcript::PromptKind::Command => PromptKind::Command,
+            transcript::PromptKind::Notification | transcript::PromptKind::Local => {
+                PromptKind::Notification
+            }
+            transcript::PromptKind::Empty => PromptKind::Media,
+        };
+        let text = match kind {
+            PromptKind::Person | PromptKind::Command if !is_private => {
+                let text = marks.add(sanitize::text(&prompt.text, self.echoes, MAX_TEXT));
+                Some(text).filter(|text| !text.is_empty())
+            }
+            _ => None,
+        };
+        What::Prompted {
+            kind,
+            privacy: if is_private {
+                Privacy::Full
+            } else if marks.private {
+                Privacy::Part
+            } else {
+                Privacy::None
+            },
+            text,
+            many_tags: marks.many,
+        }
+    }
+
+    /// The task that a subagent is about to be given.
+    fn delegation(&self, call: &ToolCall, marks: &mut Marks) -> What {
+        let field = |name: &str| call.input.get(name).and_then(Value::as_str);
+        match (&call.id, field("prompt")) {
+            (Some(id), Some(prompt)) if !self.is_unsure && is_delegation(&call.tool) => {
+                What::Delegated {
+                    id: id.clone(),
+                    kind: field("subagent_type").map(kept).unwrap_or_default(),
+                    prompt: marks.add(sanitize::text(prompt, self.echoes, MAX_TEXT)),
+                }
+            }
+            _ => What::Seen,
+        }
+    }
+
+    /// The last words of a turn.
+    fn said(&self, text: &str, marks: &mut Marks) -> Option<String> {
+        let text = marks.add(sanitize::text(text, self.echoes, MAX_TEXT));
+        Some(text).filter(|text| !text.is_empty() && !self.is_unsure)
+    }
+
+    fn used(
+        &self,
+        calls: Vec<(ToolCall, Outcome)>,
+        prompt_id: Option<&str>,
+        agent: Option<&Agent>,
+        marks: &mut Marks,
+    ) -> What {
+        let events = calls
+            .into_iter()
+            .map(|(call, outcome)| {
+                let files = self.files(&call, outcome);
+                let mut own = Marks::default();
+                let input = own.add(sanitize::tool_json(
+                    &call.tool,
+                    call.input,
+                    self.echoes,
+                    MAX_INPUT,
+                ));
+                let response = own.add(if outcome == Outcome::Ok {
+                    sanitize::tool_tail(&call.tool, call.response, self.echoes)
+                } else {
+                    sanitize::tool_json(&call.tool, call.response, self.echoes, MAX_RESPONSE)
+                });
+                let error = call
+                    .error
+                    .map(|error| own.add(sanitize::text(&error, self.echoes, MAX_ERROR)));
+                let id = call.id.unwrap_or_else(|| {
+                    // Made of what may be stored: a hash of a private text would tell it.
+                    let parts = [
+                        prompt_id.unwrap_or_default(),
+                        &call.tool,
+                        &input.to_string(),
+                        &response.to_string(),
+                    ];
+                    format!("hash-{}", text_hash(&parts.join("\n")))
+                });
+                let is_kept = !self.is_unsure;
+                let event = ToolEvent {
+                    id,
+                    tool: call.tool,
+                    input: if is_kept { input } else { Value::Null },
+                    response: if is_kept { response } else { Value::Null },
+                    outcome,
+                    error: error.filter(|error| is_kept && !error.is_empty()),
+                    duration_ms: call.duration_ms,
+                    files,
+                    agent: agent.cloned(),
+                    is_from_batch: false,
+                    many_tags: own.many,
+                };
+                marks.join(own);
+                event
+            })
+            .collect();
+        What::Used(events)
+    }
+
+    /// The files that a tool names in its arguments and in its patch.
+    fn files(&self, call: &ToolCall, outcome: Outcome) -> Vec<FileUse> {
+        let action = match call.tool.as_str() {
+            "Read" | "NotebookRead" => FileAction::Read,
+            "Write" if outcome == Outcome::Ok && is_creation(&call.response) => FileAction::Created,
+            "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => FileAction::Edited,
+            _ => return Vec::new(),
+        };
+        let mut files: Vec<FileUse> = Vec::new();
+        let named = ["file_path", "notebook_path"]
+            .into_iter()
+            .filter_map(|name| call.input.get(name))
+            .chain(call.response.get("filePath"));
+        for path in named.filter_map(Value::as_str) {
+            let path = self.project_path(path);
+            if !path.is_empty()
+                && files.len() < MAX_FILES
+                && files.iter().all(|file| file.path != path)
+            {
+                files.push(FileUse { path, action });
+            }
+        }
+        files
+    }
+
+    /// A path as it is kept: relative where it lies in the project.
+    fn project_path(&self, path: &str) -> String {
+        if path.len() > MAX_PATH {
+            return String::new();
+        }
+        let path = PathBuf::from(path);
+        let inside = path.strip_prefix(self.folder).ok();
+        let shown = inside.unwrap_or(&path).to_string_lossy();
+        let masked = self.echoes.mask(&shown);
+        kept(&masked)
+    }
+}
+
+/// What was found while a record was made.
+#[derive(Default)]
+struct Marks {
+    private: bool,
+    many: bool,
+    texts: Vec<PrivateTexts>,
+}
+
+impl Marks {
+    fn add<T>(&mut self, sanitized: sanitize::Sanitized<T>) -> T {
+        self.private |= sanitized.private;
+        self.many |= sanitized.many_tags;
+        if !sanitized.private_texts.is_empty() {
+            self.texts.push(sanitized.private_texts);
+        }
+        sanitized.value
+    }
+
+    fn join(&mut self, other: Self) {
+        self.private |= other.private;
+        self.many |= other.many;
+        self.texts.extend(other.texts);
+    }
+}
+
+/// A name or path as it may stand in the records: one line, without what is private or secret.
+fn kept(text: &str) -> String {
+    one_line(&transcript::words(text).text)
+}
+
+/// Tells whether a tool gives a task to a subagent. Its name was `Task` once, and still is at times.
+fn is_delegation(tool: &str) -> bool {
+    matches!(tool, "Agent" | "Task")
+}
+
+fn is_creation(response: &Value) -> bool {
+    response.get("type").and_then(Value::as_str) == Some("create")
+}
+
+/// The calls of a batch that failed before their tool could run; the others have events of their own.
+fn refused(call: ToolCall) -> Option<(ToolCall, Outcome)> {
+    let text = match &call.response {
+        Value::String(text) => text.clone(),
+        // The model's form: a list of blocks.
+        Value::Array(blocks) => blocks
+            .iter()
+            .filter_map(|block| block.get("text")?.as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
+        _ => return None,
+    };
+    let error = text.trim().strip_prefix(REFUSED.0)?;
+    let error = error.strip_suffix(REFUSED.1).unwrap_or(error).to_owned();
+    Some((
+        ToolCall {
+            error: Some(error),
+            response: Value::Null,
+            ..call
+        },
+        Outcome::Failed,
+    ))
+}

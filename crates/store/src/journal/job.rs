@@ -1,0 +1,225 @@
+//! The queue of what is done later: a job is leased, done, or tried again after a while.
+//!
+//! The work is done from stored rows, so a process that is killed loses nothing: its lease runs out.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Error, Journal};
+
+/// Writing the note of a session.
+pub const NOTE: &str = "note";
+
+/// How long a job is somebody's own, milliseconds.
+const LEASE: i64 = 2 * 60 * 1000;
+
+/// How long a job waits after each try that failed, milliseconds. After the last it has failed.
+const WAITS: [i64; 2] = [60 * 1000, 5 * 60 * 1000];
+
+/// Something to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// What.
+    pub kind: String,
+    /// For which session.
+    pub session: String,
+    /// Up to which state of it.
+    pub up_to: i64,
+    /// How often it was tried before.
+    pub tries: i64,
+}
+
+/// How many jobs there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Waiting, or being done.
+    pub waiting: i64,
+    /// Given up, with the last reason.
+    pub failed: i64,
+    /// Why the last one failed.
+    pub last_error: Option<String>,
+}
+
+impl Journal {
+    /// Puts a job into the queue, in place of an earlier one of its kind that waits; asking again
+    /// changes nothing. Tells whether one waits.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn queue(&self, kind: &str, session: &str, up_to: i64, now: i64) -> Result<bool, Error> {
+        self.connection
+            .prepare_cached(
+                "DELETE FROM job WHERE kind = ? AND session = ? AND up_to < ? AND state = 'queued' AND tries = 0",
+            )?
+            .execute(params![kind, session, up_to])?;
+        self.connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+                 VALUES (?1, ?2, ?3, 'queued', ?4, ?4)",
+            )?
+            .execute(params![kind, session, up_to, now])?;
+        let waits = self
+            .connection
+            .prepare_cached(
+                "SELECT 1 FROM job WHERE kind = ? AND session = ? AND up_to = ? AND state IN ('queued', 'leased')",
+            )?
+            .exists(params![kind, session, up_to])?;
+        Ok(waits)
+    }
+
+    /// Takes the job that has waited longest and is free.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn lease(&self, now: i64) -> Result<Option<Job>, Error> {
+        let job = self
+            .connection
+            .prepare_cached(
+                "UPDATE job SET state = 'leased', free_at = ?1 + ?2
+                 WHERE rowid = (SELECT rowid FROM job WHERE state IN ('queued', 'leased') AND free_at <= ?1
+                                ORDER BY free_at, rowid LIMIT 1)
+                 RETURNING kind, session, up_to, tries",
+            )?
+            .query_row(params![now, LEASE], job_of)
+            .optional()?;
+        Ok(job)
+    }
+
+    /// A job is done.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn done(&self, job: &Job, now: i64) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "UPDATE job SET state = 'done', error = NULL, at = ?4
+                 WHERE kind = ?1 AND session = ?2 AND up_to <= ?3 AND state IN ('queued', 'leased')",
+            )?
+            .execute(params![job.kind, job.session, job.up_to, now])?;
+        Ok(())
+    }
+
+    /// A job did not come off: it is tried again later, or given up.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn failed(&self, job: &Job, reason: &str, now: i64) -> Result<(), Error> {
+        let wait = usize::try_from(job.tries)
+            .ok()
+            .and_then(|tries| WAITS.get(tries));
+        let (state, free_at) = match wait {
+            Some(wait) => ("queued", now + wait),
+            None => ("failed", now),
+        };
+        self.connection
+            .prepare_cached(
+                "UPDATE job SET state = ?4, tries = ?5, free_at = ?6, error = ?7, at = ?8
+                 WHERE kind = ?1 AND session = ?2 AND up_to = ?3",
+            )?
+            .execute(params![
+                job.kind,
+                job.session,
+                job.up_to,
+                state,
+                job.tries + 1,
+                free_at,
+                reason,
+                now
+            ])?;
+        Ok(())
+    }
+
+    /// Tells whether a job could be taken now.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn has_jobs(&self, now: i64) -> Result<bool, Error> {
+        let has_jobs = self
+            .connection
+            .prepare_cached(
+                "SELECT 1 FROM job WHERE state IN ('queued', 'leased') AND free_at <= ? LIMIT 1",
+            )?
+            .exists([now])?;
+        Ok(has_jobs)
+    }
+
+    /// How many jobs there are.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn jobs(&self) -> Result<Queue, Error> {
+        let queue = self.connection.query_row(
+            "SELECT count(*) FILTER (WHERE state IN ('queued', 'leased')), count(*) FILTER (WHERE state = 'failed'),
+               (SELECT error FROM job WHERE error IS NOT NULL ORDER BY at DESC LIMIT 1)
+             FROM job",
+            [],
+            |row| {
+                Ok(Queue {
+                    waiting: row.get(0)?,
+                    failed: row.get(1)?,
+                    last_error: row.get(2)?,
+                })
+            },
+        )?;
+        Ok(queue)
+    }
+}
+
+fn job_of(row: &Row<'_>) -> rusqlite::Result<Job> {
+    Ok(Job {
+        kind: row.get(0)?,
+        session: row.get(1)?,
+        up_to: row.get(2)?,
+        tries: row.get(3)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::journal_with_session;
+
+    #[test]
+    fn a_job_is_there_once_and_the_newer_one_takes_its_place() {
+        // ID-7
+        let (_folder, journal) = journal_with_session("s");
+        assert!(journal.queue("note", "s", 3, 10).unwrap());
+        assert!(journal.queue("note", "s", 3, 11).unwrap());
+        assert!(journal.queue("note", "s", 5, 12).unwrap());
+        assert_eq!(journal.jobs().unwrap().waiting, 1);
+        let job = journal.lease(12).unwrap().unwrap();
+        assert_eq!((job.up_to, job.tries), (5, 0));
+        assert_eq!(journal.lease(12).unwrap(), None);
+        journal.done(&job, 13).unwrap();
+        assert!(!journal.queue("note", "s", 5, 14).unwrap());
+        assert!(!journal.has_jobs(i64::MAX).unwrap());
+    }
+
+    #[test]
+    fn a_lease_that_has_run_out_is_free_again() {
+        // DP-3
+        let (_folder, journal) = journal_with_session("s");
+        journal.queue("note", "s", 1, 0).unwrap();
+        let first = journal.lease(0).unwrap().unwrap();
+        assert_eq!(journal.lease(119_999).unwrap(), None);
+        assert_eq!(journal.lease(120_000).unwrap(), Some(first));
+    }
+
+    #[test]
+    fn a_job_is_given_up_after_three_tries() {
+        // DP-3
+        let (_folder, journal) = journal_with_session("s");
+        journal.queue("note", "s", 1, 0).unwrap();
+        let mut now = 0;
+        for wait in [60_000, 300_000] {
+            let job = journal.lease(now).unwrap().unwrap();
+            journal.failed(&job, "no disk", now).unwrap();
+            assert_eq!(journal.lease(now + wait - 1).unwrap(), None);
+            now += wait;
+        }
+        let job = journal.lease(now).unwrap().unwrap();
+        journal.failed(&job, "no disk", now).unwrap();
+        assert_eq!(journal.lease(i64::MAX - 1_000_000).unwrap(), None);
+        let queue = journal.jobs().unwrap();
+        assert_eq!((queue.waiting, queue.failed), (0, 1));
+        assert_eq!(queue.last_error.as_deref(), Some("no disk"));
+    }
+}

@@ -1,0 +1,107 @@
+//! The tables of the journal. A version only adds to the one before, so that two versions of the
+//! program can stand side by side for the time of an update.
+
+/// The scripts that make each version of the one before; the first one starts from nothing.
+pub(super) const VERSIONS: [&str; 2] = [VERSION_1, VERSION_2];
+
+const VERSION_1: &str = "
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE session (
+  id TEXT PRIMARY KEY, project TEXT NOT NULL, folder TEXT, transcript TEXT, source TEXT, client_process TEXT,
+  started_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, ended_at INTEGER, end_reason TEXT
+) STRICT;
+CREATE TABLE session_body (session TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)) STRICT;
+CREATE TABLE shown (
+  session TEXT NOT NULL, at INTEGER NOT NULL, position INTEGER NOT NULL, note TEXT NOT NULL,
+  hash TEXT NOT NULL, lane TEXT NOT NULL, level TEXT NOT NULL, reason TEXT NOT NULL,
+  PRIMARY KEY (session, at, position)
+) STRICT;
+CREATE TABLE hook_run (
+  number INTEGER PRIMARY KEY, event TEXT NOT NULL, at INTEGER NOT NULL, microseconds INTEGER NOT NULL, error TEXT
+) STRICT;
+CREATE INDEX hook_run_event ON hook_run (event, number);
+CREATE TABLE forgotten (text_key TEXT PRIMARY KEY, note TEXT NOT NULL, at INTEGER NOT NULL) STRICT;
+CREATE TABLE written_here (note TEXT NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (note, hash)) STRICT;
+";
+
+// `change` counts what a session's note is made from; `noted` is its value when the note was written.
+// `observed` is the number of the last tool event that needs no further look.
+const VERSION_2: &str = "
+ALTER TABLE session ADD COLUMN state TEXT NOT NULL DEFAULT 'active';
+ALTER TABLE session ADD COLUMN model TEXT;
+ALTER TABLE session ADD COLUMN branch TEXT;
+ALTER TABLE session ADD COLUMN client_started INTEGER;
+ALTER TABLE session ADD COLUMN first_prompt TEXT;
+ALTER TABLE session ADD COLUMN prompts INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN tool_events INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN is_private INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN is_partial INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN is_pruned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN noted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN noted_at INTEGER;
+ALTER TABLE session ADD COLUMN observed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX session_open ON session (seen_at) WHERE state <> 'completed';
+CREATE INDEX session_due ON session (id) WHERE state = 'completed' AND noted < change;
+CREATE TABLE prompt (
+  row INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  id TEXT, number INTEGER NOT NULL, kind TEXT NOT NULL, privacy TEXT NOT NULL, text TEXT,
+  suppressed INTEGER NOT NULL DEFAULT 0, many_tags INTEGER NOT NULL, at INTEGER NOT NULL,
+  UNIQUE (session, number), UNIQUE (session, id)
+) STRICT;
+CREATE TABLE suppressed (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, prompt INTEGER NOT NULL, event TEXT NOT NULL,
+  PRIMARY KEY (session, prompt, event)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tool_event (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  id TEXT NOT NULL, prompt INTEGER, prompt_id TEXT, tool TEXT NOT NULL, subject TEXT, input TEXT, response TEXT,
+  outcome TEXT NOT NULL, error TEXT, duration_ms INTEGER, agent_id TEXT, agent_type TEXT,
+  is_from_batch INTEGER NOT NULL, many_tags INTEGER NOT NULL, at INTEGER NOT NULL,
+  UNIQUE (session, id)
+) STRICT;
+CREATE INDEX tool_event_session ON tool_event (session, number);
+CREATE INDEX tool_event_subject ON tool_event (session, number) WHERE subject IS NOT NULL;
+CREATE INDEX tool_event_failed ON tool_event (session) WHERE outcome = 'failed';
+CREATE INDEX tool_event_unverified ON tool_event (session, prompt_id) WHERE prompt IS NULL;
+CREATE INDEX tool_event_age ON tool_event (at);
+CREATE TABLE file_use (
+  event INTEGER NOT NULL REFERENCES tool_event (number) ON DELETE CASCADE,
+  session TEXT NOT NULL, path TEXT NOT NULL, action TEXT NOT NULL,
+  PRIMARY KEY (event, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX file_use_session ON file_use (session, event);
+CREATE TABLE turn_end (
+  number INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  prompt_id TEXT NOT NULL, agent_id TEXT NOT NULL, agent_type TEXT NOT NULL, speaker TEXT NOT NULL,
+  hash TEXT NOT NULL, text TEXT, after_event INTEGER NOT NULL, at INTEGER NOT NULL,
+  UNIQUE (session, prompt_id, agent_id, speaker, hash)
+) STRICT;
+CREATE INDEX turn_end_age ON turn_end (at);
+CREATE TABLE delegation (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, id TEXT NOT NULL, kind TEXT NOT NULL,
+  prompt TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, id)
+) STRICT;
+CREATE TABLE observation (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, hash TEXT NOT NULL, kind TEXT NOT NULL,
+  signature TEXT, body TEXT NOT NULL, maker TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, hash)
+) STRICT;
+CREATE INDEX observation_signature ON observation (signature) WHERE signature IS NOT NULL;
+CREATE TABLE summary (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, maker TEXT NOT NULL, up_to INTEGER NOT NULL,
+  body TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, maker)
+) STRICT;
+CREATE TABLE job (
+  kind TEXT NOT NULL, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, up_to INTEGER NOT NULL,
+  state TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, free_at INTEGER NOT NULL, error TEXT, at INTEGER NOT NULL,
+  PRIMARY KEY (kind, session, up_to)
+) STRICT;
+CREATE INDEX job_waiting ON job (free_at) WHERE state IN ('queued', 'leased');
+CREATE TABLE private_token (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, key BLOB NOT NULL, hash BLOB NOT NULL,
+  PRIMARY KEY (session, key, hash)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE hook_day (
+  event TEXT NOT NULL, day INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (event, day)
+) STRICT, WITHOUT ROWID;
+";

@@ -1,0 +1,617 @@
+//! What the journal knows of a session: its account, its summary, its observations, its end.
+
+use anamnesis_core::{
+    capture::Account,
+    observe::{self, Observation},
+    record::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
+    summary::{self, Summary},
+    transcript,
+};
+use chrono::{DateTime, Utc};
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Error, Journal, take::LOST};
+
+/// Who made a summary or an observation without a model.
+const RULE: &str = "rule";
+
+/// How many files, searches or commands an account names.
+const MAX_NAMED: i64 = 500;
+
+/// How many prompts are looked at for one that makes a title.
+const MAX_ASKS: i64 = 20;
+
+/// After this without an event a session is lost whose client cannot be looked up, milliseconds.
+const SILENCE: i64 = 30 * 60 * 1000;
+
+/// A session of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// The client's id.
+    pub id: String,
+    /// The project's key.
+    pub project: String,
+    /// The project's folder.
+    pub folder: Option<String>,
+    /// Its transcript.
+    pub transcript: Option<String>,
+    /// `initialized`, `active` or `completed`.
+    pub state: String,
+    /// Why it ended, in the client's word, or `lost`.
+    pub end_reason: Option<String>,
+    /// When it began, milliseconds since 1970.
+    pub started_at: i64,
+    /// When it was last heard of.
+    pub seen_at: i64,
+    /// When it ended.
+    pub ended_at: Option<i64>,
+    /// How many prompts it has, private ones and notifications included.
+    pub prompts: i64,
+    /// How many tool events were stored.
+    pub tool_events: i64,
+    /// The first prompt of a person that has text.
+    pub first_prompt: Option<String>,
+    /// Whether it began before anybody saw it.
+    pub is_partial: bool,
+    /// Whether a part of its records has gone by age or for want of room.
+    pub is_pruned: bool,
+    /// Its state as far as its note is concerned; see [`Journal::noted`].
+    pub change: i64,
+    /// The state that its note was made from.
+    pub noted: i64,
+    /// The client's process.
+    pub client: Option<ClientProcess>,
+}
+
+const COLUMNS: &str =
+    "id, project, folder, transcript, state, end_reason, started_at, seen_at, ended_at, prompts,
+  tool_events, first_prompt, is_partial, is_pruned, change, noted, client_process, client_started";
+
+fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
+    let process: Option<String> = row.get(16)?;
+    let started = row.get(17)?;
+    Ok(Session {
+        id: row.get(0)?,
+        project: row.get(1)?,
+        folder: row.get(2)?,
+        transcript: row.get(3)?,
+        state: row.get(4)?,
+        end_reason: row.get(5)?,
+        started_at: row.get(6)?,
+        seen_at: row.get(7)?,
+        ended_at: row.get(8)?,
+        prompts: row.get(9)?,
+        tool_events: row.get(10)?,
+        first_prompt: row.get(11)?,
+        is_partial: row.get(12)?,
+        is_pruned: row.get(13)?,
+        change: row.get(14)?,
+        noted: row.get(15)?,
+        client: process
+            .and_then(|process| process.parse().ok())
+            .map(|id| ClientProcess { id, started }),
+    })
+}
+
+/// How much the journal knows of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// When the first thing happened, milliseconds since 1970; none when nothing did.
+    pub first_at: Option<i64>,
+    /// Whether anything but prompts is known.
+    pub has_action: bool,
+}
+
+impl Session {
+    /// Tells whether it is over.
+    pub fn is_completed(&self) -> bool {
+        self.state == "completed"
+    }
+}
+
+impl Journal {
+    /// A session.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn session(&self, id: &str) -> Result<Option<Session>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM session WHERE id = ?"))?
+            .query_row([id], session_of)
+            .optional()?)
+    }
+
+    /// Sessions, the one last heard of first; of a project or of all.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn sessions(&self, project: Option<&str>, limit: usize) -> Result<Vec<Session>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        Ok(self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM session WHERE ?1 IS NULL OR project = ?1 ORDER BY seen_at DESC, id LIMIT ?2"
+            ))?
+            .query_map(params![project, limit], session_of)?
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// The sessions whose id begins like this, at most a few.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn sessions_named(&self, beginning: &str) -> Result<Vec<Session>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM session WHERE substr(id, 1, length(?1)) = ?1 ORDER BY seen_at DESC LIMIT 5"
+            ))?
+            .query_map([beginning], session_of)?
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// The open sessions that nobody goes on with: the client is gone, or, where `is_running` cannot
+    /// tell, nothing was heard for half an hour.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn lost_sessions(
+        &self,
+        now: i64,
+        is_running: impl Fn(ClientProcess) -> Option<bool>,
+    ) -> Result<Vec<Session>, Error> {
+        let open: Vec<Session> = self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM session WHERE state <> 'completed' ORDER BY seen_at"
+            ))?
+            .query_map([], session_of)?
+            .collect::<Result<_, _>>()?;
+        Ok(open
+            .into_iter()
+            .filter(|session| match session.client.and_then(&is_running) {
+                Some(is_running) => !is_running,
+                None => session.seen_at < now - SILENCE,
+            })
+            .collect())
+    }
+
+    /// Closes a lost session and queues its note.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn give_up(&self, session: &Session, now: i64) -> Result<(), Error> {
+        self.together(|journal| {
+            // It ended when it was last heard of, whenever that is found out.
+            let given_up = journal.connection.execute(
+                "UPDATE session SET state = 'completed', ended_at = seen_at, end_reason = ?
+                 WHERE id = ? AND state <> 'completed' AND seen_at = ?",
+                params![LOST, session.id, session.seen_at],
+            )?;
+            if given_up > 0 {
+                journal.settle(&session.id, now)?;
+                journal.queue_note(&session.id, now)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What a session's note and summary are made from; none for an unknown session.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn account(&self, id: &str) -> Result<Option<Account>, Error> {
+        let Some(session) = self.session(id)? else {
+            return Ok(None);
+        };
+        let mut account = Account {
+            git_branch: self
+                .connection
+                .prepare_cached("SELECT branch FROM session WHERE id = ?")?
+                .query_row([id], |row| row.get(0))?,
+            ask: session.first_prompt.clone(),
+            outcome: self.last_words(id)?,
+            fixed: self.fixed(id)?,
+            first_at: time(session.started_at),
+            last_at: self.last_event_at(id)?.and_then(time),
+            ..Account::default()
+        };
+        account.title_ask = self.title_ask(id)?;
+        // Events of a prompt that was never seen may turn out to be private until the session is over.
+        let used = if session.is_completed() {
+            "1"
+        } else {
+            "event NOT IN (SELECT number FROM tool_event WHERE session = ?1 AND prompt IS NULL)"
+        };
+        let folder = session.folder.as_deref().unwrap_or_default();
+        let earlier = if session.is_pruned {
+            self.summary(id)?
+        } else {
+            None
+        };
+        let earlier = earlier.unwrap_or_default();
+        for (files, earlier, actions) in [
+            (
+                &mut account.files,
+                earlier.files_edited,
+                "'edited', 'created'",
+            ),
+            (&mut account.files_read, earlier.files_read, "'read'"),
+        ] {
+            let found = self
+                .connection
+                .prepare_cached(&format!(
+                    "SELECT path FROM file_use WHERE session = ?1 AND action IN ({actions}) AND {used}
+                     GROUP BY path ORDER BY min(event) LIMIT {MAX_NAMED}"
+                ))?
+                .query_map([id], |row| row.get::<_, String>(0))?
+                .collect::<Result<Vec<_>, _>>()?;
+            *files = earlier;
+            for path in found {
+                let path = absolute(folder, &path);
+                if !files.contains(&path) {
+                    files.push(path);
+                }
+            }
+        }
+        if i64::try_from(account.files.len()).is_ok_and(|count| count >= MAX_NAMED) {
+            let edits: i64 = self.connection.query_row(
+                "SELECT count(*) FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
+                   AND path NOT IN (SELECT path FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
+                                    GROUP BY path ORDER BY min(event) LIMIT ?2)",
+                params![id, MAX_NAMED],
+                |row| row.get(0),
+            )?;
+            account.edits_left_out = usize::try_from(edits).unwrap_or(0);
+        }
+        // For a search what was looked for, for a command that passed the command.
+        let subjects: Vec<(String, String)> = self
+            .connection
+            .prepare_cached(
+                "SELECT tool, subject FROM tool_event WHERE session = ? AND subject IS NOT NULL
+                 ORDER BY number DESC LIMIT 100",
+            )?
+            .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        for (tool, subject) in subjects.into_iter().rev() {
+            let list = if tool == "Bash" {
+                &mut account.commands_passed
+            } else {
+                &mut account.searches
+            };
+            list.retain(|known| *known != subject);
+            list.push(subject);
+        }
+        account.failures = self
+            .connection
+            .prepare_cached(
+                "SELECT count(*) FROM tool_event WHERE session = ? AND outcome = 'failed'",
+            )?
+            .query_row([id], |row| row.get::<_, i64>(0))
+            .map(|count| usize::try_from(count).unwrap_or(0))?;
+        account.next_steps = account
+            .outcome
+            .as_deref()
+            .map(summary::next_steps)
+            .unwrap_or_default();
+        Ok(Some(account))
+    }
+
+    /// The text of the last turn that had one.
+    fn last_words(&self, id: &str) -> Result<Option<String>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT text FROM turn_end WHERE session = ? AND speaker = 'main' AND text IS NOT NULL
+                 ORDER BY number DESC LIMIT 1",
+            )?
+            .query_row([id], |row| row.get(0))
+            .optional()?)
+    }
+
+    /// When the last prompt was sent, if nobody told its answer yet and its answer may be told,
+    /// milliseconds since 1970.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn unanswered_since(&self, id: &str) -> Result<Option<i64>, Error> {
+        let prompt: Option<(i64, bool)> = self
+            .connection
+            .prepare_cached(
+                "SELECT at, privacy = 'full' OR EXISTS (
+                   SELECT 1 FROM turn_end WHERE turn_end.session = prompt.session AND speaker = 'main'
+                     AND text IS NOT NULL AND turn_end.at >= prompt.at)
+                 FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
+            )?
+            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(prompt.and_then(|(at, is_over)| (!is_over).then_some(at)))
+    }
+
+    /// The first prompt that says more than "go on".
+    fn title_ask(&self, id: &str) -> Result<Option<String>, Error> {
+        let asks: Vec<String> = self
+            .connection
+            .prepare_cached(
+                "SELECT text FROM prompt WHERE session = ? AND kind = ? AND text IS NOT NULL ORDER BY number LIMIT ?",
+            )?
+            .query_map(params![id, PromptKind::Person.as_str(), MAX_ASKS], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        Ok(asks.into_iter().find(|ask| !transcript::is_go_on(ask)))
+    }
+
+    /// The titles of what failed and was put right.
+    fn fixed(&self, id: &str) -> Result<Vec<String>, Error> {
+        Ok(self
+            .observations(id)?
+            .into_iter()
+            .filter(|observation| observation.kind == observe::Kind::Bugfix)
+            .map(|observation| observation.title)
+            .collect())
+    }
+
+    fn last_event_at(&self, id: &str) -> Result<Option<i64>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT max(at) FROM (
+                   SELECT max(at) AS at FROM tool_event WHERE session = ?1
+                   UNION ALL SELECT max(at) FROM turn_end WHERE session = ?1
+                   UNION ALL SELECT max(at) FROM prompt WHERE session = ?1)",
+            )?
+            .query_row([id], |row| row.get(0))?)
+    }
+
+    /// How much the journal knows of a session.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn extent(&self, id: &str) -> Result<Extent, Error> {
+        let (prompt, action): (Option<i64>, Option<i64>) = self
+            .connection
+            .prepare_cached(
+                "SELECT (SELECT min(at) FROM prompt WHERE session = ?1),
+                   (SELECT min(at) FROM (
+                      SELECT min(at) AS at FROM tool_event WHERE session = ?1
+                      UNION ALL SELECT min(at) FROM turn_end WHERE session = ?1))",
+            )?
+            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Extent {
+            first_at: prompt.into_iter().chain(action).min(),
+            has_action: action.is_some(),
+        })
+    }
+
+    /// Brings the rule-made summary and the observations of a session up to date.
+    pub(super) fn settle(&self, id: &str, now: i64) -> Result<(), Error> {
+        self.observe(id, now)?;
+        let Some(account) = self.account(id)? else {
+            return Ok(());
+        };
+        let summary = summary::summarize(&account);
+        let body = serde_json::to_string(&summary).unwrap_or_default();
+        self.connection
+            .prepare_cached(
+                "INSERT INTO summary VALUES (?1, ?2, (SELECT prompts FROM session WHERE id = ?1), ?3, ?4)
+                 ON CONFLICT (session, maker) DO UPDATE SET
+                   up_to = excluded.up_to, body = excluded.body, at = excluded.at
+                   WHERE body <> excluded.body OR up_to <> excluded.up_to",
+            )?
+            .execute(params![id, RULE, body, now])?;
+        Ok(())
+    }
+
+    /// Looks at the tool events that are new, and at those that are not settled.
+    fn observe(&self, id: &str, now: i64) -> Result<(), Error> {
+        let observed: i64 = self
+            .connection
+            .prepare_cached("SELECT observed FROM session WHERE id = ?")?
+            .query_row([id], |row| row.get(0))?;
+        let mut events = self.tool_events_after(
+            id,
+            observed,
+            true,
+            i64::try_from(observe::WINDOW).unwrap_or(i64::MAX),
+        )?;
+        events.reverse();
+        let (numbers, events): (Vec<i64>, Vec<ToolEvent>) = events
+            .into_iter()
+            .map(|stored| (stored.number, stored.event))
+            .unzip();
+        let found = observe::observations(&events);
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT OR IGNORE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?)")?;
+        for observation in &found.observations {
+            statement.execute(params![
+                id,
+                observation.hash(),
+                observation.kind.as_str(),
+                observation.error_signature,
+                serde_json::to_string(observation).unwrap_or_default(),
+                RULE,
+                now,
+            ])?;
+        }
+        if let Some(number) = found
+            .settled
+            .checked_sub(1)
+            .and_then(|last| numbers.get(last))
+        {
+            self.connection
+                .prepare_cached("UPDATE session SET observed = ? WHERE id = ?")?
+                .execute(params![number, id])?;
+        }
+        Ok(())
+    }
+
+    /// The summary of a session: a model's, else the rule-made one.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn summary(&self, id: &str) -> Result<Option<Summary>, Error> {
+        let body: Option<String> = self
+            .connection
+            .prepare_cached(
+                "SELECT body FROM summary WHERE session = ? ORDER BY maker = 'rule' LIMIT 1",
+            )?
+            .query_row([id], |row| row.get(0))
+            .optional()?;
+        Ok(body.and_then(|body| serde_json::from_str(&body).ok()))
+    }
+
+    /// The observations of a session, the oldest first.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn observations(&self, id: &str) -> Result<Vec<Observation>, Error> {
+        let bodies: Vec<String> = self
+            .connection
+            .prepare_cached("SELECT body FROM observation WHERE session = ? ORDER BY rowid")?
+            .query_map([id], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        Ok(bodies
+            .iter()
+            .filter_map(|body| serde_json::from_str(body).ok())
+            .collect())
+    }
+
+    /// The note of a session was written from this state of it.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn noted(&self, id: &str, change: i64, now: i64) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "UPDATE session SET noted = max(noted, ?2), noted_at = ?3 WHERE id = ?1",
+            )?
+            .execute(params![id, change, now])?;
+        // What was marked as private in a session is looked for until its last word is written.
+        self.connection
+            .prepare_cached(
+                "DELETE FROM private_token WHERE session = ?1
+                   AND EXISTS (SELECT 1 FROM session WHERE id = ?1 AND state = 'completed')",
+            )?
+            .execute([id])?;
+        Ok(())
+    }
+
+    /// Deletes everything that is known of a session; tells whether there was anything.
+    ///
+    /// # Errors
+    /// When SQLite refuses; then nothing was deleted.
+    pub fn forget_session(&self, id: &str) -> Result<bool, Error> {
+        self.together(|journal| {
+            for statement in [
+                "DELETE FROM shown WHERE session = ?",
+                "DELETE FROM session_body WHERE session = ?",
+            ] {
+                journal.connection.execute(statement, [id])?;
+            }
+            // Its prompts, events and all else go with it.
+            Ok(journal
+                .connection
+                .execute("DELETE FROM session WHERE id = ?", [id])?
+                > 0)
+        })
+    }
+
+    /// Tool events of a session after a number, in their order; the last ones of a longer list if `newest`.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub(super) fn tool_events_after(
+        &self,
+        id: &str,
+        number: i64,
+        newest: bool,
+        limit: i64,
+    ) -> Result<Vec<StoredEvent>, Error> {
+        let order = if newest { "DESC" } else { "ASC" };
+        let mut events: Vec<StoredEvent> = self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT number, id, prompt, tool, input, response, outcome, error, duration_ms, agent_id, agent_type,
+                   is_from_batch, many_tags, at
+                 FROM tool_event WHERE session = ? AND number > ? ORDER BY number {order} LIMIT ?"
+            ))?
+            .query_map(params![id, number, limit], event_of)?
+            .collect::<Result<_, _>>()?;
+        let mut files = self
+            .connection
+            .prepare_cached("SELECT path, action FROM file_use WHERE event = ? ORDER BY path")?;
+        for stored in &mut events {
+            stored.event.files = files
+                .query_map([stored.number], |row| {
+                    let action: String = row.get(1)?;
+                    Ok(FileUse {
+                        path: row.get(0)?,
+                        action: FileAction::of(&action).unwrap_or(FileAction::Read),
+                    })
+                })?
+                .collect::<Result<_, _>>()?;
+        }
+        Ok(events)
+    }
+}
+
+/// A tool event with what the journal adds to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEvent {
+    /// Its place in the order of all events.
+    pub number: i64,
+    /// The number of its prompt; none while that is not known.
+    pub prompt: Option<i64>,
+    /// When it was, milliseconds since 1970.
+    pub at: i64,
+    /// The event.
+    pub event: ToolEvent,
+}
+
+fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
+    let json = |column| -> rusqlite::Result<serde_json::Value> {
+        let text: Option<String> = row.get(column)?;
+        Ok(text
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default())
+    };
+    let outcome: String = row.get(6)?;
+    let agent: Option<String> = row.get(9)?;
+    let agent_kind: Option<String> = row.get(10)?;
+    Ok(StoredEvent {
+        number: row.get(0)?,
+        prompt: row.get(2)?,
+        at: row.get(13)?,
+        event: ToolEvent {
+            id: row.get(1)?,
+            tool: row.get(3)?,
+            input: json(4)?,
+            response: json(5)?,
+            outcome: Outcome::of(&outcome).unwrap_or(Outcome::Ok),
+            error: row.get(7)?,
+            duration_ms: row.get(8)?,
+            files: Vec::new(),
+            agent: agent.map(|id| Agent {
+                id,
+                kind: agent_kind.unwrap_or_default(),
+            }),
+            is_from_batch: row.get(11)?,
+            many_tags: row.get(12)?,
+        },
+    })
+}
+
+/// The path as the tool named it.
+fn absolute(folder: &str, path: &str) -> String {
+    let is_absolute = path.starts_with(['/', '\\', '~']) || path.get(1..2) == Some(":");
+    if is_absolute || folder.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{}/{path}", folder.trim_end_matches('/'))
+    }
+}
+
+fn time(milliseconds: i64) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp_millis(milliseconds)
+}

@@ -1,0 +1,538 @@
+//! Takes records up: the same rows come out whatever the order in which they come, and however often.
+
+use anamnesis_core::{
+    note::text_hash,
+    observe,
+    record::{Outcome, Privacy, PromptKind, Record, Speaker, ToolEvent, What},
+};
+use rusqlite::{OptionalExtension, params};
+
+use super::{Error, Journal, SINCE};
+use crate::spool::Waiting;
+
+/// How many tool events of a session are stored whole.
+const MAX_WHOLE_EVENTS: i64 = 5_000;
+
+/// Within this time two equal prompts without an id are one, milliseconds.
+const SAME_PROMPT: i64 = 10_000;
+
+/// How old the note of a session that goes on may become, milliseconds.
+const MAX_NOTE_AGE: i64 = 15 * 60 * 1000;
+
+/// The reason of a session that was given up, in place of the client's word.
+pub const LOST: &str = "lost";
+
+/// What taking a record came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Whether a note waits to be written.
+    pub has_job: bool,
+}
+
+/// A session's row before a record was taken.
+struct Before {
+    is_completed: bool,
+    was_lost: bool,
+    tool_events: i64,
+}
+
+/// The prompt that an event belongs to.
+struct Owner {
+    number: i64,
+    is_private: bool,
+}
+
+/// What a summary names of a run that went well: what was looked for, or the command that passed.
+fn subject_of(event: &ToolEvent) -> Option<String> {
+    if event.outcome != Outcome::Ok {
+        return None;
+    }
+    event.search().or_else(|| observe::passed_command(event))
+}
+
+impl Journal {
+    /// Takes an event up; one that is known already changes nothing. Belongs into
+    /// [`Journal::together`].
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn take(&self, record: &Record) -> Result<Taken, Error> {
+        let before = self.take_session(record)?;
+        self.take_echoes(record)?;
+        let session = &record.session;
+        match &record.what {
+            What::Started { source, model } => {
+                self.take_start(record, source, model.as_deref())?;
+            }
+            What::Prompted { .. } => {
+                self.reopen(session)?;
+                self.take_prompt(record)?;
+            }
+            What::Delegated { id, kind, prompt } => {
+                if self.owner(record)?.is_none_or(|owner| !owner.is_private) {
+                    self.connection
+                        .prepare_cached("INSERT OR IGNORE INTO delegation VALUES (?, ?, ?, ?, ?)")?
+                        .execute(params![session, id, kind, prompt, record.at])?;
+                }
+            }
+            What::Used(events) => {
+                let owner = self.owner(record)?;
+                let mut stored = before.tool_events;
+                for event in events {
+                    stored +=
+                        i64::from(self.take_tool_event(record, owner.as_ref(), event, stored)?);
+                }
+            }
+            What::Spoke { speaker, text } => {
+                self.take_turn_end(record, *speaker, text.as_deref())?;
+                if *speaker == Speaker::Main {
+                    self.settle(session, record.at)?;
+                }
+            }
+            What::Ended { reason } => {
+                self.connection
+                    .prepare_cached(
+                        "UPDATE session SET state = 'completed', ended_at = ?, end_reason = ? WHERE id = ?",
+                    )?
+                    .execute(params![record.at, reason, session])?;
+                self.settle(session, record.at)?;
+            }
+            What::Compacting => self.settle(session, record.at)?,
+            What::Seen => {}
+        }
+        let is_action = matches!(record.what, What::Used(_) | What::Spoke { .. });
+        if before.was_lost && is_action {
+            // It was given up too early.
+            self.reopen(session)?;
+        } else if before.is_completed && is_action {
+            // What comes after the end belongs to the session all the same.
+            self.settle(session, record.at)?;
+        }
+        let has_job = match &record.what {
+            What::Ended { .. } | What::Compacting => self.queue_note(session, record.at)?,
+            What::Spoke {
+                speaker: Speaker::Main,
+                ..
+            } => self.is_note_old(session, record.at)? && self.queue_note(session, record.at)?,
+            _ => false,
+        };
+        Ok(Taken { has_job })
+    }
+
+    /// Takes up the records that waited in the spool, in their order. Belongs into
+    /// [`Journal::together`]; the files are put away once that is through.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn take_waiting(&self, waiting: &[Waiting]) -> Result<Taken, Error> {
+        let mut all = Taken::default();
+        for record in waiting.iter().filter_map(|waiting| waiting.record.as_ref()) {
+            all.has_job |= self.take(record)?.has_job;
+        }
+        Ok(all)
+    }
+
+    /// Makes the session's row, or fills in what it lacks.
+    fn take_session(&self, record: &Record) -> Result<Before, Error> {
+        let known = self
+            .connection
+            .prepare_cached("SELECT state, end_reason, tool_events FROM session WHERE id = ?")?
+            .query_row([&record.session], |row| {
+                let is_completed = row.get::<_, String>(0)? == "completed";
+                let reason: Option<String> = row.get(1)?;
+                Ok(Before {
+                    is_completed,
+                    was_lost: is_completed && reason.as_deref() == Some(LOST),
+                    tool_events: row.get(2)?,
+                })
+            })
+            .optional()?;
+        let surroundings = &record.surroundings;
+        let client = surroundings.client;
+        // A session whose start was not seen may have a part that is not known; see `take_start`.
+        self.connection
+            .prepare_cached(
+                "INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
+                   is_private, started_at, seen_at, is_partial)
+                 VALUES (?1, coalesce(?2, 'global'), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, 1)
+                 ON CONFLICT (id) DO UPDATE SET
+                   project = CASE WHEN project = 'global' THEN coalesce(?2, project) ELSE project END,
+                   folder = coalesce(folder, ?3), transcript = coalesce(?4, transcript),
+                   branch = coalesce(branch, ?5),
+                   client_started = CASE WHEN ?6 IS NULL THEN client_started ELSE ?7 END,
+                   client_process = coalesce(?6, client_process),
+                   is_private = max(is_private, ?8),
+                   started_at = min(started_at, ?9), seen_at = max(seen_at, ?9)",
+            )?
+            .execute(params![
+                record.session,
+                surroundings.project,
+                surroundings.folder,
+                surroundings.transcript,
+                surroundings.branch,
+                client.map(|client| client.id.to_string()),
+                client.and_then(|client| client.started),
+                record.private,
+                record.at,
+            ])?;
+        if known.is_none() {
+            self.connection
+                .prepare_cached("INSERT OR IGNORE INTO meta VALUES (?, ?)")?
+                .execute(params![SINCE, record.at.to_string()])?;
+        }
+        Ok(known.unwrap_or(Before {
+            is_completed: false,
+            was_lost: false,
+            tool_events: 0,
+        }))
+    }
+
+    fn take_start(&self, record: &Record, source: &str, model: Option<&str>) -> Result<(), Error> {
+        // What a new session did is seen from its start on. One that goes on may have a part from
+        // before there was anybody to see it.
+        let is_new = matches!(source, "startup" | "clear" | "fork");
+        self.connection
+            .prepare_cached(
+                "UPDATE session SET source = coalesce(source, ?2), model = coalesce(model, ?3),
+                   is_partial = CASE WHEN ?4 THEN 0 ELSE is_partial END,
+                   state = CASE WHEN prompts = 0 AND tool_events = 0 AND state = 'active' THEN 'initialized'
+                           ELSE state END
+                 WHERE id = ?1",
+            )?
+            .execute(params![record.session, source, model, is_new])?;
+        // The start of a new session that comes after its end is late; any other opens it again.
+        if !is_new {
+            self.reopen(&record.session)?;
+        }
+        Ok(())
+    }
+
+    fn reopen(&self, session: &str) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "UPDATE session SET state = 'active', ended_at = NULL, end_reason = NULL WHERE id = ?",
+            )?
+            .execute([session])?;
+        Ok(())
+    }
+
+    fn take_echoes(&self, record: &Record) -> Result<(), Error> {
+        if record.echoes.is_empty() {
+            return Ok(());
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT OR IGNORE INTO private_token VALUES (?, ?, ?)")?;
+        for echo in &record.echoes {
+            statement.execute(params![
+                record.session,
+                echo.key.to_bytes(),
+                echo.hash.to_bytes(),
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn take_prompt(&self, record: &Record) -> Result<(), Error> {
+        let What::Prompted {
+            kind,
+            privacy,
+            text,
+            many_tags,
+        } = &record.what
+        else {
+            return Ok(());
+        };
+        let session = &record.session;
+        let is_known = if let Some(id) = &record.prompt_id {
+            self.connection
+                .prepare_cached("SELECT 1 FROM prompt WHERE session = ? AND id = ?")?
+                .exists(params![session, id])?
+        } else {
+            self.connection
+                .prepare_cached(
+                    "SELECT 1 FROM prompt WHERE session = ? AND text IS ? AND kind = ? AND abs(at - ?) < ?",
+                )?
+                .exists(params![session, text, kind.as_str(), record.at, SAME_PROMPT])?
+        };
+        if is_known {
+            return Ok(());
+        }
+        let number: i64 = self
+            .connection
+            .prepare_cached(
+                "UPDATE session SET prompts = prompts + 1, change = change + 1,
+                   first_prompt = CASE WHEN ?2 THEN coalesce(first_prompt, ?3) ELSE first_prompt END
+                 WHERE id = ?1 RETURNING prompts",
+            )?
+            .query_row(params![session, *kind == PromptKind::Person, text], |row| {
+                row.get(0)
+            })?;
+        self.connection
+            .prepare_cached(
+                "INSERT INTO prompt (session, id, number, kind, privacy, text, many_tags, at)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                session,
+                record.prompt_id,
+                number,
+                kind.as_str(),
+                privacy.as_str(),
+                text,
+                many_tags,
+                record.at,
+            ])?;
+        let Some(id) = &record.prompt_id else {
+            return Ok(());
+        };
+        if *privacy == Privacy::Full {
+            self.suppress_all_of(session, id, number)
+        } else {
+            self.connection
+                .prepare_cached(
+                    "UPDATE tool_event SET prompt = ?3 WHERE session = ?1 AND prompt_id = ?2 AND prompt IS NULL",
+                )?
+                .execute(params![session, id, number])?;
+            Ok(())
+        }
+    }
+
+    /// Takes back what was stored of a prompt before it was known to be private.
+    fn suppress_all_of(&self, session: &str, id: &str, number: i64) -> Result<(), Error> {
+        let collected = "INSERT OR IGNORE INTO suppressed
+             SELECT session, ?3, id FROM tool_event WHERE session = ?1 AND prompt_id = ?2
+             UNION ALL
+             SELECT session, ?3, 'turn ' || agent_id FROM turn_end WHERE session = ?1 AND prompt_id = ?2";
+        self.connection
+            .execute(collected, params![session, id, number])?;
+        for statement in [
+            "DELETE FROM tool_event WHERE session = ? AND prompt_id = ?",
+            "DELETE FROM turn_end WHERE session = ? AND prompt_id = ?",
+        ] {
+            self.connection.execute(statement, params![session, id])?;
+        }
+        self.count_suppressed(session, number)
+    }
+
+    fn suppress(&self, session: &str, number: i64, event: &str) -> Result<(), Error> {
+        self.connection
+            .prepare_cached("INSERT OR IGNORE INTO suppressed VALUES (?, ?, ?)")?
+            .execute(params![session, number, event])?;
+        self.count_suppressed(session, number)
+    }
+
+    fn count_suppressed(&self, session: &str, number: i64) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "UPDATE prompt SET suppressed =
+                   (SELECT count(*) FROM suppressed WHERE session = ?1 AND prompt = ?2)
+                 WHERE session = ?1 AND number = ?2",
+            )?
+            .execute(params![session, number])?;
+        Ok(())
+    }
+
+    /// The prompt that an event belongs to: the one it names, else the newest.
+    fn owner(&self, record: &Record) -> Result<Option<Owner>, Error> {
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Owner {
+                number: row.get(0)?,
+                is_private: row.get::<_, String>(1)? == Privacy::Full.as_str(),
+            })
+        };
+        let owner = match &record.prompt_id {
+            Some(id) => self
+                .connection
+                .prepare_cached("SELECT number, privacy FROM prompt WHERE session = ? AND id = ?")?
+                .query_row(params![record.session, id], read),
+            None => self
+                .connection
+                .prepare_cached(
+                    "SELECT number, privacy FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
+                )?
+                .query_row([&record.session], read),
+        };
+        Ok(owner.optional()?)
+    }
+
+    /// Tells whether what happens under this prompt may be stored, for a caller that would rather not
+    /// do the work of a record that is thrown away.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn is_private(&self, session: &str, prompt_id: Option<&str>) -> Result<bool, Error> {
+        let is_private = match prompt_id {
+            Some(id) => self
+                .connection
+                .prepare_cached("SELECT privacy FROM prompt WHERE session = ? AND id = ?")?
+                .query_row([session, id], |row| row.get::<_, String>(0)),
+            None => self
+                .connection
+                .prepare_cached(
+                    "SELECT privacy FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
+                )?
+                .query_row([session], |row| row.get::<_, String>(0)),
+        };
+        Ok(is_private.optional()?.as_deref() == Some(Privacy::Full.as_str()))
+    }
+
+    /// Stores a tool's run; tells whether it is a new one.
+    fn take_tool_event(
+        &self,
+        record: &Record,
+        owner: Option<&Owner>,
+        event: &ToolEvent,
+        stored: i64,
+    ) -> Result<bool, Error> {
+        let session = &record.session;
+        if let Some(owner) = owner
+            && owner.is_private
+        {
+            self.suppress(session, owner.number, &event.id)?;
+            return Ok(false);
+        }
+        let known: Option<(i64, bool)> = self
+            .connection
+            .prepare_cached(
+                "SELECT number, is_from_batch FROM tool_event WHERE session = ? AND id = ?",
+            )?
+            .query_row(params![session, event.id], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?;
+        // The tool's own event says more than the list of a batch, whichever came first.
+        if known.is_some() && event.is_from_batch {
+            return Ok(false);
+        }
+        let is_whole = stored < MAX_WHOLE_EVENTS;
+        let json =
+            |value: &serde_json::Value| (is_whole && !value.is_null()).then(|| value.to_string());
+        let number: i64 = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO tool_event (session, id, prompt, prompt_id, tool, subject, input, response, outcome,
+                   error, duration_ms, agent_id, agent_type, is_from_batch, many_tags, at)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                 ON CONFLICT (session, id) DO UPDATE SET
+                   input = excluded.input, response = excluded.response, outcome = excluded.outcome,
+                   error = excluded.error, duration_ms = excluded.duration_ms, subject = excluded.subject,
+                   is_from_batch = excluded.is_from_batch, many_tags = excluded.many_tags
+                 RETURNING number",
+            )?
+            .query_row(
+                params![
+                    session,
+                    event.id,
+                    owner.map(|owner| owner.number),
+                    record.prompt_id,
+                    event.tool,
+                    subject_of(event),
+                    json(&event.input),
+                    json(&event.response),
+                    event.outcome.as_str(),
+                    event.error.as_deref().filter(|_| is_whole),
+                    event.duration_ms,
+                    event.agent.as_ref().map(|agent| agent.id.as_str()),
+                    event.agent.as_ref().map(|agent| agent.kind.as_str()),
+                    event.is_from_batch,
+                    event.many_tags,
+                    record.at,
+                ],
+                |row| row.get(0),
+            )?;
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT OR REPLACE INTO file_use VALUES (?, ?, ?, ?)")?;
+        for file in &event.files {
+            statement.execute(params![number, session, file.path, file.action.as_str()])?;
+        }
+        self.connection
+            .prepare_cached(
+                "UPDATE session SET tool_events = tool_events + ?2, change = change + 1 WHERE id = ?1",
+            )?
+            .execute(params![session, i64::from(known.is_none())])?;
+        Ok(known.is_none())
+    }
+
+    fn take_turn_end(
+        &self,
+        record: &Record,
+        speaker: Speaker,
+        text: Option<&str>,
+    ) -> Result<(), Error> {
+        let session = &record.session;
+        let agent = record.agent.as_ref();
+        let agent_id = agent.map_or("", |agent| agent.id.as_str());
+        if let Some(owner) = self.owner(record)?
+            && owner.is_private
+        {
+            return self.suppress(session, owner.number, &format!("turn {agent_id}"));
+        }
+        if speaker == Speaker::Compact && self.has_private_region(session)? {
+            // The client's summary may repeat what was marked as private in words of its own.
+            return Ok(());
+        }
+        let last_event: i64 = self
+            .connection
+            .prepare_cached("SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?")?
+            .query_row([session], |row| row.get(0))?;
+        if text.is_none() {
+            let last_end: i64 = self
+                .connection
+                .prepare_cached(
+                    "SELECT coalesce(max(after_event), 0) FROM turn_end WHERE session = ?",
+                )?
+                .query_row([session], |row| row.get(0))?;
+            if last_end == last_event {
+                return Ok(());
+            }
+        }
+        let stored = self
+            .connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO turn_end
+                   (session, prompt_id, agent_id, agent_type, speaker, hash, text, after_event, at)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                session,
+                record.prompt_id.as_deref().unwrap_or(""),
+                agent_id,
+                agent.map_or("", |agent| agent.kind.as_str()),
+                speaker.as_str(),
+                text_hash(text.unwrap_or("")),
+                text,
+                last_event,
+                record.at,
+            ])?;
+        if stored > 0 && speaker == Speaker::Main {
+            self.connection
+                .prepare_cached("UPDATE session SET change = change + 1 WHERE id = ?")?
+                .execute([session])?;
+        }
+        Ok(())
+    }
+
+    fn has_private_region(&self, session: &str) -> Result<bool, Error> {
+        let is_private = self
+            .connection
+            .prepare_cached("SELECT is_private FROM session WHERE id = ?")?
+            .query_row([session], |row| row.get(0))
+            .optional()?;
+        Ok(is_private.unwrap_or(false))
+    }
+
+    /// Tells whether a session that goes on has no note, or one that is behind by more than its age.
+    fn is_note_old(&self, session: &str, now: i64) -> Result<bool, Error> {
+        let is_old = self
+            .connection
+            .prepare_cached(
+                "SELECT noted < change AND state <> 'completed'
+                   AND (noted_at IS NULL OR noted_at < ? - ?) FROM session WHERE id = ?",
+            )?
+            .query_row(params![now, MAX_NOTE_AGE, session], |row| row.get(0))
+            .optional()?;
+        Ok(is_old.unwrap_or(false))
+    }
+}

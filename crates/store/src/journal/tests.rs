@@ -1,0 +1,759 @@
+//! What the journal holds after events in any order.
+
+use std::thread;
+
+use anamnesis_core::record::{
+    ClientProcess, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
+    Surroundings, ToolEvent, What,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::config::Retention;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn fresh() -> (tempfile::TempDir, Home) {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(folder.path().join("store"));
+    home.create().unwrap();
+    (folder, home)
+}
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+}
+
+#[test]
+fn thirty_two_at_once_on_no_journal_lose_nothing() {
+    // SQL-06, CO-1
+    let (_folder, home) = fresh();
+    thread::scope(|scope| {
+        for number in 0..32 {
+            let home = &home;
+            scope.spawn(move || {
+                let journal = Journal::open(home, PATIENCE).unwrap();
+                let record = started(&format!("s{number}"), "startup");
+                journal
+                    .together(|journal| {
+                        journal.take(&record)?;
+                        journal.hook_ran("SessionStart", Duration::from_millis(number), None, now())
+                    })
+                    .unwrap();
+            });
+        }
+    });
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let runs = journal.hook_runs(now()).unwrap();
+    assert_eq!((runs[0].count, runs[0].today), (32, 32));
+    assert_eq!((runs[0].median, runs[0].worst), (16_000, 31_000));
+    assert_eq!(journal.sessions(Some("p"), 100).unwrap().len(), 32);
+    assert_eq!(journal.log_mode().unwrap(), "wal");
+    assert!(home.open_to_others().is_empty());
+}
+
+#[test]
+fn a_newer_file_is_left_alone() {
+    let (_folder, home) = fresh();
+    drop(Journal::open(&home, PATIENCE).unwrap());
+    Connection::open(home.journal())
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 99")
+        .unwrap();
+    let newer = Journal::open(&home, PATIENCE).unwrap_err();
+    assert!(matches!(newer, Error::Newer(99)) && !newer.is_damage());
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_kept() {
+    let (_folder, home) = fresh();
+    std::fs::write(home.journal(), [0xff; 8192]).unwrap();
+    assert!(Journal::open(&home, PATIENCE).unwrap_err().is_damage());
+    let kept = Journal::set_aside(&home, now()).unwrap();
+    assert_eq!(std::fs::read(kept).unwrap(), [0xff; 8192]);
+    Journal::open(&home, PATIENCE)
+        .unwrap()
+        .set_meta("a", "1")
+        .unwrap();
+}
+
+#[test]
+fn a_long_log_is_folded_in() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    assert!(!journal.has_long_log());
+    for number in 0..200 {
+        journal.set_meta("text", &number.to_string()).unwrap();
+    }
+    assert!(journal.has_long_log());
+    journal.checkpoint().unwrap();
+    assert!(!journal.has_long_log());
+}
+
+#[test]
+fn a_failed_group_of_writes_leaves_nothing() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let result: Result<(), Error> = journal.together(|journal| {
+        journal.set_meta("a", "1")?;
+        Err(Error::Locked)
+    });
+    assert!(result.is_err());
+    assert_eq!(journal.meta("a").unwrap(), None);
+    journal
+        .together(|journal| journal.set_meta("a", "2"))
+        .unwrap();
+    assert_eq!(journal.meta("a").unwrap().as_deref(), Some("2"));
+}
+
+#[test]
+fn forgotten_texts_are_known_by_a_hash_of_this_machine() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let note = NoteId::of_session("x");
+    journal
+        .forgot(note, "Deploys go\nthrough Jenkins", now())
+        .unwrap();
+    assert_eq!(
+        journal
+            .forgotten_at(" deploys go through  jenkins ")
+            .unwrap(),
+        Some(now().timestamp_millis())
+    );
+    assert_eq!(journal.forgotten_at("other").unwrap(), None);
+    assert_eq!(journal.forgotten_at(" ").unwrap(), None);
+    journal.remembered(note).unwrap();
+    assert_eq!(
+        journal.forgotten_at("deploys go through jenkins").unwrap(),
+        None
+    );
+}
+
+#[test]
+fn bodies_of_capture_are_known() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    journal.session_body_written("s", "one").unwrap();
+    journal.session_body_written("s", "two").unwrap();
+    assert!(journal.is_session_body("s", "one").unwrap());
+    assert!(journal.is_session_body("s", "two").unwrap());
+    assert!(!journal.is_session_body("s", "edited").unwrap());
+    assert!(!journal.is_session_body("t", "one").unwrap());
+}
+
+#[test]
+fn old_runs_are_let_go() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    journal
+        .together(|journal| {
+            (0..350).try_for_each(|run| {
+                journal.hook_ran(
+                    "SessionStart",
+                    Duration::ZERO,
+                    (run == 300).then_some("broke"),
+                    now(),
+                )
+            })
+        })
+        .unwrap();
+    let runs = journal.hook_runs(now()).unwrap();
+    assert!(runs[0].count <= 200);
+    assert_eq!(
+        runs[0].last_error.as_ref().map(|(error, _)| error.as_str()),
+        Some("broke")
+    );
+}
+
+/// An event of a session in the project `p`.
+fn record(session: &str, what: What) -> Record {
+    Record {
+        session: session.to_owned(),
+        at: now().timestamp_millis(),
+        prompt_id: Some("p-1".to_owned()),
+        agent: None,
+        surroundings: Surroundings {
+            project: Some("p".to_owned()),
+            folder: Some("/w".to_owned()),
+            ..Surroundings::default()
+        },
+        private: false,
+        echoes: Vec::new(),
+        what,
+    }
+}
+
+fn started(session: &str, source: &str) -> Record {
+    record(
+        session,
+        What::Started {
+            source: source.to_owned(),
+            model: None,
+        },
+    )
+}
+
+fn prompted(session: &str, text: &str) -> Record {
+    record(
+        session,
+        What::Prompted {
+            kind: PromptKind::Person,
+            privacy: if text.is_empty() {
+                Privacy::Full
+            } else {
+                Privacy::None
+            },
+            text: Some(text.to_owned()).filter(|text| !text.is_empty()),
+            many_tags: false,
+        },
+    )
+}
+
+fn event(id: &str, tool: &str, path: &str) -> ToolEvent {
+    ToolEvent {
+        id: id.to_owned(),
+        tool: tool.to_owned(),
+        input: json!({"file_path": path}),
+        response: json!({"type": "update"}),
+        outcome: Outcome::Ok,
+        error: None,
+        duration_ms: Some(3),
+        files: vec![FileUse {
+            path: path.to_owned(),
+            action: FileAction::Edited,
+        }],
+        agent: None,
+        is_from_batch: false,
+        many_tags: false,
+    }
+}
+
+fn used(session: &str, event: ToolEvent) -> Record {
+    record(session, What::Used(vec![event]))
+}
+
+fn spoke(session: &str, text: &str) -> Record {
+    record(
+        session,
+        What::Spoke {
+            speaker: Speaker::Main,
+            text: Some(text.to_owned()).filter(|text| !text.is_empty()),
+        },
+    )
+}
+
+fn ended(session: &str, reason: &str) -> Record {
+    record(
+        session,
+        What::Ended {
+            reason: reason.to_owned(),
+        },
+    )
+}
+
+fn under(prompt: &str, record: Record) -> Record {
+    Record {
+        prompt_id: Some(prompt.to_owned()),
+        ..record
+    }
+}
+
+pub(super) fn journal_with_session(session: &str) -> (tempfile::TempDir, Journal) {
+    let (folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    journal.take(&started(session, "startup")).unwrap();
+    (folder, journal)
+}
+
+fn take(journal: &Journal, records: &[Record]) {
+    for record in records {
+        journal.together(|journal| journal.take(record)).unwrap();
+    }
+}
+
+fn count(journal: &Journal, query: &str) -> i64 {
+    journal
+        .connection
+        .query_row(&format!("SELECT count(*) FROM {query}"), [], |row| {
+            row.get(0)
+        })
+        .unwrap()
+}
+
+/// All rows that a session has, without times and numbers that say when they came.
+fn rows(journal: &Journal) -> Vec<String> {
+    let tables = [
+        "SELECT id || project || state || coalesce(end_reason, '') || prompts || tool_events || coalesce(first_prompt, '') FROM session",
+        "SELECT session || id || number || kind || privacy || coalesce(text, '') || suppressed FROM prompt",
+        "SELECT session || id || coalesce(prompt, '-') || tool || outcome || input || response FROM tool_event",
+        "SELECT t.id || path || action FROM file_use JOIN tool_event t ON t.number = event",
+        "SELECT session || prompt_id || speaker || text FROM turn_end",
+        "SELECT session || maker || up_to || body FROM summary",
+        "SELECT session || hash FROM observation",
+    ];
+    let mut rows = Vec::new();
+    for table in tables {
+        let mut statement = journal.connection.prepare(table).unwrap();
+        let mut found: Vec<String> = statement
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        found.sort();
+        rows.push(table.split_whitespace().last().unwrap().to_owned());
+        rows.extend(found);
+    }
+    rows
+}
+
+/// A session of a prompt, three tools and an answer.
+fn session_of(id: &str) -> Vec<Record> {
+    vec![
+        started(id, "startup"),
+        prompted(id, "Add limits to the login"),
+        used(id, event("t1", "Edit", "src/a.rs")),
+        used(id, event("t2", "Edit", "src/a.rs")),
+        used(id, event("t3", "Read", "src/a.rs")),
+        spoke(id, "Limits are in. Next: the cart."),
+        ended(id, "other"),
+    ]
+}
+
+#[test]
+fn a_session_has_each_row_once() {
+    // Case 1
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    take(&journal, &session_of("s"));
+    let session = journal.session("s").unwrap().unwrap();
+    assert!(session.is_completed());
+    assert_eq!((session.prompts, session.tool_events), (1, 3));
+    assert_eq!(session.end_reason.as_deref(), Some("other"));
+    let summary = journal.summary("s").unwrap().unwrap();
+    assert_eq!(summary.request, "Add limits to the login");
+    assert_eq!(summary.next_steps, ["the cart."]);
+    let account = journal.account("s").unwrap().unwrap();
+    assert_eq!(account.files, ["/w/src/a.rs"]);
+    assert_eq!(
+        account.outcome.as_deref(),
+        Some("Limits are in. Next: the cart.")
+    );
+}
+
+proptest! {
+    // Each case makes two databases.
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn any_order_and_any_repetition_give_the_same_rows(
+        order in Just((1..7_usize).collect::<Vec<_>>()).prop_shuffle(),
+        again in prop::collection::vec(0..7_usize, 0..6),
+    ) {
+        // ID-1, ID-2, ID-6, case 2
+        let (_folder, home) = fresh();
+        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let records = session_of("s");
+        take(&journal, &records);
+        let expected = rows(&journal);
+        let (_folder, home) = fresh();
+        let journal = Journal::open(&home, PATIENCE).unwrap();
+        take(&journal, &records[..1]);
+        for index in order {
+            take(&journal, &records[index..=index]);
+        }
+        for index in again {
+            take(&journal, &records[index..=index]);
+        }
+        // A prompt opens a session again; nobody takes its end back.
+        take(&journal, &records[6..]);
+        prop_assert_eq!(rows(&journal), expected);
+    }
+}
+
+#[test]
+fn parallel_prompts_are_numbered_without_a_gap() {
+    // ID-4
+    let (_folder, home) = fresh();
+    drop(Journal::open(&home, PATIENCE).unwrap());
+    thread::scope(|scope| {
+        for number in 0..16 {
+            let home = &home;
+            scope.spawn(move || {
+                let journal = Journal::open(home, PATIENCE).unwrap();
+                let text = if number % 3 == 0 { "" } else { "text" };
+                let prompt = under(&format!("p-{number}"), prompted("s", text));
+                journal.together(|journal| journal.take(&prompt)).unwrap();
+            });
+        }
+    });
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let numbers: Vec<i64> = journal
+        .connection
+        .prepare("SELECT number FROM prompt ORDER BY number")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(numbers, (1..=16).collect::<Vec<i64>>());
+}
+
+#[test]
+fn prompts_without_an_id_are_told_by_text_and_time() {
+    // ID-3
+    let (_folder, journal) = journal_with_session("s");
+    let prompt = |text: &str, at: i64| Record {
+        prompt_id: None,
+        at,
+        ..prompted("s", text)
+    };
+    take(
+        &journal,
+        &[
+            prompt("one", 0),
+            prompt("one", 9_999),
+            prompt("one", 20_000),
+            prompt("two", 20_001),
+        ],
+    );
+    assert_eq!(count(&journal, "prompt"), 3);
+}
+
+#[test]
+fn what_happens_under_a_private_prompt_is_counted_and_not_stored() {
+    // PR-10, PR-11, case 3
+    let (_folder, journal) = journal_with_session("s");
+    let private = [
+        under("p-1", prompted("s", "")),
+        under("p-1", used("s", event("t1", "Edit", "secret"))),
+        under("p-1", spoke("s", "done with the secret")),
+    ];
+    take(&journal, &private);
+    take(&journal, &private);
+    take(
+        &journal,
+        &[
+            under("p-2", prompted("s", "in the open")),
+            under("p-2", used("s", event("t2", "Edit", "open.rs"))),
+        ],
+    );
+    assert_eq!(
+        count(
+            &journal,
+            "prompt WHERE number = 1 AND privacy = 'full' AND text IS NULL AND suppressed = 2"
+        ),
+        1
+    );
+    assert_eq!(count(&journal, "tool_event"), 1);
+    assert_eq!(count(&journal, "tool_event WHERE prompt = 2"), 1);
+    assert_eq!(count(&journal, "turn_end"), 0);
+    let session = journal.session("s").unwrap().unwrap();
+    assert_eq!(session.first_prompt.as_deref(), Some("in the open"));
+}
+
+#[test]
+fn events_that_came_before_their_private_prompt_are_taken_back() {
+    // ID-5, PR-11
+    let (_folder, journal) = journal_with_session("s");
+    take(
+        &journal,
+        &[
+            used("s", event("t1", "Edit", "secret")),
+            spoke("s", "the secret is in"),
+        ],
+    );
+    assert_eq!(
+        journal.account("s").unwrap().unwrap().files,
+        Vec::<String>::new()
+    );
+    take(&journal, &[prompted("s", "")]);
+    assert_eq!(count(&journal, "tool_event"), 0);
+    assert_eq!(count(&journal, "file_use"), 0);
+    assert_eq!(count(&journal, "turn_end"), 0);
+    assert_eq!(count(&journal, "prompt WHERE suppressed = 2"), 1);
+}
+
+#[test]
+fn events_of_an_unknown_prompt_count_once_it_is_known_or_over() {
+    // ID-5, case 8
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    take(&journal, &[used("s", event("t1", "Edit", "a.rs"))]);
+    assert_eq!(journal.session("s").unwrap().unwrap().state, "active");
+    assert_eq!(count(&journal, "tool_event WHERE prompt IS NULL"), 1);
+    assert!(journal.account("s").unwrap().unwrap().files.is_empty());
+    take(&journal, &[prompted("s", "Edit a")]);
+    assert_eq!(count(&journal, "tool_event WHERE prompt = 1"), 1);
+    assert_eq!(journal.account("s").unwrap().unwrap().files, ["/w/a.rs"]);
+
+    take(
+        &journal,
+        &[used("t", event("t1", "Edit", "b.rs")), ended("t", "other")],
+    );
+    assert_eq!(journal.account("t").unwrap().unwrap().files, ["/w/b.rs"]);
+}
+
+#[test]
+fn the_later_payload_of_a_tools_run_wins() {
+    // PF-2
+    let (_folder, journal) = journal_with_session("s");
+    let failed = ToolEvent {
+        outcome: Outcome::Failed,
+        error: Some("Exit code 1".to_owned()),
+        ..event("t1", "Bash", "a")
+    };
+    take(
+        &journal,
+        &[
+            used("s", failed.clone()),
+            used("s", event("t1", "Bash", "a")),
+        ],
+    );
+    assert_eq!(
+        count(
+            &journal,
+            "tool_event WHERE outcome = 'ok' AND error IS NULL"
+        ),
+        1
+    );
+    take(&journal, &[used("s", failed)]);
+    assert_eq!(count(&journal, "tool_event WHERE outcome = 'failed'"), 1);
+    assert_eq!(count(&journal, "tool_event"), 1);
+}
+
+#[test]
+fn a_batch_tells_only_what_no_other_event_told() {
+    // Ruling on PostToolBatch: whichever comes first.
+    let from_batch = ToolEvent {
+        is_from_batch: true,
+        outcome: Outcome::Failed,
+        ..event("t1", "Edit", "a.rs")
+    };
+    for order in [[0, 1], [1, 0]] {
+        let (_folder, journal) = journal_with_session("s");
+        let events = [event("t1", "Edit", "a.rs"), from_batch.clone()];
+        for index in order {
+            take(&journal, &[used("s", events[index].clone())]);
+        }
+        assert_eq!(
+            count(
+                &journal,
+                "tool_event WHERE outcome = 'ok' AND is_from_batch = 0"
+            ),
+            1
+        );
+        assert_eq!(count(&journal, "tool_event"), 1);
+    }
+}
+
+#[test]
+fn a_turn_has_one_end_for_each_text() {
+    // SP-2, SP-5, case 16
+    let (_folder, journal) = journal_with_session("s");
+    take(&journal, &[prompted("s", "Go"), spoke("s", "")]);
+    assert_eq!(count(&journal, "turn_end"), 0);
+    take(
+        &journal,
+        &[spoke("s", "one"), spoke("s", "one"), spoke("s", "two")],
+    );
+    assert_eq!(count(&journal, "turn_end"), 2);
+    take(
+        &journal,
+        &[
+            used("s", event("t1", "Edit", "a")),
+            spoke("s", ""),
+            spoke("s", ""),
+        ],
+    );
+    assert_eq!(count(&journal, "turn_end"), 3);
+}
+
+#[test]
+fn states_follow_the_events() {
+    // §1.2, SM-1
+    let (_folder, journal) = journal_with_session("s");
+    let state = || journal.session("s").unwrap().unwrap().state;
+    assert_eq!(state(), "initialized");
+    take(&journal, &[prompted("s", "Go")]);
+    assert_eq!(state(), "active");
+    take(&journal, &[spoke("s", "Done."), ended("s", "other")]);
+    assert_eq!(state(), "completed");
+    take(
+        &journal,
+        &[
+            used("s", event("late", "Edit", "a")),
+            started("s", "startup"),
+        ],
+    );
+    assert_eq!(state(), "completed");
+    take(&journal, &[started("s", "resume")]);
+    assert_eq!(state(), "active");
+    take(
+        &journal,
+        &[ended("s", "other"), under("p-2", prompted("s", "More"))],
+    );
+    assert_eq!(state(), "active");
+    let session = journal.session("s").unwrap().unwrap();
+    assert_eq!(
+        (session.ended_at, session.end_reason, session.prompts),
+        (None, None, 2)
+    );
+}
+
+#[test]
+fn a_session_is_lost_with_its_client_or_by_its_silence() {
+    let (_folder, journal) = journal_with_session("known");
+    let client = ClientProcess {
+        id: 7,
+        started: Some(3),
+    };
+    let mut record = started("known", "startup");
+    record.surroundings.client = Some(client);
+    take(
+        &journal,
+        &[
+            record,
+            started("unknown", "startup"),
+            prompted("known", "Go"),
+        ],
+    );
+    let at = now().timestamp_millis();
+    let lost = |now: i64, is_running: Option<bool>| -> Vec<String> {
+        let lost = journal.lost_sessions(now, |process| {
+            assert_eq!(process, client);
+            is_running
+        });
+        lost.unwrap()
+            .into_iter()
+            .map(|session| session.id)
+            .collect()
+    };
+    assert_eq!(lost(at, Some(true)), Vec::<String>::new());
+    assert_eq!(lost(at, Some(false)), ["known"]);
+    let half_an_hour = 30 * 60 * 1000;
+    assert_eq!(lost(at + half_an_hour, None), Vec::<String>::new());
+    assert_eq!(lost(at + half_an_hour + 1, None).len(), 2);
+    assert_eq!(lost(at + half_an_hour + 1, Some(true)), ["unknown"]);
+
+    let session = journal.session("known").unwrap().unwrap();
+    journal.give_up(&session, at + 5).unwrap();
+    let given_up = journal.session("known").unwrap().unwrap();
+    assert_eq!(given_up.end_reason.as_deref(), Some(LOST));
+    assert_eq!(given_up.ended_at, Some(at));
+    assert_eq!(journal.lease(at + 5).unwrap().unwrap().session, "known");
+    // It was only a long run of a tool.
+    take(&journal, &[used("known", event("t1", "Bash", "a"))]);
+    assert!(!journal.session("known").unwrap().unwrap().is_completed());
+}
+
+#[test]
+fn a_session_that_stays_open_gets_a_note_every_quarter_of_an_hour() {
+    let (_folder, journal) = journal_with_session("s");
+    let at = now().timestamp_millis();
+    take(&journal, &[prompted("s", "Go")]);
+    let stop = |text: &str, at: i64| {
+        let record = Record {
+            at,
+            ..spoke("s", text)
+        };
+        journal
+            .together(|journal| journal.take(&record))
+            .unwrap()
+            .has_job
+    };
+    assert!(stop("one", at));
+    let change = journal.session("s").unwrap().unwrap().change;
+    journal.noted("s", change, at).unwrap();
+    assert!(!stop("two", at + 15 * 60 * 1000));
+    assert!(stop("three", at + 15 * 60 * 1000 + 1));
+}
+
+#[test]
+fn a_forgotten_session_leaves_no_row() {
+    // RT-4
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    take(&journal, &session_of("s"));
+    take(&journal, &session_of("kept"));
+    assert!(journal.forget_session("s").unwrap());
+    assert!(!journal.forget_session("s").unwrap());
+    for table in [
+        "prompt",
+        "tool_event",
+        "file_use",
+        "turn_end",
+        "summary",
+        "observation",
+        "job",
+        "suppressed",
+    ] {
+        assert_eq!(
+            count(&journal, &format!("{table} WHERE session = 's'")),
+            0,
+            "{table}"
+        );
+    }
+    assert_eq!(count(&journal, "tool_event"), 3);
+}
+
+#[test]
+fn a_file_of_the_first_version_is_brought_up() {
+    // ST-6
+    assert_eq!(i64::try_from(schema::VERSIONS.len()).unwrap(), VERSION);
+    let (_folder, home) = fresh();
+    Connection::open(home.journal())
+        .unwrap()
+        .execute_batch(&format!(
+            "{} PRAGMA user_version = 1;
+             INSERT INTO session (id, project, started_at, seen_at) VALUES ('old', 'p', 1, 1);",
+            schema::VERSIONS[0]
+        ))
+        .unwrap();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    assert_eq!(journal.session("old").unwrap().unwrap().state, "active");
+    take(&journal, &session_of("s"));
+    assert!(
+        journal
+            .prune(&Retention::default(), now().timestamp_millis())
+            .is_ok()
+    );
+}
+
+#[test]
+fn retention_lets_go_what_is_past_its_term() {
+    // §10, RT-2
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    take(&journal, &session_of("s"));
+    take(
+        &journal,
+        &[
+            started("empty", "startup"),
+            prompted("open", "Go"),
+            used("open", event("t1", "Edit", "a")),
+        ],
+    );
+    let at = now().timestamp_millis();
+    let day = 24 * 60 * 60 * 1000;
+    let retention = Retention::default();
+    assert_eq!(journal.prune(&retention, at + day).unwrap().rows, 0);
+    assert_eq!(journal.prune(&retention, at + 2 * day).unwrap().rows, 1);
+    assert!(journal.session("empty").unwrap().is_none());
+    let kept = Retention {
+        events_days: 0,
+        prompts_days: 0,
+        ..retention
+    };
+    assert_eq!(journal.prune(&kept, at + 400 * day).unwrap().rows, 0);
+    assert!(journal.prune(&retention, at + 31 * day).unwrap().rows > 0);
+    assert_eq!(count(&journal, "tool_event"), 1);
+    assert_eq!(count(&journal, "prompt"), 1);
+    let session = journal.session("s").unwrap().unwrap();
+    assert!(session.is_pruned);
+    // The note that is made anew says what it said.
+    let account = journal.account("s").unwrap().unwrap();
+    assert_eq!(account.ask.as_deref(), Some("Add limits to the login"));
+    assert_eq!(account.files, ["/w/src/a.rs"]);
+}
