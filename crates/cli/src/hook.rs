@@ -43,6 +43,7 @@ use ulid::Ulid;
 
 use crate::{
     capture, client,
+    commands::UNREADABLE,
     context::Context,
     detach,
     environment::Environment,
@@ -508,6 +509,7 @@ impl Hook {
     fn record(&self, payload: Payload, handled: &mut Handled, started: Instant) -> bool {
         let spool = Spool::new(&self.context.home);
         let waiting = spool.waiting(MAX_DRAINED);
+        let is_start = matches!(payload.event, Event::SessionStart { .. });
         let record = self.record_of(payload);
         let stored = match &self.journal {
             Ok(journal) => journal.together(|journal| {
@@ -520,13 +522,10 @@ impl Hook {
         };
         match stored {
             Ok(Taken { has_job }) => {
-                handled.start_work |= has_job;
+                handled.start_work |= has_job || (is_start && self.has_unfinished_sessions());
                 for waiting in &waiting {
                     if waiting.record.is_none() {
-                        handled.errors.push(
-                            "a record in spool/ cannot be read; it is in quarantine/ now"
-                                .to_owned(),
-                        );
+                        handled.errors.push(UNREADABLE.to_owned());
                     }
                     if let Err(error) = spool.put_away(waiting) {
                         handled.errors.push(format!("spool: {error}"));
@@ -544,6 +543,17 @@ impl Hook {
                 false
             }
         }
+    }
+
+    /// Tells whether there are sessions that nobody closed, or notes that nobody wrote.
+    fn has_unfinished_sessions(&self) -> bool {
+        let now = self.context.environment.now.timestamp_millis();
+        self.journal.as_ref().is_ok_and(|journal| {
+            journal.has_jobs(now).unwrap_or(false)
+                || journal
+                    .lost_sessions(now, client::is_running)
+                    .is_ok_and(|lost| !lost.is_empty())
+        })
     }
 
     /// Makes the record of an event.

@@ -23,6 +23,8 @@ mod status;
 mod work;
 mod write;
 
+pub(crate) use self::work::UNREADABLE;
+
 use std::{io::Read, process::ExitCode};
 
 use anamnesis_core::hook::{MAX_PAYLOAD_LENGTH, Payload};

@@ -199,6 +199,9 @@ fn upkeep(
 /// The day on which old records were last let go.
 const PRUNED: &str = "pruned";
 
+/// What is said of a record that cannot be read.
+pub(crate) const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quarantine/ now";
+
 /// Takes up the records that wait; tells how many.
 fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
     let spool = Spool::new(&context.home);
@@ -216,6 +219,9 @@ fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
                 return Ok(drained);
             }
             drained += usize::from(waiting.record.is_some());
+            if waiting.record.is_none() {
+                context.log(UNREADABLE);
+            }
         }
     }
 }

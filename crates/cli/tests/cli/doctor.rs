@@ -116,7 +116,7 @@ fn all_well() {
           "name": "hooks",
           "level": "well",
           "lines": [
-            "4 of 4 events; median [TIME], worst [TIME]"
+            "4 of 12 events; median [TIME], worst [TIME]"
           ],
           "hint": null
         },

@@ -10,6 +10,7 @@ mod command_line;
 mod doctor;
 mod hook_input;
 mod inject;
+mod journal;
 mod notes;
 mod pause;
 mod python_version;

@@ -185,7 +185,7 @@ impl Journal {
         self.together(|journal| {
             // It ended when it was last heard of, whenever that is found out.
             let given_up = journal.connection.execute(
-                "UPDATE session SET state = 'completed', ended_at = seen_at, end_reason = ?
+                "UPDATE session SET change = change + 1, state = 'completed', ended_at = seen_at, end_reason = ?
                  WHERE id = ? AND state <> 'completed' AND seen_at = ?",
                 params![LOST, session.id, session.seen_at],
             )?;

@@ -92,7 +92,8 @@ impl Journal {
             What::Ended { reason } => {
                 self.connection
                     .prepare_cached(
-                        "UPDATE session SET state = 'completed', ended_at = ?, end_reason = ? WHERE id = ?",
+                        "UPDATE session SET change = change + (state <> 'completed'),
+                           state = 'completed', ended_at = ?, end_reason = ? WHERE id = ?",
                     )?
                     .execute(params![record.at, reason, session])?;
                 self.settle(session, record.at)?;

@@ -1,0 +1,926 @@
+//! Every event of a session becomes a row, once, and nothing private does.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use anamnesis_testkit::home::{TestHome, asked, edited};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::{NO_OP, SESSION, furnished, home, snapshot};
+
+/// What stands in private regions only.
+const MARKER: &str = "heron-4821-lagoon";
+
+/// A session that is played event by event.
+struct Played<'a> {
+    home: &'a TestHome,
+    id: String,
+    prompt: usize,
+    tool: usize,
+}
+
+impl<'a> Played<'a> {
+    fn new(home: &'a TestHome, id: &str) -> Self {
+        Self {
+            home,
+            id: id.to_owned(),
+            prompt: 0,
+            tool: 0,
+        }
+    }
+
+    fn payload(&self, event: &str, fields: &Value) -> Value {
+        let mut payload = self.home.payload(event, &self.id);
+        payload["prompt_id"] = format!("p-{}", self.prompt).into();
+        for (name, value) in fields.as_object().unwrap() {
+            payload[name] = value.clone();
+        }
+        payload
+    }
+
+    /// Runs a hook that has nothing to say.
+    fn silent(&self, event: &str, fields: &Value) -> Value {
+        let payload = self.payload(event, fields);
+        assert_eq!(self.home.hook(&payload).well(), NO_OP, "{event}");
+        payload
+    }
+
+    fn start(&self) -> Value {
+        let payload = self.home.start(&self.id, "startup");
+        self.home.hook(&payload).well();
+        payload
+    }
+
+    fn says(&mut self, prompt: &str) -> Value {
+        self.prompt += 1;
+        self.silent("UserPromptSubmit", &json!({ "prompt": prompt }))
+    }
+
+    fn call(&mut self, tool: &str, input: &Value) -> Value {
+        self.tool += 1;
+        json!({ "tool_name": tool, "tool_input": input, "tool_use_id": format!("t-{}", self.tool) })
+    }
+
+    fn uses(&mut self, tool: &str, input: &Value, response: &Value) -> Value {
+        let mut call = self.call(tool, input);
+        call["tool_response"] = response.clone();
+        call["duration_ms"] = 12.into();
+        self.silent("PostToolUse", &call)
+    }
+
+    fn fails(&mut self, tool: &str, input: &Value, error: &str) -> Value {
+        let mut call = self.call(tool, input);
+        call["error"] = error.into();
+        self.silent("PostToolUseFailure", &call)
+    }
+
+    fn edits(&mut self, path: &str) -> Value {
+        let path = self.home.project().join(path);
+        self.uses(
+            "Edit",
+            &json!({ "file_path": path, "old_string": "a", "new_string": "b" }),
+            &json!({ "filePath": path, "originalFile": "a\n", "structuredPatch": [] }),
+        )
+    }
+
+    fn answers(&self, text: &str) -> Value {
+        self.silent(
+            "Stop",
+            &json!({ "last_assistant_message": text, "stop_hook_active": false }),
+        )
+    }
+
+    fn ends(&self) -> Value {
+        let payload = self.payload("SessionEnd", &json!({ "reason": "other" }));
+        assert_eq!(self.home.hook(&payload).well(), "");
+        payload
+    }
+}
+
+/// The rows of a query, columns joined by `|`.
+fn rows(home: &TestHome, query: &str) -> Vec<String> {
+    let connection = Connection::open(home.store().join("journal.db")).unwrap();
+    let mut statement = connection.prepare(query).unwrap();
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        let column = |index| match row.get_ref(index)? {
+            rusqlite::types::ValueRef::Null => Ok("-".to_owned()),
+            rusqlite::types::ValueRef::Integer(number) => Ok(number.to_string()),
+            other => Ok(other.as_str().unwrap().to_owned()),
+        };
+        let columns: rusqlite::Result<Vec<String>> = (0..columns).map(column).collect();
+        Ok(columns?.join("|"))
+    });
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// The text of the one note that there is.
+fn note(home: &TestHome) -> String {
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1, "{notes:?} {:?}", home.log());
+    home.read(&notes[0])
+}
+
+/// The paths of all files below the store that hold these bytes.
+fn files_with(home: &TestHome, bytes: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pending = vec![home.store()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if fs::read(&path)
+                .unwrap_or_default()
+                .windows(bytes.len())
+                .any(|window| window == bytes)
+            {
+                found.push(home.store().join(path).display().to_string());
+            }
+        }
+    }
+    found
+}
+
+/// A prompt, three tools, an answer: the payloads in their order.
+fn play(home: &TestHome) -> Vec<Value> {
+    let mut session = Played::new(home, SESSION);
+    vec![
+        session.start(),
+        session.says("Add limits to the login"),
+        session.fails(
+            "Bash",
+            &json!({ "command": "cargo test login" }),
+            "Exit code 101\nerror[E0308]: mismatched types",
+        ),
+        session.edits("src/limit.rs"),
+        session.uses(
+            "Bash",
+            &json!({ "command": "cargo test login" }),
+            &json!({ "stdout": "test result: ok. 3 passed", "stderr": "", "interrupted": false }),
+        ),
+        session.answers("Limits are in, tests pass. Next: the cart."),
+        session.ends(),
+    ]
+}
+
+#[test]
+fn a_session_becomes_rows_and_a_note() {
+    // Case 1
+    let home = home();
+    play(&home);
+    home.settle();
+    assert_eq!(
+        rows(
+            &home,
+            "SELECT state, end_reason, project, branch, prompts, tool_events, first_prompt FROM session"
+        ),
+        ["completed|other|github.com/acme/shop|main|1|3|Add limits to the login"]
+    );
+    assert_eq!(
+        rows(&home, "SELECT number, kind, privacy, text FROM prompt"),
+        ["1|person|none|Add limits to the login"]
+    );
+    assert_eq!(
+        rows(
+            &home,
+            "SELECT prompt, tool, outcome, duration_ms, error FROM tool_event ORDER BY number"
+        ),
+        [
+            "1|Bash|failed|-|Exit code 101\nerror[E0308]: mismatched types",
+            "1|Edit|ok|12|-",
+            "1|Bash|ok|12|-",
+        ]
+    );
+    assert_eq!(
+        rows(&home, "SELECT path, action FROM file_use"),
+        ["src/limit.rs|edited"]
+    );
+    assert_eq!(
+        rows(&home, "SELECT speaker, text FROM turn_end"),
+        ["main|Limits are in, tests pass. Next: the cart."]
+    );
+    assert_eq!(
+        rows(&home, "SELECT count(*) FROM summary WHERE maker = 'rule'"),
+        ["1"]
+    );
+    assert_eq!(rows(&home, "SELECT kind FROM observation"), ["bugfix"]);
+    assert_eq!(rows(&home, "SELECT kind, state FROM job"), ["note|done"]);
+    let text = note(&home).replace(&*home.project().to_string_lossy(), "[PROJECT]");
+    snapshot!(text, @"
+    ---
+    id: 6A336AEW8SZ5FDNQWA8DJ8QYZW
+    type: episodic
+    title: Add limits to the login
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: session-end
+    confidence: 1.0
+    prov_session: 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    created_at: '2026-01-02T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags:
+    - session
+    - session-end
+    ---
+    **Ask:** Add limits to the login
+
+    **Branch:** main
+    **Files touched (1):**
+    - [PROJECT]/src/limit.rs
+
+    **Failed and fixed:**
+    - `cargo test login` passes again after a change of src/limit.rs
+
+    **Next steps:**
+    - the cart.
+
+    **Outcome:** Limits are in, tests pass. Next: the cart.
+    ");
+    let summary: Value = serde_json::from_str(&rows(&home, "SELECT body FROM summary")[0]).unwrap();
+    assert_eq!(summary["request"], "Add limits to the login");
+    assert_eq!(summary["learned"], json!([]));
+    assert_eq!(summary["next_steps"], json!(["the cart."]));
+}
+
+#[test]
+fn the_same_events_again_and_in_another_order_give_the_same_rows() {
+    // Case 2
+    const ALL: [&str; 6] = [
+        "SELECT state, end_reason, prompts, tool_events, first_prompt FROM session",
+        "SELECT id, number, kind, text FROM prompt",
+        "SELECT id, prompt, tool, outcome, input, response, error FROM tool_event ORDER BY id",
+        "SELECT path, action FROM file_use ORDER BY path",
+        "SELECT prompt_id, speaker, text FROM turn_end",
+        "SELECT body FROM summary",
+    ];
+    let all = |home: &TestHome| {
+        let root = home.root().to_string_lossy().into_owned();
+        ALL.map(|query| rows(home, query).join("\n").replace(&root, "[ROOT]"))
+    };
+    let home_in_order = home();
+    let payloads = play(&home_in_order);
+    home_in_order.settle();
+    let expected = all(&home_in_order);
+    let expected_note = note(&home_in_order);
+    for payload in &payloads {
+        home_in_order.hook(payload).well();
+    }
+    home_in_order.settle();
+    assert_eq!(all(&home_in_order), expected);
+    assert_eq!(note(&home_in_order), expected_note);
+
+    for order in [
+        [0, 3, 1, 5, 2, 4, 6],
+        [0, 1, 4, 2, 5, 6, 3],
+        [2, 0, 1, 3, 4, 5, 6],
+    ] {
+        let shuffled = home();
+        for index in order {
+            let payload = payloads[index].to_string();
+            let own = payload.replace(
+                &*home_in_order.root().to_string_lossy(),
+                &shuffled.root().to_string_lossy(),
+            );
+            shuffled.hook_with(own).run().well();
+        }
+        shuffled.settle();
+        // What comes after the end is taken up by the next session's start.
+        shuffled.run("work").well();
+        let own_note = note(&shuffled);
+        assert!(own_note.contains("**Files touched (1):**"), "{own_note}");
+        assert_eq!(all(&shuffled), expected, "{order:?}");
+    }
+}
+
+#[test]
+fn a_private_prompt_and_what_happened_under_it() {
+    // Case 3, PR-10 to PR-12, PR-14
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says(&format!("<private>the key is {MARKER}</private>"));
+    session.uses(
+        "Bash",
+        &json!({ "command": format!("use {MARKER}") }),
+        &json!({ "stdout": MARKER }),
+    );
+    session.answers(&format!("I used {MARKER}."));
+    session.says("Now in the open");
+    session.uses(
+        "Bash",
+        &json!({ "command": "make" }),
+        &json!({ "stdout": "made" }),
+    );
+    session.answers("Made it, and all of the tests are passing.");
+    session.ends();
+    home.settle();
+    assert_eq!(
+        rows(
+            &home,
+            "SELECT number, kind, privacy, text, suppressed FROM prompt ORDER BY number"
+        ),
+        ["1|person|full|-|2", "2|person|none|Now in the open|0"]
+    );
+    assert_eq!(
+        rows(&home, "SELECT prompt, tool FROM tool_event"),
+        ["2|Bash"]
+    );
+    assert_eq!(
+        rows(&home, "SELECT first_prompt FROM session"),
+        ["Now in the open"]
+    );
+    assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
+    assert!(note(&home).contains("**Ask:** Now in the open"));
+}
+
+#[test]
+fn every_tag_case_as_prompt_and_as_json() {
+    // Case 4, PR-1 to PR-7
+    let cases: Value = serde_json::from_str(include_str!(
+        "../../../core/tests/fixtures/tag_stripping.json"
+    ))
+    .unwrap();
+    let cases = cases
+        .as_array()
+        .or_else(|| cases["cases"].as_array())
+        .unwrap();
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    let mut expected_prompts = Vec::new();
+    let mut expected_inputs = Vec::new();
+    for case in cases {
+        let input = case["input"].as_str().unwrap();
+        let output = case["output"].as_str().unwrap();
+        session.says(input);
+        expected_prompts.push((case["id"].clone(), input.to_owned(), output.to_owned()));
+        // Under a prompt of its own, which nothing of the case is in.
+        session.says(&format!("case {}", case["id"]));
+        session.uses(
+            "Bash",
+            &json!({ "command": input }),
+            &json!({ "stdout": input }),
+        );
+        expected_inputs.push((case["id"].clone(), output.to_owned()));
+    }
+    let prompts = rows(
+        &home,
+        "SELECT privacy, text FROM prompt WHERE number % 2 = 1 ORDER BY number",
+    );
+    assert_eq!(prompts.len(), expected_prompts.len());
+    for (row, (id, input, output)) in prompts.iter().zip(expected_prompts) {
+        if id == "spelling/zero-width-in-name" {
+            continue;
+        }
+        if output.is_empty() && !input.trim().is_empty() {
+            assert_eq!(row, "full|-", "{id}");
+        } else if serde_json::from_str::<Value>(&input).is_err() && !input.starts_with('<') {
+            // As a prompt, JSON is a text like any other.
+            let (_, text) = row.split_once('|').unwrap();
+            let shown = if output.is_empty() { "-" } else { &output };
+            // Line ends are cleaned, like all that moves a cursor.
+            assert_eq!(text.trim(), shown.replace("\r\n", "\n").trim(), "{id}");
+        }
+    }
+    let inputs = rows(&home, "SELECT input FROM tool_event ORDER BY number");
+    for (row, (id, output)) in inputs.iter().zip(expected_inputs) {
+        if id == "spelling/zero-width-in-name" {
+            // Invisible characters are removed from all that is stored; then it is a tag.
+            assert_eq!(row, r#"{"command":"a  b"}"#);
+            continue;
+        }
+        let stored: Value = serde_json::from_str(row).unwrap();
+        let command = stored["command"].as_str().unwrap();
+        if serde_json::from_str::<Value>(&output).is_err() {
+            assert_eq!(command.trim(), output.replace("\r\n", "\n").trim(), "{id}");
+        }
+    }
+}
+
+#[test]
+fn private_regions_in_the_values_of_json() {
+    // Case 5, PR-7
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.says("Read it");
+    let lines = ["a", "<private>", MARKER, "</private>", "b"];
+    session.fails("Task", &json!({ "lines": lines }), "no");
+    session.fails(
+        "Task",
+        &json!({ format!("<private>{MARKER}</private>k"): 1 }),
+        "no",
+    );
+    session.fails(
+        "Task",
+        &json!({ "cmd": format!("echo \u{3c}private\u{3e}{MARKER}\u{3c}/private\u{3e}") }),
+        "no",
+    );
+    assert_eq!(
+        rows(&home, "SELECT input FROM tool_event ORDER BY number"),
+        [
+            r#"{"lines":["a","","","","b"]}"#,
+            r#"{"k":1}"#,
+            r#"{"cmd":"echo "}"#,
+        ]
+    );
+    assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
+}
+
+#[test]
+fn what_was_private_stays_private_when_a_tool_repeats_it() {
+    // Case 6, PR-9
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says(&format!("Deploy <private>with {MARKER}</private> today"));
+    session.fails(
+        "Bash",
+        &json!({ "command": format!("deploy --key={MARKER}") }),
+        &format!("denied for {MARKER}"),
+    );
+    session.answers(&format!("The key {MARKER} was denied."));
+    session.edits(&format!("{MARKER}/a.rs"));
+    assert_eq!(
+        rows(
+            &home,
+            "SELECT input, error FROM tool_event WHERE tool = 'Bash'"
+        ),
+        [r#"{"command":"deploy --key=[private]"}|denied for [private]"#]
+    );
+    assert_eq!(
+        rows(&home, "SELECT text FROM turn_end"),
+        ["The key [private] was denied."]
+    );
+    assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
+    session.ends();
+    home.settle();
+    assert_eq!(rows(&home, "SELECT count(*) FROM private_token"), ["0"]);
+    assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
+    assert!(note(&home).contains("[private]"));
+}
+
+#[test]
+fn tools_that_are_not_recorded() {
+    // Case 7, SK-1 to SK-4
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.says("Go");
+    for tool in [
+        "ListMcpResourcesTool",
+        "SlashCommand",
+        "Skill",
+        "TodoWrite",
+        "AskUserQuestion",
+        "ToolSearch",
+        "mcp__plugin_anamnesis_memory__memory_search",
+        "mcp__anamnesis__memory_write",
+    ] {
+        session.uses(tool, &json!({ "x": 1 }), &json!("done"));
+    }
+    let read = |path: std::path::PathBuf| json!({ "file_path": path });
+    session.uses(
+        "Read",
+        &read(home.store().join("memory/semantic/x.md")),
+        &json!("x"),
+    );
+    session.uses("Read", &read(home.transcript_path("other")), &json!("x"));
+    session.uses(
+        "Grep",
+        &json!({ "pattern": "x", "path": home.store() }),
+        &json!("x"),
+    );
+    assert_eq!(rows(&home, "SELECT count(*) FROM tool_event"), ["0"]);
+    home.write("config.json", r#"{"skip_tools": ["mcp__*", "Task"]}"#);
+    session.uses("mcp__github__list", &json!({}), &json!("x"));
+    session.uses("Agent", &json!({}), &json!("x"));
+    session.uses("TodoWrite", &json!({}), &json!("x"));
+    assert_eq!(rows(&home, "SELECT tool FROM tool_event"), ["TodoWrite"]);
+}
+
+#[test]
+fn an_event_of_an_unknown_session() {
+    // Case 8, ID-5
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.edits("a.rs");
+    assert_eq!(
+        rows(&home, "SELECT state, prompts, tool_events FROM session"),
+        ["active|0|1"]
+    );
+    assert_eq!(
+        rows(&home, "SELECT prompt, prompt_id FROM tool_event"),
+        ["-|p-0"]
+    );
+}
+
+#[test]
+fn a_journal_of_a_newer_version_is_not_touched() {
+    // Case 9, ST-6, CR-3
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    home.settle();
+    let path = home.store().join("journal.db");
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);")
+        .unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    session.says("Add limits");
+    session.edits("a.rs");
+    home.settle();
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 2);
+    // The update is through.
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 2")
+        .unwrap();
+    session.answers("Limits are in.");
+    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 0);
+    assert_eq!(
+        rows(&home, "SELECT prompts, tool_events FROM session"),
+        ["1|1"]
+    );
+}
+
+#[test]
+fn a_journal_that_is_locked_is_not_waited_for() {
+    // Case 10, CR-2, CR-3, RUN-5
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    home.settle();
+    let connection = Connection::open(home.store().join("journal.db")).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for number in 0..3 {
+        let started = Instant::now();
+        session.says(&format!("Prompt {number}"));
+        // With what an unoptimised build takes to start on a busy machine.
+        assert!(started.elapsed() < Duration::from_millis(1_200 + 3_000));
+    }
+    home.settle();
+    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 3);
+    drop(connection);
+    session.says("Prompt 3");
+    assert_eq!(
+        rows(&home, "SELECT number, text FROM prompt ORDER BY number"),
+        ["1|Prompt 0", "2|Prompt 1", "3|Prompt 2", "4|Prompt 3"]
+    );
+    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_moved_aside_once() {
+    // CR-3
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    home.write("spool/01JZ0000000000000000000000.json", "{");
+    session.says("Add limits");
+    assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 0);
+    let kept: Vec<_> = fs::read_dir(home.store().join("quarantine"))
+        .unwrap()
+        .collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(home.log().len(), 1, "{:?}", home.log());
+    assert_eq!(rows(&home, "SELECT count(*) FROM prompt"), ["1"]);
+}
+
+#[test]
+fn a_turn_that_is_sent_on_again_and_again() {
+    // Case 16, OUT-2
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.says("Go");
+    for number in 0..8 {
+        let text = if number < 4 { "first" } else { "second" };
+        session.silent(
+            "Stop",
+            &json!({ "last_assistant_message": text, "stop_hook_active": number > 0 }),
+        );
+    }
+    assert_eq!(
+        rows(&home, "SELECT text FROM turn_end ORDER BY number"),
+        ["first", "second"]
+    );
+}
+
+#[test]
+fn subagents() {
+    // SA-1 to SA-3, SP-6
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.says("Go");
+    let agent = json!({ "agent_id": "a1", "agent_type": "Explore" });
+    session.silent("SubagentStart", &agent);
+    let mut call = session.call("Bash", &json!({ "command": "make" }));
+    for (name, value) in agent.as_object().unwrap() {
+        call[name] = value.clone();
+    }
+    call["tool_response"] = json!({ "stdout": "made" });
+    session.silent("PostToolUse", &call);
+    let stop = |kind: &str, text: &str| json!({ "agent_id": "a1", "agent_type": kind, "last_assistant_message": text });
+    session.silent("SubagentStop", &stop("Explore", "found it"));
+    session.silent("Stop", &stop("Explore", "found more"));
+    // The client's own helper sums the session up.
+    session.silent("SubagentStop", &stop("", "the whole session"));
+    assert_eq!(
+        rows(&home, "SELECT prompt, agent_id, agent_type FROM tool_event"),
+        ["1|a1|Explore"]
+    );
+    assert_eq!(
+        rows(
+            &home,
+            "SELECT speaker, agent_type, text FROM turn_end ORDER BY number"
+        ),
+        ["subagent|Explore|found it", "subagent|Explore|found more"]
+    );
+    assert_eq!(rows(&home, "SELECT count(*) FROM summary"), ["0"]);
+}
+
+#[test]
+fn the_clients_summary_is_kept_unless_something_was_private() {
+    // Ruling 19, PC-1
+    for (prompt, kept) in [
+        ("Add limits", 1),
+        ("Add <private>secret</private> limits", 0),
+    ] {
+        let home = home();
+        let mut session = Played::new(&home, SESSION);
+        session.says(prompt);
+        session.silent("PreCompact", &json!({ "trigger": "auto" }));
+        session.silent(
+            "PostCompact",
+            &json!({ "compact_summary": "Limits were added." }),
+        );
+        assert_eq!(
+            rows(
+                &home,
+                "SELECT count(*) FROM turn_end WHERE speaker = 'compact'"
+            ),
+            [kept.to_string()],
+            "{prompt}"
+        );
+        home.settle();
+        assert!(note(&home).contains("- precompact"), "{prompt}");
+    }
+}
+
+#[test]
+fn the_task_of_a_subagent_is_kept() {
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.says("Go");
+    let input =
+        json!({ "prompt": "Look <private>at x</private> here", "subagent_type": "Explore" });
+    for tool in ["Agent", "Bash"] {
+        let call = session.call(tool, &input);
+        session.silent("PreToolUse", &call);
+    }
+    assert_eq!(
+        rows(&home, "SELECT kind, prompt FROM delegation"),
+        ["Explore|Look  here"]
+    );
+}
+
+#[test]
+fn a_batch_tells_of_failures_that_no_other_event_tells() {
+    // Ruling 30a
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.says("Go");
+    session.edits("a.rs");
+    let call = |id: &str, response: &str| {
+        json!({ "tool_name": "Edit", "tool_use_id": id, "tool_input": { "file_path": "/x/b.rs" },
+                "tool_response": response })
+    };
+    session.silent(
+        "PostToolBatch",
+        &json!({ "tool_calls": [
+            call("t-1", "The file was updated."),
+            call("t-2", "<tool_use_error>String to replace not found in file.</tool_use_error>"),
+        ] }),
+    );
+    assert_eq!(
+        rows(
+            &home,
+            "SELECT id, outcome, error FROM tool_event ORDER BY number"
+        ),
+        [
+            "t-1|ok|-",
+            "t-2|failed|String to replace not found in file."
+        ]
+    );
+}
+
+#[test]
+fn a_session_whose_client_is_gone_is_closed_and_noted() {
+    // SE-3, ruling 14
+    let ended = home();
+    play(&ended);
+    ended.settle();
+    let lost = home();
+    let gone = "999999999";
+    let by = |payload: &Value| {
+        lost.hook_with(payload.to_string())
+            .env("CLAUDE_PID", gone)
+            .run()
+            .well();
+    };
+    // The same events, all but the last.
+    let template = home();
+    for payload in &play(&template)[..6] {
+        let text = payload.to_string().replace(
+            &*template.root().to_string_lossy(),
+            &lost.root().to_string_lossy(),
+        );
+        by(&serde_json::from_str(&text).unwrap());
+    }
+    lost.settle();
+    // Nobody can tell whether a process without a start is there: its silence does.
+    let later = lost.hook_with(lost.start("another", "startup").to_string());
+    later
+        .env("ANAMNESIS_NOW", "2026-01-02T03:34:06Z")
+        .run()
+        .well();
+    lost.settle();
+    assert_eq!(
+        rows(
+            &lost,
+            &format!("SELECT state, end_reason FROM session WHERE id = '{SESSION}'")
+        ),
+        ["completed|lost"]
+    );
+    let own = |home: &TestHome| note(home).replace(&*home.root().to_string_lossy(), "[ROOT]");
+    assert_eq!(
+        own(&lost),
+        own(&ended).replace("- session-end\n", "- lost\n")
+    );
+}
+
+#[test]
+fn a_session_installed_in_its_middle_has_its_beginning() {
+    // Ruling 16
+    let home = home();
+    let before = |mut turn: Value| {
+        turn["timestamp"] = "2026-01-02T03:00:00Z".into();
+        turn
+    };
+    home.write_transcript(
+        SESSION,
+        &[
+            before(asked("Add limits to the login")),
+            before(edited("/srv/shop/early.rs")),
+        ],
+    );
+    let mut session = Played::new(&home, SESSION);
+    session.says("and now the cart");
+    session.edits("late.rs");
+    session.answers("The cart has limits, too.");
+    session.ends();
+    home.settle();
+    let text = note(&home);
+    assert!(text.contains("**Ask:** Add limits to the login"), "{text}");
+    assert!(text.contains("- /srv/shop/early.rs\n"), "{text}");
+    assert!(text.contains("late.rs\n"), "{text}");
+    assert!(
+        text.contains("**Outcome:** The cart has limits, too."),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_turn_that_was_broken_off_has_what_was_said_until_then() {
+    // SP-1
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Add limits to the login");
+    session.edits("a.rs");
+    home.write_transcript(
+        SESSION,
+        &[
+            asked("Add limits to the login"),
+            anamnesis_testkit::home::answered("I begin with the limiter."),
+        ],
+    );
+    session.ends();
+    home.settle();
+    assert!(note(&home).contains("**Outcome:** I begin with the limiter."));
+}
+
+#[test]
+fn limits_of_what_is_stored() {
+    // §5, LIM-1
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.says(&format!("{}{}", "a".repeat(7_000), "é".repeat(7_000)));
+    let long = "line of output\n".repeat(20_000);
+    session.uses(
+        "Bash",
+        &json!({ "command": long }),
+        &json!({ "stdout": long }),
+    );
+    session.fails("Bash", &json!({ "command": "x", "deep": [[long]] }), &long);
+    session.uses(
+        "Write",
+        &json!({ "file_path": "/x/a.rs", "content": long }),
+        &json!({ "type": "create", "filePath": "/x/a.rs", "content": long }),
+    );
+    session.answers(&long);
+    let lengths = |query: &str| -> Vec<usize> {
+        rows(&home, query)
+            .iter()
+            .map(|row| row.parse().unwrap())
+            .collect()
+    };
+    assert!(lengths("SELECT length(text) FROM prompt")[0] < 8_100);
+    assert!(lengths("SELECT length(text) FROM turn_end")[0] < 8_100);
+    for length in lengths("SELECT length(CAST(input AS BLOB)) FROM tool_event") {
+        assert!(length <= 8 * 1024, "{length}");
+    }
+    for length in
+        lengths("SELECT length(CAST(response AS BLOB)) FROM tool_event WHERE response IS NOT NULL")
+    {
+        assert!(length <= 2 * 1024, "{length}");
+    }
+    assert!(lengths("SELECT length(error) FROM tool_event WHERE error IS NOT NULL")[0] < 4_100);
+    for row in rows(&home, "SELECT input FROM tool_event") {
+        serde_json::from_str::<Value>(&row).unwrap();
+    }
+    let written = &rows(&home, "SELECT input FROM tool_event WHERE tool = 'Write'")[0];
+    assert!(
+        written.contains("\"lines\":20000") && !written.contains("line of output"),
+        "{written}"
+    );
+    assert_eq!(rows(&home, "SELECT action FROM file_use"), ["created"]);
+}
+
+#[test]
+fn no_byte_of_what_is_private_is_under_the_store() {
+    // PR-14: every writer has a marker of its own.
+    let home = furnished();
+    let mut session = Played::new(&home, SESSION);
+    let private = |writer: &str| format!("<private>{writer}-{MARKER}</private>");
+    session.start();
+    session.says(&format!("Add limits {}", private("prompt")));
+    session.uses(
+        "Bash",
+        &json!({ "command": private("input") }),
+        &json!({ "stdout": private("response") }),
+    );
+    session.fails("Bash", &json!({ "command": "x" }), &private("error"));
+    let task = json!({ "prompt": private("task"), "subagent_type": private("type") });
+    let call = session.call("Agent", &task);
+    session.silent("PreToolUse", &call);
+    session.edits(&private("path"));
+    // With the journal locked the same goes to the spool.
+    let lock = Connection::open(home.store().join("journal.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    session.says(&format!("And the cart {}", private("spool")));
+    assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
+    drop(lock);
+    home.write_transcript(
+        SESSION,
+        &[asked(&private("transcript")), edited(&private("file"))],
+    );
+    session.silent(
+        "PreCompact",
+        &json!({ "custom_instructions": private("instructions") }),
+    );
+    session.silent(
+        "PostCompact",
+        &json!({ "compact_summary": private("compact") }),
+    );
+    session.answers(&format!("Done {}.", private("answer")));
+    let remember = format!("/memory-remember it {}", private("remember"));
+    let remember = json!({ "prompt": remember, "prompt_id": "p-9" });
+    let remember = session.payload("UserPromptSubmit", &remember);
+    assert!(home.hook(&remember).well().contains("saved #"));
+    session.ends();
+    home.settle();
+    assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
+    let mut printed = home.run("doctor --verbose").stdout;
+    printed.push_str(&home.run("status").stdout);
+    printed.push_str(&home.run("list --everywhere").stdout);
+    assert!(!printed.contains(MARKER));
+}
+
+#[test]
+fn nothing_is_left_running() {
+    // Case 20, DP-2
+    let home = home();
+    play(&home);
+    // Fails when a process of this home does not end.
+    home.settle();
+    let before = home.log();
+    home.run("work").well();
+    assert_eq!(home.log(), before);
+}
