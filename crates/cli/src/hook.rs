@@ -270,8 +270,11 @@ fn answer(
     let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
     Reply {
         output,
-        // The events that come many times in a turn leave it to those that come once.
-        start_work: handled.may_start_work && (handled.start_work || has_long_log()),
+        start_work: match handled.may_start {
+            MayStart::Nothing => false,
+            MayStart::Checkpoint => has_long_log(),
+            MayStart::Work => handled.start_work || has_long_log(),
+        },
         check_index: handled.check_index,
     }
 }
@@ -331,14 +334,25 @@ struct Hook {
     journal: Result<Journal, journal::Error>,
 }
 
+/// What an event may start the deferred process for. A tool's own event is never burdened with it.
+#[derive(Debug, Clone, Copy, Default)]
+enum MayStart {
+    #[default]
+    Nothing,
+    /// To fold a long log of the journal in: each hook reads it.
+    Checkpoint,
+    /// For whatever there is to do.
+    Work,
+}
+
 /// What handling an event came to.
 #[derive(Default)]
 struct Handled {
     answer: Answer,
     shown: Vec<Shown>,
     errors: Vec<String>,
-    /// Whether the event is one of those that may start the deferred process.
-    may_start_work: bool,
+    /// What the event may start the deferred process for.
+    may_start: MayStart,
     start_work: bool,
     check_index: bool,
     /// A name and a value that the records keep from now on.
@@ -353,14 +367,16 @@ impl Hook {
             Event::UserPromptSubmit { prompt } => self.prompt(prompt),
             _ => Handled::default(),
         };
-        handled.may_start_work = matches!(
-            payload.event,
+        handled.may_start = match &payload.event {
             Event::SessionStart { .. }
-                | Event::UserPromptSubmit { .. }
-                | Event::Stop(_)
-                | Event::PreCompact
-                | Event::SessionEnd { .. }
-        );
+            | Event::UserPromptSubmit { .. }
+            | Event::Stop(_)
+            | Event::PreCompact
+            | Event::SessionEnd { .. } => MayStart::Work,
+            // A turn of many tools has a batch now and then.
+            Event::PostToolBatch(_) => MayStart::Checkpoint,
+            _ => MayStart::Nothing,
+        };
         handled.start_work |= matches!(payload.event, Event::SessionEnd { .. });
         handled
     }

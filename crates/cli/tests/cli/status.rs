@@ -52,7 +52,7 @@ fn status_before_the_first_note_and_after() {
            a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
     sync:  none; notes stay on this machine
-    state: all well - hooks 1 of 4 events; median [TIME] - anamnesis doctor
+    state: all well - hooks 1 of 12 events; median [TIME] - anamnesis doctor
     ");
     snapshot!(home.run("status --json").shown(), @r#"
     exit 0
@@ -98,7 +98,7 @@ fn status_before_the_first_note_and_after() {
       },
       "state": {
         "ok": true,
-        "text": "all well · hooks 1 of 4 events; median [TIME]"
+        "text": "all well · hooks 1 of 12 events; median [TIME]"
       }
     }
     "#);

@@ -44,16 +44,16 @@ use crate::{
 const VERSION: i64 = 2;
 
 /// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
-const LONG_LOG: u64 = 512 * 1024;
+const LONG_LOG: u64 = 1024 * 1024;
 
 /// Under this name stands when the first session was seen.
 const SINCE: &str = "since";
 
-/// How many runs of each hook are kept for `doctor`, at least.
-const KEPT_RUNS: i64 = 100;
-
-/// How many of the last runs the times are told of.
+/// How many of the last runs of each hook the times are told of.
 const TIMED_RUNS: usize = 100;
+
+/// How many bytes a time takes: microseconds, little-endian.
+const TIME_LENGTH: usize = size_of::<u32>();
 
 /// The records cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -313,7 +313,7 @@ impl Journal {
             .collect())
     }
 
-    /// Takes note of a run of a hook and lets old ones go.
+    /// Takes note of a run of a hook.
     ///
     /// # Errors
     /// When SQLite refuses.
@@ -324,26 +324,30 @@ impl Journal {
         error: Option<&str>,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let microseconds = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
+        let mut times: Vec<u8> = self
+            .connection
+            .prepare_cached("SELECT times FROM hook WHERE event = ?")?
+            .query_row([event], |row| row.get(0))
+            .optional()?
+            .unwrap_or_default();
+        let microseconds = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+        times.extend(microseconds.to_le_bytes());
+        times.drain(..times.len().saturating_sub(TIMED_RUNS * TIME_LENGTH));
         self.connection
             .prepare_cached(
-                "INSERT INTO hook_run (event, at, microseconds, error) VALUES (?, ?, ?, ?)",
+                "INSERT INTO hook VALUES (?1, ?2, ?3, 1, ?4, ?5, iif(?5 IS NULL, NULL, ?2), ?5 IS NOT NULL)
+                 ON CONFLICT (event) DO UPDATE SET
+                   last_at = excluded.last_at, times = excluded.times, day = excluded.day,
+                   today = iif(day = excluded.day, today + 1, 1), error = coalesce(excluded.error, error),
+                   error_at = coalesce(excluded.error_at, error_at), is_failing = excluded.is_failing",
             )?
-            .execute(params![event, now.timestamp_millis(), microseconds, error])?;
-        let number = self.connection.last_insert_rowid();
-        self.connection
-            .prepare_cached(
-                "INSERT INTO hook_day VALUES (?, ?, 1) ON CONFLICT (event, day) DO UPDATE SET count = count + 1",
-            )?
-            .execute(params![event, day_of(now)])?;
-        // Not at each run: a hook has no time to spare.
-        if number % KEPT_RUNS == 0 {
-            self.connection.execute(
-                "DELETE FROM hook_run AS old WHERE (SELECT count(*) FROM hook_run AS newer
-                   WHERE newer.event = old.event AND newer.number > old.number) >= ?",
-                [KEPT_RUNS],
-            )?;
-        }
+            .execute(params![
+                event,
+                now.timestamp_millis(),
+                day_of(now),
+                times,
+                error
+            ])?;
         Ok(())
     }
 
@@ -353,8 +357,7 @@ impl Journal {
     /// When SQLite refuses.
     pub fn run_failed(&self, event: &str, error: &str) -> Result<(), Error> {
         self.connection.execute(
-            "UPDATE hook_run SET error = coalesce(error, ?2)
-             WHERE number = (SELECT max(number) FROM hook_run WHERE event = ?1)",
+            "UPDATE hook SET error = ?2, error_at = last_at, is_failing = 1 WHERE event = ?1",
             [event, error],
         )?;
         Ok(())
@@ -365,58 +368,31 @@ impl Journal {
     /// # Errors
     /// When SQLite refuses.
     pub fn hook_runs(&self, now: DateTime<Utc>) -> Result<Vec<HookRuns>, Error> {
-        let mut today = self
+        let today = day_of(now);
+        let runs = self
             .connection
-            .prepare("SELECT count FROM hook_day WHERE event = ? AND day = ?")?;
-        let mut statement = self.connection.prepare(
-            "SELECT event, at, microseconds, error FROM hook_run ORDER BY event, number",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, i64>(2)?,
-                row.get::<_, Option<String>>(3)?,
-            ))
-        })?;
-        let mut runs: Vec<(HookRuns, Vec<i64>)> = Vec::new();
-        for row in rows {
-            let (event, at, microseconds, error) = row?;
-            if runs.last().is_none_or(|(last, _)| last.event != event) {
-                let fresh = HookRuns {
-                    event,
-                    count: 0,
-                    last_at: 0,
-                    median: 0,
-                    worst: 0,
-                    today: 0,
-                    last_error: None,
-                    is_failing: false,
-                };
-                runs.push((fresh, Vec::new()));
-            }
-            if let Some((run, times)) = runs.last_mut() {
-                run.count += 1;
-                run.last_at = at;
-                run.is_failing = error.is_some();
-                run.last_error = error.map(|error| (error, at)).or(run.last_error.take());
-                times.push(microseconds);
-            }
-        }
-        let day = day_of(now);
-        runs.into_iter()
-            .map(|(mut run, mut times)| {
-                times.drain(..times.len().saturating_sub(TIMED_RUNS));
+            .prepare("SELECT event, last_at, iif(day = ?, today, 0), times, error, error_at, is_failing FROM hook")?
+            .query_map([today], |row| {
+                let times: Vec<u8> = row.get(3)?;
+                let mut times: Vec<u32> = times
+                    .chunks_exact(TIME_LENGTH)
+                    .filter_map(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)))
+                    .collect();
                 times.sort_unstable();
-                run.median = times[times.len() / 2];
-                run.worst = times.last().copied().unwrap_or(0);
-                run.today = today
-                    .query_row(params![run.event, day], |row| row.get(0))
-                    .optional()?
-                    .unwrap_or(0);
-                Ok(run)
-            })
-            .collect()
+                let error: Option<String> = row.get(4)?;
+                Ok(HookRuns {
+                    event: row.get(0)?,
+                    count: times.len(),
+                    last_at: row.get(1)?,
+                    median: times.get(times.len() / 2).copied().unwrap_or(0).into(),
+                    worst: times.last().copied().unwrap_or(0).into(),
+                    today: row.get(2)?,
+                    last_error: error.zip(row.get(5)?),
+                    is_failing: row.get(6)?,
+                })
+            })?
+            .collect::<Result<_, _>>()?;
+        Ok(runs)
     }
 
     /// What texts of a session must not repeat.

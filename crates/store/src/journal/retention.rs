@@ -139,9 +139,10 @@ impl Journal {
                 concat!(
                     "(SELECT ",
                     $column,
-                    " FROM tool_event INDEXED BY tool_event_age WHERE at < ?1 AND ",
+                    " FROM (SELECT number, session, at FROM tool_event ORDER BY number LIMIT 5000)
+                       WHERE at < ?1 AND ",
                     finished!(),
-                    " ORDER BY at LIMIT ?2)"
+                    " LIMIT ?2)"
                 )
             };
         }

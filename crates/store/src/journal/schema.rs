@@ -24,6 +24,9 @@ CREATE TABLE forgotten (text_key TEXT PRIMARY KEY, note TEXT NOT NULL, at INTEGE
 CREATE TABLE written_here (note TEXT NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (note, hash)) STRICT;
 ";
 
+// Each index is one more page that every hook writes and the next one reads, so there are few. The
+// first version was never released, so a table of it may go.
+//
 // `change` counts what a session's note is made from; `noted` is its value when the note was written.
 // `observed` is the number of the last tool event that needs no further look.
 const VERSION_2: &str = "
@@ -41,7 +44,7 @@ ALTER TABLE session ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN noted INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN noted_at INTEGER;
 ALTER TABLE session ADD COLUMN observed INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX session_open ON session (seen_at) WHERE state <> 'completed';
+CREATE INDEX session_open ON session (id) WHERE state <> 'completed';
 CREATE INDEX session_due ON session (id) WHERE state = 'completed' AND noted < change;
 CREATE TABLE prompt (
   row INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
@@ -54,7 +57,7 @@ CREATE TABLE suppressed (
   PRIMARY KEY (session, prompt, event)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE tool_event (
-  number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  number INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
   id TEXT NOT NULL, prompt INTEGER, prompt_id TEXT, tool TEXT NOT NULL, subject TEXT, input TEXT, response TEXT,
   outcome TEXT NOT NULL, error TEXT, duration_ms INTEGER, agent_id TEXT, agent_type TEXT,
   is_from_batch INTEGER NOT NULL, many_tags INTEGER NOT NULL, at INTEGER NOT NULL,
@@ -64,7 +67,6 @@ CREATE INDEX tool_event_session ON tool_event (session, number);
 CREATE INDEX tool_event_subject ON tool_event (session, number) WHERE subject IS NOT NULL;
 CREATE INDEX tool_event_failed ON tool_event (session) WHERE outcome = 'failed';
 CREATE INDEX tool_event_unverified ON tool_event (session, prompt_id) WHERE prompt IS NULL;
-CREATE INDEX tool_event_age ON tool_event (at);
 CREATE TABLE file_use (
   event INTEGER NOT NULL REFERENCES tool_event (number) ON DELETE CASCADE,
   session TEXT NOT NULL, path TEXT NOT NULL, action TEXT NOT NULL,
@@ -77,7 +79,6 @@ CREATE TABLE turn_end (
   hash TEXT NOT NULL, text TEXT, after_event INTEGER NOT NULL, at INTEGER NOT NULL,
   UNIQUE (session, prompt_id, agent_id, speaker, hash)
 ) STRICT;
-CREATE INDEX turn_end_age ON turn_end (at);
 CREATE TABLE delegation (
   session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, id TEXT NOT NULL, kind TEXT NOT NULL,
   prompt TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, id)
@@ -101,7 +102,9 @@ CREATE TABLE private_token (
   session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, key BLOB NOT NULL, hash BLOB NOT NULL,
   PRIMARY KEY (session, key, hash)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE hook_day (
-  event TEXT NOT NULL, day INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (event, day)
+CREATE TABLE hook (
+  event TEXT PRIMARY KEY, last_at INTEGER NOT NULL, day INTEGER NOT NULL, today INTEGER NOT NULL,
+  times BLOB NOT NULL, error TEXT, error_at INTEGER, is_failing INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+DROP TABLE hook_run;
 ";

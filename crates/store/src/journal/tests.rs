@@ -84,7 +84,7 @@ fn a_long_log_is_folded_in() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     assert!(!journal.has_long_log());
-    for number in 0..200 {
+    for number in 0..300 {
         journal.set_meta("text", &number.to_string()).unwrap();
     }
     assert!(journal.has_long_log());
@@ -144,27 +144,22 @@ fn bodies_of_capture_are_known() {
 }
 
 #[test]
-fn old_runs_are_let_go() {
+fn the_last_hundred_runs_of_a_hook_are_told_of() {
+    // VIS-1
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
-    journal
-        .together(|journal| {
-            (0..350).try_for_each(|run| {
-                journal.hook_ran(
-                    "SessionStart",
-                    Duration::ZERO,
-                    (run == 300).then_some("broke"),
-                    now(),
-                )
-            })
-        })
-        .unwrap();
+    for run in 0..350 {
+        let error = (run == 300).then_some("broke");
+        let took = Duration::from_micros(run);
+        journal.hook_ran("Stop", took, error, now()).unwrap();
+    }
     let runs = journal.hook_runs(now()).unwrap();
-    assert!(runs[0].count <= 200);
-    assert_eq!(
-        runs[0].last_error.as_ref().map(|(error, _)| error.as_str()),
-        Some("broke")
-    );
+    assert_eq!((runs[0].count, runs[0].today), (100, 350));
+    assert_eq!((runs[0].median, runs[0].worst), (300, 349));
+    let (error, _) = runs[0].last_error.clone().unwrap();
+    assert_eq!((error.as_str(), runs[0].is_failing), ("broke", false));
+    let tomorrow = now() + Duration::from_secs(24 * 60 * 60);
+    assert_eq!(journal.hook_runs(tomorrow).unwrap()[0].today, 0);
 }
 
 /// An event of a session in the project `p`.
