@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anamnesis_core::{
-    clean::{clean, one_line},
+    clean::one_line,
     id::NoteId,
     note::{Kind, Note, NoteType, Scope, State},
-    privacy,
-    redact::redact,
+    transcript,
 };
 use anamnesis_store::{index::Index, journal::Journal, notes::Stored};
 
@@ -33,9 +32,7 @@ pub(crate) fn asked_for(prompt: &str) -> Option<String> {
 
 /// Makes a text safe to be kept: nothing private, nothing invisible, no secret. In this order.
 pub(crate) fn safe(text: &str) -> String {
-    let stripped = privacy::strip(text);
-    let cleaned = clean(&stripped.text);
-    redact(&cleaned).text.trim().to_owned()
+    transcript::words(text).text
 }
 
 /// The title of a text: its first line, cut to a length.
@@ -169,5 +166,7 @@ mod tests {
     #[test]
     fn what_is_private_is_gone() {
         assert_eq!(safe("a <private>b</private> c\u{202e}"), "a  c");
+        // What cannot be seen may part a tag.
+        assert_eq!(safe("a <pri\u{200b}vate>b</private> c"), "a  c");
     }
 }

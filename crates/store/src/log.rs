@@ -7,8 +7,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{file::private_options, home::Home};
 
-/// The size at which the log is set aside, in bytes. One old log is kept.
-const MAX_LENGTH: u64 = 1024 * 1024;
+/// The size at which the log is set aside, in bytes. Two old logs are kept.
+const MAX_LENGTH: u64 = 5 * 1024 * 1024;
 
 /// The longest line, in characters.
 const MAX_LINE_LENGTH: usize = 500;
@@ -24,7 +24,9 @@ pub fn append(home: &Home, now: DateTime<Utc>, text: &str) {
         return;
     }
     if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > MAX_LENGTH) {
-        let _ = fs::rename(&path, path.with_extension("log.1"));
+        let old = path.with_extension("log.1");
+        let _ = fs::rename(&old, path.with_extension("log.2"));
+        let _ = fs::rename(&path, old);
     }
     let line = clean::one_line(text);
     let redacted = redact::redact(&line);
@@ -53,12 +55,18 @@ mod tests {
             text.starts_with("2026-01-02T03:04:05Z first still first\n2026-01-02T03:04:05Z xxx")
         );
         assert_eq!(text.lines().count(), 2);
-        fs::write(home.log(), "x".repeat(2_000_000)).unwrap();
+        fs::write(home.log(), "x".repeat(6_000_000)).unwrap();
+        append(&home, now, "between");
+        fs::write(home.log(), "y".repeat(6_000_000)).unwrap();
         append(&home, now, "after");
         assert_eq!(
             fs::read_to_string(home.log()).unwrap(),
             "2026-01-02T03:04:05Z after\n"
         );
+        for (ending, byte) in [("log.1", b'y'), ("log.2", b'x')] {
+            let old = fs::read(home.log().with_extension(ending)).unwrap();
+            assert_eq!(old[0], byte, "{ending}");
+        }
     }
 
     #[cfg(unix)]

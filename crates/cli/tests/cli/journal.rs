@@ -302,7 +302,7 @@ fn the_same_events_again_and_in_another_order_give_the_same_rows() {
 
 #[test]
 fn a_private_prompt_and_what_happened_under_it() {
-    // Case 3, PR-10 to PR-12, PR-14
+    // Case 3, PR-10 to PR-12, PR-14, CAP-03
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -469,7 +469,7 @@ fn what_was_private_stays_private_when_a_tool_repeats_it() {
 
 #[test]
 fn tools_that_are_not_recorded() {
-    // Case 7, SK-1 to SK-4
+    // Case 7, SK-1 to SK-4, CAP-05
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says("Go");
@@ -555,7 +555,7 @@ fn a_journal_of_a_newer_version_is_not_touched() {
 
 #[test]
 fn a_journal_that_is_locked_is_not_waited_for() {
-    // Case 10, CR-2, CR-3, RUN-5
+    // Case 10, CR-2, CR-3, RUN-5, HOOK-08
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.start();
@@ -621,7 +621,7 @@ fn a_turn_that_is_sent_on_again_and_again() {
 
 #[test]
 fn subagents() {
-    // SA-1 to SA-3, SP-6
+    // SA-1 to SA-3, SP-6, CAP-11
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says("Go");
@@ -872,7 +872,7 @@ fn limits_of_what_is_stored() {
 
 #[test]
 fn no_byte_of_what_is_private_is_under_the_store() {
-    // PR-14: every writer has a marker of its own.
+    // PR-14, CAP-03: every writer has a marker of its own.
     let home = furnished();
     let mut session = Played::new(&home, SESSION);
     let private = |writer: &str| format!("<private>{writer}-{MARKER}</private>");
@@ -918,6 +918,37 @@ fn no_byte_of_what_is_private_is_under_the_store() {
     printed.push_str(&home.run("status").stdout);
     printed.push_str(&home.run("list --everywhere").stdout);
     assert!(!printed.contains(MARKER));
+}
+
+#[test]
+fn no_secret_of_an_event_reaches_the_disk() {
+    // CAP-01, CAP-02
+    let token = concat!("gh", "p_0123456789abcdefghijABCDEFGHIJ456789");
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says(&format!("Deploy with {token}"));
+    session.uses(
+        "Bash",
+        &json!({ "command": format!("curl -H 'Authorization: Bearer {token}'"), "env": { "TOKEN": token } }),
+        &json!({ "stdout": format!("{}{token}", "x\n".repeat(30_000)), "stderr": token }),
+    );
+    session.fails(
+        "Bash",
+        &json!({ token: token }),
+        &format!("denied: {token}"),
+    );
+    session.edits(&format!("{token}.rs"));
+    let lock = Connection::open(home.store().join("journal.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    session.says(&format!("And again {token}"));
+    drop(lock);
+    session.silent("PostCompact", &json!({ "compact_summary": token }));
+    session.answers(&format!("Deployed with {token}."));
+    session.ends();
+    home.settle();
+    assert_eq!(files_with(&home, token.as_bytes()), [""; 0]);
+    assert!(note(&home).contains("[REDACTED]"));
 }
 
 #[test]
