@@ -54,6 +54,25 @@ pub(crate) fn write_known(
     else {
         return Ok(None);
     };
+    let job = Job {
+        kind: NOTE.to_owned(),
+        session: id.to_owned(),
+        up_to: session.change,
+        tries: 0,
+    };
+    let settle = || {
+        journal.together(|journal| {
+            journal.noted(id, session.change, now)?;
+            journal.done(&job, now)
+        })
+    };
+    let exclusions = exclusions(context);
+    let folder = session.folder.as_deref().map(Path::new);
+    if folder.is_some_and(|folder| exclusions.excludes(folder)) {
+        // Excluded since; the session was still recorded.
+        settle().map_err(|error| error.to_string())?;
+        return Ok(None);
+    }
     let completed = complete(context, journal, &session, &mut account);
     let machine_id = context.machine_id();
     let request = Request {
@@ -63,19 +82,8 @@ pub(crate) fn write_known(
         source: source.or_else(|| source_of(&session)),
         now: context.environment.now,
     };
-    let job = Job {
-        kind: NOTE.to_owned(),
-        session: id.to_owned(),
-        up_to: session.change,
-        tries: 0,
-    };
     write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
-    journal
-        .together(|journal| {
-            journal.noted(id, session.change, now)?;
-            journal.done(&job, now)
-        })
-        .map_err(|error| error.to_string())?;
+    settle().map_err(|error| error.to_string())?;
     Ok(completed.err())
 }
 
@@ -153,8 +161,7 @@ pub(crate) fn read(
     let Some(file) = opened else {
         return Ok(None);
     };
-    let user_home = context.environment.user_home.as_deref();
-    let exclusions = Exclusions::new(&context.config.exclude, user_home);
+    let exclusions = exclusions(context);
     let part = Part {
         span: Some(span),
         is_excluded: Some(&|folder| exclusions.excludes(Path::new(folder))),
@@ -167,6 +174,12 @@ pub(crate) fn read(
         ));
     }
     Ok(Some(transcript))
+}
+
+/// The folders that are excluded.
+fn exclusions(context: &Context) -> Exclusions {
+    let user_home = context.environment.user_home.as_deref();
+    Exclusions::new(&context.config.exclude, user_home)
 }
 
 /// All times.

@@ -361,3 +361,331 @@ fn refused(call: ToolCall) -> Option<(ToolCall, Outcome)> {
         Outcome::Failed,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const MARKER: &str = "heron-4821";
+
+    fn record_with(payload: &Value, is_unsure: bool) -> Record {
+        let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
+        let intake = Intake {
+            echoes: &Echoes::default(),
+            key: Key::new([7; 16]),
+            folder: Path::new("/w/shop"),
+            surroundings: Surroundings::default(),
+            at: 1_000,
+            is_unsure,
+        };
+        intake.record(payload)
+    }
+
+    fn record(event: &str, fields: &Value) -> Record {
+        let mut payload = json!({ "session_id": "s", "prompt_id": "p", "hook_event_name": event });
+        for (name, value) in fields.as_object().unwrap() {
+            payload[name] = value.clone();
+        }
+        record_with(&payload, false)
+    }
+
+    fn what(event: &str, fields: &Value) -> What {
+        record(event, fields).what
+    }
+
+    fn tool(event: &str, fields: &Value) -> ToolEvent {
+        match what(event, fields) {
+            What::Used(mut events) if events.len() == 1 => events.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn kinds_of_prompts() {
+        // PR-10, PR-13, UP-2, UP-3
+        for (prompt, kind, privacy, text) in [
+            (
+                "Add limits",
+                PromptKind::Person,
+                Privacy::None,
+                Some("Add limits"),
+            ),
+            (
+                "Add <private>x</private> limits",
+                PromptKind::Person,
+                Privacy::Part,
+                Some("Add  limits"),
+            ),
+            (
+                "<private>x</private>",
+                PromptKind::Person,
+                Privacy::Full,
+                None,
+            ),
+            (" <private>x", PromptKind::Person, Privacy::Full, None),
+            (
+                "<claude-mem-context>x</claude-mem-context>",
+                PromptKind::Person,
+                Privacy::Full,
+                None,
+            ),
+            ("", PromptKind::Media, Privacy::None, None),
+            ("  ", PromptKind::Media, Privacy::None, None),
+            (
+                "/review the cart",
+                PromptKind::Command,
+                Privacy::None,
+                Some("/review the cart"),
+            ),
+            (
+                "<task-notification>\n<result>done</result>\n</task-notification>",
+                PromptKind::Notification,
+                Privacy::None,
+                None,
+            ),
+        ] {
+            assert_eq!(
+                what("UserPromptSubmit", &json!({ "prompt": prompt })),
+                What::Prompted {
+                    kind,
+                    privacy,
+                    text: text.map(str::to_owned),
+                    many_tags: false
+                },
+                "{prompt}"
+            );
+        }
+        let many = "a<private>b</private>".repeat(101);
+        let many = what("UserPromptSubmit", &json!({ "prompt": many }));
+        assert!(
+            matches!(
+                many,
+                What::Prompted {
+                    many_tags: true,
+                    ..
+                }
+            ),
+            "{many:?}"
+        );
+    }
+
+    #[test]
+    fn files_are_named_with_what_was_done_to_them() {
+        // PT-2
+        for (name, input, response, path, action) in [
+            (
+                "Read",
+                json!({ "file_path": "/w/shop/a.rs" }),
+                json!("x"),
+                "a.rs",
+                FileAction::Read,
+            ),
+            (
+                "Edit",
+                json!({ "file_path": "/w/shop/src/a b.rs" }),
+                json!({}),
+                "src/a b.rs",
+                FileAction::Edited,
+            ),
+            (
+                "Edit",
+                json!({ "file_path": "/etc/hosts" }),
+                json!({}),
+                "/etc/hosts",
+                FileAction::Edited,
+            ),
+            (
+                "Write",
+                json!({ "file_path": "/w/shop/n.rs" }),
+                json!({ "type": "create" }),
+                "n.rs",
+                FileAction::Created,
+            ),
+            (
+                "Write",
+                json!({ "file_path": "/w/shop/n.rs" }),
+                json!({ "type": "update" }),
+                "n.rs",
+                FileAction::Edited,
+            ),
+            (
+                "NotebookEdit",
+                json!({ "notebook_path": "/w/shop/n.ipynb" }),
+                json!({}),
+                "n.ipynb",
+                FileAction::Edited,
+            ),
+            (
+                "Edit",
+                json!({ "file_path": "/w/shopping/a.rs" }),
+                json!({}),
+                "/w/shopping/a.rs",
+                FileAction::Edited,
+            ),
+        ] {
+            let event = tool(
+                "PostToolUse",
+                &json!({ "tool_name": name, "tool_input": input, "tool_response": response }),
+            );
+            let expected = FileUse {
+                path: path.to_owned(),
+                action,
+            };
+            assert_eq!(event.files, [expected], "{name} {path}");
+        }
+        for (name, input) in [
+            ("Bash", json!({ "file_path": "/w/shop/a.rs" })),
+            ("Edit", json!({ "file_path": 7 })),
+            ("Edit", json!("text")),
+            ("Edit", Value::Null),
+            (
+                "Edit",
+                json!({ "file_path": format!("<private>/w/{MARKER}</private>") }),
+            ),
+        ] {
+            let event = tool(
+                "PostToolUse",
+                &json!({ "tool_name": name, "tool_input": input }),
+            );
+            assert_eq!(event.files, [], "{name} {input}");
+        }
+    }
+
+    #[test]
+    fn outcomes_and_sizes() {
+        // PF-1, ruling on what is kept of a response
+        let long = "line\n".repeat(10_000);
+        let ok = tool(
+            "PostToolUse",
+            &json!({ "tool_name": "Bash", "tool_use_id": "t", "tool_response": { "stdout": long } }),
+        );
+        assert_eq!((ok.id.as_str(), ok.outcome), ("t", Outcome::Ok));
+        assert!(ok.response.to_string().len() < 2_000);
+        let failed = json!({ "tool_name": "Bash", "error": long });
+        let failed = tool("PostToolUseFailure", &failed);
+        assert_eq!(failed.outcome, Outcome::Failed);
+        assert!(failed.error.unwrap().chars().count() < 4_100);
+        let stopped = json!({ "tool_name": "Bash", "error": "x", "is_interrupt": true });
+        assert_eq!(
+            tool("PostToolUseFailure", &stopped).outcome,
+            Outcome::Interrupted
+        );
+    }
+
+    #[test]
+    fn a_run_without_an_id_is_told_by_what_it_is() {
+        // ID-3
+        let event = |command: &str| {
+            let call = json!({ "tool_name": "Bash", "tool_input": { "command": command } });
+            tool("PostToolUse", &call).id
+        };
+        assert_eq!(event("make"), event("make"));
+        assert_ne!(event("make"), event("make test"));
+    }
+
+    #[test]
+    fn who_had_the_last_word() {
+        // SA-1, SA-2, SP-6
+        let said = |event: &str, agent: &Value| {
+            let mut fields = json!({ "last_assistant_message": "Done." });
+            for (name, value) in agent.as_object().unwrap() {
+                fields[name] = value.clone();
+            }
+            what(event, &fields)
+        };
+        let spoke = |speaker| What::Spoke {
+            speaker,
+            text: Some("Done.".to_owned()),
+        };
+        let agent = json!({ "agent_id": "a", "agent_type": "Explore" });
+        assert_eq!(said("Stop", &json!({})), spoke(Speaker::Main));
+        assert_eq!(said("Stop", &agent), spoke(Speaker::Subagent));
+        assert_eq!(said("SubagentStop", &agent), spoke(Speaker::Subagent));
+        let helper = json!({ "agent_id": "a", "agent_type": "" });
+        assert_eq!(said("SubagentStop", &helper), What::Seen);
+    }
+
+    #[test]
+    fn what_may_be_private_is_dropped() {
+        let payload = json!({
+            "session_id": "s", "hook_event_name": "PostToolUseFailure", "tool_name": "Edit",
+            "tool_input": { "file_path": "/w/shop/a.rs", "text": MARKER },
+            "tool_response": MARKER, "error": MARKER,
+        });
+        let record = record_with(&payload, true);
+        assert!(!serde_json::to_string(&record).unwrap().contains(MARKER));
+        let What::Used(events) = record.what else {
+            panic!("{record:?}");
+        };
+        assert_eq!(
+            (events[0].outcome, events[0].files.len()),
+            (Outcome::Failed, 1)
+        );
+        let payload = json!({ "session_id": "s", "hook_event_name": "Stop", "last_assistant_message": MARKER });
+        let record = record_with(&payload, true);
+        assert!(!serde_json::to_string(&record).unwrap().contains(MARKER));
+    }
+
+    #[test]
+    fn what_was_private_is_known_by_its_hash_only() {
+        // PR-9
+        let fields = json!({ "prompt": format!("use <private>{MARKER}</private> now") });
+        let record = record("UserPromptSubmit", &fields);
+        assert!(record.private && !record.echoes.is_empty());
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(!text.contains(MARKER));
+        let echoes: Echoes = record
+            .echoes
+            .iter()
+            .map(|echo| (echo.key, echo.hash))
+            .collect();
+        assert_eq!(echoes.mask(&format!("with {MARKER}.")), "with [private].");
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,20}".prop_map(Value::from),
+            Just(Value::from(format!("<private>{MARKER}</private>"))),
+            Just(Value::from(format!("a <private>{MARKER}"))),
+        ];
+        leaf.prop_recursive(4, 30, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec(("[a-z_]{1,12}", inner), 0..6)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_payload_becomes_a_record_that_can_be_kept(
+            event in prop::sample::select(vec![
+                "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch",
+                "SubagentStop", "Stop", "PostCompact", "SessionEnd", "SessionStart",
+            ]),
+            values in prop::collection::vec(json_value(), 8),
+        ) {
+            // PR-14, PT-3
+            let names = [
+                "prompt", "tool_input", "tool_response", "error", "last_assistant_message",
+                "compact_summary", "tool_calls", "agent_type",
+            ];
+            let mut fields = json!({ "tool_name": "Bash" });
+            for (name, value) in names.into_iter().zip(values) {
+                fields[name] = value;
+            }
+            let record = record(event, &fields);
+            let text = serde_json::to_string(&record).unwrap();
+            prop_assert!(!text.contains(MARKER), "{}", text);
+            let read: Record = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(read, record);
+        }
+    }
+}

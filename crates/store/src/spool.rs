@@ -139,3 +139,84 @@ impl<'a> Spool<'a> {
         paths
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::record::{Surroundings, What};
+
+    use super::*;
+
+    fn record(session: &str) -> Record {
+        Record {
+            session: session.to_owned(),
+            at: 1,
+            prompt_id: None,
+            agent: None,
+            surroundings: Surroundings::default(),
+            private: false,
+            echoes: Vec::new(),
+            what: What::Seen,
+        }
+    }
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        (folder, home)
+    }
+
+    #[test]
+    fn records_wait_in_their_order() {
+        // CR-3
+        let (_folder, home) = home();
+        let spool = Spool::new(&home);
+        assert!(spool.is_empty());
+        let sessions = ["a", "b", "c"];
+        for session in sessions {
+            spool.keep(&record(session)).unwrap();
+            // Names tell milliseconds apart.
+            let kept = SystemTime::now();
+            while SystemTime::now()
+                .duration_since(kept)
+                .unwrap_or_default()
+                .as_millis()
+                < 2
+            {
+                std::hint::spin_loop();
+            }
+        }
+        assert_eq!(spool.len(), 3);
+        assert!(home.open_to_others().is_empty());
+        let first = spool.waiting(2);
+        let names: Vec<String> = first
+            .iter()
+            .map(|waiting| waiting.record.clone().unwrap().session)
+            .collect();
+        assert_eq!(names, ["a", "b"]);
+        for waiting in &first {
+            spool.put_away(waiting).unwrap();
+            // Another process may have been faster.
+            spool.put_away(waiting).unwrap();
+        }
+        assert_eq!(spool.waiting(50)[0].record, Some(record("c")));
+    }
+
+    #[test]
+    fn what_is_no_record_is_moved_aside_and_let_go_in_time() {
+        // CR-3
+        let (_folder, home) = home();
+        let spool = Spool::new(&home);
+        spool.keep(&record("a")).unwrap();
+        let broken = home.spool().join("01JZ0000000000000000000000.json");
+        fs::write(&broken, "{\"session\": 7").unwrap();
+        fs::write(home.spool().join(".left.json.01JZ.tmp"), "half").unwrap();
+        for waiting in spool.waiting(50) {
+            spool.put_away(&waiting).unwrap();
+        }
+        assert!(spool.is_empty());
+        assert_eq!(spool.unreadable().len(), 1);
+        assert_eq!(spool.forget_unreadable(Duration::from_secs(60)), 0);
+        assert_eq!(spool.forget_unreadable(Duration::ZERO), 1);
+    }
+}

@@ -773,6 +773,33 @@ fn a_session_whose_client_is_gone_is_closed_and_noted() {
 }
 
 #[test]
+fn a_session_whose_folder_was_excluded_meanwhile_leaves_no_note() {
+    // PR-15
+    let home = home();
+    let mut session = Played::new(&home, SESSION);
+    session.start();
+    session.says("Add limits to the login");
+    session.edits("a.rs");
+    let exclude = json!({ "exclude": [home.project()] });
+    home.write("config.json", exclude.to_string());
+    session.silent("SessionEnd", &json!({ "reason": "other" }));
+    let later = home.hook_with(home.start("another", "startup").to_string());
+    let later = later.env("ANAMNESIS_NOW", "2026-01-02T09:00:00Z");
+    later
+        .env("CLAUDE_PROJECT_DIR", home.root().join("elsewhere"))
+        .run()
+        .well();
+    home.command(["work"])
+        .env("ANAMNESIS_NOW", "2026-01-02T09:00:00Z")
+        .run()
+        .well();
+    home.settle();
+    assert_eq!(home.notes(), [""; 0]);
+    let state = format!("SELECT state, end_reason FROM session WHERE id = '{SESSION}'");
+    assert_eq!(rows(&home, &state), ["completed|lost"]);
+}
+
+#[test]
 fn a_session_installed_in_its_middle_has_its_beginning() {
     // Ruling 16
     let home = home();
