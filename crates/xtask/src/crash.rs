@@ -5,9 +5,17 @@
 //! are printed for a person to compare.
 
 mod disk;
+#[cfg(target_os = "linux")]
+mod ends;
+#[cfg(target_os = "linux")]
+mod hooks;
 mod kills;
 mod race;
+mod records;
 mod sandbox;
+mod script;
+#[cfg(target_os = "linux")]
+mod stopped;
 
 use std::{
     io::{self, Write as _},
@@ -32,6 +40,9 @@ pub(crate) struct Arguments {
     /// Try this program instead of a release build of the checkout
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// Kill the hooks of whole sessions instead of what writes notes; for Linux only
+    #[arg(long, conflicts_with_all = ["race", "full_disk"])]
+    journal: bool,
     /// Measure captures and injects while the index is built anew, instead of killing
     #[arg(long, conflicts_with = "full_disk")]
     race: bool,
@@ -50,7 +61,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         .prefix("anamnesis-crash-")
         .tempdir()?;
     let mut checks = Checks::default();
-    if arguments.race {
+    if arguments.journal {
+        journal(folder.path(), &binary, arguments, &mut checks)?;
+    } else if arguments.race {
         race::run(&Sandbox::new(folder.path(), &binary)?, &mut checks)?;
     } else if arguments.full_disk {
         disk::run(folder.path(), &binary, &mut checks)?;
@@ -67,6 +80,18 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     }
     let kept = folder.keep();
     Err(format!("what was left is in {}", kept.display()).into())
+}
+
+#[cfg(target_os = "linux")]
+fn journal(folder: &Path, binary: &Path, arguments: &Arguments, checks: &mut Checks) -> Result {
+    let ends = tempfile::tempdir()?;
+    ends::run(ends.path(), binary, checks)?;
+    hooks::run(folder, binary, arguments.kills, arguments.seed, checks)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn journal(_: &Path, _: &Path, _: &Arguments, _: &mut Checks) -> Result {
+    Err("where a process is can only be seen on Linux".into())
 }
 
 /// What was looked at so far. A violation is told at once, and the run goes on.

@@ -172,7 +172,7 @@ pub(super) fn run(sandbox: &Sandbox, kills: usize, seed: u64, checks: &mut Check
     let mut run = Run {
         sandbox,
         reference: Sandbox::new(reference_root.path(), sandbox.binary())?,
-        random: Random(seed),
+        random: Random::new(seed),
         serial: 0,
         kept: BTreeMap::new(),
         busy: BTreeSet::new(),
@@ -688,14 +688,18 @@ fn is_halfway(act: &Act, note: &Note) -> bool {
     act.kind == Kind::Move && note.state == State::Active
 }
 
-fn milliseconds(time: Duration) -> f64 {
+pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
 /// SplitMix64: the same seed draws the same moments.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -705,7 +709,7 @@ impl Random {
     }
 
     /// A number below `limit`, which is not 0.
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
@@ -714,7 +718,7 @@ impl Random {
     }
 
     /// From 0 to 1.
-    fn fraction(&mut self) -> f64 {
+    pub(super) fn fraction(&mut self) -> f64 {
         f64::from(u32::try_from(self.next() >> 32).unwrap_or(0)) / f64::from(u32::MAX)
     }
 }

@@ -15,6 +15,7 @@ use anamnesis_core::{
 use anamnesis_store::{
     file::private_options,
     home::{self, Home},
+    lock::{self, Subject},
     notes::Notes,
 };
 use serde_json::{Value, json};
@@ -54,6 +55,14 @@ impl Sandbox {
             binary: binary.to_path_buf(),
             home: Home::new(store),
         })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.root.join("project")
     }
 
     pub(super) fn binary(&self) -> &Path {
@@ -191,24 +200,14 @@ impl Sandbox {
 
     /// Everything in the store that a process left half done, below the root.
     pub(super) fn leftovers(&self) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        let mut pending = vec![self.home.root().to_path_buf()];
-        while let Some(folder) = pending.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    pending.push(entry.path());
-                } else if name.ends_with(".tmp")
-                    || name.starts_with("index.db.new")
-                    || name.starts_with("index.db.old")
-                    || name.starts_with("probe-")
-                {
-                    found.push(entry.path());
-                }
-            }
-        }
-        found.sort();
+        let mut found = self.files();
+        found.retain(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".tmp")
+                || name.starts_with("index.db.new")
+                || name.starts_with("index.db.old")
+                || name.starts_with("probe-")
+        });
         found
     }
 
@@ -220,6 +219,41 @@ impl Sandbox {
             file.set_modified(long_ago).map_err(at(&path))?;
         }
         Ok(())
+    }
+
+    /// Waits for the deferred process that hooks have started, if it runs.
+    pub(super) fn wait_for_work(&self) -> Result {
+        lock::acquire(&self.home, Subject::Work, PATIENCE)?
+            .map(drop)
+            .ok_or_else(|| "the deferred process does not end".into())
+    }
+
+    /// The files of the store that hold these bytes.
+    pub(super) fn files_with(&self, bytes: &[u8]) -> Vec<PathBuf> {
+        self.files()
+            .into_iter()
+            .filter(|path| {
+                fs::read(path)
+                    .is_ok_and(|content| content.windows(bytes.len()).any(|part| part == bytes))
+            })
+            .collect()
+    }
+
+    /// Every file in the store.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut pending = vec![self.home.root().to_path_buf()];
+        while let Some(folder) = pending.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    pending.push(entry.path());
+                } else {
+                    found.push(entry.path());
+                }
+            }
+        }
+        found.sort();
+        found
     }
 
     /// Everything that the index is asked, in one text.

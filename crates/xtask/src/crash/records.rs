@@ -1,0 +1,142 @@
+//! The records as they look from outside: what is in `journal.db`, read with SQL of our own, and
+//! what waits in `spool/`.
+//!
+//! A connection is opened for each look and closed after it, so that the next hook finds the file as
+//! a killed process left it, with a log that nobody has taken up.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anamnesis_store::home::Home;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+
+use crate::Result;
+
+/// How long a look waits for somebody else's transaction.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What each table says of an event, without what is another one each time: times, numbers, keys.
+const TOLD: [&str; 4] = [
+    "SELECT 'prompt|' || id || '|' || kind || '|' || privacy || '|' || coalesce(text, '-')
+     FROM prompt WHERE session = ?",
+    "SELECT 'tool|' || id || '|' || tool || '|' || coalesce(input, '-') || '|' || coalesce(response, '-')
+       || '|' || outcome || '|' || coalesce(error, '-') || '|' || coalesce(duration_ms, '-')
+       || '|' || coalesce(agent_id, '-') || '|' || coalesce(agent_type, '-') || '|' || is_from_batch
+       || coalesce((SELECT group_concat('|' || action || ' ' || path, '') FROM file_use
+                    WHERE event = tool_event.number), '')
+     FROM tool_event WHERE session = ?",
+    "SELECT 'turn|' || prompt_id || '|' || agent_id || '|' || agent_type || '|' || speaker || '|' || coalesce(text, '-')
+     FROM turn_end WHERE session = ?",
+    "SELECT 'task|' || id || '|' || kind || '|' || prompt FROM delegation WHERE session = ?",
+];
+
+/// An open `journal.db`.
+pub(super) struct Records {
+    connection: Connection,
+}
+
+impl Records {
+    /// Opens the records; none when nobody has made their tables.
+    pub(super) fn open(home: &Home) -> Result<Option<Self>> {
+        let path = home.journal();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        Ok((version > 0).then_some(Self { connection }))
+    }
+
+    /// How many hooks have stored what they had to.
+    pub(super) fn hook_runs(home: &Home) -> Result<i64> {
+        match Self::open(home)? {
+            Some(records) => Ok(records.number("SELECT coalesce(sum(count), 0) FROM hook_day")?),
+            None => Ok(0),
+        }
+    }
+
+    /// A number that a query gives.
+    pub(super) fn number(&self, query: &str) -> rusqlite::Result<i64> {
+        self.connection.query_row(query, [], |row| row.get(0))
+    }
+
+    /// The texts that a query gives for a session.
+    pub(super) fn texts(&self, query: &str, session: &str) -> rusqlite::Result<Vec<String>> {
+        self.connection
+            .prepare(query)?
+            .query_map([session], |row| row.get(0))?
+            .collect()
+    }
+
+    /// A session's state and the reason of its end; none for an unknown session.
+    pub(super) fn end_of(
+        &self,
+        session: &str,
+    ) -> rusqlite::Result<Option<(String, Option<String>)>> {
+        self.connection
+            .query_row(
+                "SELECT state, end_reason FROM session WHERE id = ?",
+                [session],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+    }
+
+    /// Whether the journal knows a session's note to be of its present state.
+    pub(super) fn is_noted(&self, session: &str) -> rusqlite::Result<bool> {
+        let noted = self.connection.query_row(
+            "SELECT noted = change AND NOT EXISTS (SELECT 1 FROM job WHERE state <> 'done' AND session = session.id)
+             FROM session WHERE id = ?",
+            [session],
+            |row| row.get(0),
+        );
+        Ok(noted.optional()?.unwrap_or(false))
+    }
+
+    /// What the records hold of a session's events, by the mark in it.
+    pub(super) fn of(&self, session: &str) -> Result<BTreeMap<String, Vec<String>>> {
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for query in TOLD {
+            for told in self.texts(query, session)? {
+                let mark = mark_in(&told).ok_or_else(|| format!("no event left {told}"))?;
+                found.entry(mark).or_default().push(told);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What is wrong with the file as such, if something is.
+    pub(super) fn damage(&self) -> Result<Option<String>> {
+        let said: String = self
+            .connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
+        if said != "ok" {
+            return Ok(Some(said));
+        }
+        let orphans = self.number("SELECT count(*) FROM pragma_foreign_key_check")?;
+        Ok((orphans > 0).then(|| format!("{orphans} rows belong to nothing")))
+    }
+
+    /// What is half done in a session, if something is: counters that differ from what they count.
+    pub(super) fn halves(&self, session: &str) -> Result<Option<String>> {
+        let broken: Option<String> = self
+            .connection
+            .query_row(
+                "SELECT prompts || ' prompts, ' || tool_events || ' tool events' FROM session WHERE id = ?1
+                 AND (prompts <> (SELECT count(*) FROM prompt WHERE session = ?1)
+                   OR prompts <> (SELECT coalesce(max(number), 0) FROM prompt WHERE session = ?1)
+                   OR tool_events <> (SELECT count(*) FROM tool_event WHERE session = ?1))",
+                params![session],
+                |row| row.get(0),
+            )
+            .optional()?;
+        Ok(broken.map(|counted| format!("the session {session} says {counted}, and has others")))
+    }
+}
+
+/// The mark of the event that a row is of.
+fn mark_in(told: &str) -> Option<String> {
+    let start = told.find("mark-")?;
+    told.get(start..start + "mark-000".len()).map(str::to_owned)
+}
