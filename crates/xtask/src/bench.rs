@@ -11,7 +11,7 @@ mod measure;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -44,6 +44,9 @@ const ROUNDS_A_FOLD: usize = 4;
 
 /// The project whose sessions are started.
 const PROJECT: u64 = 7;
+
+/// The session whose events are recorded; it is known to every store.
+const SESSION: &str = "one-session";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -432,6 +435,44 @@ impl<'a> Stage<'a> {
                 "reindex: indexed",
             )
         });
+        let sizes: &[usize] = if quick {
+            &[100, 1_000]
+        } else {
+            &[100, 10_000, 100_000]
+        };
+        for &size in sizes {
+            stores.push(self.recorded(&format!("events-{size}"), size)?);
+            cases.extend(self.events(size));
+        }
+        if let Ok(sqlite) = on_path("sqlite3") {
+            let rows = self.folder.join("rows.db");
+            let make =
+                "PRAGMA journal_mode = WAL; CREATE TABLE event (id TEXT PRIMARY KEY, body TEXT)";
+            let insert = "INSERT INTO event VALUES (hex(randomblob(16)), hex(randomblob(500)))";
+            let shell = |statement: &str| Run {
+                environment: self.environment("none"),
+                ..Run::new(&sqlite, self.folder, &[&*rows.to_string_lossy(), statement])
+            };
+            shell(make).once()?;
+            cases.push(Case::new("sqlite3 INSERT of 1 KB", shell(insert), ""));
+        }
+        let response = self.folder.join("response.json");
+        self.write_response(&response)?;
+        cases.push(Case {
+            budget: Budget {
+                peak: Some(200 * MIB),
+                ..Budget::wall(250)
+            },
+            every: 12,
+            ..Case::new(
+                "tool response of 50 MiB",
+                Run {
+                    stdin_file: Some(response),
+                    ..self.hook(&format!("events-{}", sizes[0]), &Value::Null)
+                },
+                "suppressOutput",
+            )
+        });
         let words = ["search", "parser", "timeout", "flaky", "fixture"];
         cases.push(Case {
             every: 2,
@@ -442,6 +483,78 @@ impl<'a> Stage<'a> {
             )
         });
         Ok((cases, stores))
+    }
+}
+
+impl Stage<'_> {
+    /// A store whose journal holds `count` tool events, two hundred a session.
+    fn recorded(&self, name: &str, count: usize) -> Result<Store> {
+        let store = self.store(name, 100)?;
+        say(&format!("recording {count} events"));
+        corpus::record_events(&self.folder.join(name), SESSION, count)?;
+        self.fold_in(&store)?;
+        Ok(store)
+    }
+
+    fn event(&self, name: &str, fields: &Value) -> Value {
+        let mut payload = json!({
+            "session_id": SESSION, "prompt_id": "prompt", "hook_event_name": name, "cwd": self.project,
+        });
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            payload[name] = value.clone();
+        }
+        payload
+    }
+
+    /// Writes the payload of a tool with a response of 50 MiB, a line at a time.
+    fn write_response(&self, path: &Path) -> Result {
+        const LINE: &str = "a line of output";
+
+        let payload = self.event(
+            "PostToolUse",
+            &json!({
+                "tool_name": "Bash", "tool_use_id": "long", "tool_input": { "command": "cat log" },
+                "tool_response": { "stdout": LINE },
+            }),
+        );
+        let payload = payload.to_string();
+        let (before, after) = payload.split_once(LINE).ok_or("the payload has no line")?;
+        let mut file = BufWriter::new(File::create(path).map_err(at(path))?);
+        file.write_all(before.as_bytes())?;
+        for _ in 0..50 * 1024 * 1024 / (LINE.len() + 1) {
+            write!(file, "{LINE}\\n")?;
+        }
+        file.write_all(after.as_bytes())?;
+        Ok(file.flush()?)
+    }
+
+    /// The events that come many times in a session, on a journal of this size.
+    fn events(&self, size: usize) -> Vec<Case> {
+        let tool = json!({
+            "tool_name": "Bash", "tool_use_id": "SESSION", "duration_ms": 812,
+            "tool_input": { "command": "cargo test login" },
+            "tool_response": { "stdout": "3 passed\n".repeat(40), "stderr": "", "interrupted": false },
+        });
+        let prompt = json!({ "prompt_id": "SESSION", "prompt": "why does the parser test fail?" });
+        let answer = json!({ "last_assistant_message": "Fixed by SESSION. Next: the cart." });
+        [
+            ("PostToolUse", tool),
+            ("UserPromptSubmit", prompt),
+            ("Stop", answer),
+        ]
+        .into_iter()
+        .map(|(event, fields)| Case {
+            budget: Budget {
+                peak: Some(24 * MIB),
+                ..Budget::wall(5)
+            },
+            ..Case::new(
+                format!("{event}, {} events", grouped(size)),
+                self.hook(&format!("events-{size}"), &self.event(event, &fields)),
+                "suppressOutput",
+            )
+        })
+        .collect()
     }
 }
 

@@ -1,13 +1,20 @@
-//! Made-up notes and transcripts for the measurements, the same ones for the same seed.
+//! Made-up notes, transcripts and events for the measurements, the same ones for the same seed.
 //!
-//! The files are written as the format asks, not with the product's crates: what is measured is a
+//! Notes and transcripts are written as the format asks, not with the product's crates: what is measured is a
 //! store as another program may have left it. Words are drawn with Zipf's frequencies, so that a
-//! search meets a few words that are everywhere and many that are rare, as in real notes.
+//! search meets a few words that are everywhere and many that are rare, as in real notes. A journal has
+//! no other writer than the product, so its rows are made by it.
 
 use std::fs;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anamnesis_core::record::{
+    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Surroundings, ToolEvent, What,
+};
+use anamnesis_store::home::Home;
+use anamnesis_store::journal::Journal;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 use ulid::Ulid;
@@ -287,6 +294,83 @@ fn time(milliseconds: u64) -> String {
         .and_then(DateTime::from_timestamp_millis);
     time.unwrap_or_default()
         .to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Records tool events in the journal of a store: two hundred in `session`, the rest in sessions that
+/// have ended, two hundred each.
+pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result {
+    const EACH: usize = 200;
+
+    let home = Home::new(store);
+    let journal = Journal::open(&home, Duration::from_secs(10))?;
+    let at = DateTime::parse_from_rfc3339(NOW)?.timestamp_millis();
+    let record = |session: &str, what: What| Record {
+        session: session.to_owned(),
+        at,
+        prompt_id: Some("prompt".to_owned()),
+        agent: None,
+        surroundings: Surroundings {
+            project: Some(project_key(0)),
+            ..Surroundings::default()
+        },
+        private: false,
+        echoes: Vec::new(),
+        what,
+    };
+    let started = What::Started {
+        source: "startup".to_owned(),
+        model: None,
+    };
+    let prompted = What::Prompted {
+        kind: PromptKind::Person,
+        privacy: Privacy::None,
+        text: Some("Add limits to the login".to_owned()),
+        many_tags: false,
+    };
+    let ended = What::Ended {
+        reason: "other".to_owned(),
+    };
+    for number in 0..count.div_ceil(EACH) {
+        let id = match number {
+            0 => session.to_owned(),
+            _ => format!("ended-{number}"),
+        };
+        let events = EACH.min(count - number * EACH);
+        journal.together(|journal| {
+            journal.take(&record(&id, started.clone()))?;
+            journal.take(&record(&id, prompted.clone()))?;
+            for event in 0..events {
+                let event = ToolEvent {
+                    id: format!("event-{event}"),
+                    tool: "Edit".to_owned(),
+                    input: json!({ "file_path": format!("src/module_{event}.rs") }),
+                    response: json!({ "bytes": 4_000, "tail": "x".repeat(1_000) }),
+                    outcome: Outcome::Ok,
+                    error: None,
+                    duration_ms: Some(8),
+                    files: vec![FileUse {
+                        path: format!("src/module_{event}.rs"),
+                        action: FileAction::Edited,
+                    }],
+                    agent: None,
+                    is_from_batch: false,
+                    many_tags: false,
+                };
+                journal.take(&record(&id, What::Used(vec![event])))?;
+            }
+            if number > 0 {
+                journal.take(&record(&id, ended.clone()))?;
+            }
+            Ok(())
+        })?;
+        if number > 0
+            && let Some(session) = journal.session(&id)?
+        {
+            // Notes of these sessions are not what is measured.
+            journal.noted(&id, session.change, at)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

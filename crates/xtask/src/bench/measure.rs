@@ -1,7 +1,8 @@
 //! Runs a program and takes its time, its processor time and its peak memory; sums runs up.
 
 use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +19,9 @@ pub(super) struct Run {
     pub(super) environment: Vec<(&'static str, OsString)>,
     pub(super) folder: PathBuf,
     pub(super) stdin: String,
+    /// What is piped into stdin in place of `stdin`: this process must stay smaller than what it
+    /// measures.
+    pub(super) stdin_file: Option<PathBuf>,
 }
 
 /// What one run took.
@@ -40,6 +44,7 @@ impl Run {
             environment: Vec::new(),
             folder: folder.to_path_buf(),
             stdin: String::new(),
+            stdin_file: None,
         }
     }
 
@@ -61,7 +66,10 @@ impl Run {
         let mut child = command.spawn().map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
             // A program that reads nothing may be gone already.
-            let _ = stdin.write_all(self.stdin.as_bytes());
+            let _ = match &self.stdin_file {
+                None => stdin.write_all(self.stdin.as_bytes()),
+                Some(path) => io::copy(&mut File::open(path)?, &mut stdin).map(drop),
+            };
         }
         let mut output = String::new();
         if let Some(mut stdout) = child.stdout.take() {
