@@ -524,12 +524,12 @@ impl Hook {
     /// Tells whether the journal has it.
     fn record(&self, payload: Payload, handled: &mut Handled, started: Instant) -> bool {
         let spool = Spool::new(&self.context.home);
-        let waiting = spool.waiting(MAX_DRAINED);
+        let mut waiting = spool.waiting(MAX_DRAINED);
         let is_start = matches!(payload.event, Event::SessionStart { .. });
         let record = self.record_of(payload);
         let stored = match &self.journal {
             Ok(journal) => journal.together(|journal| {
-                let mut taken = journal.take_waiting(&waiting)?;
+                let mut taken = journal.take_waiting(&mut waiting)?;
                 taken.has_job |= journal.take(&record)?.has_job;
                 self.keep_run(journal, handled, started)?;
                 Ok(taken)

@@ -207,11 +207,11 @@ fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
     let spool = Spool::new(&context.home);
     let mut drained = 0;
     loop {
-        let waiting = spool.waiting(DRAINED);
+        let mut waiting = spool.waiting(DRAINED);
         if waiting.is_empty() {
             return Ok(drained);
         }
-        journal.together(|journal| journal.take_waiting(&waiting))?;
+        journal.together(|journal| journal.take_waiting(&mut waiting))?;
         for waiting in &waiting {
             if let Err(error) = spool.put_away(waiting) {
                 context.log(&format!("spool: {error}"));

@@ -83,6 +83,17 @@ impl Error {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
         )
     }
+
+    /// Tells whether what was to be written is at fault, not the file or the moment.
+    fn is_refusal(&self) -> bool {
+        let Self::Sqlite(error) = self else {
+            return false;
+        };
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+        )
+    }
 }
 
 /// A note that was given to the model.

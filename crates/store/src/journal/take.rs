@@ -123,12 +123,27 @@ impl Journal {
     /// Takes up the records that waited in the spool, in their order. Belongs into
     /// [`Journal::together`]; the files are put away once that is through.
     ///
+    /// A record that the tables refuse counts as one that cannot be read: it must not stand in the way
+    /// of all that come after it.
+    ///
     /// # Errors
-    /// When SQLite refuses.
-    pub fn take_waiting(&self, waiting: &[Waiting]) -> Result<Taken, Error> {
+    /// When SQLite refuses for another reason.
+    pub fn take_waiting(&self, waiting: &mut [Waiting]) -> Result<Taken, Error> {
         let mut all = Taken::default();
-        for record in waiting.iter().filter_map(|waiting| waiting.record.as_ref()) {
-            all.has_job |= self.take(record)?.has_job;
+        for waiting in waiting {
+            let Some(record) = &waiting.record else {
+                continue;
+            };
+            self.connection.execute_batch("SAVEPOINT waiting")?;
+            match self.take(record) {
+                Ok(taken) => all.has_job |= taken.has_job,
+                Err(error) if error.is_refusal() => {
+                    self.connection.execute_batch("ROLLBACK TO waiting")?;
+                    waiting.record = None;
+                }
+                Err(error) => return Err(error),
+            }
+            self.connection.execute_batch("RELEASE waiting")?;
         }
         Ok(all)
     }

@@ -9,7 +9,7 @@ use anamnesis_core::record::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::config::Retention;
+use crate::{config::Retention, spool::Spool};
 
 use super::*;
 
@@ -663,6 +663,38 @@ fn a_session_that_stays_open_gets_a_note_every_quarter_of_an_hour() {
     journal.noted("s", change, at).unwrap();
     assert!(!stop("two", at + 15 * 60 * 1000));
     assert!(stop("three", at + 15 * 60 * 1000 + 1));
+}
+
+#[test]
+fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    journal
+        .connection
+        .execute_batch(
+            "CREATE TRIGGER refuse BEFORE INSERT ON prompt WHEN new.text = 'no'
+             BEGIN SELECT raise(ABORT, 'refused'); END",
+        )
+        .unwrap();
+    let spool = Spool::new(&home);
+    for record in [
+        under("p-1", prompted("s", "one")),
+        under("p-2", prompted("s", "no")),
+        under("p-3", prompted("s", "two")),
+    ] {
+        spool.keep(&record).unwrap();
+    }
+    let mut waiting = spool.waiting(50);
+    journal
+        .together(|journal| journal.take_waiting(&mut waiting))
+        .unwrap();
+    for waiting in &waiting {
+        spool.put_away(waiting).unwrap();
+    }
+    assert_eq!(count(&journal, "prompt"), 2);
+    assert_eq!(journal.session("s").unwrap().unwrap().prompts, 2);
+    assert!(spool.is_empty());
+    assert_eq!(spool.unreadable().len(), 1);
 }
 
 #[test]
