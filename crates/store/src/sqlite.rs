@@ -45,7 +45,61 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Folds the write-ahead log into the file and empties it.
+/// How long emptying the log may wait for those who read in it. Nobody can write meanwhile.
+const READERS_PATIENCE: Duration = Duration::from_millis(50);
+
+/// Folds the write-ahead log into the file and, unless somebody goes on reading in it, empties it.
 pub(crate) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    // In two steps: the first one, which takes its time, lets others write.
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+    let patience: u32 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
+    connection.busy_timeout(READERS_PATIENCE)?;
+    let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    connection.busy_timeout(Duration::from_millis(patience.into()))?;
+    emptied
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, thread};
+
+    use super::*;
+
+    /// Longer than any test runs: who waits for it in vain is seen.
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn emptying_the_log_keeps_nobody_from_writing() {
+        // CO-3
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.db");
+        let log = folder.path().join("records.db-wal");
+        let deferred = open_write(&path, LONG).unwrap();
+        deferred
+            .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE record (number INTEGER);")
+            .unwrap();
+        let reader = open_read(&path, LONG).unwrap();
+        reader.execute_batch("BEGIN").unwrap();
+        reader
+            .query_row("SELECT count(*) FROM record", [], |_| Ok(()))
+            .unwrap();
+        let hook = open_write(&path, Duration::from_secs(10)).unwrap();
+        hook.execute_batch("INSERT INTO record VALUES (1)").unwrap();
+        thread::scope(|scope| {
+            let checkpoint = scope.spawn(move || checkpoint(&deferred).unwrap());
+            while !checkpoint.is_finished() {
+                hook.execute_batch("INSERT INTO record VALUES (2)").unwrap();
+            }
+        });
+        assert!(fs::metadata(&log).unwrap().len() > 0);
+        reader.execute_batch("ROLLBACK").unwrap();
+        let patience = |connection: &Connection| -> u32 {
+            connection
+                .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
+                .unwrap()
+        };
+        checkpoint(&hook).unwrap();
+        assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+        assert_eq!(patience(&hook), 10_000);
+    }
 }
