@@ -12,12 +12,16 @@ use anamnesis_core::{
 use chrono::{DateTime, Utc};
 
 use crate::{
-    journal::Journal,
+    journal::{Journal, LOST},
     notes::{Error, NotePath, Notes, Stored},
 };
 
 /// The tag of every session note.
 const TAG: &str = "session";
+
+/// The tags that tell how a session ended, of which a note has the last one only: a session that was
+/// given up may go on, and a client may be gone before the hook of the end has come.
+const ENDS: [&str; 2] = ["session-end", LOST];
 
 /// The tag of a session note that a reflection has taken up.
 const REFLECTED: &str = "reflected";
@@ -125,6 +129,10 @@ pub fn capture(
             // What a reflection took up is not what the note says now.
             note.tags.retain(|tag| tag != REFLECTED);
         }
+        if let Some(end) = request.source.filter(|source| ENDS.contains(source)) {
+            note.tags
+                .retain(|tag| tag == end || !ENDS.contains(&tag.as_str()));
+        }
         note.add_tags(std::iter::once(TAG).chain(request.source));
     })?;
     Ok(if after.stamp == before.stamp {
@@ -221,6 +229,23 @@ mod tests {
             fixture.capture(&session("fix the parser", "all done"), "session-end"),
             Outcome::Unchanged(_)
         ));
+    }
+
+    #[test]
+    fn a_note_tells_how_its_session_ended_last() {
+        // Ruling 14
+        let fixture = Fixture::new();
+        let account = session("fix the parser", "half way");
+        for (source, tags) in [
+            ("precompact", &["session", "precompact"][..]),
+            (LOST, &["session", "precompact", "lost"]),
+            ("session-end", &["session", "precompact", "session-end"]),
+            ("session-end", &["session", "precompact", "session-end"]),
+            (LOST, &["session", "precompact", "lost"]),
+        ] {
+            fixture.capture(&account, source);
+            assert_eq!(fixture.note().tags, tags, "{source}");
+        }
     }
 
     #[test]
