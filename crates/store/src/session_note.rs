@@ -114,13 +114,9 @@ pub fn capture(
     if before.file.note().state == State::Forgotten {
         return Ok(Outcome::Forgotten(id));
     }
-    let is_ours = |note: &Note| match (journal, request.session) {
-        (Some(journal), Some(session)) => journal
-            .is_session_body(session, &own_text(&note.title, &note.body))
-            .unwrap_or(false),
-        _ => false,
-    };
-    let replace = is_ours(before.file.note()) && request.session.is_some_and(keep_text);
+    let is_ours =
+        |session| journal.is_some_and(|journal| is_own(journal, session, before.file.note()));
+    let replace = request.session.is_some_and(is_ours) && request.session.is_some_and(keep_text);
     let after = notes.update(&lock, path, |note| {
         if replace && (note.title != title || note.body != body) {
             note.title = title;
@@ -140,6 +136,13 @@ pub fn capture(
     } else {
         Outcome::Written(Box::new(after))
     })
+}
+
+/// Tells whether a session's note says what capture wrote; else a person changed it.
+pub fn is_own(journal: &Journal, session: &str, note: &Note) -> bool {
+    journal
+        .is_session_body(session, &own_text(&note.title, &note.body))
+        .unwrap_or(false)
 }
 
 /// The text that tells whether a person changed the note: a new title is a person's word, too.

@@ -105,6 +105,40 @@ impl<'a> Spool<'a> {
         }
     }
 
+    /// How many files there are of a session; see [`Spool::forget_session`].
+    pub fn count_of(&self, session: &str) -> usize {
+        self.files_of(session).count()
+    }
+
+    /// Deletes what waits of a session, and what was moved aside and names it; tells how many files.
+    ///
+    /// # Errors
+    /// When a file of it cannot be deleted.
+    pub fn forget_session(&self, session: &str) -> io::Result<usize> {
+        let mut deleted = 0;
+        for path in self.files_of(session) {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => deleted += 1,
+            }
+        }
+        Ok(deleted)
+    }
+
+    fn files_of(&self, session: &str) -> impl Iterator<Item = PathBuf> {
+        let paths = self.paths().into_iter().chain(self.unreadable());
+        paths.filter(move |path| {
+            let Ok((bytes, ..)) = file::read_head(path, MAX_LENGTH) else {
+                return false;
+            };
+            // What cannot be read as a record may still hold its words.
+            serde_json::from_slice::<Record>(&bytes).map_or_else(
+                |_| String::from_utf8_lossy(&bytes).contains(session),
+                |record| record.session == session,
+            )
+        })
+    }
+
     /// The files that were moved aside, for `doctor`.
     pub fn unreadable(&self) -> Vec<PathBuf> {
         self.set_aside().map(|(path, _)| path).collect()
@@ -218,5 +252,30 @@ mod tests {
         assert_eq!(spool.unreadable().len(), 1);
         assert_eq!(spool.forget_unreadable(Duration::from_secs(60)), 0);
         assert_eq!(spool.forget_unreadable(Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn all_files_of_a_session_are_forgotten_and_no_other() {
+        // RT-4
+        let (_folder, home) = home();
+        let spool = Spool::new(&home);
+        for session in ["s-1", "other", "s-1"] {
+            spool.keep(&record(session)).unwrap();
+        }
+        // Cut short: one that waits, and one that was set aside.
+        fs::write(home.spool().join("x.json"), r#"{"session":"s-1","wor"#).unwrap();
+        ensure_folder(&home.quarantine()).unwrap();
+        for (name, text) in [
+            ("spool-x.json", r#"{"session":"s-1"#),
+            ("spool-y.json", r#"{"session":"other"#),
+            ("journal-x.db", "s-1"),
+        ] {
+            fs::write(home.quarantine().join(name), text).unwrap();
+        }
+        assert_eq!(spool.count_of("s-1"), 4);
+        assert_eq!(spool.forget_session("s-1").unwrap(), 4);
+        assert_eq!((spool.len(), spool.unreadable().len()), (1, 1));
+        assert_eq!(spool.waiting(1)[0].record, Some(record("other")));
+        assert_eq!(spool.forget_session("s-1").unwrap(), 0);
     }
 }

@@ -5,14 +5,21 @@
 //! deferred process checkpoints. A file of a newer version is left alone. A hook writes all that it
 //! has to say in one transaction, so a process may be killed at any instruction.
 
+mod forget;
 mod job;
+mod listing;
 mod retention;
 mod schema;
 mod session;
 mod take;
 
 pub use self::{
+    forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
+    listing::{
+        Contents, StoredDelegation, StoredJob, StoredPrompt, StoredShown, StoredSummary,
+        StoredTurnEnd,
+    },
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},

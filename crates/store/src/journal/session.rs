@@ -10,7 +10,7 @@ use anamnesis_core::{
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Error, Journal, take::LOST};
+use super::{Error, Journal, forget, take::LOST};
 
 /// Who made a summary or an observation without a model.
 const RULE: &str = "rule";
@@ -137,7 +137,7 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The sessions whose id begins like this, at most a few.
+    /// The sessions whose id begins like this, at most a few; the one that has just this id first.
     ///
     /// # Errors
     /// When SQLite refuses.
@@ -145,7 +145,8 @@ impl Journal {
         Ok(self
             .connection
             .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM session WHERE substr(id, 1, length(?1)) = ?1 ORDER BY seen_at DESC LIMIT 5"
+                "SELECT {COLUMNS} FROM session WHERE substr(id, 1, length(?1)) = ?1
+                 ORDER BY id = ?1 DESC, seen_at DESC LIMIT 5"
             ))?
             .query_map([beginning], session_of)?
             .collect::<Result<_, _>>()?)
@@ -509,6 +510,9 @@ impl Journal {
             ] {
                 journal.connection.execute(statement, [id])?;
             }
+            journal
+                .connection
+                .execute("DELETE FROM meta WHERE key = ?", [forget::key_of(id)])?;
             // Its prompts, events and all else go with it.
             Ok(journal
                 .connection

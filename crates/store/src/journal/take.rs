@@ -338,7 +338,7 @@ impl Journal {
         self.count_suppressed(session, number)
     }
 
-    fn count_suppressed(&self, session: &str, number: i64) -> Result<(), Error> {
+    pub(super) fn count_suppressed(&self, session: &str, number: i64) -> Result<(), Error> {
         self.connection
             .prepare_cached(
                 "UPDATE prompt SET suppressed =

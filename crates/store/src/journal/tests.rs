@@ -784,3 +784,114 @@ fn retention_lets_go_what_is_past_its_term() {
     assert_eq!(account.ask.as_deref(), Some("Add limits to the login"));
     assert_eq!(account.files, ["/w/src/a.rs"]);
 }
+
+/// A session of two prompts, with a task for a subagent and a summary of the client under the first.
+fn session_of_two_prompts() -> Vec<Record> {
+    let at = now().timestamp_millis();
+    let later = |seconds: i64, prompt: &str, record: Record| Record {
+        at: at + seconds * 1000,
+        ..under(prompt, record)
+    };
+    let failed = ToolEvent {
+        outcome: Outcome::Failed,
+        error: Some("heron broke".to_owned()),
+        ..event("t-1", "Bash", "heron.rs")
+    };
+    let task = What::Delegated {
+        id: "t-2".to_owned(),
+        kind: "Explore".to_owned(),
+        prompt: "find the heron".to_owned(),
+    };
+    let summed_up = What::Spoke {
+        speaker: Speaker::Compact,
+        text: Some("the heron and the crane".to_owned()),
+    };
+    vec![
+        started("s", "startup"),
+        later(1, "p-1", prompted("s", "Feed the heron")),
+        later(2, "p-1", used("s", failed)),
+        later(3, "p-1", record("s", task)),
+        later(4, "p-1", spoke("s", "The heron is fed.")),
+        later(5, "p-2", prompted("s", "Feed the crane")),
+        later(6, "p-2", used("s", event("t-3", "Edit", "crane.rs"))),
+        later(7, "p-2", spoke("s", "The crane is fed.")),
+        later(8, "p-2", record("s", summed_up)),
+        later(9, "p-2", ended("s", "clear")),
+    ]
+}
+
+#[test]
+fn a_forgotten_prompt_leaves_no_word() {
+    // RT-4
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    take(&journal, &session_of_two_prompts());
+    assert_eq!(journal.prompts("s").unwrap().len(), 2);
+    assert_eq!(journal.forget_prompt("s", 7, 0).unwrap(), None);
+    let forgotten = journal.forget_prompt("s", 1, 0).unwrap();
+    let expected = ForgottenPrompt {
+        tool_events: 1,
+        // Its answer, and what the client summed up after it.
+        turn_ends: 2,
+    };
+    assert_eq!(forgotten, Some(expected));
+    assert_eq!(journal.forget_prompt("s", 1, 0).unwrap(), None);
+    // Nothing that comes late, or twice, brings it back.
+    take(&journal, &session_of_two_prompts());
+    let contents = journal.contents("s").unwrap().unwrap();
+    let text = format!("{contents:?}").to_lowercase();
+    assert!(!text.contains("heron"), "{text}");
+    let first = &contents.prompts[0];
+    assert_eq!(
+        (first.number, first.privacy, &first.text),
+        (1, Privacy::Full, &None)
+    );
+    assert_eq!(contents.session.tool_events, 1);
+    assert_eq!(
+        contents.session.first_prompt.as_deref(),
+        Some("Feed the crane")
+    );
+    assert_eq!(contents.events.len(), 1);
+    assert_eq!(contents.turn_ends.len(), 1);
+    let account = journal.account("s").unwrap().unwrap();
+    assert_eq!(account.files, ["/w/crane.rs"]);
+    assert_eq!(account.failures, 0);
+    assert!(journal.has_forgotten_prompt("s").unwrap());
+    journal.forget_session("s").unwrap();
+    assert!(!journal.has_forgotten_prompt("s").unwrap());
+}
+
+#[test]
+fn a_prompt_without_an_id_is_forgotten_too() {
+    // ID-3, RT-4
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let records = session_of_two_prompts().into_iter().map(|record| Record {
+        prompt_id: None,
+        ..record
+    });
+    take(&journal, &records.collect::<Vec<_>>());
+    journal.forget_prompt("s", 1, 0).unwrap().unwrap();
+    let contents = journal.contents("s").unwrap().unwrap();
+    let text = format!("{contents:?}").to_lowercase();
+    assert!(!text.contains("heron"), "{text}");
+    assert_eq!((contents.events.len(), contents.turn_ends.len()), (1, 1));
+    assert_eq!(contents.turn_ends[0].prompt, Some(2));
+}
+
+#[test]
+fn the_note_of_a_forgotten_prompt_is_made_again() {
+    // A process that ends before it has written the note leaves it to the next one.
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    take(&journal, &session_of_two_prompts());
+    let change = journal.session("s").unwrap().unwrap().change;
+    journal.noted("s", change, 0).unwrap();
+    while let Some(job) = journal.lease(i64::MAX / 2).unwrap() {
+        journal.done(&job, 0).unwrap();
+    }
+    journal.forget_prompt("s", 1, 0).unwrap().unwrap();
+    let job = journal.lease(i64::MAX / 2).unwrap().unwrap();
+    assert_eq!((job.kind.as_str(), job.session.as_str()), (NOTE, "s"));
+    assert!(job.up_to > change);
+}
