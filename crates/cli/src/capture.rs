@@ -47,6 +47,17 @@ pub(crate) fn write_known(
     id: &str,
     source: Option<&str>,
 ) -> Result<Option<String>, String> {
+    let written = write_session(context, journal, id, source)?;
+    Ok(written.and_then(|(_, warning)| warning))
+}
+
+/// As [`write_known`], with what became of the note; none for a session that is unknown or excluded.
+pub(crate) fn write_session(
+    context: &Context,
+    journal: &Journal,
+    id: &str,
+    source: Option<&str>,
+) -> Result<Option<(Outcome, Option<String>)>, String> {
     let now = context.environment.now.timestamp_millis();
     let read = || Ok((journal.session(id)?, journal.account(id)?));
     let (Some(session), Some(mut account)) =
@@ -82,9 +93,10 @@ pub(crate) fn write_known(
         source: source.or_else(|| source_of(&session)),
         now: context.environment.now,
     };
-    write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
+    let outcome =
+        write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
     settle().map_err(|error| error.to_string())?;
-    Ok(completed.err())
+    Ok(Some((outcome, completed.err())))
 }
 
 /// The tag that tells how a session ended.
@@ -98,7 +110,7 @@ fn source_of(session: &Session) -> Option<&'static str> {
 
 /// Adds to the account of a session what only its transcript has.
 ///
-/// That is all of it, where no event told anything; the part from before the install; and the answer
+/// That is all of it, where no event told anything and nothing of it was forgotten; the part from before the install; and the answer
 /// of a turn that was broken off. What was said while recording was switched off is not looked for.
 fn complete(
     context: &Context,
@@ -114,13 +126,14 @@ fn complete(
             journal.since()?,
             journal.unanswered_since(&session.id)?,
             journal.echoes(&session.id)?,
+            journal.has_forgotten_prompt(&session.id)?,
         ))
     };
-    let (extent, resumed, since, unanswered, echoes) =
+    let (extent, resumed, since, unanswered, echoes, has_forgotten) =
         known().map_err(|error: journal::Error| error.to_string())?;
     let time = |at: Option<i64>| at.and_then(DateTime::from_timestamp_millis);
     let start = time(resumed).unwrap_or(ALWAYS.start);
-    if !extent.has_action {
+    if !extent.has_action && !has_forgotten {
         if let Some(transcript) = read(context, path, None, start..ALWAYS.end)? {
             *account = Account {
                 fixed: std::mem::take(&mut account.fixed),

@@ -4,7 +4,7 @@
 //! without colour, so there is none.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, BufRead, IsTerminal, Read, Write},
     path::Path,
 };
 
@@ -13,7 +13,7 @@ use anamnesis_core::{
     note::{Note, Source, parse_timestamp},
 };
 use anamnesis_store::index::Entry;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 
 /// The columns that a line of text fits into.
 pub(crate) const WIDTH: usize = 80;
@@ -62,6 +62,14 @@ impl Ui {
     /// Prints what is no data.
     pub(crate) fn note(&self, text: &str) {
         let _ = io::stderr().lock().write_all(self.encode(text).as_bytes());
+    }
+
+    /// Asks the person at the terminal; anything but a clear yes is a no.
+    pub(crate) fn asks(&self, question: &str) -> bool {
+        self.note(&format!("{question} [y/N] "));
+        let mut answer = String::new();
+        let read = io::stdin().lock().take(100).read_line(&mut answer);
+        read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
     }
 
     /// Puts words in the place of the signs that a terminal may not have.
@@ -149,6 +157,48 @@ pub(crate) fn age(text: &str, now: DateTime<Utc>) -> String {
 pub(crate) fn date(milliseconds: i64) -> String {
     DateTime::from_timestamp_millis(milliseconds)
         .map_or_else(String::new, |time| time.date_naive().to_string())
+}
+
+/// A time, from milliseconds since 1970.
+pub(crate) fn time(milliseconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
+}
+
+/// A time as scripts are given it, from milliseconds since 1970.
+pub(crate) fn iso(milliseconds: i64) -> String {
+    time(milliseconds).to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// A text in lines of at most [`WIDTH`] columns, each indented; every line ends.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    let room = WIDTH.saturating_sub(indent).max(1);
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for line in text.lines() {
+        let mut rest = line.trim_end();
+        loop {
+            let end = rest
+                .char_indices()
+                .nth(room)
+                .map_or(rest.len(), |(end, _)| end);
+            let (head, _) = rest.split_at(end);
+            // Between two words if there are two, else anywhere.
+            let end = match head.rfind(' ') {
+                Some(blank) if end < rest.len() && !head[..blank].trim().is_empty() => blank,
+                _ => end,
+            };
+            let (head, tail) = rest.split_at(end);
+            if !head.is_empty() {
+                out.extend(std::iter::repeat_n(' ', indent));
+                out.push_str(head.trim_end());
+            }
+            out.push('\n');
+            rest = tail.trim_start_matches(' ');
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    out
 }
 
 /// A path with `~` for the user's home.
@@ -295,6 +345,22 @@ mod tests {
         );
         assert_eq!(home_path(home, Some(home)), "~");
         assert_eq!(home_path(Path::new("/srv/x"), Some(home)), "/srv/x");
+    }
+
+    #[test]
+    fn long_lines_are_wrapped_between_words() {
+        let long = "word ".repeat(40);
+        for line in wrapped(&long, 4).lines() {
+            assert!(line.starts_with("    word") && line.ends_with("word"));
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        assert_eq!(wrapped(&long, 4).split_whitespace().count(), 40);
+        // Without a blank anywhere, and with letters of several bytes.
+        let solid = wrapped(&"ä".repeat(200), 2);
+        let lengths: Vec<usize> = solid.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(lengths, [80, 80, 46]);
+        assert_eq!(wrapped("a\n\n  b\n", 2), "  a\n\n    b\n");
+        assert_eq!(wrapped("", 2), "");
     }
 
     #[test]

@@ -363,7 +363,8 @@ impl Invocation<'_> {
         Output::of(&root, output.status.code(), &output.stdout, &output.stderr)
     }
 
-    /// Runs it with a terminal on stdin; what it prints is caught all the same.
+    /// Runs it with a terminal on stdin, on which its input is typed; what it prints is caught all the
+    /// same.
     ///
     /// # Panics
     /// When there is no terminal to be had, or it cannot be started.
@@ -383,6 +384,8 @@ impl Invocation<'_> {
             .stdin(terminal)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        // The terminal keeps what is typed until somebody reads it.
+        rustix::io::write(&main, &self.input).expect("a line fits into a terminal");
         let output = self.command.output().expect("the program can be started");
         drop(main);
         Output::of(&root, output.status.code(), &output.stdout, &output.stderr)

@@ -67,11 +67,18 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     });
     let journal = context.journal();
     let machine_id = context.machine_id();
+    let session = transcript
+        .session_id
+        .as_deref()
+        .or(input.session_id.as_deref());
+    if let (Some(journal), Some(session)) = (&journal, session)
+        && journal.has_forgotten_prompt(session)?
+    {
+        ui.print("capture: skipped, a prompt of this session was forgotten\n");
+        return Ok(ExitCode::SUCCESS);
+    }
     let request = Request {
-        session: transcript
-            .session_id
-            .as_deref()
-            .or(input.session_id.as_deref()),
+        session,
         project: &project,
         machine_id: &machine_id,
         source: Some(&source),

@@ -1,4 +1,6 @@
-//! `forget` and its undo, `restore`.
+//! `forget` and its undo, `restore`; and forgetting a session, which has none.
+
+mod session;
 
 use std::process::ExitCode;
 
@@ -10,12 +12,22 @@ use crate::{context::Context, failure::Failure, ui::Ui};
 
 /// Forget a note; its text goes to the trash
 ///
-/// A tombstone stays in its place, so that no import and no older copy brings it back.
+/// A tombstone stays in its place, so that no import and no older copy brings it back. With
+/// `--session`: delete all that is recorded of a session, and its note, for good.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Six or more characters of the beginning or end of an id; may be given more than once
-    #[arg(required = true)]
+    #[arg(required_unless_present = "session", conflicts_with = "session")]
     ids: Vec<String>,
+    /// The session whose id begins like this, for good
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Only this prompt of the session, with all that happened under it
+    #[arg(long, value_name = "N", requires = "session")]
+    prompt: Option<i64>,
+    /// Do not ask
+    #[arg(long, requires = "session")]
+    yes: bool,
 }
 
 /// Bring a forgotten note back, byte for byte
@@ -26,6 +38,9 @@ pub(crate) struct RestoreArgs {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    if let Some(session) = &args.session {
+        return session::run(session, args.prompt, args.yes, context, ui);
+    }
     if context.environment.is_agent && args.ids.len() > 1 {
         return Err(Failure::usage("an agent forgets one note at a time"));
     }

@@ -1,12 +1,269 @@
-//! `sessions`: what is recorded of each session, and what was left out.
+//! `sessions`: what is recorded of each session, row by row, and what was left out.
 
-use super::Outcome;
-use crate::{context::Context, failure::Failure, ui::Ui};
+mod export;
+mod show;
+
+use std::{process::ExitCode, time::Duration};
+
+use anamnesis_core::{clean::one_line, id::NoteId, note::State};
+use anamnesis_store::{
+    index::{Entry, Index},
+    journal::{Journal, LOST, Session},
+};
+use serde_json::{Value, json};
+
+use super::{Outcome, show::shown};
+use crate::{
+    context::Context,
+    failure::Failure,
+    ui::{self, LIST_LENGTH, Ui, WIDTH},
+};
+
+/// How long another process that writes the records is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many sessions a list has at most.
+const MAX_LISTED: usize = 200;
+
+/// How many characters of an id tell it, at least.
+const MIN_ID: usize = 6;
 
 /// Show what is recorded of each session
+///
+/// Without a command: the sessions of this project, the newest first.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    list: ListArgs,
+}
 
-pub(crate) fn run(_: &Args, _: &Context, _: &Ui) -> Outcome {
-    Err(Failure::failed("not there yet"))
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Show(show::Args),
+    Export(export::Args),
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    /// The sessions of every project
+    #[arg(long)]
+    everywhere: bool,
+    /// How many sessions, at most 200
+    #[arg(short, long, alias = "limit", default_value_t = LIST_LENGTH)]
+    k: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    match &args.verb {
+        None => list(&args.list, context, ui),
+        Some(Verb::Show(args)) => show::run(args, context, ui),
+        Some(Verb::Export(args)) => export::run(args, context, ui),
+    }
+}
+
+fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
+    let journal = open(context)?;
+    let index = context.index()?;
+    let project = (!args.everywhere).then(|| context.project(None).key);
+    let limit = args.k.min(MAX_LISTED);
+    let total = journal.count_sessions(project.as_deref())?;
+    let sessions = journal.sessions(project.as_deref(), limit)?;
+    if args.json {
+        let mut list = Vec::new();
+        for session in &sessions {
+            let mut json = head_json(session, &index)?;
+            json["prompts"] = session.prompts.into();
+            json["tool_events"] = session.tool_events.into();
+            json["first_prompt"] = json!(session.first_prompt);
+            list.push(inert(context, json));
+        }
+        ui.json(&json!({ "sessions": list, "total": total }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if total == 0 {
+        let place = project.map_or_else(String::new, |key| format!(" of {}", one_line(&key)));
+        let hint = if args.everywhere {
+            "anamnesis doctor"
+        } else {
+            "anamnesis sessions --everywhere"
+        };
+        ui.print(&format!("0 sessions{place}\n→ {hint}\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    for session in &sessions {
+        text.push_str(&line(session, context, &journal, &index, args.everywhere)?);
+    }
+    if sessions.len() < total {
+        let more = if limit < MAX_LISTED {
+            format!(" · -k {}", total.min(MAX_LISTED))
+        } else {
+            String::new()
+        };
+        text.push_str(&format!(
+            "{} of {} shown{more}\n",
+            sessions.len(),
+            ui::number(total)
+        ));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A session on two lines.
+fn line(
+    session: &Session,
+    context: &Context,
+    journal: &Journal,
+    index: &Index,
+    everywhere: bool,
+) -> Result<String, Failure> {
+    let id = short(journal, session)?;
+    let ago = ui::ago(ui::time(session.seen_at), context.environment.now);
+    let mut first = format!(
+        "{id}  {ago} · {} · {}",
+        ui::shorten(&state(session), 30),
+        note_label(session, index)?
+    );
+    if everywhere {
+        let room = WIDTH.saturating_sub(first.chars().count() + 3).max(8);
+        first.push_str(&format!(
+            " · {}",
+            ui::shorten(&one_line(&session.project), room)
+        ));
+    }
+    let mut second = format!(
+        "          {}, {}",
+        counted(session.prompts, "prompt"),
+        counted(session.tool_events, "tool event")
+    );
+    if let Some(prompt) = &session.first_prompt {
+        let prompt = shown(context, prompt);
+        let prompt = one_line(prompt.trim().lines().next().unwrap_or_default());
+        let room = WIDTH.saturating_sub(second.chars().count() + 3).max(8);
+        second.push_str(&format!(" · {}", ui::shorten(&prompt, room)));
+    }
+    Ok(format!("{first}\n{second}\n"))
+}
+
+/// The records; a person who asks for them is told why they cannot be had.
+pub(super) fn open(context: &Context) -> Result<Journal, Failure> {
+    Ok(Journal::open(&context.home, PATIENCE)?)
+}
+
+/// The session that a person means by what they typed.
+pub(super) fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
+    let mut found = journal.sessions_named(typed.trim())?;
+    if found
+        .first()
+        .is_some_and(|session| session.id == typed.trim())
+    {
+        found.truncate(1);
+    } else if typed.trim().chars().count() < MIN_ID {
+        return Err(Failure::usage(format!(
+            "\"{}\" is too short for a session's id",
+            one_line(typed)
+        ))
+        .hint("six or more characters of its beginning, as `sessions` shows them"));
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(
+            Failure::failed(format!("no session {}", ui::shorten(&one_line(typed), 50)))
+                .hint("anamnesis sessions --everywhere"),
+        ),
+        _ => {
+            let candidates: Vec<String> = found
+                .iter()
+                .map(|session| {
+                    format!(
+                        "  {}  {}",
+                        one_line(&session.id),
+                        one_line(&session.project)
+                    )
+                })
+                .collect();
+            Err(Failure::usage(format!(
+                "{} stands for more than one session:\n{}",
+                one_line(typed),
+                candidates.join("\n")
+            ))
+            .hint("type more of the id"))
+        }
+    }
+}
+
+/// As much of a session's id as tells it from all others.
+pub(super) fn short(journal: &Journal, session: &Session) -> Result<String, Failure> {
+    Ok(one_line(&journal.short_session_id(&session.id)?))
+}
+
+/// Whether a session goes on, and how it ended.
+fn state(session: &Session) -> String {
+    match session.end_reason.as_deref() {
+        _ if !session.is_completed() => "open".to_owned(),
+        Some(LOST) => LOST.to_owned(),
+        Some(reason) => format!("ended {}", one_line(reason)),
+        None => "ended".to_owned(),
+    }
+}
+
+/// The session's note, or that there is none.
+fn note_label(session: &Session, index: &Index) -> Result<String, Failure> {
+    Ok(match index.get(NoteId::of_session(&session.id))? {
+        Some(entry) if entry.state == State::Forgotten => "note forgotten".to_owned(),
+        Some(entry) => format!("note #{}", Context::short(index, entry.id())),
+        None if session.is_completed() => "no note".to_owned(),
+        None => "no note yet".to_owned(),
+    })
+}
+
+/// What a list and a whole session have in common, as scripts are given it.
+fn head_json(session: &Session, index: &Index) -> Result<Value, Failure> {
+    let note = index.get(NoteId::of_session(&session.id))?;
+    let note = note
+        .map(|entry: Entry| json!({ "id": entry.id().to_string(), "state": entry.state.as_str() }));
+    let state = match session.end_reason.as_deref() {
+        _ if !session.is_completed() => "open",
+        Some(LOST) => "lost",
+        _ => "ended",
+    };
+    Ok(json!({
+        "id": session.id,
+        "project": session.project,
+        "folder": session.folder,
+        "state": state,
+        "end_reason": session.end_reason,
+        "started_at": ui::iso(session.started_at),
+        "seen_at": ui::iso(session.seen_at),
+        "ended_at": session.ended_at.map(ui::iso),
+        "note": note,
+    }))
+}
+
+/// A value whose texts may be printed: what somebody's terminal shows of it does nothing.
+fn inert(context: &Context, value: Value) -> Value {
+    match value {
+        Value::String(text) => shown(context, &text).into(),
+        Value::Array(values) => values
+            .into_iter()
+            .map(|value| inert(context, value))
+            .collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (shown(context, &name), inert(context, value)))
+            .collect(),
+        other => other,
+    }
+}
+
+/// A number of rows.
+fn counted(amount: i64, thing: &str) -> String {
+    ui::count(usize::try_from(amount).unwrap_or(0), thing)
 }

@@ -8,6 +8,7 @@
 mod capture;
 mod command_line;
 mod doctor;
+mod forget;
 mod hook_input;
 mod inject;
 mod journal;
@@ -17,6 +18,7 @@ mod python_version;
 mod remember;
 mod security_table;
 mod session_start;
+mod sessions;
 mod status;
 mod store_faults;
 mod writing;

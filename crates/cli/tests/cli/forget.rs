@@ -1,0 +1,384 @@
+//! `forget --session`: a session, or a prompt of it, for good.
+
+use std::{fs, path::Path};
+
+use anamnesis_testkit::home::{TestHome, answered, asked, edited};
+use serde_json::json;
+
+use crate::{
+    SESSION, home,
+    sessions::{end, event, hook_at, play},
+    snapshot,
+};
+
+/// Words that only the played session has.
+const WORDS: [&str; 4] = ["rate limits", "limit.rs", "panicked", "the cart"];
+
+/// The files of the store that hold one of these texts, any letter case, with the text.
+fn holding(home: &TestHome, texts: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pending = vec![home.store()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap().to_ascii_lowercase();
+            for text in texts {
+                if bytes
+                    .windows(text.len())
+                    .any(|part| part == text.as_bytes())
+                {
+                    let name = path.strip_prefix(home.store()).unwrap();
+                    found.push(format!("{}: {text}", name.display()));
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn is_there(home: &TestHome, file: &str) -> bool {
+    let held = holding(home, &WORDS);
+    held.iter().any(|line| line.starts_with(file))
+}
+
+#[test]
+fn nothing_of_a_forgotten_session_is_left() {
+    // DEL-01, PR-14, RT-4
+    let home = home();
+    play(&home, SESSION);
+    end(&home, SESSION, "clear");
+    // A record of it waits, and a broken one was set aside.
+    let waiting = home.write(
+        "spool/01JZ0000000000000000000000.json",
+        format!(r#"{{"session":"{SESSION}","words":"rate limits"#),
+    );
+    let aside = home.write(
+        "quarantine/spool-01JZ0000000000000000000001.json",
+        format!(r#"{{"session":"{SESSION}","words":"rate limits"#),
+    );
+    for file in ["memory/episodic/", "journal.db", "derived/index.db"] {
+        assert!(is_there(&home, file), "{file}: the test looks for nothing");
+    }
+    snapshot!(home.run("forget --session 5b0c8f1e --yes").shown(), @"
+    exit 0
+    forgot session 5b0c8f1e (2 prompts, 2 tool events), 2 waiting records; its note, too
+    Nothing of it is kept; hooks, capture and backfill make no note of it again
+    ");
+    assert!(!waiting.exists() && !aside.exists());
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+    home.run("maintain").well();
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+    assert!(home.run("sessions").well().starts_with("0 sessions"));
+    assert_eq!(home.run("search rate limits").code, Some(0));
+    // What is left says that there was one, and nothing else.
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1);
+    let tombstone = home.read(&notes[0]);
+    assert!(tombstone.contains("state: forgotten"), "{tombstone}");
+    assert!(tombstone.contains(SESSION), "{tombstone}");
+    assert_eq!(home.run("doctor").stdout.matches('✗').count(), 0);
+}
+
+#[test]
+fn a_forgotten_session_gets_no_note_again() {
+    // DEL-01; ruling of the tombstone
+    let home = home();
+    play(&home, SESSION);
+    home.write_transcript(
+        SESSION,
+        &[
+            asked("Add rate limits to the login"),
+            edited("/srv/shop/src/limit.rs"),
+            answered("Limits are in; what is left is the cart"),
+        ],
+    );
+    home.run("forget --yes --session 5b0c8f1e").well();
+    // It goes on: records, but no note.
+    play(&home, SESSION);
+    end(&home, SESSION, "clear");
+    let path = home.transcript_path(SESSION);
+    let captured = home.command(["capture", "--transcript"]).arg(&path).run();
+    assert!(captured.well().contains("was forgotten"));
+    home.run("maintain").well();
+    let listed = home.run("sessions").well();
+    assert!(listed.contains("note forgotten"), "{listed}");
+    for note in home.notes() {
+        assert!(home.read(&note).contains("state: forgotten"));
+    }
+    // And once more.
+    home.run("forget --yes --session 5b0c8f1e").well();
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+}
+
+#[test]
+fn a_session_without_a_note_is_forgotten_too() {
+    let home = home();
+    // Nothing was done in it, so it has no note yet.
+    let prompt = event(
+        &home,
+        "UserPromptSubmit",
+        SESSION,
+        json!({ "prompt_id": "p-1", "prompt": "rate limits, please" }),
+    );
+    hook_at(&home, "03:00:00", &prompt).well();
+    home.settle();
+    assert!(home.notes().is_empty());
+    snapshot!(home.run("forget --yes --session 5b0c8f1e").shown(), @"
+    exit 0
+    forgot session 5b0c8f1e (1 prompt, 0 tool events); it had no note
+    Nothing of it is kept; hooks, capture and backfill make no note of it again
+    ");
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+    play(&home, SESSION);
+    end(&home, SESSION, "clear");
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1);
+    assert!(home.read(&notes[0]).contains("state: forgotten"));
+}
+
+#[test]
+fn nothing_to_forget_is_no_success() {
+    // DEL-02
+    let home = home();
+    snapshot!(home.run("forget --yes --session 5b0c8f1e").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: 0 forgotten: no session 5b0c8f1e
+    → anamnesis sessions --everywhere
+    ");
+    play(&home, SESSION);
+    home.run(&format!("forget --yes --session {SESSION}"))
+        .well();
+    snapshot!(home.run(&format!("forget --yes --session {SESSION}")).shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: 0 forgotten: no session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    → anamnesis sessions --everywhere
+    ");
+    play(&home, SESSION);
+    snapshot!(home.run("forget --yes --session 5b0c8f1e --prompt 7").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: 0 forgotten: session 5b0c8f1e has no prompt 7
+    → anamnesis sessions show 5b0c8f1e
+    ");
+    snapshot!(home.run("forget --yes --session 5b0c8f1e --prompt 2").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: 0 forgotten: nothing is kept of prompt 2 of session 5b0c8f1e
+    ");
+    for arguments in [
+        "forget",
+        "forget --yes",
+        "forget --prompt 1",
+        "forget 5b0c8f1e --session 5b0c8f1e",
+    ] {
+        assert_eq!(home.run(arguments).code, Some(2), "{arguments}");
+    }
+}
+
+#[test]
+fn an_agent_forgets_no_session() {
+    let home = home();
+    play(&home, SESSION);
+    let before = holding(&home, &WORDS);
+    let forget = |more: &[&str]| {
+        home.command(["forget", "--yes", "--session", "5b0c8f1e"])
+            .args(more)
+            .by_agent()
+            .run()
+    };
+    snapshot!(forget(&[]).shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: a session is forgotten by a person only: that cannot be undone
+    → anamnesis forget ID   (one note, which can be brought back)
+    ");
+    assert_eq!(forget(&["--prompt", "1"]), forget(&[]));
+    assert_eq!(holding(&home, &WORDS), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_person_is_asked_once() {
+    let home = home();
+    play(&home, SESSION);
+    snapshot!(home.run("forget --session 5b0c8f1e").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: nobody can be asked here, and it is for good
+    → anamnesis forget --session 5b0c8f1e --yes
+    ");
+    let forget = ["forget", "--session", "5b0c8f1e"];
+    let answered = |text: &str| home.command(forget).input(text).run_on_a_terminal();
+    snapshot!(answered("n\n").shown(), @"
+    exit 1
+    on stderr:
+    Forget session 5b0c8f1e (2 prompts, 2 tool events) and its note, for good? [y/N] anamnesis: 0 forgotten
+    ");
+    for text in ["\n", "perhaps\n"] {
+        assert_eq!(answered(text), answered("n\n"));
+    }
+    assert!(is_there(&home, "journal.db"));
+    snapshot!(answered("y\n").shown(), @"
+    exit 0
+    forgot session 5b0c8f1e (2 prompts, 2 tool events); its note, too
+    Nothing of it is kept; hooks, capture and backfill make no note of it again
+    on stderr:
+    Forget session 5b0c8f1e (2 prompts, 2 tool events) and its note, for good? [y/N]
+    ");
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+}
+
+/// A third prompt with work of its own, after those that `play` plays.
+fn go_on(home: &TestHome) {
+    for (time, name, fields) in [
+        (
+            "03:01:10",
+            "UserPromptSubmit",
+            json!({ "prompt_id": "p-3", "prompt": "Write the heron page, please" }),
+        ),
+        (
+            "03:01:11",
+            "PostToolUse",
+            json!({ "prompt_id": "p-3", "tool_name": "Write", "tool_use_id": "toolu_9",
+                    "tool_input": { "file_path": home.project().join("heron.md"), "content": "x" },
+                    "tool_response": { "type": "create" } }),
+        ),
+        (
+            "03:01:20",
+            "Stop",
+            json!({ "prompt_id": "p-3", "last_assistant_message": "The heron page is written and linked." }),
+        ),
+    ] {
+        let output = hook_at(home, time, &event(home, name, SESSION, fields));
+        assert_eq!(output.stderr, "");
+        home.settle();
+    }
+}
+
+fn note(home: &TestHome) -> String {
+    let notes = home.notes();
+    assert_eq!(notes.len(), 1);
+    home.read(&notes[0])
+}
+
+#[test]
+fn a_prompt_is_forgotten_with_all_under_it() {
+    // RT-4
+    let home = home();
+    play(&home, SESSION);
+    go_on(&home);
+    end(&home, SESSION, "clear");
+    assert!(note(&home).contains("limit.rs"), "{}", note(&home));
+    snapshot!(home.run("forget --yes --session 5b0c8f1e --prompt 1").shown(), @"
+    exit 0
+    forgot prompt 1 of session 5b0c8f1e: 2 tool events, 1 turn end
+    its note #J8QYZW is made from the rest
+    ");
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+    snapshot!(home.run("sessions show 5b0c8f1e").shown(), @"
+    exit 0
+    session 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    github.com/acme/shop · branch main · model claude-test
+    began 2026-01-02 03:00 (startup) · ended clear 2026-01-02 03:02 · UTC
+    note #J8QYZW  Write the heron page, please
+    kept: 3 prompts, 1 tool event, 1 turn end, 1 observation
+    removed: 2 private or forgotten prompts with 4 events under it
+
+    prompt 1 · 03:00:05 · private or forgotten; 3 events under it not kept
+
+    prompt 2 · 03:01:00 · private or forgotten; 1 event under it not kept
+
+    prompt 3 · 03:01:10 · person
+      Write the heron page, please
+      03:01:11  ok          Write
+        created heron.md
+      03:01:20  answer
+        The heron page is written and linked.
+
+    observed
+      feature  New file heron.md
+
+    summary by rule, up to prompt 3
+      asked      Write the heron page, please
+      done       Edited `[ROOT]/shop/heron.md`
+      done       The heron page is written and linked.
+
+    jobs
+      03:00:30  note done
+      03:02:00  note done
+      03:04:05  note done
+
+    → anamnesis sessions export 5b0c8f1e   |   anamnesis forget --session 5b0c8f1e
+    ");
+    let after = note(&home);
+    assert!(
+        after.contains("heron.md") && after.contains("linked"),
+        "{after}"
+    );
+    // What comes late, or twice, does not bring it back.
+    play(&home, SESSION);
+    end(&home, SESSION, "clear");
+    home.run("maintain").well();
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+    assert!(note(&home).contains("heron.md"));
+}
+
+#[test]
+fn a_note_of_which_nothing_is_left_goes_with_its_prompt() {
+    let home = home();
+    play(&home, SESSION);
+    // The transcript has it all, too; it is not read instead.
+    home.write_transcript(
+        SESSION,
+        &[
+            asked("Add rate limits to the login"),
+            edited("/srv/shop/src/limit.rs"),
+            answered("Limits are in; what is left is the cart"),
+        ],
+    );
+    assert!(note(&home).contains("limit.rs"));
+    snapshot!(home.run("forget --yes --session 5b0c8f1e --prompt 1").shown(), @"
+    exit 0
+    forgot prompt 1 of session 5b0c8f1e: 2 tool events, 1 turn end
+    nothing is left to note: its note is forgotten, too
+    Claude's own transcript is not ours, and stays:
+      ~/.claude/projects/-shop/5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20.jsonl
+    ");
+    end(&home, SESSION, "clear");
+    home.run("maintain").well();
+    assert!(note(&home).contains("state: forgotten"));
+    assert_eq!(holding(&home, &WORDS), [""; 0]);
+}
+
+#[test]
+fn a_note_that_a_person_changed_is_left_as_it_is() {
+    let home = home();
+    play(&home, SESSION);
+    go_on(&home);
+    end(&home, SESSION, "clear");
+    let path = home.notes()[0].clone();
+    let name = Path::new(&path).file_stem().unwrap().to_string_lossy();
+    home.command(["edit", &name, "--title", "My own words"])
+        .run()
+        .well();
+    let before = note(&home);
+    snapshot!(home.run("forget --yes --session 5b0c8f1e --prompt 1").shown(), @"
+    exit 0
+    forgot prompt 1 of session 5b0c8f1e: 2 tool events, 1 turn end
+    its note #J8QYZW was changed by hand and is left as it is
+    → anamnesis show J8QYZW
+    ");
+    assert_eq!(note(&home), before);
+    let held = holding(&home, &WORDS);
+    assert!(
+        held.iter().all(|line| !line.starts_with("journal.db")),
+        "{held:?}"
+    );
+}
