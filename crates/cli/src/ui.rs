@@ -105,6 +105,16 @@ pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
+/// Tells whether a person sees stderr.
+pub(crate) fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Puts a text in the place of the last line of a terminal that has not ended.
+pub(crate) fn progress(text: &str) {
+    let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+}
+
 /// A number of things: `1 note`, `1,204 notes`.
 pub(crate) fn count(amount: usize, thing: &str) -> String {
     format!(

@@ -1,12 +1,436 @@
-//! `backfill`: notes of the sessions from before the install.
+//! `backfill`: notes of the sessions from before the install, from Claude Code's own transcripts.
+//!
+//! A list first, and notes only with `--apply`. Each note is written as soon as its transcript was
+//! read, the latest session first, so an interrupted run has done a part and the next one goes on;
+//! the index is brought in step once, at the end. A note that is there is never touched.
 
-use super::Outcome;
-use crate::{context::Context, failure::Failure, ui::Ui};
+mod past;
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anamnesis_core::{clean::one_line, note::timestamp};
+use anamnesis_store::{
+    journal::Journal,
+    session_note::{self, Outcome as Captured, Request},
+};
+use chrono::NaiveDate;
+use serde_json::json;
+
+use self::past::{Finding, Past, Session, Skip, Wanted};
+use super::{Outcome, mark::quoted};
+use crate::{
+    context::Context,
+    environment::Environment,
+    failure::Failure,
+    off::Off,
+    ui::{self, LIST_LENGTH, Ui},
+};
+
+/// How long the records are waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The tag of these notes beside `session`.
+const SOURCE: &str = "backfill";
 
 /// Remember the sessions from before the install
+///
+/// Reads Claude Code's own transcripts and lists which sessions of this project can be remembered,
+/// and why others are left out. With --apply their notes are written. It may be interrupted and run
+/// again at any time: what is noted, forgotten, excluded or paused is left alone.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+pub(crate) struct Args {
+    /// Write the notes
+    #[arg(long)]
+    apply: bool,
+    /// The sessions of this project instead
+    #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
+    project: Option<String>,
+    /// The sessions of every project
+    #[arg(long)]
+    everywhere: bool,
+    /// Only sessions of this day (YYYY-MM-DD) and later
+    #[arg(long, value_name = "DATE")]
+    since: Option<NaiveDate>,
+    /// Only so many sessions, the latest
+    #[arg(short = 'k', long, value_name = "COUNT")]
+    limit: Option<usize>,
+    /// Sessions, too, that were not recorded though Anamnesis was there
+    #[arg(long)]
+    unrecorded: bool,
+    /// List all of them, not only the first twenty
+    #[arg(long)]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
 
-pub(crate) fn run(_: &Args, _: &Context, _: &Ui) -> Outcome {
-    Err(Failure::failed("not there yet"))
+impl Args {
+    /// The options that choose the same sessions again.
+    fn options(&self) -> String {
+        let mut options = String::new();
+        if let Some(project) = &self.project {
+            let _ = write!(options, " --project {}", quoted(&one_line(project)));
+        }
+        if self.everywhere {
+            options.push_str(" --everywhere");
+        }
+        if let Some(since) = self.since {
+            let _ = write!(options, " --since {since}");
+        }
+        if let Some(limit) = self.limit {
+            let _ = write!(options, " --limit {limit}");
+        }
+        if self.unrecorded {
+            options.push_str(" --unrecorded");
+        }
+        options
+    }
+}
+
+/// A transcript that is left out.
+#[derive(Debug)]
+struct Skipped {
+    path: String,
+    skip: Skip,
+    cause: Option<String>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+struct Findings {
+    sessions: Vec<Session>,
+    skipped: Vec<Skipped>,
+    /// How many are of other projects.
+    elsewhere: usize,
+    /// How many were not looked at, because there were as many as were asked for.
+    left: usize,
+    /// Why not all of it was done.
+    failure: Option<Failure>,
+}
+
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    if args.apply && environment.is_agent {
+        return Err(Failure::failed(
+            "sessions are remembered by a person only: look at the list first",
+        )
+        .hint("in a terminal: anamnesis backfill --apply"));
+    }
+    // A list leaves everything as it is.
+    let (context, journal) = if args.apply {
+        let context = Context::open(environment)?;
+        let journal = Journal::open(&context.home, PATIENCE)?;
+        (context, Some(journal))
+    } else {
+        let context = Context::of(environment, PATIENCE)?;
+        let journal = Journal::open_to_read(&context.home, PATIENCE)?;
+        (context, journal)
+    };
+    if context.config.is_unclear {
+        return Err(Failure::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
+    }
+    let project = (!args.everywhere).then(|| context.project(args.project.as_deref()).key);
+    let wanted = Wanted {
+        project,
+        since: args.since,
+        unrecorded: args.unrecorded,
+    };
+    let mut findings = look(args, &context, journal.as_ref(), &wanted)?;
+    findings
+        .sessions
+        .sort_by(|a, b| b.ended.cmp(&a.ended).then(a.note.cmp(&b.note)));
+    if let Some(journal) = &journal
+        && args.apply
+        && !findings.sessions.is_empty()
+    {
+        context.index()?.checkpoint()?;
+        journal.checkpoint()?;
+    }
+    if args.json {
+        ui.json(&as_json(args, &findings));
+    } else {
+        ui.print(&text(args, &wanted, &findings));
+    }
+    match findings.failure {
+        Some(failure) => Err(failure),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Looks at the transcripts and, if that is asked for, writes the notes.
+fn look(
+    args: &Args,
+    context: &Context,
+    journal: Option<&Journal>,
+    wanted: &Wanted,
+) -> Result<Findings, Failure> {
+    let candidates = past::candidates(context);
+    let mut past = Past::new(context, journal, wanted)?;
+    let mut progress = Progress::new(candidates.len());
+    let mut findings = Findings::default();
+    let machine_id = context.machine_id();
+    for (number, candidate) in candidates.iter().enumerate() {
+        if args
+            .limit
+            .is_some_and(|limit| findings.sessions.len() >= limit)
+        {
+            findings.left = candidates.len() - number;
+            break;
+        }
+        progress.show(number);
+        let mut finding = match past.look(candidate) {
+            Ok(finding) => finding,
+            Err(failure) => {
+                findings.left = candidates.len() - number;
+                findings.failure = Some(failure);
+                break;
+            }
+        };
+        if let Finding::Session(session, account) = &finding
+            && args.apply
+        {
+            let request = Request {
+                session: Some(&session.id),
+                project: &session.project,
+                machine_id: &machine_id,
+                source: Some(SOURCE),
+                now: context.environment.now,
+            };
+            // The index follows at the end.
+            match session_note::capture(&context.notes, journal, account, &request) {
+                Ok(Captured::Written(_)) => {}
+                Ok(Captured::Trivial) => finding = Skip::Trivial.into(),
+                Ok(Captured::Forgotten(_)) => finding = Skip::Forgotten.into(),
+                // Somebody wrote it while the transcript was read.
+                Ok(Captured::Unchanged(_)) => finding = Skip::Noted.into(),
+                Err(error) => {
+                    findings.left = candidates.len() - number;
+                    findings.failure = Some(error.into());
+                    break;
+                }
+            }
+        }
+        match finding {
+            Finding::Session(session, _) => findings.sessions.push(session),
+            Finding::Elsewhere => findings.elsewhere += 1,
+            Finding::Skipped(skip, cause) => {
+                let home = context.environment.user_home.as_deref();
+                findings.skipped.push(Skipped {
+                    path: one_line(&ui::home_path(&candidate.path, home)),
+                    skip,
+                    cause,
+                });
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// The report for people.
+fn text(args: &Args, wanted: &Wanted, findings: &Findings) -> String {
+    let sessions = &findings.sessions;
+    let count = ui::count(sessions.len(), "session");
+    let place = wanted.project.as_ref().map_or_else(String::new, |project| {
+        format!(" of {}", ui::shorten(&one_line(project), 40))
+    });
+    let end = if sessions.is_empty() { '.' } else { ':' };
+    let mut text = if args.apply {
+        format!("{count}{place} remembered{end}\n")
+    } else {
+        format!("{count}{place} can be remembered{end}\n")
+    };
+    let length = if args.all { usize::MAX } else { LIST_LENGTH };
+    let mut shown: Vec<(&str, Vec<&Session>)> = Vec::new();
+    for session in sessions.iter().take(length) {
+        match shown.iter_mut().find(|(key, _)| *key == session.project) {
+            Some((_, sessions)) => sessions.push(session),
+            None => shown.push((&session.project, vec![session])),
+        }
+    }
+    for (project, sessions) in shown {
+        if wanted.project.is_none() {
+            let _ = writeln!(text, "{}", ui::shorten(&one_line(project), ui::WIDTH));
+        }
+        for session in sessions {
+            let head = format!(
+                "  #{}  {}  ",
+                session.note.short(),
+                session.ended.date_naive()
+            );
+            let room = ui::WIDTH.saturating_sub(head.chars().count());
+            let title = ui::shorten(&one_line(&session.title), room);
+            let _ = writeln!(text, "{head}{title}");
+        }
+    }
+    if sessions.len() > length {
+        let _ = writeln!(
+            text,
+            "{length} of {} shown · --all",
+            ui::number(sessions.len())
+        );
+    }
+    left_out(args, findings, &mut text);
+    if findings.elsewhere > 0 {
+        let _ = writeln!(
+            text,
+            "{} of other projects · --everywhere",
+            ui::count(findings.elsewhere, "session")
+        );
+    }
+    if findings.left > 0 {
+        let _ = writeln!(
+            text,
+            "{} not looked at",
+            ui::count(findings.left, "transcript")
+        );
+    }
+    if let Some(first) = sessions.first() {
+        if args.apply {
+            let _ = writeln!(text, "Undo one: anamnesis forget {}", first.note.short());
+        } else {
+            let _ = writeln!(text, "→ anamnesis backfill --apply{}", args.options());
+        }
+    }
+    text
+}
+
+/// Says what is left out, and why.
+fn left_out(args: &Args, findings: &Findings, text: &mut String) {
+    if findings.skipped.is_empty() {
+        return;
+    }
+    let mut reasons: BTreeMap<Skip, Vec<&Skipped>> = BTreeMap::new();
+    for skipped in &findings.skipped {
+        reasons.entry(skipped.skip).or_default().push(skipped);
+    }
+    let _ = writeln!(
+        text,
+        "{} left out:",
+        ui::count(findings.skipped.len(), "session")
+    );
+    for (skip, skipped) in reasons {
+        let _ = writeln!(
+            text,
+            "  {:>6}  {}",
+            ui::number(skipped.len()),
+            skip.reason()
+        );
+        // A file that cannot be read is named: something may be wrong with it.
+        let shown = match skip {
+            _ if args.all => usize::MAX,
+            Skip::Unreadable => 3,
+            _ => 0,
+        };
+        for skipped in skipped.into_iter().take(shown) {
+            let cause = skipped.cause.as_ref();
+            let cause = cause.map_or_else(String::new, |cause| format!(": {}", one_line(cause)));
+            let _ = writeln!(text, "          {}{cause}", skipped.path);
+        }
+    }
+}
+
+/// The report for scripts.
+fn as_json(args: &Args, findings: &Findings) -> serde_json::Value {
+    let sessions: Vec<_> = findings
+        .sessions
+        .iter()
+        .map(|session| {
+            json!({
+                "session_id": session.id, "note": session.note.to_string(),
+                "project": session.project, "title": session.title,
+                "began": timestamp(session.began), "ended": timestamp(session.ended),
+            })
+        })
+        .collect();
+    let skipped: Vec<_> = findings
+        .skipped
+        .iter()
+        .map(|skipped| {
+            json!({
+                "transcript": skipped.path, "reason": skipped.skip.as_str(), "cause": skipped.cause,
+            })
+        })
+        .collect();
+    json!({
+        "applied": args.apply, "sessions": sessions, "skipped": skipped,
+        "elsewhere": findings.elsewhere, "not_looked_at": findings.left,
+    })
+}
+
+/// A line on a terminal that says how far it is; elsewhere nothing.
+struct Progress {
+    total: usize,
+    is_shown: bool,
+    last: Option<Instant>,
+}
+
+impl Progress {
+    /// How often the line changes.
+    const PAUSE: Duration = Duration::from_millis(100);
+
+    /// How many signs the bar has.
+    const LENGTH: usize = 30;
+
+    fn new(total: usize) -> Self {
+        Self {
+            total,
+            is_shown: ui::stderr_is_terminal(),
+            last: None,
+        }
+    }
+
+    /// Says that so many are done, if the last word on it is old enough.
+    fn show(&mut self, done: usize) {
+        if !self.is_shown || self.last.is_some_and(|last| last.elapsed() < Self::PAUSE) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        ui::progress(&Self::line(done, self.total));
+    }
+
+    fn line(done: usize, total: usize) -> String {
+        let filled = done * Self::LENGTH / total.max(1);
+        format!(
+            "[{:<length$}] {} of {}",
+            "#".repeat(filled),
+            ui::number(done),
+            ui::count(total, "transcript"),
+            length = Self::LENGTH
+        )
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.last.is_some() {
+            ui::progress("");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills() {
+        assert_eq!(
+            Progress::line(0, 3),
+            "[                              ] 0 of 3 transcripts"
+        );
+        assert_eq!(
+            Progress::line(1_500, 2_000),
+            "[######################        ] 1,500 of 2,000 transcripts"
+        );
+        assert_eq!(Progress::line(0, 0).len(), 51);
+    }
 }

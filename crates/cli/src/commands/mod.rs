@@ -139,7 +139,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
         Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
-        Verb::Backfill(args) => backfill::run(&args, &Context::open(environment)?, ui),
+        Verb::Backfill(args) => backfill::run(&args, environment, ui),
         Verb::Maintain(args) => maintain::run(&args, &Context::open(environment)?, ui),
     }
 }
