@@ -31,6 +31,8 @@ use crate::{
     ui::{self, LIST_LENGTH, Ui},
 };
 
+pub(super) use self::past::countable;
+
 /// How long the records are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -10,7 +10,7 @@ use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::index::{Filter, Index};
 use serde_json::json;
 
-use super::{Outcome, doctor, project::explain};
+use super::{Outcome, backfill, doctor, project::explain};
 use crate::{
     context::Context,
     failure::Failure,
@@ -37,14 +37,13 @@ struct Status {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let project = context.project_of(
-        &context
-            .environment
-            .project_folder
-            .clone()
-            .or_else(Context::current_folder)
-            .unwrap_or_default(),
-    );
+    let folder = context
+        .environment
+        .project_folder
+        .clone()
+        .or_else(Context::current_folder)
+        .unwrap_or_default();
+    let project = context.project_of(&folder);
     let counts = index.counts()?;
     let status = status(context, &index, &project.key)?;
     let verdict = doctor::verdict(context, &index);
@@ -82,6 +81,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         } else {
             "notes: 0; this session is noted when it ends\n"
         });
+        let past = backfill::countable(context, &folder);
+        if past > 0 {
+            text.push_str(&format!(
+                "past:  {} of this project can be remembered: anamnesis backfill\n",
+                ui::count(past, "earlier session")
+            ));
+        }
     } else {
         text.push_str(&format!(
             "store: {store} · {on} · machine {} · {}\n",

@@ -663,6 +663,38 @@ fn the_agent_may_look() {
 }
 
 #[test]
+fn the_status_offers_the_past_until_there_is_a_note() {
+    let home = home();
+    let name: String = home
+        .project()
+        .to_string_lossy()
+        .chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() {
+                letter
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    let offer = |home: &TestHome| {
+        let status = home.run("status").well();
+        let line = status.lines().find(|line| line.starts_with("past:"));
+        line.map(str::to_owned)
+    };
+    december(&home);
+    assert_eq!(offer(&home), None);
+    let folder = home.claude().join("projects");
+    fs::rename(folder.join("-shop"), folder.join(name)).unwrap();
+    assert_eq!(
+        offer(&home).as_deref(),
+        Some("past:  3 earlier sessions of this project can be remembered: anamnesis backfill")
+    );
+    home.run("backfill --apply").well();
+    assert_eq!(offer(&home), None);
+}
+
+#[test]
 fn where_notes_cannot_be_written_it_says_so() {
     let home = home();
     december(&home);

@@ -145,6 +145,26 @@ pub(super) fn candidates(context: &Context) -> Vec<Candidate> {
     found
 }
 
+/// How many earlier sessions of the project at `folder` have a transcript, going by names alone.
+pub(in super::super) fn countable(context: &Context, folder: &Path) -> usize {
+    let Some(projects) = projects_folder(context) else {
+        return 0;
+    };
+    let now = context.environment.now;
+    candidates_in(&projects.join(folder_name(folder)))
+        .filter(|candidate| !candidate.modified.is_some_and(|at| is_recent(at, now)))
+        .count()
+}
+
+/// The name that the client gives the folder of a project's transcripts.
+fn folder_name(folder: &Path) -> String {
+    let letter = |letter: char| match letter {
+        letter if letter.is_ascii_alphanumeric() => letter,
+        _ => '-',
+    };
+    folder.to_string_lossy().chars().map(letter).collect()
+}
+
 fn projects_folder(context: &Context) -> Option<PathBuf> {
     let folder = context.environment.claude_folder.as_ref()?;
     Some(folder.join("projects"))
@@ -501,6 +521,17 @@ fn sessions_of_notes(context: &Context) -> HashMap<String, bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_projects_transcripts_lie_where_the_client_puts_them() {
+        for (folder, name) in [
+            ("/home/dev/project", "-home-dev-project"),
+            ("/srv/my.shop_2/a b", "-srv-my-shop-2-a-b"),
+            ("/", "-"),
+        ] {
+            assert_eq!(folder_name(Path::new(folder)), name);
+        }
+    }
 
     #[test]
     fn the_folder_is_that_of_the_first_record_that_names_one() {
