@@ -556,7 +556,7 @@ mod tests {
 
     #[test]
     fn outcomes_and_sizes() {
-        // PF-1, ruling on what is kept of a response
+        // PF-1
         let long = "line\n".repeat(10_000);
         let ok = tool(
             "PostToolUse",

@@ -236,7 +236,6 @@ mod tests {
 
     #[test]
     fn a_note_tells_how_its_session_ended_last() {
-        // Ruling 14
         let fixture = Fixture::new();
         let account = session("fix the parser", "half way");
         for (source, tags) in [

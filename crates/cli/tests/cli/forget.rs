@@ -86,7 +86,7 @@ fn nothing_of_a_forgotten_session_is_left() {
 
 #[test]
 fn a_forgotten_session_gets_no_note_again() {
-    // DEL-01; ruling of the tombstone
+    // DEL-01
     let home = home();
     play(&home, SESSION);
     home.write_transcript(

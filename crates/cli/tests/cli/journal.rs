@@ -654,7 +654,7 @@ fn subagents() {
 
 #[test]
 fn the_clients_summary_is_kept_unless_something_was_private() {
-    // Ruling 19, PC-1
+    // PC-1
     for (prompt, kept) in [
         ("Add limits", 1),
         ("Add <private>secret</private> limits", 0),
@@ -699,7 +699,6 @@ fn the_task_of_a_subagent_is_kept() {
 
 #[test]
 fn a_batch_tells_of_failures_that_no_other_event_tells() {
-    // Ruling 30a
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says("Go");
@@ -729,7 +728,7 @@ fn a_batch_tells_of_failures_that_no_other_event_tells() {
 
 #[test]
 fn a_session_whose_client_is_gone_is_closed_and_noted() {
-    // SE-3, ruling 14
+    // SE-3
     let ended = home();
     play(&ended);
     ended.settle();
@@ -789,6 +788,7 @@ fn a_session_whose_folder_was_excluded_meanwhile_leaves_no_note() {
         .env("CLAUDE_PROJECT_DIR", home.root().join("elsewhere"))
         .run()
         .well();
+    home.settle();
     home.command(["work"])
         .env("ANAMNESIS_NOW", "2026-01-02T09:00:00Z")
         .run()
@@ -801,7 +801,6 @@ fn a_session_whose_folder_was_excluded_meanwhile_leaves_no_note() {
 
 #[test]
 fn a_session_installed_in_its_middle_has_its_beginning() {
-    // Ruling 16
     let home = home();
     let before = |mut turn: Value| {
         turn["timestamp"] = "2026-01-02T03:00:00Z".into();

@@ -520,7 +520,7 @@ fn the_later_payload_of_a_tools_run_wins() {
 
 #[test]
 fn a_batch_tells_only_what_no_other_event_told() {
-    // Ruling on PostToolBatch: whichever comes first.
+    // Whichever comes first.
     let from_batch = ToolEvent {
         is_from_batch: true,
         outcome: Outcome::Failed,
