@@ -51,7 +51,7 @@ impl Records {
     /// How many hooks have stored what they had to.
     pub(super) fn hook_runs(home: &Home) -> Result<i64> {
         match Self::open(home)? {
-            Some(records) => Ok(records.number("SELECT coalesce(sum(count), 0) FROM hook_day")?),
+            Some(records) => Ok(records.number("SELECT coalesce(sum(today), 0) FROM hook")?),
             None => Ok(0),
         }
     }
