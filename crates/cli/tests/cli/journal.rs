@@ -851,7 +851,7 @@ fn a_turn_that_was_broken_off_has_what_was_said_until_then() {
 
 #[test]
 fn limits_of_what_is_stored() {
-    // §5, LIM-1
+    // LIM-1
     let home = home();
     let mut session = Played::new(&home, SESSION);
     session.says(&format!("{}{}", "a".repeat(7_000), "é".repeat(7_000)));

@@ -544,6 +544,30 @@ fn a_batch_tells_only_what_no_other_event_told() {
 }
 
 #[test]
+fn a_long_session_keeps_less_of_each_event() {
+    let (_folder, journal) = journal_with_session("s");
+    journal
+        .connection
+        .execute_batch("UPDATE session SET tool_events = 4999")
+        .unwrap();
+    take(
+        &journal,
+        &[
+            prompted("s", "Go"),
+            used("s", event("t1", "Edit", "a.rs")),
+            used("s", event("t2", "Edit", "b.rs")),
+        ],
+    );
+    assert_eq!(count(&journal, "tool_event WHERE input IS NOT NULL"), 1);
+    assert_eq!(
+        count(&journal, "tool_event WHERE id = 't2' AND input IS NULL"),
+        1
+    );
+    let account = journal.account("s").unwrap().unwrap();
+    assert_eq!(account.files, ["/w/a.rs", "/w/b.rs"]);
+}
+
+#[test]
 fn a_turn_has_one_end_for_each_text() {
     // SP-2, SP-5, case 16
     let (_folder, journal) = journal_with_session("s");
@@ -567,7 +591,7 @@ fn a_turn_has_one_end_for_each_text() {
 
 #[test]
 fn states_follow_the_events() {
-    // §1.2, SM-1
+    // SM-1
     let (_folder, journal) = journal_with_session("s");
     let state = || journal.session("s").unwrap().unwrap().state;
     assert_eq!(state(), "initialized");
@@ -750,7 +774,7 @@ fn a_file_of_the_first_version_is_brought_up() {
 
 #[test]
 fn retention_lets_go_what_is_past_its_term() {
-    // §10, RT-2
+    // RT-1, RT-2
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &session_of("s"));
