@@ -1,9 +1,11 @@
 //! Tries to lose a note: processes are killed, race each other and meet full and read-only disks.
 //!
 //! Everything is judged from the outside, by what lies on the disk and by what the next plain run
-//! says. The program is the release build, as users have it. No deadline is asserted here; times
-//! are printed for a person to compare.
+//! says. The program is the release build, as users have it. The one deadline that is asserted is the
+//! one that a hook promises; other times are printed for a person to compare.
 
+#[cfg(target_os = "linux")]
+mod crowd;
 mod disk;
 #[cfg(target_os = "linux")]
 mod ends;
@@ -11,8 +13,10 @@ mod ends;
 mod hooks;
 mod kills;
 mod race;
+#[cfg(target_os = "linux")]
 mod records;
 mod sandbox;
+#[cfg(target_os = "linux")]
 mod script;
 #[cfg(target_os = "linux")]
 mod stopped;
@@ -30,6 +34,10 @@ use crate::{
 use self::sandbox::Sandbox;
 
 #[derive(clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a run of its own and excludes the others"
+)]
 pub(crate) struct Arguments {
     /// Kill this many processes, more where a moment was hit too rarely
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
@@ -41,13 +49,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// Kill the hooks of whole sessions instead of what writes notes; for Linux only
-    #[arg(long, conflicts_with_all = ["race", "full_disk"])]
+    #[arg(long, group = "instead")]
     journal: bool,
+    /// Run many hooks at once instead, and beside those who keep the records; for Linux only
+    #[arg(long, group = "instead")]
+    crowd: bool,
     /// Measure captures and injects while the index is built anew, instead of killing
-    #[arg(long, conflicts_with = "full_disk")]
+    #[arg(long, group = "instead")]
     race: bool,
     /// Fill the disk and make it read-only, instead of killing; needs the right to mount
-    #[arg(long)]
+    #[arg(long, group = "instead")]
     full_disk: bool,
 }
 
@@ -61,8 +72,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         .prefix("anamnesis-crash-")
         .tempdir()?;
     let mut checks = Checks::default();
-    if arguments.journal {
-        journal(folder.path(), &binary, arguments, &mut checks)?;
+    if arguments.journal || arguments.crowd {
+        watch(folder.path(), &binary, arguments, &mut checks)?;
     } else if arguments.race {
         race::run(&Sandbox::new(folder.path(), &binary)?, &mut checks)?;
     } else if arguments.full_disk {
@@ -82,15 +93,20 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Err(format!("what was left is in {}", kept.display()).into())
 }
 
+/// The tasks that look at processes.
 #[cfg(target_os = "linux")]
-fn journal(folder: &Path, binary: &Path, arguments: &Arguments, checks: &mut Checks) -> Result {
+fn watch(folder: &Path, binary: &Path, arguments: &Arguments, checks: &mut Checks) -> Result {
+    let folder = &folder.canonicalize().map_err(at(folder))?;
+    if arguments.crowd {
+        return crowd::run(folder, binary, checks);
+    }
     let ends = tempfile::tempdir()?;
     ends::run(ends.path(), binary, checks)?;
     hooks::run(folder, binary, arguments.kills, arguments.seed, checks)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn journal(_: &Path, _: &Path, _: &Arguments, _: &mut Checks) -> Result {
+fn watch(_: &Path, _: &Path, _: &Arguments, _: &mut Checks) -> Result {
     Err("where a process is can only be seen on Linux".into())
 }
 

@@ -9,7 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, fs,
+    fmt,
     io::Read as _,
     os::unix::process::ExitStatusExt as _,
     path::Path,
@@ -35,9 +35,6 @@ use crate::Result;
 
 /// How many kills have to fall into each moment.
 const WANTED: usize = 20;
-
-/// What the log says when a note is left to the deferred process, which is at the index.
-const BUSY_INDEX: &str = "the index is being written by another anamnesis process";
 
 /// Where a kill fell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -392,11 +389,7 @@ impl Run<'_> {
         checks.that(notes == sessions.len(), || {
             format!("{} sessions have {notes} notes", sessions.len())
         });
-        let log = fs::read_to_string(home.log()).unwrap_or_default();
-        let faults: Vec<&str> = log
-            .lines()
-            .filter(|line| !line.contains(BUSY_INDEX))
-            .collect();
+        let faults = self.sandbox.faults();
         checks.that(faults.is_empty(), || format!("the log says {faults:?}"));
         let private = self.sandbox.files_with(script::PRIVATE.as_bytes());
         checks.that(private.is_empty(), || {

@@ -28,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Words that the answers of an index are compared by.
 const SEARCHES: [&str; 3] = ["parser", "index locked", "\"write ahead log\""];
 
+/// What the log says of a note whose place in the index comes later.
+const BUSY_INDEX: &str = "the index is being written by another anamnesis process";
+
 /// A folder that the program takes for a user's machine.
 pub(super) struct Sandbox {
     root: PathBuf,
@@ -228,6 +231,16 @@ impl Sandbox {
             .ok_or_else(|| "the deferred process does not end".into())
     }
 
+    /// The lines of the log that tell of a fault: all but that a note was left to the deferred process,
+    /// because that was at the index.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.home.log()).unwrap_or_default();
+        log.lines()
+            .filter(|line| !line.contains(BUSY_INDEX))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// The files of the store that hold these bytes.
     pub(super) fn files_with(&self, bytes: &[u8]) -> Vec<PathBuf> {
         self.files()
@@ -240,7 +253,7 @@ impl Sandbox {
     }
 
     /// Every file in the store.
-    fn files(&self) -> Vec<PathBuf> {
+    pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut pending = vec![self.home.root().to_path_buf()];
         while let Some(folder) = pending.pop() {

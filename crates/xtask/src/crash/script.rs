@@ -3,6 +3,8 @@
 //! What an event leaves in the records holds the event's mark, so that every row is known again,
 //! and one that is there twice is seen.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::sandbox::Sandbox;
@@ -59,6 +61,21 @@ pub(super) fn short_session(sandbox: &Sandbox, id: &str) -> (Vec<Step>, Step) {
     // The start, the prompt, a file that is read, and one that is changed.
     steps.truncate(4);
     (steps, end)
+}
+
+/// The marks of the events of a session that leave a row.
+pub(super) fn leaving(sandbox: &Sandbox, id: &str) -> BTreeSet<String> {
+    let leaves_none = |step: &Step| {
+        matches!(step.name, "SessionStart" | "SessionEnd" | "PreCompact" | "SubagentStart")
+            // The client's helper.
+            || !String::from_utf8_lossy(&step.payload).contains("mark-")
+    };
+    let steps = session(sandbox, id);
+    steps
+        .into_iter()
+        .filter(|step| !leaves_none(step))
+        .map(|step| step.mark)
+        .collect()
 }
 
 struct Script<'a> {
@@ -200,7 +217,7 @@ impl Script<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, path::Path};
+    use std::path::Path;
 
     use super::*;
 
