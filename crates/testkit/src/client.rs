@@ -156,6 +156,16 @@ pub enum Permissions {
     Skipped,
 }
 
+impl Permissions {
+    /// What the client is started with.
+    pub(crate) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Default => &["--permission-mode", "default"],
+            Self::Skipped => &["--dangerously-skip-permissions"],
+        }
+    }
+}
+
 /// How a prompt is asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
@@ -440,10 +450,7 @@ impl<'a> Sandbox<'a> {
         let mut command = self.command(self.client.binary());
         command.args(["-p", prompt, "--output-format", "stream-json"]);
         command.args(["--verbose", "--include-hook-events"]);
-        match how.permissions {
-            Permissions::Default => command.args(["--permission-mode", "default"]),
-            Permissions::Skipped => command.arg("--dangerously-skip-permissions"),
-        };
+        command.args(how.permissions.arguments());
         if let Some(session) = how.resume {
             command.args(["--resume", session]);
         }

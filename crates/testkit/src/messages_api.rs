@@ -1,8 +1,8 @@
 //! A scriptable stand-in for the Anthropic Messages API on 127.0.0.1.
 //!
 //! It plays the model for the real client: requests of the agent's main loop get the turns of a
-//! [`Script`] in order, the client's other requests (compaction, subagents, titles) get a standing
-//! answer each. Every request is kept, so that a test can say what really reached the model.
+//! [`Script`] in order, subagents get turns of their own, and the client's other requests (compaction,
+//! titles) a standing answer each. Every request is kept, so that a test can say what really reached the model.
 //!
 //! It does not check what it is sent: a request that the real service would refuse gets its answer.
 
@@ -78,7 +78,9 @@ pub struct Script {
     pub afterwards: Reply,
     /// The answer to every request for a summary.
     pub compaction: Reply,
-    /// The answer to every request of a subagent.
+    /// Answers to the requests of subagents, in order.
+    pub subagent_turns: Vec<Reply>,
+    /// The answer to every request of a subagent after its turns.
     pub subagent: Reply,
     /// The answer to every request without tools, such as one for a title.
     pub side: Reply,
@@ -90,6 +92,7 @@ impl Default for Script {
             turns: Vec::new(),
             afterwards: text("Done.").into(),
             compaction: text("<summary>\nThe session so far, in short.\n</summary>").into(),
+            subagent_turns: Vec::new(),
             subagent: text("The subagent is done.").into(),
             side: text("Noted.").into(),
         }
@@ -244,6 +247,7 @@ struct Shared {
 struct State {
     script: Script,
     played: usize,
+    played_by_subagents: usize,
     requests: Vec<Request>,
     stopping: bool,
 }
@@ -259,7 +263,11 @@ impl State {
     /// Returns the script's answer to a request of this kind, and counts it.
     fn reply(&mut self, kind: Kind) -> Reply {
         match kind {
-            Kind::Subagent => self.script.subagent.clone(),
+            Kind::Subagent => {
+                let turn = self.script.subagent_turns.get(self.played_by_subagents);
+                self.played_by_subagents += 1;
+                turn.unwrap_or(&self.script.subagent).clone()
+            }
             Kind::Compaction => self.script.compaction.clone(),
             Kind::Side | Kind::Other => self.script.side.clone(),
             Kind::Main => {
@@ -301,6 +309,7 @@ impl MessagesApi {
         let mut state = self.shared.lock();
         state.script = script;
         state.played = 0;
+        state.played_by_subagents = 0;
     }
 
     /// Returns all requests so far, in the order in which they came.
@@ -608,6 +617,25 @@ mod tests {
         let seen = api.requests_of(Kind::Main);
         assert_eq!(seen.len(), 3);
         assert_eq!(seen[1].text(), "You are Claude Code.\nb");
+    }
+
+    #[test]
+    fn subagents_have_turns_of_their_own() {
+        let api = MessagesApi::start().unwrap();
+        api.play(Script {
+            subagent_turns: vec![text("looking").into()],
+            ..Script::turns([text("first")])
+        });
+        let mut subagent = main_request("look", false);
+        subagent["system"] = json!("You are an agent for Claude Code, Anthropic's CLI");
+        for (request, said) in [
+            (&subagent, "looking"),
+            (&main_request("a", false), "first"),
+            (&subagent, "The subagent is done."),
+        ] {
+            let (_, body) = post(&api, "/v1/messages", request);
+            assert!(body.contains(said), "{body}");
+        }
     }
 
     #[test]

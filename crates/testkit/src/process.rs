@@ -161,6 +161,13 @@ impl Running {
         }
     }
 
+    /// Asks the program to end, with SIGTERM, and not its group.
+    pub fn terminate(&self) {
+        // One that has ended and that nobody has waited for takes the signal without a word.
+        let signal = format!("kill -s TERM {}", self.child.id());
+        let _ = Command::new("sh").args(["-c", &signal]).status();
+    }
+
     /// Ends the program and its group with SIGKILL; does nothing if it has ended.
     pub fn kill(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -250,6 +257,21 @@ mod tests {
         assert!(failure.starts_with("sh did not end in 0 s"), "{failure}");
         reader.read_to_string(&mut said).unwrap();
         assert_eq!(said, "started\n");
+    }
+
+    #[test]
+    fn a_program_that_is_asked_to_end_may_tidy_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let ready = folder.path().join("ready");
+        let script = r#"trap 'echo tidy; exit 3' TERM; touch "$1"; while :; do sleep 0.01; done"#;
+        let running = start(shell(script).arg("sh").arg(&ready)).unwrap();
+        wait_until(LONG, "the trap", || ready.exists().then_some(())).unwrap();
+        running.terminate();
+        let finished = running.wait(LONG).unwrap();
+        assert_eq!(
+            (finished.code, finished.stdout.as_str()),
+            (Some(3), "tidy\n")
+        );
     }
 
     #[test]

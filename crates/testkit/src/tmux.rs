@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::client::{SYSTEM_PATH, Sandbox};
+use crate::client::{Permissions, SYSTEM_PATH, Sandbox};
 use crate::process::{self, Failure, Result, wait_until};
 
 /// How long tmux may take for one command.
@@ -36,6 +36,14 @@ impl<'a> Terminal<'a> {
     /// # Errors
     /// If tmux fails, or the prompt does not come: a dialog in its place is such a case.
     pub fn start(sandbox: &'a Sandbox<'a>) -> Result<Self> {
+        Self::start_with(sandbox, Permissions::Default)
+    }
+
+    /// Starts the client and waits for its prompt.
+    ///
+    /// # Errors
+    /// As [`Terminal::start`].
+    pub fn start_with(sandbox: &'a Sandbox<'a>, permissions: Permissions) -> Result<Self> {
         let terminal = Self {
             sandbox,
             socket: sandbox.socket(),
@@ -53,7 +61,7 @@ impl<'a> Terminal<'a> {
         ]);
         command
             .arg(sandbox.interactive())
-            .args(["--permission-mode", "default"]);
+            .args(permissions.arguments());
         process::run(&mut command, TMUX_LIMIT)?.successful("tmux new-session")?;
         terminal.wait("the prompt", |screen| screen.lines().any(is_prompt))?;
         Ok(terminal)
@@ -68,6 +76,14 @@ impl<'a> Terminal<'a> {
         thread::sleep(SETTLE);
         self.run(&["send-keys", "Enter"])?;
         Ok(())
+    }
+
+    /// Presses Escape, which breaks off what the client is doing.
+    ///
+    /// # Errors
+    /// If tmux fails.
+    pub fn interrupt(&self) -> Result<()> {
+        self.run(&["send-keys", "Escape"]).map(drop)
     }
 
     /// Returns the screen and what has scrolled off it.

@@ -12,10 +12,11 @@ use anamnesis_testkit::process::{Failure, Result, wait_until};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
+use super::recording;
 use super::store::{Note, Store, context_blocks};
 
 /// How long the client may take to send a request.
-const REQUEST_LIMIT: Duration = Duration::from_secs(40);
+pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
 /// The most that descriptions of commands and skills may add to every session, in tokens.
 const ALWAYS_ON_LIMIT: u32 = 600;
 
@@ -53,11 +54,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("validate", validate),
     headless("remembers", remembers),
     headless("compact", compact),
-    headless("killed", killed),
+    headless("every-hook", recording::every_hook),
+    headless("killed", recording::killed),
     headless("commands", commands),
     headless("uninstall", uninstall),
     in_terminal("compact-typed", compact_typed),
     in_terminal("clear", clear),
+    in_terminal("interrupted", recording::interrupted),
     in_terminal("first-session", first_session),
 ];
 
@@ -193,7 +196,12 @@ fn compact(stage: &Stage) -> Result<()> {
     let notes = store.notes();
     check(notes.len() == 2, || {
         format!("two sessions left {} notes: {notes:#?}", notes.len())
-    })
+    })?;
+    // The client's own helper ended, too, and is no subagent of anybody's.
+    let helped = "SELECT 1 FROM hook WHERE event = 'SubagentStop' LIMIT 1";
+    store.expect_rows(helped, &["1"])?;
+    let ends = format!("SELECT speaker FROM turn_end WHERE session = '{id}' ORDER BY number");
+    store.expect_rows(&ends, &["main", "compact", "main"])
 }
 
 /// The first request after a typed `/compact` has the notes.
@@ -223,38 +231,6 @@ fn compact_typed(stage: &Stage) -> Result<()> {
     given(Some(&request), "Let vouchers expire")?;
     untroubled(&terminal.screen()?)?;
     terminal.exit()
-}
-
-/// A client that is killed in the middle of a turn leaves nothing that troubles the next one.
-fn killed(stage: &Stage) -> Result<()> {
-    let machine = stage.machine()?;
-    let file = machine.project().join("tax.py");
-    machine.api().play(Script::turns([
-        tool(
-            "Write",
-            json!({ "file_path": file, "content": "RATE = 19\n" }),
-        )
-        .into(),
-        Reply::Silence,
-    ]));
-    let how = Ask {
-        permissions: Permissions::Skipped,
-        resume: None,
-    };
-    let mut running = machine.begin("Add the tax rate", &how)?;
-    wait_until(REQUEST_LIMIT, "the second request", || {
-        (machine.api().requests_of(Kind::Main).len() >= 2).then_some(())
-    })?;
-    running.kill();
-    check(file.exists(), || {
-        "the scripted tool call did not run".to_owned()
-    })?;
-
-    machine.api().play(Script::default());
-    let next = machine.ask("Where did we stop?", &Ask::default())?;
-    clean(&next)?;
-    Store::of(&machine.home()).wait_for_session(&next.session)?;
-    Ok(())
 }
 
 /// The slash commands work unasked in the default permission mode, with any text.
@@ -349,7 +325,22 @@ fn clear(stage: &Stage) -> Result<()> {
     })?;
     given(Some(&request), earlier.title())?;
     untroubled(&terminal.screen()?)?;
-    terminal.exit()
+    terminal.exit()?;
+    store.wait_for("the note of the session after /clear", |note| {
+        note.value("title") == Some("What is open?") && note.has_tag("session-end")
+    })?;
+    store.expect_rows(
+        "SELECT source, end_reason, first_prompt FROM session ORDER BY rowid",
+        &[
+            "startup|other|Sort the cart by name",
+            "startup|clear|Sort the cart by price instead",
+            "clear|prompt_input_exit|What is open?",
+        ],
+    )?;
+    let notes = store.notes();
+    check(notes.len() == 3, || {
+        format!("three sessions left {} notes: {notes:#?}", notes.len())
+    })
 }
 
 /// The first day: no dialog, no error, one line at the start, `/memory-status` before any note.
@@ -415,7 +406,7 @@ fn first_session(stage: &Stage) -> Result<()> {
 
 impl Stage<'_> {
     /// Returns a machine with the plugin installed.
-    fn machine(&self) -> Result<Sandbox<'_>> {
+    pub(super) fn machine(&self) -> Result<Sandbox<'_>> {
         let machine = Sandbox::new(self.client, self.folder)?;
         machine.install_plugin(self.marketplace)?;
         Ok(machine)
@@ -433,7 +424,7 @@ fn remember_session(machine: &Sandbox, store: &Store, title: &str) -> Result<Not
 }
 
 /// Returns a call of the Bash tool.
-fn shell(command: &str) -> Block {
+pub(super) fn shell(command: &str) -> Block {
     tool(
         "Bash",
         json!({ "command": command, "description": "Run a command" }),
@@ -467,7 +458,7 @@ fn fake_token() -> String {
 
 /// Fails unless nothing was refused and every hook ended well, without a word to the person: under
 /// `claude -p` there is nobody to read it.
-fn clean(answer: &Answer) -> Result<()> {
+pub(super) fn clean(answer: &Answer) -> Result<()> {
     check(answer.denied.is_empty(), || {
         format!("refused for want of permission: {:?}", answer.denied)
     })?;
@@ -526,7 +517,7 @@ fn our_lines(screen: &str) -> Vec<&str> {
 }
 
 /// Fails if the screen shows trouble with a hook or a question about a permission.
-fn untroubled(screen: &str) -> Result<()> {
+pub(super) fn untroubled(screen: &str) -> Result<()> {
     let low = screen.to_lowercase();
     for trouble in [
         "hook error",
@@ -552,7 +543,7 @@ fn always_on_tokens(details: &str) -> Option<u32> {
 }
 
 /// Fails with the reason unless it holds.
-fn check(holds: bool, reason: impl FnOnce() -> String) -> Result<()> {
+pub(super) fn check(holds: bool, reason: impl FnOnce() -> String) -> Result<()> {
     if holds {
         Ok(())
     } else {

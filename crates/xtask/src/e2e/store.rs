@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anamnesis_testkit::process::{Failure, Result, wait_until};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
 
 /// How long after the client's end a note may take: it is written by a hook that runs on.
 const NOTE_LIMIT: Duration = Duration::from_secs(20);
@@ -60,6 +62,17 @@ impl Note {
             .lines()
             .skip_while(|line| !line.starts_with("tags:"));
         lines.any(|line| line.strip_prefix("- ") == Some(tag))
+    }
+
+    /// Returns the lines that say neither which session it is of nor when, and not how it ended.
+    pub(super) fn lasting(&self) -> String {
+        let passing = ["id:", "prov_session:", "created_at:", "updated_at:"];
+        let lines = self.front_matter.lines().filter(|line| {
+            !passing.iter().any(|key| line.starts_with(key))
+                && !matches!(*line, "- session-end" | "- lost")
+        });
+        let front: Vec<&str> = lines.collect();
+        format!("{}\n---\n{}", front.join("\n"), self.body)
     }
 
     /// Fails unless a key has this value.
@@ -126,6 +139,48 @@ impl Store {
         self.wait_for("the session's note", |note| {
             note.value("prov_session") == Some(session) && note.has_tag("session-end")
         })
+    }
+
+    /// Returns what a query finds in the records, a row a text, its columns between `|`.
+    pub(super) fn rows(&self, query: &str) -> Result<Vec<String>> {
+        self.query(query)
+            .map_err(|error| Failure::new(format!("journal.db: {error}: {query}")))
+    }
+
+    fn query(&self, query: &str) -> rusqlite::Result<Vec<String>> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.root.join("journal.db"), flags)?;
+        connection.busy_timeout(NOTE_LIMIT)?;
+        let mut statement = connection.prepare(query)?;
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            let cells = (0..columns).map(|column| {
+                Ok(match row.get_ref(column)? {
+                    ValueRef::Null => "-".to_owned(),
+                    ValueRef::Integer(number) => number.to_string(),
+                    ValueRef::Real(number) => number.to_string(),
+                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                        String::from_utf8_lossy(bytes).into_owned()
+                    }
+                })
+            });
+            Ok(cells.collect::<rusqlite::Result<Vec<String>>>()?.join("|"))
+        })?;
+        rows.collect()
+    }
+
+    /// Fails unless a query finds just these rows in the records.
+    pub(super) fn expect_rows<T: AsRef<str>>(&self, query: &str, wanted: &[T]) -> Result<()> {
+        let found = self.rows(query)?;
+        if found
+            .iter()
+            .map(String::as_str)
+            .eq(wanted.iter().map(T::as_ref))
+        {
+            Ok(())
+        } else {
+            Err(Failure::new(format!("{query} gives {found:#?}")))
+        }
     }
 
     /// Returns the notes' files, byte for byte.

@@ -1,0 +1,231 @@
+//! The scenarios about the records: what the client tells of a session is in `journal.db`, whatever
+//! becomes of the session.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use anamnesis_testkit::client::{Ask, Permissions, Sandbox};
+use anamnesis_testkit::messages_api::{Kind, Reply, Script, text, tool};
+use anamnesis_testkit::process::{Context, Result, Running, wait_until};
+use anamnesis_testkit::tmux::Terminal;
+use serde_json::{Value, json};
+
+use super::scenarios::{REQUEST_LIMIT, Stage, check, clean, shell, untroubled};
+use super::store::{Note, Store};
+
+/// How long the client may take to end.
+const END_LIMIT: Duration = Duration::from_secs(30);
+
+const UNASKED: Ask<'static> = Ask {
+    permissions: Permissions::Skipped,
+    resume: None,
+};
+
+/// Every hook that is registered and fires in a session without a compaction has run, and what it
+/// told is there: tools that worked, one that failed, one that the client refused, a subagent.
+pub(super) fn every_hook(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let cart = machine.project().join("cart.py");
+    machine.api().play(Script {
+        subagent_turns: vec![shell("echo from the subagent").into()],
+        ..Script::turns([
+            tool(
+                "Write",
+                json!({ "file_path": cart, "content": "TOTAL = 0\n" }),
+            ),
+            tool(
+                "Edit",
+                json!({ "file_path": cart, "old_string": "no such line", "new_string": "x" }),
+            ),
+            shell("echo it fails >&2; exit 3"),
+            tool(
+                "Agent",
+                json!({ "description": "Look around", "prompt": "Look at the cart",
+                "subagent_type": "general-purpose" }),
+            ),
+            text("The cart has a total."),
+        ])
+    });
+    let answer = machine.ask("Add a total to the cart", &UNASKED)?;
+    clean(&answer)?;
+    store.wait_for_session(&answer.session)?;
+
+    let hooks = fs::read_to_string(stage.plugin.join("hooks/hooks.json")).context("hooks.json")?;
+    let hooks: Value = serde_json::from_str(&hooks).context("hooks.json")?;
+    let registered: BTreeSet<&str> = hooks["hooks"]
+        .as_object()
+        .into_iter()
+        .flat_map(serde_json::Map::keys)
+        .map(String::as_str)
+        .filter(|event| !matches!(*event, "PreCompact" | "PostCompact"))
+        .collect();
+    let registered: Vec<&str> = registered.into_iter().collect();
+    store.expect_rows("SELECT event FROM hook ORDER BY event", &registered)?;
+    store.expect_rows(
+        "SELECT event, error FROM hook WHERE error IS NOT NULL",
+        &[""; 0],
+    )?;
+    store.expect_rows(
+        "SELECT state, end_reason, prompts, is_partial FROM session",
+        &["completed|other|2|0"],
+    )?;
+    // The subagent runs beside the main line, which is told when it has ended.
+    store.expect_rows(
+        "SELECT number, kind, text FROM prompt ORDER BY number",
+        &["1|person|Add a total to the cart", "2|notification|-"],
+    )?;
+    store.expect_rows(
+        "SELECT tool, outcome, is_from_batch, coalesce(agent_type, ''), prompt FROM tool_event ORDER BY 1, 2",
+        &[
+            "Agent|ok|0||1",
+            "Bash|failed|0||1",
+            "Bash|ok|0|general-purpose|1",
+            "Edit|failed|1||1",
+            "Write|ok|0||1",
+        ],
+    )?;
+    let errors =
+        store.rows("SELECT error FROM tool_event WHERE error IS NOT NULL ORDER BY tool")?;
+    let are_told = matches!(errors.as_slice(), [bash, edit]
+        if edit.contains("String to replace not found") && bash.contains("it fails"));
+    check(are_told, || format!("the errors are {errors:?}"))?;
+    store.expect_rows("SELECT DISTINCT path FROM file_use", &["cart.py"])?;
+    store.expect_rows(
+        "SELECT speaker, agent_type, text FROM turn_end ORDER BY 1, 3",
+        &[
+            "main||Done.",
+            "main||The cart has a total.",
+            "subagent|general-purpose|The subagent is done.",
+        ],
+    )?;
+    store.expect_rows(
+        "SELECT kind, prompt FROM delegation",
+        &["general-purpose|Look at the cart"],
+    )
+}
+
+/// A client that is killed after its second tool loses nothing: the next start closes its session,
+/// whose note is that of a session that ended there, but for the tag.
+pub(super) fn killed(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let ended = stuck(&machine, "ended")?;
+    ended.terminate();
+    // Whatever the exit code: a signal is no success.
+    ended.wait(END_LIMIT)?;
+    let ended = store.wait_for("the note of the run that ended", |note| {
+        note.has_tag("session-end")
+    })?;
+
+    let mut killed = stuck(&machine, "killed")?;
+    killed.kill();
+    store.expect_rows(
+        "SELECT tool, outcome FROM tool_event JOIN session ON session.id = session WHERE state <> 'completed'
+         ORDER BY number",
+        &["Write|ok", "Edit|ok"],
+    )?;
+    machine.api().play(Script::default());
+    let next = machine.ask("Where did we stop?", &Ask::default())?;
+    clean(&next)?;
+    let lost = store.wait_for("the note of the run that was killed", |note| {
+        note.title() == ended.title() && note.has_tag("lost")
+    })?;
+    check(!lost.has_tag("session-end"), || {
+        "a lost session did not end".to_owned()
+    })?;
+    let next = store.wait_for_session(&next.session)?;
+    check(!next.has_tag("lost"), || {
+        "a session that ended is not lost".to_owned()
+    })?;
+    store.expect_rows(
+        "SELECT end_reason FROM session ORDER BY started_at",
+        &["other", "lost", "other"],
+    )?;
+    same(&ended, &lost)
+}
+
+/// Begins a run that stands still after its second tool, for want of an answer.
+fn stuck(machine: &Sandbox, session: &str) -> Result<Running> {
+    let file = machine.project().join("tax.py");
+    // Both runs find the project as it was.
+    let _ = fs::remove_file(&file);
+    let before = machine.api().requests_of(Kind::Main).len();
+    machine.api().play(Script::turns([
+        tool(
+            "Write",
+            json!({ "file_path": file, "content": "RATE = 19\n" }),
+        )
+        .into(),
+        tool(
+            "Edit",
+            json!({ "file_path": file, "old_string": "19", "new_string": "20" }),
+        )
+        .into(),
+        Reply::Silence,
+    ]));
+    let running = machine.begin("Add the tax rate", &UNASKED)?;
+    wait_until(
+        REQUEST_LIMIT,
+        format_args!("the third request of the run that is {session}"),
+        || (machine.api().requests_of(Kind::Main).len() >= before + 3).then_some(()),
+    )?;
+    Ok(running)
+}
+
+/// Fails unless two notes tell the same.
+fn same(one: &Note, other: &Note) -> Result<()> {
+    let (one, other) = (one.lasting(), other.lasting());
+    check(one == other, || {
+        format!("the notes differ:\n{one}\nand\n{other}")
+    })
+}
+
+/// A turn that is broken off with Escape in the middle of a tool: what was done until then is there,
+/// and the session goes on.
+pub(super) fn interrupted(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let file = machine.project().join("rates.py");
+    let started = machine.project().join("started");
+    machine.api().play(Script::turns([
+        tool(
+            "Write",
+            json!({ "file_path": file, "content": "RATE = 19\n" }),
+        ),
+        shell("touch started; sleep 60"),
+        text("The rest is tidied up."),
+    ]));
+    let terminal = Terminal::start_with(&machine, Permissions::Skipped)?;
+    terminal.send("Add the rates")?;
+    wait_until(REQUEST_LIMIT, "the command's start", || {
+        started.exists().then_some(())
+    })?;
+    terminal.interrupt()?;
+    terminal.wait_for("Interrupted")?;
+    // The client asks nothing more by itself.
+    terminal.send("Tidy up")?;
+    terminal.wait_for("The rest is tidied up.")?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()?;
+    let note = store.wait_for("the note", |note| note.has_tag("session-end"))?;
+    for part in ["Add the rates", "rates.py", "The rest is tidied up."] {
+        check(note.body.contains(part), || {
+            format!("{part:?} is not in\n{}", note.body)
+        })?;
+    }
+    store.expect_rows(
+        "SELECT number, text FROM prompt ORDER BY number",
+        &["1|Add the rates", "2|Tidy up"],
+    )?;
+    store.expect_rows(
+        "SELECT tool, outcome, prompt FROM tool_event ORDER BY number",
+        &["Write|ok|1"],
+    )?;
+    store.expect_rows("SELECT text FROM turn_end", &["The rest is tidied up."])?;
+    store.expect_rows(
+        "SELECT state, end_reason FROM session",
+        &["completed|prompt_input_exit"],
+    )
+}
