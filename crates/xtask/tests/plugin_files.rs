@@ -52,6 +52,29 @@ fn hooks() -> Vec<(String, Value)> {
     found
 }
 
+/// What is not registered is never seen: a failure without its event, a change that only the whole
+/// batch tells of, a subagent's end.
+#[test]
+fn every_event_that_the_program_acts_on_is_registered_once() {
+    let mut events: Vec<String> = hooks().into_iter().map(|(event, _)| event).collect();
+    events.sort();
+    let expected = [
+        "PostCompact",
+        "PostToolBatch",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "PreCompact",
+        "PreToolUse",
+        "SessionEnd",
+        "SessionStart",
+        "Stop",
+        "SubagentStart",
+        "SubagentStop",
+        "UserPromptSubmit",
+    ];
+    assert_eq!(events, expected);
+}
+
 /// A shell would have to quote the path; and an option that is not set would stop the hook.
 #[test]
 fn every_hook_starts_the_launcher_without_a_shell() {
