@@ -35,6 +35,12 @@ use self::record::{Block, Content, Record, Text};
 use self::words::unmasked;
 use crate::clean::one_line;
 
+/// How many tools are named.
+const MAX_TOOLS: usize = 100;
+
+/// The longest name of a tool, in bytes.
+const MAX_TOOL_NAME: usize = 128;
+
 /// How many files a transcript may name.
 const MAX_FILES: usize = 500;
 
@@ -84,6 +90,10 @@ pub struct Transcript {
     pub edits_left_out: usize,
     /// How many tools failed; a refusal is no failure.
     pub failures: usize,
+    /// The names of the tools that were called, each once, in the order of their first call.
+    pub tools: Vec<String>,
+    /// How many tools came to an end, well or not; a refusal is none.
+    pub tools_run: usize,
     /// How many prompts a person sent: texts, images, private ones and commands for the model.
     pub prompts: usize,
     /// When the first message was written.
@@ -283,6 +293,7 @@ impl Session<'_> {
         if results > 0 {
             if !self.is_private_turn && record.denial.is_none() {
                 self.transcript.failures += failures;
+                self.transcript.tools_run += results;
             }
             return;
         }
@@ -341,11 +352,13 @@ impl Session<'_> {
         for block in record.message.content.blocks {
             match block {
                 Block::Text(text) if is_said => self.take_answer(id.as_deref(), &text),
-                Block::ToolUse {
-                    name,
-                    path: Some(path),
-                } if EDITORS.contains(&name.as_ref()) => {
-                    self.take_file(path);
+                Block::ToolUse { name, path } => {
+                    self.take_tool(&name);
+                    if let Some(path) = path
+                        && EDITORS.contains(&name.as_ref())
+                    {
+                        self.take_file(path);
+                    }
                 }
                 _ => {}
             }
@@ -378,6 +391,16 @@ impl Session<'_> {
         self.transcript.private |= words.private;
         if !words.text.is_empty() {
             self.outcome = words;
+        }
+    }
+
+    fn take_tool(&mut self, name: &str) {
+        let tools = &mut self.transcript.tools;
+        if tools.len() < MAX_TOOLS && name.len() <= MAX_TOOL_NAME {
+            let name = one_line(name);
+            if !tools.contains(&name) {
+                tools.push(name);
+            }
         }
     }
 

@@ -71,6 +71,27 @@ fn told(text: &str) -> String {
 }
 
 #[test]
+fn tools_are_named_and_counted_unless_their_turn_is_private() {
+    let session = transcript(fixture!("tools"));
+    assert_eq!((session.tools.len(), session.tools_run), (0, 0));
+    let turn = |prompt: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"content":"{prompt}"}}}}
+{{"type":"assistant","message":{{"content":[{{"type":"tool_use","name":"Bash","input":{{}}}}]}}}}
+{{"type":"user","message":{{"content":[{{"type":"tool_result","is_error":false}}]}}}}
+"#
+        )
+    };
+    let session = transcript(turn("go") + &turn("on"));
+    assert_eq!(
+        (session.tools, session.tools_run),
+        (vec!["Bash".to_owned()], 2)
+    );
+    let session = transcript(turn("<private>go</private>"));
+    assert_eq!((session.tools.len(), session.tools_run), (0, 0));
+}
+
+#[test]
 fn a_session_that_edits_files_outside_git() {
     insta::assert_snapshot!(told(fixture!("tools")), @r#"
     session Some("689c4091-5aca-4c0c-8501-7cf4f6db90d1") of client Some("2.1.330") in Some("/home/dev/project") on None
