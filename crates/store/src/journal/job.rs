@@ -128,6 +128,17 @@ impl Journal {
         Ok(())
     }
 
+    /// Puts the jobs that were given up into the queue again; tells how many.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn retry(&self, now: i64) -> Result<usize, Error> {
+        Ok(self.connection.execute(
+            "UPDATE job SET state = 'queued', tries = 0, free_at = ?1, at = ?1 WHERE state = 'failed'",
+            [now],
+        )?)
+    }
+
     /// Tells whether a job could be taken now.
     ///
     /// # Errors
@@ -221,5 +232,8 @@ mod tests {
         let queue = journal.jobs().unwrap();
         assert_eq!((queue.waiting, queue.failed), (0, 1));
         assert_eq!(queue.last_error.as_deref(), Some("no disk"));
+        // Unless a person wants it.
+        assert_eq!(journal.retry(now).unwrap(), 1);
+        assert!(journal.lease(now).unwrap().is_some());
     }
 }
