@@ -29,9 +29,13 @@ pub(crate) fn unrecorded(context: &Context, event: &mut Event) {
     }
 }
 
+/// Tells whether no run of a tool of this name is recorded.
+pub(crate) fn is_skipped_name(context: &Context, tool: &str) -> bool {
+    OWN_TOOLS.iter().any(|own| tool.starts_with(own)) || context.config.skips(tool)
+}
+
 fn is_skipped(context: &Context, call: &ToolCall) -> bool {
-    OWN_TOOLS.iter().any(|own| call.tool.starts_with(own))
-        || context.config.skips(&call.tool)
+    is_skipped_name(context, &call.tool)
         || PATHS
             .iter()
             .filter_map(|name| call.input.get(name)?.as_str())

@@ -137,6 +137,16 @@ pub(crate) fn number(amount: usize) -> String {
     out
 }
 
+/// A number of bytes, for people.
+pub(crate) fn size(bytes: u64) -> String {
+    let rounded = |unit: u64| number(usize::try_from(bytes / unit).unwrap_or(usize::MAX));
+    match bytes {
+        ..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", rounded(1_000)),
+        _ => format!("{} MB", rounded(1_000_000)),
+    }
+}
+
 /// How long ago something was, for people.
 pub(crate) fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = (now - time).num_seconds();
@@ -317,6 +327,20 @@ mod tests {
             (count(1, "note"), count(0, "note")),
             ("1 note".to_owned(), "0 notes".to_owned())
         );
+    }
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1_000, "1 kB"),
+            (999_999, "999 kB"),
+            (38_000_000, "38 MB"),
+            (2_000_000_000, "2,000 MB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! What cannot be told is said to be unknown; degraded is never called healthy.
 
+mod records;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -16,9 +18,10 @@ use anamnesis_store::{
     index::{Error as IndexError, Index},
     journal::{HookRuns, Journal},
 };
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use serde_json::{Value, json};
 
+use self::records::{recording, records};
 use super::Outcome;
 use crate::{
     context::Context,
@@ -153,6 +156,7 @@ pub(super) fn verdict(context: &Context, index: &Index) -> Verdict {
     if context.environment.is_off {
         checks.push(recording(context, None));
     }
+    checks.extend(records(context, journal.as_ref()));
     if problems > 0 {
         checks.push(Check::new(
             "notes",
@@ -271,6 +275,7 @@ fn checks(context: &Context) -> Vec<Check> {
     }
     checks.push(writable);
     if is_usable {
+        checks.extend(records(context, journal.as_ref()));
         checks.extend(notes_and_index(context));
         checks.push(privacy(context));
     }
@@ -434,30 +439,6 @@ fn milliseconds(microseconds: i64) -> String {
         ..10_000 => format!("{}.{} ms", microseconds / 1000, microseconds % 1000 / 100),
         _ => format!("{} ms", microseconds / 1000),
     }
-}
-
-fn recording(context: &Context, journal: Option<&Journal>) -> Check {
-    if context.environment.is_off {
-        return Check::new("recording", Level::Look, "off: ANAMNESIS_OFF is set")
-            .hint("unset ANAMNESIS_OFF");
-    }
-    let session = journal.and_then(|journal| journal.sessions(None, 1).ok()?.pop());
-    let Some(session) = session else {
-        return Check::new("recording", Level::Unknown, "no session recorded yet");
-    };
-    let seen = DateTime::from_timestamp_millis(session.seen_at).unwrap_or_default();
-    let ago = ui::ago(seen, context.environment.now);
-    let id = NoteId::of_session(&session.id);
-    let noted = match (context.notes.find(id), session.ended_at) {
-        (Some(_), _) => format!("note #{}", id.short()),
-        (None, None) => "not ended yet".to_owned(),
-        (None, Some(_)) => "no note: nothing in it to remember".to_owned(),
-    };
-    Check::new(
-        "recording",
-        Level::Well,
-        format!("last session {ago}: {noted}"),
-    )
 }
 
 fn store(context: &Context) -> Check {
@@ -735,6 +716,14 @@ fn fix(context: &Context) -> Vec<String> {
             context.home.relative(&kept)
         ));
     }
+    if let Some(journal) = context.journal()
+        && let Ok(jobs @ 1..) = journal.retry(context.environment.now.timestamp_millis())
+    {
+        fixed.push(format!(
+            "{} that had failed will be tried again",
+            ui::count(jobs, "job")
+        ));
+    }
     let needs_index = match Index::open(&context.home) {
         Ok(index) => index.integrity().is_err(),
         Err(_) => true,
@@ -765,18 +754,25 @@ fn verbose(context: &Context) -> String {
         .journal()
         .and_then(|journal| journal.hook_runs(context.environment.now).ok())
         .unwrap_or_default();
+    let now = context.environment.now;
     for run in &runs {
         text.push_str(&format!(
-            "  {:<18} {} runs, last {}, median {}, worst {}\n",
+            "  {:<18} last {}, {} today, median {}, worst {}\n",
             one_line(&run.event),
-            run.count,
-            ui::ago(
-                DateTime::from_timestamp_millis(run.last_at).unwrap_or_default(),
-                context.environment.now
-            ),
+            ui::ago(ui::time(run.last_at), now),
+            ui::number(usize::try_from(run.today).unwrap_or(0)),
             milliseconds(run.median),
             milliseconds(run.worst)
         ));
+        if let Some((error, at)) = &run.last_error {
+            let line = format!("error {}: {}", ui::ago(ui::time(*at), now), one_line(error));
+            text.push_str(&ui::wrapped(&line, 21));
+        }
+    }
+    for event in EVENTS {
+        if runs.iter().all(|run| run.event != event) {
+            text.push_str(&format!("  {event:<18} never ran\n"));
+        }
     }
     for variable in VARIABLES {
         text.push_str(&format!("  {:<22} {}\n", variable.name, variable.meaning));

@@ -7,7 +7,10 @@ use anamnesis_core::{
     render,
 };
 use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
-use anamnesis_store::index::{Filter, Index};
+use anamnesis_store::{
+    config::Retention,
+    index::{Filter, Index},
+};
 use serde_json::json;
 
 use super::{Outcome, backfill, doctor, project::explain};
@@ -18,6 +21,9 @@ use crate::{
     ui,
     ui::Ui,
 };
+
+/// How many characters of what is wrong fit into the line.
+const STATE_LENGTH: usize = ui::WIDTH - "state:  · anamnesis doctor".len() + 1;
 
 /// Show what the memory holds here and whether it is healthy
 #[derive(Debug, Default, clap::Args)]
@@ -52,6 +58,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         context.environment.user_home.as_deref(),
     );
     let off = off::here(context);
+    let kept = Kept::of(context);
     if args.json {
         ui.json(&json!({
             "store": context.home.root().display().to_string(),
@@ -68,6 +75,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "by_workspace": counts.by_workspace,
             "by_state": counts.by_state,
             "sync": { "remote": null },
+            "kept": kept.as_ref().map(|kept| json!({ "sessions": kept.sessions, "bytes": kept.bytes })),
             "state": { "ok": verdict.is_well(), "text": verdict.text() },
         }));
         return Ok(ExitCode::SUCCESS);
@@ -137,15 +145,55 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
     }
     text.push_str("sync:  none; notes stay on this machine\n");
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.sessions > 0) {
+        text.push_str(&kept.line(&context.config.retention));
+    }
     if let Some(waiting) = counts.by_state.get("proposed") {
         text.push_str(&format!(
             "waits: {} · anamnesis list --everywhere\n",
             ui::count(*waiting, "proposal")
         ));
     }
-    text.push_str(&format!("state: {} · anamnesis doctor\n", verdict.text()));
+    text.push_str(&format!(
+        "state: {} · anamnesis doctor\n",
+        ui::shorten(verdict.text(), STATE_LENGTH)
+    ));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the records hold.
+struct Kept {
+    sessions: usize,
+    bytes: u64,
+}
+
+impl Kept {
+    /// Asks the records; none where they cannot be had.
+    fn of(context: &Context) -> Option<Self> {
+        let journal = context.journal()?;
+        Some(Self {
+            sessions: journal.count_kept().ok()?,
+            bytes: journal.used_bytes().ok()?,
+        })
+    }
+
+    fn line(&self, retention: &Retention) -> String {
+        let term = |days: u32| match days {
+            0 => "for ever".to_owned(),
+            days => format!("{days} d"),
+        };
+        let sessions = match self.sessions {
+            1 => "1 session's".to_owned(),
+            several => format!("{} sessions'", ui::number(several)),
+        };
+        format!(
+            "kept:  {sessions} raw records, {}, here only: prompts {}, tools {}\n",
+            ui::size(self.bytes),
+            term(retention.prompts_days),
+            term(retention.events_days),
+        )
+    }
 }
 
 fn status(context: &Context, index: &Index, project: &str) -> Result<Status, Failure> {

@@ -2,10 +2,14 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_testkit::home::{NoteText, TestHome, git_repository, script};
+use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, git_repository, script};
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id, snapshot};
+use crate::{
+    SESSION, furnished, home, id,
+    sessions::{end, event, hook_at, play},
+    snapshot,
+};
 
 /// The name and level of each check.
 fn levels(home: &TestHome) -> Vec<(String, String)> {
@@ -64,6 +68,7 @@ fn fresh() {
     ? hooks      no session seen yet: start claude once
     ? recording  no session recorded yet
     ✓ store      ~/.anamnesis, writable
+    ✓ records    [SIZE], none waits
     ✓ notes      0 notes readable
     ✓ index      was missing, is built now
     ✓ privacy    for you alone
@@ -77,6 +82,7 @@ fn fresh() {
     ? hooks      no session seen yet: start claude once
     ? recording  no session recorded yet
     ok store      ~/.anamnesis, writable
+    ok records    [SIZE], none waits
     ok notes      0 notes readable
     ok index      in step with the notes
     ok privacy    for you alone
@@ -92,8 +98,9 @@ fn all_well() {
     exit 0
     ✓ plugin     0.1.0, enabled
     ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
-    ✓ recording  last session just now: no note: nothing in it to remember
+    ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
+    ✓ records    [SIZE], none waits
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
@@ -124,7 +131,7 @@ fn all_well() {
           "name": "recording",
           "level": "well",
           "lines": [
-            "last session just now: no note: nothing in it to remember"
+            "last session just now: 1 prompt, 0 tool events, nothing to note"
           ],
           "hint": null
         },
@@ -133,6 +140,14 @@ fn all_well() {
           "level": "well",
           "lines": [
             "~/.anamnesis, writable"
+          ],
+          "hint": null
+        },
+        {
+          "name": "records",
+          "level": "well",
+          "lines": [
+            "[SIZE], none waits"
           ],
           "hint": null
         },
@@ -281,8 +296,9 @@ fn modes_and_their_repair() {
     fixed: memory/episodic/01JZ0000000000000000F5XJ2P.md was open to others (mode 644)
     ✓ plugin     0.1.0, enabled
     ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
-    ✓ recording  last session just now: no note: nothing in it to remember
+    ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
+    ✓ records    [SIZE], none waits
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
@@ -492,8 +508,9 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     fixed: the index was built anew
     ✓ plugin     0.1.0, enabled
     ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
-    ✓ recording  last session just now: no note: nothing in it to remember
+    ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
+    ✓ records    [SIZE], none waits
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
@@ -511,6 +528,7 @@ fn the_states_are_told_apart() {
         "hooks",
         "recording",
         "store",
+        "records",
         "notes",
         "index",
         "privacy",
@@ -559,6 +577,7 @@ fn the_report_names_nobody() {
     hooks broken
     recording well
     store well
+    records well
     notes broken
     index well
     privacy well
@@ -576,16 +595,225 @@ fn the_report_names_nobody() {
 }
 
 #[test]
+fn the_last_session_and_what_became_of_it() {
+    // VIS-1
+    let home = home();
+    play(&home, SESSION);
+    end(&home, SESSION, "clear");
+    snapshot!(check(&home, "recording"), @"✓ recording  last session 2 min ago: 2 prompts, 2 tool events, note #J8QYZW");
+    home.run("forget --yes --session 5b0c8f1e").well();
+    play(&home, SESSION);
+    snapshot!(check(&home, "recording"), @"✓ recording  last session 3 min ago: 2 prompts, 2 tool events, note forgotten");
+}
+
+#[test]
+fn tools_that_ran_without_a_record() {
+    // VIS-1: silence is an error.
+    let prompt = |home: &TestHome, text: &str| {
+        let mut payload = home.payload("UserPromptSubmit", SESSION);
+        payload["prompt"] = text.into();
+        hook_at(home, "03:00:00", &payload).well();
+        home.settle();
+    };
+    let tool = |name: &str| {
+        let call = json!({ "type": "assistant", "message": { "content": [
+            { "type": "tool_use", "id": "toolu_1", "name": name, "input": {} },
+        ] } });
+        let result = json!({ "type": "user", "message": { "content": [
+            { "type": "tool_result", "tool_use_id": "toolu_1", "content": "done" },
+        ] } });
+        [call, result]
+    };
+    let home = home();
+    prompt(&home, "Show me the heron");
+    let write = |turns: &[Value]| home.write_transcript(SESSION, turns);
+    write(&[asked("Show me the heron"), answered("Here.")]);
+    assert!(check(&home, "recording").starts_with('✓'));
+    let [call, result] = tool("Read");
+    write(&[asked("Show me the heron"), call.clone(), result.clone()]);
+    snapshot!(check(&home, "recording"), @"
+    ✗ recording  1 tool ran in a session 4 min ago, none was recorded
+    last session 4 min ago: 1 prompt, 0 tool events, not ended yet
+    → claude --debug   (shows why hooks do not run)
+    ");
+    assert_eq!(home.run("doctor").code, Some(1));
+    // What is not recorded by intent is no silence: a skipped tool, one that was refused, one from
+    // before the install, and one in an excluded folder.
+    let [todo, _] = tool("TodoWrite");
+    write(&[asked("Show me the heron"), todo, result.clone()]);
+    assert!(check(&home, "recording").starts_with('✓'), "skipped");
+    let mut refused = result.clone();
+    refused["toolDenialKind"] = "user-rejected".into();
+    write(&[asked("Show me the heron"), call.clone(), refused]);
+    assert!(check(&home, "recording").starts_with('✓'), "refused");
+    let mut earlier = [call.clone(), result.clone()];
+    for turn in &mut earlier {
+        turn["timestamp"] = "2026-01-02T02:00:00Z".into();
+    }
+    write(&[vec![asked("Show me the heron")], earlier.to_vec()].concat());
+    assert!(check(&home, "recording").starts_with('✓'), "earlier");
+    write(&[asked("Show me the heron"), call.clone(), result.clone()]);
+    home.write("config.json", r#"{"exclude": ["**/shop"]}"#);
+    assert!(check(&home, "recording").starts_with('✓'), "excluded");
+    home.write("config.json", "{}");
+    assert!(check(&home, "recording").starts_with('✗'));
+    // A session with a tool event is not silent.
+    let event = event(
+        &home,
+        "PostToolUse",
+        SESSION,
+        json!({ "tool_name": "Read", "tool_use_id": "toolu_1", "tool_input": {}, "tool_response": {} }),
+    );
+    hook_at(&home, "03:00:01", &event).well();
+    assert!(check(&home, "recording").starts_with('✓'), "recorded");
+}
+
+#[test]
+fn records_that_wait_or_cannot_be_read() {
+    // CR-3, CR-4
+    let home = sound();
+    assert!(check(&home, "records").starts_with('✓'));
+    home.write("spool/01JZ0000000000000000000000.json", "{}");
+    home.write("quarantine/spool-01JZ0000000000000000000001.json", "{");
+    home.write("quarantine/journal-20260101T020304Z.db", "x");
+    home.write("quarantine/journal-20260101T020304Z.db-wal", "x");
+    snapshot!(home.run("doctor").shown(), @"
+    exit 3
+    ✓ plugin     0.1.0, enabled
+    ✓ hooks      4 of 12 events; median [TIME], worst [TIME]
+    ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
+    ✓ store      ~/.anamnesis, writable
+    ! records    1 record waits in spool/ to be taken up
+                 → anamnesis maintain
+    ! records    1 record could not be read, moved to quarantine/
+                 → rm ~/.anamnesis/quarantine/spool-*   (each is one event)
+    ! records    the records until 2026-01-01 are damaged; no note is lost
+                 → rm ~/.anamnesis/quarantine/journal-20260101T020304Z.db*
+    ✓ notes      5 notes readable
+    ✓ index      in step with the notes
+    ✓ privacy    for you alone
+    ✓ beside     no other memory found
+    3 to look at
+    ");
+    snapshot!(home.run("status").shown(), @"
+    exit 0
+    store: ~/.anamnesis · on · machine laptop · 0.1.0
+    here:  github.com/acme/shop (from the git remote)
+           3 notes: 1 fact, 1 how-to, 1 session
+           a session starts with 4 notes, ~151 tokens
+    notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
+    sync:  none; notes stay on this machine
+    kept:  1 session's raw records, [SIZE], here only: prompts 30 d, tools 30 d
+    state: 1 record waits in spool/ to be taken up · anamnesis doctor
+    ");
+    for line in (home.run("doctor").stdout + &home.run("status").stdout).lines() {
+        assert!(line.chars().count() <= 80, "over 80 columns: {line}");
+    }
+    // Each hint is what ends it.
+    home.run("maintain").well();
+    let quarantine = home.store().join("quarantine");
+    assert_eq!(fs::read_dir(&quarantine).unwrap().count(), 4);
+    fs::remove_dir_all(quarantine).unwrap();
+    assert!(check(&home, "records").starts_with('✓'));
+}
+
+#[test]
+fn records_without_a_write_ahead_log() {
+    // ST-2
+    let home = sound();
+    let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
+    journal
+        .pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
+        .unwrap();
+    drop(journal);
+    snapshot!(check(&home, "records"), @"
+    ! records    journal.db has no write-ahead log (mode delete); hooks may wait
+    → move the store to a local disk (ANAMNESIS_HOME)
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+}
+
+#[test]
+fn a_note_that_could_not_be_written() {
+    // DP-3
+    let home = home();
+    play(&home, SESSION);
+    // A folder in the place of the note's: it cannot be written.
+    let episodic = home.store().join("memory/episodic");
+    fs::remove_dir_all(&episodic).unwrap();
+    fs::write(&episodic, "").unwrap();
+    end(&home, SESSION, "clear");
+    for day in 3..6 {
+        let time = format!("2026-01-0{day}T03:00:00Z");
+        let _ = home.command(["maintain"]).env("ANAMNESIS_NOW", time).run();
+    }
+    let printed = check(&home, "records");
+    assert!(
+        printed.contains("1 session note could not be written: "),
+        "{printed}"
+    );
+    assert!(printed.contains("→ anamnesis doctor --fix"), "{printed}");
+    fs::remove_file(&episodic).unwrap();
+    let fixed = home.run("doctor --fix").stdout;
+    assert!(
+        fixed.contains("fixed: 1 job that had failed will be tried again"),
+        "{fixed}"
+    );
+    let _ = home.run("maintain").well();
+    assert!(check(&home, "records").starts_with('✓'));
+    assert_eq!(home.notes().len(), 1);
+}
+
+#[test]
+fn records_over_their_ceiling() {
+    // RT-2
+    let home = home();
+    home.write("config.json", r#"{"retention": {"ceiling_mib": 1}}"#);
+    let large = "heron ".repeat(2_500);
+    for number in 0..80 {
+        let event = event(
+            &home,
+            "PostToolUseFailure",
+            SESSION,
+            json!({ "tool_name": "Bash", "tool_use_id": format!("toolu_{number}"),
+                    "tool_input": { "command": large.clone(), "why": large.clone() }, "error": large.clone() }),
+        );
+        hook_at(&home, "03:00:00", &event).well();
+    }
+    home.settle();
+    let printed = check(&home, "records");
+    assert!(
+        printed.contains("of records, over the ceiling of 1 MB"),
+        "{printed}"
+    );
+    assert!(printed.contains("→ anamnesis maintain"), "{printed}");
+}
+
+#[test]
 fn verbose_names_every_hook_and_variable() {
     let home = sound();
     let text = home.run("doctor --verbose").well();
     for part in [
-        "SessionStart",
-        "UserPromptSubmit",
-        "PreCompact",
-        "SessionEnd",
+        "SessionStart       last just now, 1 today, median ",
+        "UserPromptSubmit   last just now, 1 today, median ",
+        "SessionEnd         last just now, 1 today, median ",
+        "PostToolUse        never ran\n",
         "ANAMNESIS_OFF",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // An error stays beside its hook when later runs go well.
+    let mut payload = home.payload("SessionEnd", SESSION);
+    payload["transcript_path"] = "/etc/hostname".into();
+    hook_at(&home, "03:01:05", &payload).well();
+    home.settle();
+    let end = home.payload("SessionEnd", SESSION);
+    hook_at(&home, "03:02:05", &end).well();
+    let text = home.run("doctor --verbose").well();
+    assert!(
+        text.contains(
+            "                     error 3 min ago: transcript: not in Claude Code's folder"
+        ),
+        "{text}"
+    );
 }

@@ -32,10 +32,15 @@ const NO_OP: &str = "{\"continue\":true,\"suppressOutput\":true}\n";
 /// A session's id in the form of the client's.
 const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
 
-/// Compares a text with the snapshot beside the call; times differ from run to run.
+/// Compares a text with the snapshot beside the call; times and sizes differ from run to run.
 macro_rules! snapshot {
     ($text:expr, @$expected:literal) => {
-        insta::with_settings!({ filters => vec![(r"\b[0-9]+(\.[0-9])? ms\b", "[TIME]")] }, {
+        let filters = vec![
+            (r"\b[0-9]+(\.[0-9])? ms\b", "[TIME]"),
+            (r"\b[0-9,]+ (kB|MB)", "[SIZE]"),
+            (r#""bytes": [0-9]{4,}"#, "\"bytes\": [SIZE]"),
+        ];
+        insta::with_settings!({ filters => filters }, {
             insta::assert_snapshot!($text, @$expected);
         })
     };

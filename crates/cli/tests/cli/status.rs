@@ -96,6 +96,10 @@ fn status_before_the_first_note_and_after() {
       "sync": {
         "remote": null
       },
+      "kept": {
+        "sessions": 0,
+        "bytes": [SIZE]
+      },
       "state": {
         "ok": true,
         "text": "all well · hooks 1 of 12 events; median [TIME]"

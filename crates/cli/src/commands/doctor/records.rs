@@ -1,0 +1,196 @@
+//! Whether sessions are recorded, and whether the records themselves are well.
+
+use std::{fs, path::Path};
+
+use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_store::{
+    journal::{Journal, Session},
+    spool::Spool,
+};
+use chrono::{DateTime, Utc};
+
+use super::{Check, Level};
+use crate::{capture, context::Context, skip, ui};
+
+/// Of how many of the last sessions the transcripts are looked at.
+const LOOKED_AT: usize = 10;
+
+/// What was recorded last; and that tools ran of which nothing was.
+pub(super) fn recording(context: &Context, journal: Option<&Journal>) -> Check {
+    if context.environment.is_off {
+        return Check::new("recording", Level::Look, "off: ANAMNESIS_OFF is set")
+            .hint("unset ANAMNESIS_OFF");
+    }
+    let sessions = journal.and_then(|journal| journal.sessions(None, LOOKED_AT).ok());
+    let (Some(journal), Some(session)) = (journal, sessions.as_deref().and_then(<[_]>::first))
+    else {
+        return Check::new("recording", Level::Unknown, "no session recorded yet");
+    };
+    let ago = ui::ago(ui::time(session.seen_at), context.environment.now);
+    let id = NoteId::of_session(&session.id);
+    let noted = match (context.notes.find(id), session.is_completed()) {
+        (Some(path), _) if context.notes.is_forgotten(path) => "note forgotten".to_owned(),
+        (Some(_), _) => format!("note #{}", id.short()),
+        (None, false) => "not ended yet".to_owned(),
+        (None, true) => "nothing to note".to_owned(),
+    };
+    let last = format!(
+        "last session {ago}: {}, {}, {noted}",
+        counted(session.prompts, "prompt"),
+        counted(session.tool_events, "tool event")
+    );
+    let silent = sessions
+        .iter()
+        .flatten()
+        .find_map(|session| Some((session, tools_of_silent(context, journal, session)?)));
+    if let Some((session, tools)) = silent {
+        let mut check = Check::new(
+            "recording",
+            Level::Broken,
+            format!(
+                "{} ran in a session {}, none was recorded",
+                ui::count(tools, "tool"),
+                ui::ago(ui::time(session.seen_at), context.environment.now)
+            ),
+        )
+        .hint("claude --debug   (shows why hooks do not run)");
+        check.lines.push(last);
+        return check;
+    }
+    Check::new("recording", Level::Well, last)
+}
+
+/// How many tools ran in a session of which no tool event is known, as far as its transcript tells.
+fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> Option<usize> {
+    if session.prompts == 0 || session.tool_events > 0 {
+        return None;
+    }
+    // What happened under a private prompt is not recorded, but it was seen.
+    let prompts = journal.prompts(&session.id).ok()?;
+    let was_paused = journal.resumed_at(&session.project).ok()?;
+    if prompts.iter().any(|prompt| prompt.suppressed > 0)
+        || was_paused.is_some_and(|at| at > session.started_at)
+    {
+        return None;
+    }
+    let path = session.transcript.as_deref().map(Path::new);
+    // What came before the first event is from before the install.
+    let span = ui::time(session.started_at)..DateTime::<Utc>::MAX_UTC;
+    let transcript = capture::read(context, path, None, span).ok()??;
+    let is_recorded = |tool: &String| !skip::is_skipped_name(context, tool);
+    (transcript.tools_run > 0 && transcript.tools.iter().any(is_recorded))
+        .then_some(transcript.tools_run)
+}
+
+/// Everything that is wrong with the records, or that nothing is.
+pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut look = |line: String, hint: String| {
+        checks.push(Check::new("records", Level::Look, line).hint(hint));
+    };
+    let home = |path: &Path| ui::home_path(path, context.environment.user_home.as_deref());
+    let spool = Spool::new(&context.home);
+    let waiting = spool.len();
+    if waiting > 0 {
+        look(
+            format!("{} in spool/ to be taken up", wait(waiting)),
+            "anamnesis maintain".to_owned(),
+        );
+    }
+    let quarantine = context.home.quarantine();
+    let unreadable = spool.unreadable().len();
+    if unreadable > 0 {
+        look(
+            format!(
+                "{} could not be read, moved to quarantine/",
+                ui::count(unreadable, "record")
+            ),
+            format!("rm {}/spool-*   (each is one event)", home(&quarantine)),
+        );
+    }
+    for name in damaged(&quarantine) {
+        look(
+            format!(
+                "the records until {} are damaged; no note is lost",
+                day_of(&name)
+            ),
+            format!("rm {}/{name}*", home(&quarantine)),
+        );
+    }
+    let Some(journal) = journal else {
+        return checks;
+    };
+    if let Ok(mode) = journal.log_mode()
+        && mode != "wal"
+    {
+        look(
+            format!("journal.db has no write-ahead log (mode {mode}); hooks may wait"),
+            "move the store to a local disk (ANAMNESIS_HOME)".to_owned(),
+        );
+    }
+    if let Ok(jobs) = journal.jobs()
+        && jobs.failed > 0
+    {
+        let reason = jobs.last_error.unwrap_or_default();
+        look(
+            format!(
+                "{} could not be written: {}",
+                counted(jobs.failed, "session note"),
+                one_line(&reason)
+            ),
+            "anamnesis doctor --fix   (tries again)".to_owned(),
+        );
+    }
+    let ceiling = u64::from(context.config.retention.ceiling_mib) << 20;
+    let used = journal.used_bytes().unwrap_or(0);
+    if ceiling > 0 && used > ceiling {
+        look(
+            format!(
+                "{} of records, over the ceiling of {}",
+                ui::size(used),
+                ui::size(ceiling)
+            ),
+            "anamnesis maintain   (lets the oldest go)".to_owned(),
+        );
+    }
+    if checks.is_empty() {
+        let kept = format!("{}, none waits", ui::size(used));
+        checks.push(Check::new("records", Level::Well, kept));
+    }
+    checks
+}
+
+/// The names of the databases that were set aside.
+fn damaged(quarantine: &Path) -> Vec<String> {
+    let entries = fs::read_dir(quarantine).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| {
+            entry
+                .path()
+                .extension()
+                .is_some_and(|ending| ending == "db")
+        })
+        .map(|entry| one_line(&entry.file_name().to_string_lossy()))
+        .filter(|name| name.starts_with("journal-"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The day in the name of a database that was set aside, as people write it.
+fn day_of(name: &str) -> String {
+    let day = name.get("journal-".len().."journal-".len() + 8);
+    match day.map(|day| (day.get(..4), day.get(4..6), day.get(6..))) {
+        Some((Some(year), Some(month), Some(day))) => format!("{year}-{month}-{day}"),
+        _ => "an unknown day".to_owned(),
+    }
+}
+
+fn wait(amount: usize) -> String {
+    let verb = if amount == 1 { "waits" } else { "wait" };
+    format!("{} {verb}", ui::count(amount, "record"))
+}
+
+fn counted(amount: i64, thing: &str) -> String {
+    ui::count(usize::try_from(amount).unwrap_or(0), thing)
+}
