@@ -5,24 +5,27 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::params;
-
 use super::{Error, Journal, job};
 use crate::config::Retention;
 
-/// How long one transaction may take, about.
-const SLICE: Duration = Duration::from_millis(40);
+/// After this no further statement is begun in a transaction: with the last one and the commit it
+/// stays under 50 ms, so that no hook waits for longer.
+const SLICE: Duration = Duration::from_millis(25);
 
-/// How many rows one statement deletes. Some milliseconds' worth.
+/// How many rows one statement looks at. Some milliseconds' worth.
 const ROWS: i64 = 100;
 
 /// How many pages are given back at a time.
-const PAGES: i64 = 256;
+const PAGES: i64 = 64;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Nothing younger than this goes for want of room, milliseconds.
 const YOUNG: i64 = DAY;
+
+/// Of a file that is over its ceiling, this part of the ceiling is made free, so that there is room
+/// for the next day, too.
+const SPARE: u64 = 8;
 
 /// What was let go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,15 +36,94 @@ pub struct Pruned {
     pub bytes: u64,
     /// Whether the file is over its ceiling with nothing left that may go.
     pub is_full: bool,
+    /// How long the longest transaction kept others from writing.
+    pub longest: Duration,
 }
 
-/// Tells which sessions' raw records may go.
+/// A table that things go from.
+///
+/// Rows are walked in the order of their keys, which is about that of their times: an index for the
+/// times would cost every hook a page.
+#[derive(Clone, Copy)]
+struct Table {
+    name: &'static str,
+    key: &'static str,
+    time: &'static str,
+    /// Which old rows may go.
+    may_go: &'static str,
+    /// Whether a hundred young rows mean that the rest is young.
+    is_in_order: bool,
+}
+
+/// The session of the row is over and summed up. Asked row by row: a list of all such sessions would
+/// be made anew by each statement.
 macro_rules! finished {
-    () => {
-        "session IN (SELECT id FROM session WHERE state = 'completed'
-           AND (noted_at IS NOT NULL OR EXISTS (SELECT 1 FROM summary WHERE summary.session = session.id)))"
+    ($table:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM session WHERE session.id = ",
+            $table,
+            ".session AND state = 'completed' AND (noted_at IS NOT NULL
+               OR EXISTS (SELECT 1 FROM summary WHERE summary.session = session.id)))"
+        )
     };
 }
+
+const EVENTS: Table = Table {
+    name: "tool_event",
+    key: "number",
+    time: "at",
+    may_go: finished!("tool_event"),
+    is_in_order: true,
+};
+
+const TURN_ENDS: Table = Table {
+    name: "turn_end",
+    may_go: finished!("turn_end"),
+    ..EVENTS
+};
+
+const PROMPTS: Table = Table {
+    name: "prompt",
+    key: "row",
+    may_go: finished!("prompt"),
+    ..EVENTS
+};
+
+const DELEGATIONS: Table = Table {
+    name: "delegation",
+    key: "rowid",
+    may_go: finished!("delegation"),
+    ..EVENTS
+};
+
+const SHOWN: Table = Table {
+    name: "shown",
+    key: "rowid",
+    may_go: "TRUE",
+    ..EVENTS
+};
+
+const JOBS_DONE: Table = Table {
+    name: "job",
+    key: "rowid",
+    may_go: "state = 'done'",
+    is_in_order: false,
+    ..EVENTS
+};
+
+const JOBS_FAILED: Table = Table {
+    may_go: "state = 'failed'",
+    ..JOBS_DONE
+};
+
+/// Somebody opened a session and left: nothing was said.
+const EMPTY_SESSIONS: Table = Table {
+    name: "session",
+    key: "rowid",
+    time: "seen_at",
+    may_go: "prompts = 0 AND tool_events = 0",
+    is_in_order: false,
+};
 
 impl Journal {
     /// Deletes what is past its term, and what is over the ceiling; gives the room back.
@@ -50,132 +132,110 @@ impl Journal {
     /// When SQLite refuses; what was deleted until then is gone.
     pub fn prune(&self, retention: &Retention, now: i64) -> Result<Pruned, Error> {
         // Zero days: for ever.
-        let before = |days: u32| match i64::from(days) {
-            0 => i64::MIN,
-            days => now.saturating_sub(days * DAY),
-        };
+        let before = |days: u32| (days > 0).then(|| now.saturating_sub(i64::from(days) * DAY));
         let events = before(retention.events_days);
-        let rules = [
-            (
-                concat!(
-                    "DELETE FROM turn_end WHERE number IN
-                       (SELECT number FROM turn_end WHERE at < ?1 AND ", finished!(), " LIMIT ?2)"
-                ),
-                events,
-            ),
-            (
-                concat!(
-                    "DELETE FROM delegation WHERE rowid IN
-                       (SELECT rowid FROM delegation WHERE at < ?1 AND ", finished!(), " LIMIT ?2)"
-                ),
-                events,
-            ),
-            (
-                "DELETE FROM shown WHERE rowid IN (SELECT rowid FROM shown WHERE at < ?1 LIMIT ?2)",
-                events,
-            ),
-            (
-                concat!(
-                    "DELETE FROM prompt WHERE row IN
-                       (SELECT row FROM prompt WHERE at < ?1 AND ", finished!(), " LIMIT ?2)"
-                ),
-                before(retention.prompts_days),
-            ),
-            (
-                "DELETE FROM job WHERE rowid IN
-                   (SELECT rowid FROM job WHERE at < ?1 AND state = 'done' LIMIT ?2)",
-                before(retention.jobs_done_days),
-            ),
-            (
-                "DELETE FROM job WHERE rowid IN
-                   (SELECT rowid FROM job WHERE at < ?1 AND state = 'failed' LIMIT ?2)",
-                before(retention.jobs_failed_days),
-            ),
-            (
-                // Somebody opened a session and left: nothing was said.
-                "DELETE FROM session WHERE rowid IN
-                   (SELECT rowid FROM session WHERE seen_at < ?1 AND prompts = 0 AND tool_events = 0 LIMIT ?2)",
-                now - DAY,
-            ),
-        ];
         let mut pruned = Pruned::default();
-        loop {
-            let deleted = self.delete_oldest_events(events)?;
-            pruned.rows += deleted;
-            if deleted == 0 {
-                break;
+        for (table, before) in [
+            (EVENTS, events),
+            (TURN_ENDS, events),
+            (DELEGATIONS, events),
+            (SHOWN, events),
+            (PROMPTS, before(retention.prompts_days)),
+            (JOBS_DONE, before(retention.jobs_done_days)),
+            (JOBS_FAILED, before(retention.jobs_failed_days)),
+            (EMPTY_SESSIONS, Some(now - DAY)),
+        ] {
+            if let Some(before) = before {
+                self.let_go(table, before, || Ok(false), &mut pruned)?;
             }
         }
-        for (statement, before) in rules {
-            loop {
-                let deleted = self.slice(|journal| {
-                    let mut statement = journal.connection.prepare_cached(statement)?;
-                    Ok(statement.execute(params![before, ROWS])?)
-                })?;
-                pruned.rows += deleted;
-                if deleted == 0 {
-                    break;
-                }
+        let ceiling = u64::from(retention.ceiling_mib) * 1024 * 1024;
+        if ceiling > 0 && self.used_bytes()? > ceiling {
+            let goal = ceiling - ceiling / SPARE;
+            for table in [EVENTS, TURN_ENDS, PROMPTS] {
+                let is_enough = || Ok(self.used_bytes()? <= goal);
+                self.let_go(table, now - YOUNG, is_enough, &mut pruned)?;
             }
+            pruned.is_full = self.used_bytes()? > ceiling;
         }
-        if retention.ceiling_mib > 0 {
-            let ceiling = u64::from(retention.ceiling_mib) * 1024 * 1024;
-            while self.used_bytes()? > ceiling && !pruned.is_full {
-                let deleted = self.delete_oldest_events(now - YOUNG)?;
-                pruned.rows += deleted;
-                pruned.is_full = deleted == 0;
-            }
-        }
-        pruned.bytes = self.give_back()?;
+        self.give_back(&mut pruned)?;
         Ok(pruned)
     }
 
-    /// Deletes some of the oldest tool events of finished sessions; tells how many.
-    ///
-    /// A note that is made anew must not lose what these told, so the session is marked.
-    fn delete_oldest_events(&self, before: i64) -> Result<usize, Error> {
-        macro_rules! oldest {
-            ($column:literal) => {
-                concat!(
-                    "(SELECT ",
-                    $column,
-                    " FROM (SELECT number, session, at FROM tool_event ORDER BY number LIMIT 5000)
-                       WHERE at < ?1 AND ",
-                    finished!(),
-                    " LIMIT ?2)"
-                )
-            };
+    /// Deletes what may go of the rows from before a time, the oldest first, until it is enough.
+    fn let_go(
+        &self,
+        table: Table,
+        before: i64,
+        is_enough: impl Fn() -> Result<bool, Error>,
+        pruned: &mut Pruned,
+    ) -> Result<(), Error> {
+        let Table {
+            name,
+            key,
+            time,
+            may_go,
+            ..
+        } = table;
+        let some = format!(
+            "SELECT max({key}), count(*) FILTER (WHERE {time} < ?2)
+             FROM (SELECT {key}, {time} FROM {name} WHERE {key} > ?1 ORDER BY {key} LIMIT {ROWS})"
+        );
+        let old = format!("{key} > ?1 AND {key} <= ?2 AND {time} < ?3 AND {may_go}");
+        // A note that is made anew must not lose what its events told.
+        let mark = format!(
+            "UPDATE session SET is_pruned = 1
+             WHERE is_pruned = 0 AND id IN (SELECT session FROM {name} WHERE {old})"
+        );
+        let delete = format!("DELETE FROM {name} WHERE {old}");
+        let is_raw = name == EVENTS.name;
+        let mut last = i64::MIN;
+        let mut is_through = false;
+        while !is_through && !is_enough()? {
+            pruned.longest = pruned.longest.max(self.timed(|journal| {
+                let started = Instant::now();
+                let mut some = journal.connection.prepare_cached(&some)?;
+                let mut delete = journal.connection.prepare_cached(&delete)?;
+                while !is_through && started.elapsed() < SLICE {
+                    let (end, count): (Option<i64>, i64) =
+                        some.query_row([last, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    let Some(end) = end else {
+                        is_through = true;
+                        break;
+                    };
+                    if count > 0 {
+                        if is_raw {
+                            journal
+                                .connection
+                                .prepare_cached(&mark)?
+                                .execute([last, end, before])?;
+                        }
+                        pruned.rows += delete.execute([last, end, before])?;
+                    }
+                    is_through = count == 0 && table.is_in_order;
+                    last = end;
+                }
+                Ok(())
+            })?);
         }
-        self.slice(|journal| {
-            let connection = &journal.connection;
-            connection
-                .prepare_cached(concat!(
-                    "UPDATE session SET is_pruned = 1 WHERE id IN ",
-                    oldest!("session")
-                ))?
-                .execute(params![before, ROWS])?;
-            Ok(connection
-                .prepare_cached(concat!(
-                    "DELETE FROM tool_event WHERE number IN ",
-                    oldest!("number")
-                ))?
-                .execute(params![before, ROWS])?)
-        })
+        Ok(())
     }
 
-    /// Repeats a statement within one transaction until it finds nothing or its time is up.
-    fn slice(&self, mut delete: impl FnMut(&Self) -> Result<usize, Error>) -> Result<usize, Error> {
-        let started = Instant::now();
+    /// Runs a transaction; tells how long others could not write. What it wrote goes from the log
+    /// into the file as far as that makes nobody wait.
+    fn timed(&self, writes: impl FnOnce(&Self) -> Result<(), Error>) -> Result<Duration, Error> {
+        let mut started = Instant::now();
         self.together(|journal| {
-            let mut rows = 0;
-            loop {
-                let deleted = delete(journal)?;
-                rows += deleted;
-                if deleted == 0 || started.elapsed() >= SLICE {
-                    return Ok(rows);
-                }
-            }
-        })
+            // The wait for the others' transaction is over.
+            started = Instant::now();
+            writes(journal)
+        })?;
+        let took = started.elapsed();
+        if self.has_long_log() {
+            self.connection
+                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        }
+        Ok(took)
     }
 
     /// The bytes that rows take up, free pages left out.
@@ -187,8 +247,8 @@ impl Journal {
         Ok(u64::try_from(pages * self.pragma("page_size")?).unwrap_or(0))
     }
 
-    /// Makes the file shorter by its free pages; tells by how many bytes.
-    fn give_back(&self) -> Result<u64, Error> {
+    /// Makes the file shorter by its free pages.
+    fn give_back(&self, pruned: &mut Pruned) -> Result<(), Error> {
         if self.pragma("auto_vacuum")? == 0 {
             // A file of the first version; once.
             self.connection
@@ -197,15 +257,19 @@ impl Journal {
         let free = self.pragma("freelist_count")?;
         let mut left = free;
         while left > 0 {
-            self.connection
-                .execute_batch(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+            let took = self.timed(|journal| {
+                let step = format!("PRAGMA incremental_vacuum({PAGES})");
+                Ok(journal.connection.execute_batch(&step)?)
+            })?;
+            pruned.longest = pruned.longest.max(took);
             let now = self.pragma("freelist_count")?;
             if now >= left {
                 break;
             }
             left = now;
         }
-        Ok(u64::try_from((free - left) * self.pragma("page_size")?).unwrap_or(0))
+        pruned.bytes = u64::try_from((free - left) * self.pragma("page_size")?).unwrap_or(0);
+        Ok(())
     }
 
     fn pragma(&self, name: &str) -> Result<i64, Error> {
@@ -242,5 +306,91 @@ impl Journal {
             Some((change, noted)) if noted < change => self.queue(job::NOTE, session, change, now),
             _ => Ok(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::record::Record;
+
+    use super::super::tests::{
+        count, ended, event, journal_with_session, now, prompted, started, take, used,
+    };
+    use super::*;
+
+    fn events_of(session: &str, count: usize) -> Vec<Record> {
+        let event = |number| used(session, event(&format!("t{number}"), "Edit", "a"));
+        (0..count).map(event).collect()
+    }
+
+    #[test]
+    fn what_may_not_go_does_not_stand_in_the_way_of_what_may() {
+        // RT-1
+        let (_folder, journal) = journal_with_session("open");
+        take(&journal, &events_of("open", 250));
+        take(&journal, &[started("over", "startup")]);
+        take(&journal, &events_of("over", 250));
+        take(&journal, &[ended("over", "other")]);
+        let day = 24 * 60 * 60 * 1000;
+        let at = now().timestamp_millis() + 40 * day;
+        let pruned = journal.prune(&Retention::default(), at).unwrap();
+        assert!(pruned.rows >= 250, "{pruned:?}");
+        assert_eq!(count(&journal, "tool_event WHERE session = 'open'"), 250);
+        assert_eq!(count(&journal, "tool_event WHERE session = 'over'"), 0);
+        assert!(!journal.session("open").unwrap().unwrap().is_pruned);
+        assert!(journal.session("over").unwrap().unwrap().is_pruned);
+    }
+
+    #[test]
+    fn an_old_event_that_came_late_goes_with_those_around_it() {
+        let (_folder, journal) = journal_with_session("s");
+        let day = 24 * 60 * 60 * 1000;
+        let at = now().timestamp_millis();
+        for record in events_of("s", 150) {
+            take(
+                &journal,
+                &[Record {
+                    at: at + 31 * day,
+                    ..record
+                }],
+            );
+        }
+        // It waited in the spool for a month.
+        take(
+            &journal,
+            &[used("s", event("late", "Edit", "a")), ended("s", "other")],
+        );
+        let prune = |days| {
+            journal
+                .prune(&Retention::default(), at + days * day)
+                .unwrap()
+        };
+        prune(32);
+        assert_eq!(count(&journal, "tool_event"), 151);
+        prune(62);
+        assert_eq!(count(&journal, "tool_event"), 0);
+    }
+
+    #[test]
+    fn prompts_and_answers_go_where_events_are_not_enough() {
+        // RT-2
+        let (_folder, journal) = journal_with_session("s");
+        let long = "word ".repeat(20_000);
+        for number in 0..12 {
+            let mut record = prompted("s", &format!("{long}{number}"));
+            record.prompt_id = Some(format!("p-{number}"));
+            take(&journal, &[record]);
+        }
+        take(&journal, &[ended("s", "other")]);
+        let day = 24 * 60 * 60 * 1000;
+        let retention = Retention {
+            ceiling_mib: 1,
+            ..Retention::default()
+        };
+        let at = now().timestamp_millis();
+        assert!(journal.prune(&retention, at + day).unwrap().is_full);
+        let pruned = journal.prune(&retention, at + day + 1).unwrap();
+        assert!(!pruned.is_full && pruned.bytes > 0, "{pruned:?}");
+        assert!(journal.used_bytes().unwrap() <= 1024 * 1024);
     }
 }

@@ -22,7 +22,7 @@ fn fresh() -> (tempfile::TempDir, Home) {
     (folder, home)
 }
 
-fn now() -> DateTime<Utc> {
+pub(super) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_323_045, 0).unwrap()
 }
 
@@ -180,7 +180,7 @@ fn record(session: &str, what: What) -> Record {
     }
 }
 
-fn started(session: &str, source: &str) -> Record {
+pub(super) fn started(session: &str, source: &str) -> Record {
     record(
         session,
         What::Started {
@@ -190,7 +190,7 @@ fn started(session: &str, source: &str) -> Record {
     )
 }
 
-fn prompted(session: &str, text: &str) -> Record {
+pub(super) fn prompted(session: &str, text: &str) -> Record {
     record(
         session,
         What::Prompted {
@@ -206,7 +206,7 @@ fn prompted(session: &str, text: &str) -> Record {
     )
 }
 
-fn event(id: &str, tool: &str, path: &str) -> ToolEvent {
+pub(super) fn event(id: &str, tool: &str, path: &str) -> ToolEvent {
     ToolEvent {
         id: id.to_owned(),
         tool: tool.to_owned(),
@@ -225,7 +225,7 @@ fn event(id: &str, tool: &str, path: &str) -> ToolEvent {
     }
 }
 
-fn used(session: &str, event: ToolEvent) -> Record {
+pub(super) fn used(session: &str, event: ToolEvent) -> Record {
     record(session, What::Used(vec![event]))
 }
 
@@ -239,7 +239,7 @@ fn spoke(session: &str, text: &str) -> Record {
     )
 }
 
-fn ended(session: &str, reason: &str) -> Record {
+pub(super) fn ended(session: &str, reason: &str) -> Record {
     record(
         session,
         What::Ended {
@@ -262,13 +262,13 @@ pub(super) fn journal_with_session(session: &str) -> (tempfile::TempDir, Journal
     (folder, journal)
 }
 
-fn take(journal: &Journal, records: &[Record]) {
+pub(super) fn take(journal: &Journal, records: &[Record]) {
     for record in records {
         journal.together(|journal| journal.take(record)).unwrap();
     }
 }
 
-fn count(journal: &Journal, query: &str) -> i64 {
+pub(super) fn count(journal: &Journal, query: &str) -> i64 {
     journal
         .connection
         .query_row(&format!("SELECT count(*) FROM {query}"), [], |row| {
