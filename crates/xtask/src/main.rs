@@ -13,6 +13,8 @@ mod e2e;
 mod icon;
 mod manifest;
 mod plugin;
+#[cfg(unix)]
+mod retention;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,6 +49,9 @@ enum Task {
     /// Try to lose a note: kills, races, full and read-only disks
     #[cfg(unix)]
     Crash(crash::Arguments),
+    /// Play months of sessions into a journal and watch its size
+    #[cfg(unix)]
+    Retention(retention::Arguments),
     /// Run every check that a change has to pass
     Ci(ci::Arguments),
 }
@@ -64,6 +69,8 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&root, arguments),
         #[cfg(unix)]
         Task::Crash(arguments) => crash::run(&root, arguments),
+        #[cfg(unix)]
+        Task::Retention(arguments) => retention::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };
     match outcome {

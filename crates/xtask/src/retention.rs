@@ -1,0 +1,375 @@
+//! Plays months of sessions into a journal and lets its upkeep run once a day, as the deferred process
+//! does: does the file stay under its ceiling, and does no hook have to wait?
+//!
+//! The sessions are made up from a fixed seed. They are taken up by the product's own code, but in one
+//! transaction each, for speed: where rows lie and how large they are is what counts here.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anamnesis_core::record::{
+    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker, Surroundings, ToolEvent,
+    What,
+};
+use anamnesis_store::{
+    config::Retention,
+    home::Home,
+    journal::{Journal, Pruned},
+};
+use serde_json::{Value, json};
+
+use crate::{Result, say, target_folder};
+
+const MIB: u64 = 1024 * 1024;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// The first day, milliseconds since 1970.
+const START: i64 = 1_780_315_200_000;
+
+/// How long the journal is waited for; nobody else has it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How many sessions a day
+    #[arg(long, value_name = "COUNT", default_value_t = 500)]
+    sessions: u32,
+    /// How many days
+    #[arg(long, value_name = "COUNT", default_value_t = 90)]
+    days: u32,
+    /// How many tool events a session has, about
+    #[arg(long, value_name = "COUNT", default_value_t = 25)]
+    events: u64,
+    /// The ceiling in MiB, in place of the default
+    #[arg(long, value_name = "MIB")]
+    ceiling: Option<u32>,
+}
+
+/// How a day ended.
+#[derive(Debug, Clone, Copy)]
+struct Day {
+    /// The file's length before the upkeep, in bytes.
+    before: u64,
+    /// The same after it.
+    after: u64,
+    pruned: Pruned,
+    /// How long the upkeep took.
+    took: Duration,
+}
+
+/// The task: `cargo xtask retention`.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+    let retention = Retention {
+        ceiling_mib: (arguments.ceiling).unwrap_or(Retention::default().ceiling_mib),
+        ..Retention::default()
+    };
+    let target = target_folder(root);
+    fs::create_dir_all(&target)?;
+    let folder = tempfile::Builder::new()
+        .prefix("retention-")
+        .tempdir_in(target)?;
+    let home = Home::new(folder.path().join("store"));
+    let begun = Instant::now();
+    let (days, events) = play(&home, arguments, &retention)?;
+    let text = report(&days, events, &retention, begun.elapsed());
+    // A closed pipe is no failure.
+    let _ = io::stdout().write_all(text.as_bytes());
+    let ceiling = u64::from(retention.ceiling_mib) * MIB;
+    if days.iter().any(|day| day.after > ceiling) {
+        return Err("the file was over its ceiling after an upkeep".into());
+    }
+    Ok(())
+}
+
+/// Plays all days; returns how each ended, and how many tool events there were.
+fn play(home: &Home, arguments: &Arguments, retention: &Retention) -> Result<(Vec<Day>, u64)> {
+    home.create()?;
+    let journal = Journal::open(home, PATIENCE)?;
+    let mut random = Random(7);
+    let mut days = Vec::new();
+    let mut events = 0;
+    for day in 0..arguments.days {
+        let morning = START + i64::from(day) * DAY;
+        for number in 0..arguments.sessions {
+            let at = morning + i64::from(number) * DAY / i64::from(arguments.sessions.max(1));
+            let id = format!("session-{day}-{number}");
+            let count = 1 + random.below(arguments.events * 2);
+            events += count;
+            take(&journal, &id, &session(&id, at, count, &mut random))?;
+            if journal.has_long_log() {
+                journal.checkpoint()?;
+            }
+        }
+        journal.checkpoint()?;
+        let before = fs::metadata(home.journal())?.len();
+        let begun = Instant::now();
+        let pruned = journal.prune(retention, morning + DAY)?;
+        let took = begun.elapsed();
+        journal.checkpoint()?;
+        let after = fs::metadata(home.journal())?.len();
+        days.push(Day {
+            before,
+            after,
+            pruned,
+            took,
+        });
+        if day % 10 == 9 {
+            say(&format!("day {} of {}", day + 1, arguments.days));
+        }
+    }
+    Ok((days, events))
+}
+
+/// Takes a session up, and takes note that its note was written.
+fn take(journal: &Journal, id: &str, records: &[Record]) -> Result {
+    let at = records.last().map_or(START, |record| record.at);
+    journal.together(|journal| {
+        for record in records {
+            journal.take(record)?;
+        }
+        let change = journal.session(id)?.map_or(0, |session| session.change);
+        journal.noted(id, change, at)?;
+        while let Some(job) = journal.lease(at)? {
+            journal.done(&job, at)?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// A session of some prompts, each with its tools and an answer.
+fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record> {
+    let prompts = 1 + random.below(4);
+    let mut at = start;
+    let mut records = Vec::new();
+    let mut add = |prompt: u64, what: What| {
+        at += 2_000;
+        records.push(Record {
+            session: id.to_owned(),
+            at,
+            prompt_id: Some(format!("{id}-prompt-{prompt}")),
+            agent: None,
+            surroundings: Surroundings {
+                project: Some("git.example.com/team/project".to_owned()),
+                folder: Some("/home/dev/project".to_owned()),
+                ..Surroundings::default()
+            },
+            private: false,
+            echoes: Vec::new(),
+            what,
+        });
+    };
+    let source = "startup".to_owned();
+    add(
+        0,
+        What::Started {
+            source,
+            model: None,
+        },
+    );
+    let mut number = 0;
+    for prompt in 1..=prompts {
+        add(
+            prompt,
+            What::Prompted {
+                kind: PromptKind::Person,
+                privacy: Privacy::None,
+                text: Some(random.text(60, 1_500)),
+                many_tags: false,
+            },
+        );
+        while number < events * prompt / prompts {
+            number += 1;
+            add(prompt, What::Used(vec![event(id, number, random)]));
+        }
+        add(
+            prompt,
+            What::Spoke {
+                speaker: Speaker::Main,
+                text: Some(random.text(100, 2_000)),
+            },
+        );
+    }
+    let reason = "other".to_owned();
+    add(prompts, What::Ended { reason });
+    records
+}
+
+/// A tool's run: a file read, an edit, a command, and now and then a command that fails.
+fn event(id: &str, number: u64, random: &mut Random) -> ToolEvent {
+    let path = format!("src/part_{}.rs", random.below(30));
+    let response = |text: String| json!({ "bytes": 20_000, "end": text });
+    let (tool, input, response, action): (&str, Value, Value, Option<FileAction>) = match random
+        .below(10)
+    {
+        0..=3 => (
+            "Read",
+            json!({ "file_path": path }),
+            response(random.text(200, 1_024)),
+            Some(FileAction::Read),
+        ),
+        4..=6 => (
+            "Edit",
+            json!({ "file_path": path, "old_string": random.text(50, 1_500), "new_string": random.text(50, 1_500) }),
+            response(random.text(200, 1_024)),
+            Some(FileAction::Edited),
+        ),
+        _ => (
+            "Bash",
+            json!({ "command": format!("cargo test part_{}", random.below(30)) }),
+            response(random.text(200, 1_024)),
+            None,
+        ),
+    };
+    let has_failed = tool == "Bash" && random.below(3) == 0;
+    ToolEvent {
+        id: format!("{id}-tool-{number}"),
+        tool: tool.to_owned(),
+        input,
+        response: if has_failed { Value::Null } else { response },
+        outcome: if has_failed {
+            Outcome::Failed
+        } else {
+            Outcome::Ok
+        },
+        error: has_failed.then(|| random.text(500, 8_000)),
+        duration_ms: Some(300),
+        files: action
+            .map(|action| FileUse { path, action })
+            .into_iter()
+            .collect(),
+        agent: None,
+        is_from_batch: false,
+        many_tags: false,
+    }
+}
+
+/// A stream of numbers that depends on its seed alone.
+struct Random(u64);
+
+impl Random {
+    /// Draws a number below `end`, which is not 0.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    /// Draws a text of `least` bytes to `most` or a few more. Short ones are more frequent.
+    fn text(&mut self, least: u64, most: u64) -> String {
+        let longest = least + self.below(most - least);
+        let length = least + self.below(longest - least + 1);
+        let mut text = String::new();
+        while (text.len() as u64) < length {
+            let _ = write!(text, "word{} ", self.below(5_000));
+        }
+        text
+    }
+}
+
+fn report(days: &[Day], events: u64, retention: &Retention, took: Duration) -> String {
+    let mib = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
+    let mut text = String::from(
+        "  day  file before      after  given back  rows deleted  upkeep  longest transaction\n",
+    );
+    for (number, day) in days.iter().enumerate() {
+        if number % 10 == 9 || number + 1 == days.len() {
+            let _ = writeln!(
+                text,
+                "{:5}  {:>7} MiB  {:>5} MiB  {:>6} MiB  {:12}  {:4.1} s  {:8.1} ms",
+                number + 1,
+                mib(day.before),
+                mib(day.after),
+                mib(day.pruned.bytes),
+                day.pruned.rows,
+                day.took.as_secs_f64(),
+                day.pruned.longest.as_secs_f64() * 1_000.0,
+            );
+        }
+    }
+    let most = |of: fn(&Day) -> u64| days.iter().map(of).max().unwrap_or(0);
+    let longest = days.iter().map(|day| day.pruned.longest).max();
+    let _ = writeln!(
+        text,
+        "most: {} MiB before an upkeep, {} MiB after, ceiling {} MiB; longest transaction {:.1} ms",
+        mib(most(|day| day.before)),
+        mib(most(|day| day.after)),
+        retention.ceiling_mib,
+        longest.unwrap_or_default().as_secs_f64() * 1_000.0,
+    );
+    let full = days.iter().filter(|day| day.pruned.is_full).count();
+    let _ = writeln!(
+        text,
+        "{events} tool events; {full} days on which nothing more could go; played in {:.0} s",
+        took.as_secs_f64()
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some days of some sessions, under a ceiling.
+    fn played(days: u32, sessions: u32, ceiling: u32) -> (tempfile::TempDir, Home, Vec<Day>) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        let arguments = Arguments {
+            sessions,
+            days,
+            events: 20,
+            ceiling: None,
+        };
+        let retention = Retention {
+            ceiling_mib: ceiling,
+            ..Retention::default()
+        };
+        let (days, _) = play(&home, &arguments, &retention).unwrap();
+        (folder, home, days)
+    }
+
+    #[test]
+    fn a_journal_stays_under_its_ceiling() {
+        // RT-2, RT-3
+        let (_folder, home, days) = played(12, 12, 2);
+        assert!(
+            days.iter()
+                .all(|day| day.after <= 2 * MIB && !day.pruned.is_full),
+            "{days:?}"
+        );
+        // There was too much, it was deleted, and the file got shorter by it.
+        let given_back: u64 = days.iter().map(|day| day.pruned.bytes).sum();
+        assert!(given_back > MIB, "{days:?}");
+        assert!(
+            days.iter()
+                .any(|day| day.after + day.pruned.bytes <= day.before + MIB / 8)
+        );
+        // What is not raw stays.
+        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let sessions = journal.sessions(None, 1_000).unwrap();
+        assert_eq!(sessions.len(), 144);
+        for session in &sessions {
+            assert!(journal.summary(&session.id).unwrap().is_some());
+        }
+        let is_pruned = |id: &str| journal.session(id).unwrap().unwrap().is_pruned;
+        assert!(is_pruned("session-0-0") && !is_pruned("session-11-11"));
+    }
+
+    #[test]
+    fn what_is_of_today_stays_whatever_the_ceiling() {
+        // RT-2
+        let (_folder, home, days) = played(1, 60, 1);
+        assert!(
+            days[0].pruned.is_full && days[0].pruned.rows == 0,
+            "{days:?}"
+        );
+        let journal = Journal::open(&home, PATIENCE).unwrap();
+        assert!(!journal.session("session-0-0").unwrap().unwrap().is_pruned);
+    }
+}
