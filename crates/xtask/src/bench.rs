@@ -42,6 +42,9 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// process itself: it is kept out, so the log would grow for ever and each hook start it in vain.
 const ROUNDS_A_FOLD: usize = 4;
 
+/// How many sessions there were before the install.
+const PAST: usize = 1_000;
+
 /// The project whose sessions are started.
 const PROJECT: u64 = 7;
 
@@ -92,6 +95,8 @@ enum Before {
     Pause,
     /// Change ten of these notes.
     ChangeNotes(Vec<PathBuf>),
+    /// Throw this store away.
+    Forget(PathBuf),
 }
 
 /// Something to measure.
@@ -123,9 +128,12 @@ impl Case {
     /// Makes one run. `number` is another one each time: every session is a new one.
     fn once(&self, number: usize, random: &mut Random) -> Result<Sample> {
         match &self.before {
-            Before::Nothing => {}
             Before::Pause => thread::sleep(PAUSE),
             Before::ChangeNotes(notes) => corpus::change_notes(notes, 10, random)?,
+            Before::Forget(store) if store.exists() => {
+                fs::remove_dir_all(store).map_err(at(store))?;
+            }
+            Before::Nothing | Before::Forget(_) => {}
         }
         let mut run = self.run.clone();
         run.stdin = run.stdin.replace("SESSION", &format!("bench-{number}"));
@@ -473,6 +481,7 @@ impl<'a> Stage<'a> {
                 "suppressOutput",
             )
         });
+        cases.extend(self.backfill()?);
         let words = ["search", "parser", "timeout", "flaky", "fixture"];
         cases.push(Case {
             every: 2,
@@ -483,6 +492,38 @@ impl<'a> Stage<'a> {
             )
         });
         Ok((cases, stores))
+    }
+
+    /// The sessions from before the install: listed, remembered, and listed again.
+    fn backfill(&self) -> Result<Vec<Case>> {
+        say(&format!("making transcripts of {} sessions", grouped(PAST)));
+        let client = self.folder.join("home/.claude-past");
+        let folder = client.join("projects/-project");
+        corpus::write_past(&folder, &self.project, PAST as u64, &self.words)?;
+        let store = self.folder.join("past");
+        let case = |name: &str, options: &[&str], before: Before, sign| {
+            let mut run = self.direct("past", &["backfill"]);
+            run.arguments
+                .extend(options.iter().map(|&it| it.to_owned()));
+            run.environment
+                .push(("CLAUDE_CONFIG_DIR", client.clone().into()));
+            Case {
+                before,
+                every: 6,
+                ..Case::new(format!("{name}, {} sessions", grouped(PAST)), run, sign)
+            }
+        };
+        let sign = "1,000 sessions of";
+        Ok(vec![
+            case("backfill, list", &[], Before::Forget(store.clone()), sign),
+            case("backfill, apply", &["--apply"], Before::Forget(store), sign),
+            case(
+                "backfill, done already",
+                &[],
+                Before::Nothing,
+                "noted already",
+            ),
+        ])
     }
 }
 

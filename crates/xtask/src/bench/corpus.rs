@@ -214,33 +214,78 @@ pub(super) fn note_files(root: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// Most of its bytes are what tools gave back, as in real ones.
 pub(super) fn write_transcript(path: &Path, project: &Path, length: u64, words: &Words) -> Result {
-    let file = fs::File::create(path).map_err(at(path))?;
-    let mut out = BufWriter::new(file);
-    let mut random = Random::new(length);
-    let mut written = 0;
-    let mut turn = 0_u64;
-    while written < length {
-        for record in turn_of_session(turn, project, words, &mut random) {
-            let mut line = record.to_string();
-            line.push('\n');
-            out.write_all(line.as_bytes()).map_err(at(path))?;
-            written += line.len() as u64;
-        }
-        turn += 1;
+    let session = Session {
+        id: "bench",
+        project,
+        begun: NOW_MILLISECONDS - 3_600_000,
+    };
+    session.write(path, length, words, &mut Random::new(length))
+}
+
+/// Writes the transcripts of `count` sessions of a project into a folder, half a year back. The short
+/// ones are more frequent; on average they have 150 KB.
+pub(super) fn write_past(folder: &Path, project: &Path, count: u64, words: &Words) -> Result {
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    let mut random = Random::new(count);
+    for number in 0..count {
+        let id = format!("past-{number:04}");
+        let session = Session {
+            id: &id,
+            project,
+            begun: NOW_MILLISECONDS - (1 + random.below(180)) * 24 * 3_600_000,
+        };
+        let longest = 1_000 + random.below(560_000);
+        let length = 1_000 + random.below(longest);
+        let path = folder.join(format!("{id}.jsonl"));
+        session.write(&path, length, words, &mut random)?;
     }
-    out.flush().map_err(at(path))
+    Ok(())
+}
+
+/// A session that a transcript is written of.
+struct Session<'a> {
+    id: &'a str,
+    project: &'a Path,
+    /// When it began, milliseconds since 1970.
+    begun: u64,
+}
+
+impl Session<'_> {
+    fn write(&self, path: &Path, length: u64, words: &Words, random: &mut Random) -> Result {
+        let file = fs::File::create(path).map_err(at(path))?;
+        let mut out = BufWriter::new(file);
+        let mut written = 0;
+        let mut turn = 0_u64;
+        while written < length {
+            for record in turn_of_session(self, turn, words, random) {
+                let mut line = record.to_string();
+                line.push('\n');
+                out.write_all(line.as_bytes()).map_err(at(path))?;
+                written += line.len() as u64;
+            }
+            turn += 1;
+        }
+        out.flush().map_err(at(path))
+    }
 }
 
 /// A prompt, a file read, an edit, and what the model says.
-fn turn_of_session(turn: u64, project: &Path, words: &Words, random: &mut Random) -> Vec<Value> {
-    let file = project.join(format!("src/part_{}.rs", random.below(30)));
-    let time = time(NOW_MILLISECONDS - 3_600_000 + turn * 50);
+fn turn_of_session(
+    session: &Session<'_>,
+    turn: u64,
+    words: &Words,
+    random: &mut Random,
+) -> Vec<Value> {
+    let file = session
+        .project
+        .join(format!("src/part_{}.rs", random.below(30)));
+    let time = time(session.begun + turn * 50);
     let record = |kind: &str, content: Value| {
         json!({
             "parentUuid": null, "isSidechain": false, "type": kind,
             "message": { "id": format!("message-{turn}"), "role": kind, "content": content },
             "uuid": format!("record-{turn}"), "timestamp": time, "userType": "external",
-            "entrypoint": "cli", "cwd": project, "sessionId": "bench", "version": "2.1.330",
+            "entrypoint": "cli", "cwd": session.project, "sessionId": session.id, "version": "2.1.330",
             "gitBranch": "main",
         })
     };
