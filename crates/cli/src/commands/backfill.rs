@@ -150,6 +150,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     findings
         .sessions
         .sort_by(|a, b| b.ended.cmp(&a.ended).then(a.note.cmp(&b.note)));
+    findings.skipped.sort_by(|a, b| a.path.cmp(&b.path));
     if let Some(journal) = &journal
         && args.apply
         && !findings.sessions.is_empty()

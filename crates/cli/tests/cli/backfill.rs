@@ -482,10 +482,10 @@ fn hostile_files() {
            1  without a session id
               ~/.claude/projects/-shop/no-session.jsonl
            4  unreadable
-              ~/.claude/projects/-shop/pipe.jsonl: not a regular file
               ~/.claude/projects/-shop/binary.jsonl: no line is a record of Claude Code
               ~/.claude/projects/-shop/folder.jsonl: not a regular file
               ~/.claude/projects/-shop/link.jsonl: a link; not followed
+              ~/.claude/projects/-shop/pipe.jsonl: not a regular file
     Undo one: anamnesis forget 4PV0RK
     ");
     assert!(before == bytes_below(&home.claude()));
