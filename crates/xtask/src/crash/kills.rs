@@ -65,6 +65,10 @@ const KINDS: [Kind; 7] = [
 ];
 
 impl Kind {
+    fn is_hook(self) -> bool {
+        matches!(self, Self::PreCompact | Self::SessionEnd)
+    }
+
     fn family(self) -> Family {
         match self {
             Self::PreCompact | Self::SessionEnd | Self::Capture => Family::Capture,
@@ -430,6 +434,14 @@ impl Run<'_> {
     fn heal(&mut self, checks: &mut Checks) -> Result {
         self.sandbox.heals(checks)?;
         let notes = self.sandbox.notes();
+        // What a killed hook had stored of its event is enough for the deferred process.
+        for act in self.pending.iter().filter(|act| act.kind.is_hook()) {
+            if let Some(path) = act.target.and_then(|id| notes.find(id))
+                && is_met(act, &notes)
+            {
+                self.kept.insert(path.id, notes.bytes(path)?);
+            }
+        }
         for (id, bytes) in &self.kept {
             let found = notes.find(*id).and_then(|path| notes.bytes(path).ok());
             checks.that(found.as_ref() == Some(bytes), || {
