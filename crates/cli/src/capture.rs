@@ -93,8 +93,19 @@ pub(crate) fn write_session(
         source: source.or_else(|| source_of(&session)),
         now: context.environment.now,
     };
-    let outcome =
+    let mut outcome =
         write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
+    // A client may be gone before the hook of its end has come: the end that was heard of counts.
+    let heard = journal.session(id).map_err(|error| error.to_string())?;
+    let heard = heard.as_ref().and_then(source_of);
+    if source.is_none() && heard.is_some() && heard != request.source {
+        let request = Request {
+            source: heard,
+            ..request
+        };
+        outcome =
+            write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
+    }
     settle().map_err(|error| error.to_string())?;
     Ok(Some((outcome, completed.err())))
 }

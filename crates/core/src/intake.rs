@@ -12,7 +12,7 @@ use crate::{
     echo::{self, Echoes, Key},
     hook::{Event, Payload, ToolCall},
     note::text_hash,
-    privacy::PrivateTexts,
+    privacy::{self, PrivateTexts},
     record::{
         Agent, Echo, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
         Surroundings, ToolEvent, What,
@@ -119,7 +119,7 @@ impl Intake<'_> {
                 text: answered.text.and_then(|text| self.said(&text, &mut marks)),
             },
             Event::PreCompact => What::Compacting,
-            Event::PostCompact { summary } => match self.said(&summary, &mut marks) {
+            Event::PostCompact { summary } => match self.said(summary_in(&summary), &mut marks) {
                 Some(text) if !marks.private => What::Spoke {
                     speaker: Speaker::Compact,
                     text: Some(text),
@@ -327,6 +327,19 @@ impl Marks {
 /// A name or path as it may stand in the records: one line, without what is private or secret.
 fn kept(text: &str) -> String {
     one_line(&transcript::words(text).text)
+}
+
+/// The summary in what the client's helper wrote, without the thoughts before it.
+///
+/// Where a private region may reach over the tags, all of it is taken: nothing is cut out of one.
+fn summary_in(text: &str) -> &str {
+    let inner = text
+        .split_once("<summary>")
+        .and_then(|(_, rest)| rest.rsplit_once("</summary>"));
+    match inner {
+        Some((summary, _)) if !privacy::strip(text).private => summary,
+        _ => text,
+    }
 }
 
 /// Tells whether a tool gives a task to a subagent. Its name was `Task` once, and still is at times.
@@ -606,6 +619,20 @@ mod tests {
         assert_eq!(said("SubagentStop", &agent), spoke(Speaker::Subagent));
         let helper = json!({ "agent_id": "a", "agent_type": "" });
         assert_eq!(said("SubagentStop", &helper), What::Seen);
+    }
+
+    #[test]
+    fn the_clients_summary_is_kept_without_its_thoughts() {
+        let compacted = |summary: &str| what("PostCompact", &json!({ "compact_summary": summary }));
+        let spoke = |text: &str| What::Spoke {
+            speaker: Speaker::Compact,
+            text: Some(text.to_owned()),
+        };
+        let whole = "<analysis>hm</analysis>\n<summary>\nLimits.\n</summary>";
+        assert_eq!(compacted(whole), spoke("Limits."));
+        assert_eq!(compacted("Limits."), spoke("Limits."));
+        let private = "<analysis><private>x</analysis><summary>y</private></summary>";
+        assert_eq!(compacted(private), What::Seen);
     }
 
     #[test]

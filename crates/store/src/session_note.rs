@@ -105,8 +105,9 @@ pub fn capture(
             ..Note::new(id, NoteType::Episodic, request.now)
         };
         note.add_tags(std::iter::once(TAG).chain(request.source));
-        if let Some(session) = request.session {
-            keep_text(session);
+        // A text that is not known as ours would count as a person's from then on.
+        if journal.is_some() && !request.session.is_none_or(keep_text) {
+            return Err(Error::Locked);
         }
         return Ok(Outcome::Written(Box::new(notes.create(&lock, &note)?)));
     };

@@ -37,6 +37,9 @@ const MAX_TIME: Duration = Duration::from_secs(120);
 /// How many jobs one process does.
 const MAX_JOBS: usize = 64;
 
+/// How often it looks whether something has come while it was at it.
+const MAX_LOOKS: usize = 3;
+
 /// How many records of the spool are taken up in one transaction.
 const DRAINED: usize = 50;
 
@@ -108,14 +111,30 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     // First: a file that goes is a change of its folder, which the index would be behind of again.
     context.notes.sweep(LEFTOVER_AGE);
     // The journal's faults are its own: the index is brought in step all the same.
-    let journal = open_journal(context).and_then(|journal| {
-        upkeep(context, &journal, prune, &mut done)?;
-        Ok(journal)
-    });
-    refresh(context, check)?;
-    let journal = journal?;
-    journal.checkpoint()?;
+    let opened = open_journal(context);
+    for _ in 0..MAX_LOOKS {
+        let kept = match &opened {
+            Ok(journal) => upkeep(context, journal, prune, &mut done),
+            Err(_) => Ok(()),
+        };
+        refresh(context, check)?;
+        kept?;
+        // Whoever came meanwhile found the place taken, and left.
+        if !opened
+            .as_ref()
+            .is_ok_and(|journal| is_called(context, journal))
+        {
+            break;
+        }
+    }
+    opened?.checkpoint()?;
     Ok(done)
+}
+
+/// Tells whether something has come that could be done at once.
+fn is_called(context: &Context, journal: &Journal) -> bool {
+    let now = context.environment.now.timestamp_millis();
+    !Spool::new(&context.home).is_empty() || journal.has_jobs(now).unwrap_or(false)
 }
 
 /// Opens the journal; a damaged one is moved out of the way.
