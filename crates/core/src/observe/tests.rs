@@ -595,9 +595,16 @@ fn a_whole_session() {
         ..Account::default()
     };
     for event in &events {
-        let edited = event.files.iter();
-        let edited = edited.filter(|file| file.action != FileAction::Read);
-        account.files.extend(edited.map(|file| file.path.clone()));
+        for file in &event.files {
+            let files = match file.action {
+                FileAction::Read => &mut account.files_read,
+                FileAction::Edited | FileAction::Created => &mut account.files,
+            };
+            if !files.contains(&file.path) {
+                files.push(file.path.clone());
+            }
+        }
+        account.searches.extend(event.search());
         account.commands_passed.extend(passed_command(event));
     }
     let observed = observations(&events);
@@ -705,7 +712,8 @@ fn a_whole_session() {
       ],
       "learned": [],
       "completed": [
-        "Edited `/home/dev/shop/src/cart.rs`",
+        "Edited `src/cart.rs`",
+        "Edited `src/till.rs`",
         "Passed: `pnpm run dev`",
         "Passed: `cargo test cart`",
         "Passed: `cargo test`",
@@ -719,17 +727,19 @@ fn a_whole_session() {
         "src/cart.rs"
       ],
       "files_edited": [
-        "/home/dev/shop/src/cart.rs"
+        "src/cart.rs",
+        "src/till.rs"
       ]
     }
     "#);
-    insta::assert_snapshot!(format!("# {title}\n{body}"), @r#"
+    insta::assert_snapshot!(format!("# {title}\n{body}"), @"
     # speed the shop up
     **Ask:** speed the shop up
 
     **Branch:** main
-    **Files touched (1):**
-    - /home/dev/shop/src/cart.rs
+    **Files touched (2):**
+    - src/cart.rs
+    - src/till.rs
 
     **Failed and fixed:**
     - `cargo test cart` passes again after a change of src/cart.rs
@@ -743,7 +753,7 @@ fn a_whole_session() {
     **Next steps**
     1. Limit the till, too
     2. [ ] Write the docs
-    "#);
+    ");
 }
 
 /// Sessions of the events that rules look at.
