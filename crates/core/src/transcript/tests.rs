@@ -73,7 +73,7 @@ fn told(text: &str) -> String {
 #[test]
 fn tools_are_named_and_counted_unless_their_turn_is_private() {
     let session = transcript(fixture!("tools"));
-    assert_eq!((session.tools.len(), session.tools_run), (0, 0));
+    assert_eq!((session.tools.len(), session.tools_run), (8, 10));
     let turn = |prompt: &str| {
         format!(
             r#"{{"type":"user","message":{{"content":"{prompt}"}}}}
