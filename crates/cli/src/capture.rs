@@ -121,8 +121,9 @@ fn source_of(session: &Session) -> Option<&'static str> {
 
 /// Adds to the account of a session what only its transcript has.
 ///
-/// That is all of it, where no event told anything and nothing of it was forgotten; the part from before the install; and the answer
-/// of a turn that was broken off. What was said while recording was switched off is not looked for.
+/// That is all of it, where no event told anything and nothing of it was forgotten; the part from
+/// before the install; and the answer of a turn that was broken off. What was said while recording was
+/// switched off is not looked for.
 fn complete(
     context: &Context,
     journal: &Journal,

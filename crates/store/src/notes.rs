@@ -480,6 +480,36 @@ impl Notes {
         }
     }
 
+    /// Deletes the temporary files that a killed process left of a note. Whoever holds the lock knows
+    /// that nobody writes one.
+    ///
+    /// # Errors
+    /// When one is there and cannot be deleted.
+    pub fn drop_leftovers(&self, _lock: &Lock, id: NoteId) -> Result<(), Error> {
+        let beginning = format!(".{id}.md.");
+        for folder in self.folders().chain([self.home.trash()]) {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                if name.starts_with(&beginning) && name.ends_with(".tmp") {
+                    fs::remove_file(entry.path()).map_err(Error::io("remove", &entry.path()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The folders of both trees.
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        let trees = [Scope::Portable, Scope::MachineLocal].into_iter();
+        trees.flat_map(|scope| {
+            let tree = self.home.tree(scope);
+            NoteType::ALL
+                .iter()
+                .map(move |folder| tree.join(folder.as_str()))
+        })
+    }
+
     /// Deletes what has been in the trash for longer than this; tells how many notes.
     pub fn empty_trash(&self, age: Duration) -> usize {
         fs::read_dir(self.home.trash())
@@ -578,20 +608,12 @@ impl Notes {
 
     /// Removes temporary files that a killed process left, older than `age`.
     pub fn sweep(&self, age: Duration) -> usize {
-        let trees = [Scope::Portable, Scope::MachineLocal].into_iter();
-        let folders = trees
-            .flat_map(|scope| {
-                let tree = self.home.tree(scope);
-                NoteType::ALL
-                    .iter()
-                    .map(move |folder| tree.join(folder.as_str()))
-            })
-            .chain([
-                self.home.root().to_owned(),
-                self.home.trash(),
-                self.home.derived(),
-                self.home.spool(),
-            ]);
+        let folders = self.folders().chain([
+            self.home.root().to_owned(),
+            self.home.trash(),
+            self.home.derived(),
+            self.home.spool(),
+        ]);
         let mut removed = 0;
         for folder in folders {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -830,6 +852,23 @@ mod tests {
         }
         assert_eq!(notes.sweep(Duration::from_secs(3600)), 0);
         assert_eq!(notes.sweep(Duration::ZERO), folders.len());
+        assert_eq!(notes.list().notes.len(), 1);
+    }
+
+    #[test]
+    fn leftovers_of_one_note_are_dropped() {
+        let (_folder, home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        let kept = notes.create(&lock, &note("kept")).unwrap();
+        let left = |id: NoteId| format!(".{id}.md.X.tmp");
+        let other = NoteId::of_session("other");
+        for folder in [home.tree(Scope::Portable).join("semantic"), home.trash()] {
+            for id in [kept.path.id, other] {
+                fs::write(folder.join(left(id)), "half").unwrap();
+            }
+        }
+        notes.drop_leftovers(&lock, other).unwrap();
+        assert_eq!(notes.sweep(Duration::ZERO), 2);
         assert_eq!(notes.list().notes.len(), 1);
     }
 

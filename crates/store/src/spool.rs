@@ -126,8 +126,10 @@ impl<'a> Spool<'a> {
     }
 
     fn files_of(&self, session: &str) -> impl Iterator<Item = PathBuf> {
-        let paths = self.paths().into_iter().chain(self.unreadable());
-        paths.filter(move |path| {
+        // Temporary files that a killed process left, too.
+        let waiting = fs::read_dir(self.home.spool()).into_iter().flatten();
+        let waiting = waiting.flatten().map(|entry| entry.path());
+        waiting.chain(self.unreadable()).filter(move |path| {
             let Ok((bytes, ..)) = file::read_head(path, MAX_LENGTH) else {
                 return false;
             };
@@ -262,8 +264,9 @@ mod tests {
         for session in ["s-1", "other", "s-1"] {
             spool.keep(&record(session)).unwrap();
         }
-        // Cut short: one that waits, and one that was set aside.
+        // Cut short: one that waits, one that a killed process left, and one that was set aside.
         fs::write(home.spool().join("x.json"), r#"{"session":"s-1","wor"#).unwrap();
+        fs::write(home.spool().join(".y.json.01JZ.tmp"), r#"{"session":"s-1"#).unwrap();
         ensure_folder(&home.quarantine()).unwrap();
         for (name, text) in [
             ("spool-x.json", r#"{"session":"s-1"#),
@@ -272,8 +275,8 @@ mod tests {
         ] {
             fs::write(home.quarantine().join(name), text).unwrap();
         }
-        assert_eq!(spool.count_of("s-1"), 4);
-        assert_eq!(spool.forget_session("s-1").unwrap(), 4);
+        assert_eq!(spool.count_of("s-1"), 5);
+        assert_eq!(spool.forget_session("s-1").unwrap(), 5);
         assert_eq!((spool.len(), spool.unreadable().len()), (1, 1));
         assert_eq!(spool.waiting(1)[0].record, Some(record("other")));
         assert_eq!(spool.forget_session("s-1").unwrap(), 0);

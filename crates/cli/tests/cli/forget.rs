@@ -61,6 +61,9 @@ fn nothing_of_a_forgotten_session_is_left() {
         "quarantine/spool-01JZ0000000000000000000001.json",
         format!(r#"{{"session":"{SESSION}","words":"rate limits"#),
     );
+    // A process was killed while it wrote the note.
+    let note = home.notes()[0].replace("episodic/", "episodic/.") + ".01JZ.tmp";
+    let half = home.write(&note, "rate limits");
     for file in ["memory/episodic/", "journal.db", "derived/index.db"] {
         assert!(is_there(&home, file), "{file}: the test looks for nothing");
     }
@@ -69,7 +72,7 @@ fn nothing_of_a_forgotten_session_is_left() {
     forgot session 5b0c8f1e (2 prompts, 2 tool events), 2 waiting records; its note, too
     Nothing of it is kept; hooks, capture and backfill make no note of it again
     ");
-    assert!(!waiting.exists() && !aside.exists());
+    assert!(!waiting.exists() && !aside.exists() && !half.exists());
     assert_eq!(holding(&home, &WORDS), [""; 0]);
     home.run("maintain").well();
     assert_eq!(holding(&home, &WORDS), [""; 0]);

@@ -80,6 +80,14 @@ impl Journal {
                 params![session, number, id],
             )?;
             journal.forget_observations(session, &events)?;
+            // The numbers of events that are gone are given again, and nothing may take the new ones
+            // for the old.
+            for statement in [
+                "UPDATE session SET observed = min(observed, ?2) WHERE id = ?1",
+                "UPDATE turn_end SET after_event = min(after_event, ?2) WHERE session = ?1",
+            ] {
+                connection.execute(statement, params![session, journal.last_event(session)?])?;
+            }
             connection.execute("DELETE FROM summary WHERE session = ?", [session])?;
             connection.execute(
                 "UPDATE prompt SET privacy = ?3, text = NULL, many_tags = 0 WHERE session = ?1 AND number = ?2",
@@ -118,6 +126,15 @@ impl Journal {
     /// When SQLite refuses.
     pub fn has_forgotten_prompt(&self, session: &str) -> Result<bool, Error> {
         Ok(self.meta(&key_of(session))?.is_some())
+    }
+
+    /// The number of the last tool event of a session; 0 where there is none.
+    fn last_event(&self, session: &str) -> Result<i64, Error> {
+        Ok(self.connection.query_row(
+            "SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?",
+            [session],
+            |row| row.get(0),
+        )?)
     }
 
     /// Deletes what was observed in tool events that are forgotten.

@@ -904,6 +904,40 @@ fn a_prompt_without_an_id_is_forgotten_too() {
 }
 
 #[test]
+fn what_comes_after_a_forgotten_prompt_is_not_taken_for_what_is_gone() {
+    // The numbers of the events that are gone are given again.
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let mut records = session_of_two_prompts();
+    records.truncate(8);
+    take(&journal, &records);
+    journal.forget_prompt("s", 2, 0).unwrap().unwrap();
+    let created = |id: &str| {
+        let mut event = event(id, "Write", &format!("{id}.rs"));
+        event.files[0].action = FileAction::Created;
+        under("p-3", used("s", event))
+    };
+    take(
+        &journal,
+        &[
+            under("p-3", prompted("s", "Feed the stork")),
+            created("t-7"),
+            created("t-8"),
+            under("p-3", spoke("s", "The stork is fed.")),
+        ],
+    );
+    assert_eq!(journal.observations("s").unwrap().len(), 2);
+    let contents = journal.contents("s").unwrap().unwrap();
+    let last = contents.events.last().unwrap().number;
+    let ends: Vec<i64> = contents
+        .turn_ends
+        .iter()
+        .map(|end| end.after_event)
+        .collect();
+    assert_eq!(ends, [contents.events[0].number, last]);
+}
+
+#[test]
 fn the_note_of_a_forgotten_prompt_is_made_again() {
     // A process that ends before it has written the note leaves it to the next one.
     let (_folder, home) = fresh();

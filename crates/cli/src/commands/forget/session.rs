@@ -142,6 +142,7 @@ fn forget_note(
         }
     };
     context.notes.drop_trashed(note)?;
+    context.notes.drop_leftovers(&lock, note)?;
     Ok(had_note)
 }
 
@@ -211,14 +212,19 @@ fn renew_note(session: &Session, context: &Context, journal: &Journal) -> Result
     }
     let written = capture::write_session(context, journal, &session.id, None)
         .map_err(|error| Failure::failed(error).hint("anamnesis doctor"))?;
+    let lock = context.notes.lock()?;
+    context.notes.drop_leftovers(&lock, id)?;
     Ok(match written {
         Some((Captured::Trivial, _)) => {
-            let lock = context.notes.lock()?;
             context.notes.forget(&lock, path, context.environment.now)?;
             context.notes.drop_trashed(id)?;
             "nothing is left to note: its note is forgotten, too\n".to_owned()
         }
-        _ => format!("its note #{} is made from the rest\n", id.short()),
+        Some(_) => format!("its note #{} is made from the rest\n", id.short()),
+        None => format!(
+            "its note #{0} is left as it is: its folder is excluded now\n→ anamnesis forget {0}\n",
+            id.short()
+        ),
     })
 }
 
