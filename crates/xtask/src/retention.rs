@@ -33,6 +33,9 @@ const START: i64 = 1_780_315_200_000;
 /// How long the journal is waited for; nobody else has it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// After how many sessions the journal's log is folded in.
+const FOLDED_SESSIONS: u32 = 25;
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// How many sessions a day
@@ -100,7 +103,7 @@ fn play(home: &Home, arguments: &Arguments, retention: &Retention) -> Result<(Ve
             let count = 1 + random.below(arguments.events * 2);
             events += count;
             take(&journal, &id, &session(&id, at, count, &mut random))?;
-            if journal.has_long_log() {
+            if number % FOLDED_SESSIONS == 0 {
                 journal.checkpoint()?;
             }
         }

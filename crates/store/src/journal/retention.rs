@@ -15,6 +15,10 @@ const SLICE: Duration = Duration::from_millis(25);
 /// How many rows one statement looks at. Some milliseconds' worth.
 const ROWS: i64 = 100;
 
+/// After how many transactions the log is folded into the file: it is not to grow by all that goes,
+/// and each time is a wait for the disk.
+const FOLDED_SLICES: usize = 16;
+
 /// How many pages are given back at a time.
 const PAGES: i64 = 64;
 
@@ -134,7 +138,7 @@ impl Journal {
         // Zero days: for ever.
         let before = |days: u32| (days > 0).then(|| now.saturating_sub(i64::from(days) * DAY));
         let events = before(retention.events_days);
-        let mut pruned = Pruned::default();
+        let mut upkeep = Upkeep::of(self);
         for (table, before) in [
             (EVENTS, events),
             (TURN_ENDS, events),
@@ -146,7 +150,7 @@ impl Journal {
             (EMPTY_SESSIONS, Some(now - DAY)),
         ] {
             if let Some(before) = before {
-                self.let_go(table, before, || Ok(false), &mut pruned)?;
+                upkeep.let_go(table, before, || Ok(false))?;
             }
         }
         let ceiling = u64::from(retention.ceiling_mib) * 1024 * 1024;
@@ -154,88 +158,12 @@ impl Journal {
             let goal = ceiling - ceiling / SPARE;
             for table in [EVENTS, TURN_ENDS, PROMPTS] {
                 let is_enough = || Ok(self.used_bytes()? <= goal);
-                self.let_go(table, now - YOUNG, is_enough, &mut pruned)?;
+                upkeep.let_go(table, now - YOUNG, is_enough)?;
             }
-            pruned.is_full = self.used_bytes()? > ceiling;
+            upkeep.pruned.is_full = self.used_bytes()? > ceiling;
         }
-        self.give_back(&mut pruned)?;
-        Ok(pruned)
-    }
-
-    /// Deletes what may go of the rows from before a time, the oldest first, until it is enough.
-    fn let_go(
-        &self,
-        table: Table,
-        before: i64,
-        is_enough: impl Fn() -> Result<bool, Error>,
-        pruned: &mut Pruned,
-    ) -> Result<(), Error> {
-        let Table {
-            name,
-            key,
-            time,
-            may_go,
-            ..
-        } = table;
-        let some = format!(
-            "SELECT max({key}), count(*) FILTER (WHERE {time} < ?2)
-             FROM (SELECT {key}, {time} FROM {name} WHERE {key} > ?1 ORDER BY {key} LIMIT {ROWS})"
-        );
-        let old = format!("{key} > ?1 AND {key} <= ?2 AND {time} < ?3 AND {may_go}");
-        // A note that is made anew must not lose what its events told.
-        let mark = format!(
-            "UPDATE session SET is_pruned = 1
-             WHERE is_pruned = 0 AND id IN (SELECT session FROM {name} WHERE {old})"
-        );
-        let delete = format!("DELETE FROM {name} WHERE {old}");
-        let is_raw = name == EVENTS.name;
-        let mut last = i64::MIN;
-        let mut is_through = false;
-        while !is_through && !is_enough()? {
-            pruned.longest = pruned.longest.max(self.timed(|journal| {
-                let started = Instant::now();
-                let mut some = journal.connection.prepare_cached(&some)?;
-                let mut delete = journal.connection.prepare_cached(&delete)?;
-                while !is_through && started.elapsed() < SLICE {
-                    let (end, count): (Option<i64>, i64) =
-                        some.query_row([last, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                    let Some(end) = end else {
-                        is_through = true;
-                        break;
-                    };
-                    if count > 0 {
-                        if is_raw {
-                            journal
-                                .connection
-                                .prepare_cached(&mark)?
-                                .execute([last, end, before])?;
-                        }
-                        pruned.rows += delete.execute([last, end, before])?;
-                    }
-                    is_through = count == 0 && table.is_in_order;
-                    last = end;
-                }
-                Ok(())
-            })?);
-        }
-        Ok(())
-    }
-
-    /// Runs a transaction; tells how long others could not write. What it wrote goes from the log
-    /// into the file as far as that makes nobody wait.
-    fn timed(&self, writes: impl FnOnce(&Self) -> Result<(), Error>) -> Result<Duration, Error> {
-        let mut started = Instant::now();
-        self.together(|journal| {
-            // The wait for the others' transaction is over.
-            started = Instant::now();
-            writes(journal)
-        })?;
-        let took = started.elapsed();
-        if self.has_long_log() {
-            self.connection
-                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-        }
-        Ok(took)
+        upkeep.give_back()?;
+        Ok(upkeep.pruned)
     }
 
     /// The bytes that rows take up, free pages left out.
@@ -245,31 +173,6 @@ impl Journal {
     pub fn used_bytes(&self) -> Result<u64, Error> {
         let pages = self.pragma("page_count")? - self.pragma("freelist_count")?;
         Ok(u64::try_from(pages * self.pragma("page_size")?).unwrap_or(0))
-    }
-
-    /// Makes the file shorter by its free pages.
-    fn give_back(&self, pruned: &mut Pruned) -> Result<(), Error> {
-        if self.pragma("auto_vacuum")? == 0 {
-            // A file of the first version; once.
-            self.connection
-                .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM;")?;
-        }
-        let free = self.pragma("freelist_count")?;
-        let mut left = free;
-        while left > 0 {
-            let took = self.timed(|journal| {
-                let step = format!("PRAGMA incremental_vacuum({PAGES})");
-                Ok(journal.connection.execute_batch(&step)?)
-            })?;
-            pruned.longest = pruned.longest.max(took);
-            let now = self.pragma("freelist_count")?;
-            if now >= left {
-                break;
-            }
-            left = now;
-        }
-        pruned.bytes = u64::try_from((free - left) * self.pragma("page_size")?).unwrap_or(0);
-        Ok(())
     }
 
     fn pragma(&self, name: &str) -> Result<i64, Error> {
@@ -306,6 +209,127 @@ impl Journal {
             Some((change, noted)) if noted < change => self.queue(job::NOTE, session, change, now),
             _ => Ok(false),
         }
+    }
+}
+
+/// One run of retention.
+struct Upkeep<'a> {
+    journal: &'a Journal,
+    pruned: Pruned,
+    /// How many transactions there were.
+    slices: usize,
+}
+
+impl<'a> Upkeep<'a> {
+    fn of(journal: &'a Journal) -> Self {
+        Self {
+            journal,
+            pruned: Pruned::default(),
+            slices: 0,
+        }
+    }
+
+    /// Deletes what may go of the rows from before a time, the oldest first, until it is enough.
+    fn let_go(
+        &mut self,
+        table: Table,
+        before: i64,
+        is_enough: impl Fn() -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let Table {
+            name,
+            key,
+            time,
+            may_go,
+            ..
+        } = table;
+        let some = format!(
+            "SELECT max({key}), count(*) FILTER (WHERE {time} < ?2)
+             FROM (SELECT {key}, {time} FROM {name} WHERE {key} > ?1 ORDER BY {key} LIMIT {ROWS})"
+        );
+        let old = format!("{key} > ?1 AND {key} <= ?2 AND {time} < ?3 AND {may_go}");
+        // A note that is made anew must not lose what its events told.
+        let mark = format!(
+            "UPDATE session SET is_pruned = 1
+             WHERE is_pruned = 0 AND id IN (SELECT session FROM {name} WHERE {old})"
+        );
+        let delete = format!("DELETE FROM {name} WHERE {old}");
+        let is_raw = name == EVENTS.name;
+        let mut last = i64::MIN;
+        let mut is_through = false;
+        while !is_through && !is_enough()? {
+            self.pruned.rows += self.slice(|journal| {
+                let mut rows = 0;
+                let started = Instant::now();
+                let mut some = journal.connection.prepare_cached(&some)?;
+                let mut delete = journal.connection.prepare_cached(&delete)?;
+                while !is_through && started.elapsed() < SLICE {
+                    let (end, count): (Option<i64>, i64) =
+                        some.query_row([last, before], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    let Some(end) = end else {
+                        is_through = true;
+                        break;
+                    };
+                    if count > 0 {
+                        if is_raw {
+                            journal
+                                .connection
+                                .prepare_cached(&mark)?
+                                .execute([last, end, before])?;
+                        }
+                        rows += delete.execute([last, end, before])?;
+                    }
+                    is_through = count == 0 && table.is_in_order;
+                    last = end;
+                }
+                Ok(rows)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Runs a transaction and takes its time.
+    fn slice<T>(&mut self, writes: impl FnOnce(&Journal) -> Result<T, Error>) -> Result<T, Error> {
+        let mut started = Instant::now();
+        let value = self.journal.together(|journal| {
+            // The wait for the others' transaction is over.
+            started = Instant::now();
+            writes(journal)
+        })?;
+        self.pruned.longest = self.pruned.longest.max(started.elapsed());
+        self.slices += 1;
+        if self.slices.is_multiple_of(FOLDED_SLICES) {
+            // As far as that makes nobody wait.
+            let fold = "PRAGMA wal_checkpoint(PASSIVE)";
+            self.journal.connection.query_row(fold, [], |_| Ok(()))?;
+        }
+        Ok(value)
+    }
+
+    /// Makes the file shorter by its free pages.
+    fn give_back(&mut self) -> Result<(), Error> {
+        if self.journal.pragma("auto_vacuum")? == 0 {
+            // A file of the first version; once.
+            self.journal
+                .connection
+                .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM;")?;
+        }
+        let free = self.journal.pragma("freelist_count")?;
+        let mut left = free;
+        while left > 0 {
+            self.slice(|journal| {
+                let step = format!("PRAGMA incremental_vacuum({PAGES})");
+                Ok(journal.connection.execute_batch(&step)?)
+            })?;
+            let now = self.journal.pragma("freelist_count")?;
+            if now >= left {
+                break;
+            }
+            left = now;
+        }
+        self.pruned.bytes =
+            u64::try_from((free - left) * self.journal.pragma("page_size")?).unwrap_or(0);
+        Ok(())
     }
 }
 
