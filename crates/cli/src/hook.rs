@@ -43,7 +43,7 @@ use ulid::Ulid;
 
 use crate::{
     capture, client,
-    commands::UNREADABLE,
+    commands::{INDEX_DAMAGED, UNREADABLE},
     context::Context,
     detach,
     environment::Environment,
@@ -426,6 +426,10 @@ impl Hook {
             Ok(chosen) => chosen,
             Err(error) => {
                 handled.check_index = error.is_damage();
+                if handled.check_index {
+                    // Another deferred process may be at it, and would not hear of it otherwise.
+                    handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
+                }
                 handled.errors.push(error.to_string());
                 handled.start_work = true;
                 Vec::new()

@@ -23,7 +23,7 @@ mod status;
 mod work;
 mod write;
 
-pub(crate) use self::work::UNREADABLE;
+pub(crate) use self::work::{INDEX_DAMAGED, UNREADABLE};
 
 use std::{io::Read, process::ExitCode};
 

@@ -117,7 +117,12 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
             Ok(journal) => upkeep(context, journal, prune, &mut done),
             Err(_) => Ok(()),
         };
-        refresh(context, check)?;
+        let is_damaged = opened.as_ref().is_ok_and(has_damage);
+        if is_damaged && let Ok(journal) = &opened {
+            // Before the look: what is met from now on is another matter.
+            journal.set_meta(INDEX_DAMAGED, "")?;
+        }
+        refresh(context, check || is_damaged)?;
         kept?;
         // Whoever came meanwhile found the place taken, and left.
         if !opened
@@ -134,7 +139,15 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
 /// Tells whether something has come that could be done at once.
 fn is_called(context: &Context, journal: &Journal) -> bool {
     let now = context.environment.now.timestamp_millis();
-    !Spool::new(&context.home).is_empty() || journal.has_jobs(now).unwrap_or(false)
+    !Spool::new(&context.home).is_empty()
+        || journal.has_jobs(now).unwrap_or(false)
+        || has_damage(journal)
+}
+
+/// Tells whether a hook met damage in the index.
+fn has_damage(journal: &Journal) -> bool {
+    let mark = journal.meta(INDEX_DAMAGED).ok().flatten();
+    mark.is_some_and(|mark| !mark.is_empty())
 }
 
 /// Opens the journal; a damaged one is moved out of the way.
@@ -217,6 +230,9 @@ fn upkeep(
 
 /// The day on which old records were last let go.
 const PRUNED: &str = "pruned";
+
+/// Under this name a hook leaves in the journal that it met damage in the index.
+pub(crate) const INDEX_DAMAGED: &str = "index_damaged";
 
 /// What is said of a record that cannot be read.
 pub(crate) const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quarantine/ now";
