@@ -153,17 +153,25 @@ impl Journal {
                 upkeep.let_go(table, before, || Ok(false))?;
             }
         }
-        let ceiling = u64::from(retention.ceiling_mib) * 1024 * 1024;
-        if ceiling > 0 && self.used_bytes()? > ceiling {
+        if self.is_over_ceiling(retention)? {
+            let ceiling = ceiling(retention);
             let goal = ceiling - ceiling / SPARE;
             for table in [EVENTS, TURN_ENDS, PROMPTS] {
                 let is_enough = || Ok(self.used_bytes()? <= goal);
                 upkeep.let_go(table, now - YOUNG, is_enough)?;
             }
-            upkeep.pruned.is_full = self.used_bytes()? > ceiling;
+            upkeep.pruned.is_full = self.is_over_ceiling(retention)?;
         }
         upkeep.give_back()?;
         Ok(upkeep.pruned)
+    }
+
+    /// Tells whether the rows take up more than they may.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn is_over_ceiling(&self, retention: &Retention) -> Result<bool, Error> {
+        Ok(retention.ceiling_mib > 0 && self.used_bytes()? > ceiling(retention))
     }
 
     /// The bytes that rows take up, free pages left out.
@@ -210,6 +218,11 @@ impl Journal {
             _ => Ok(false),
         }
     }
+}
+
+/// What the rows may take up, in bytes.
+fn ceiling(retention: &Retention) -> u64 {
+    u64::from(retention.ceiling_mib) * 1024 * 1024
 }
 
 /// One run of retention.
