@@ -1,5 +1,6 @@
 //! Plays months of sessions into a journal and lets its upkeep run as the deferred process does, once
-//! a day and where the file is over its ceiling: does the file stay under its ceiling, and does no hook have to wait?
+//! a day and where the file is over its ceiling: does it stay under the ceiling, and does no hook have
+//! to wait?
 //!
 //! The sessions are made up from a fixed seed. They are taken up by the product's own code, but in one
 //! transaction each, for speed: where rows lie and how large they are is what counts here.
