@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     time::Duration,
@@ -47,10 +47,23 @@ pub(crate) fn run(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
     if args.keep {
         ui.print(&format!("\nkept in {}\n", folder.display()));
     } else {
-        let _ = fs::remove_dir_all(&folder);
+        remove(&folder);
     }
     drop(no_work);
     result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Removes a folder. A deferred process that was just started may put its lock file into it meanwhile,
+/// before it sees that the place is taken; there are as many of them as hooks were played.
+fn remove(folder: &Path) {
+    const MAX_TRIES: usize = 100;
+
+    for _ in 0..MAX_TRIES {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+            _ => break,
+        }
+    }
 }
 
 /// The folders of the demo.
