@@ -146,7 +146,7 @@ fn play(home: &Home, arguments: &Arguments, retention: &Retention) -> Result<(Ve
             if session_number % FOLDED_SESSIONS == FOLDED_SESSIONS - 1 {
                 journal.checkpoint()?;
                 day.most = day.most.max(fs::metadata(home.journal())?.len());
-                if journal.is_over_ceiling(retention)? {
+                if journal.needs_room(retention)? {
                     day.keep_up(&journal, home, retention, at)?;
                 }
             }

@@ -215,10 +215,7 @@ fn upkeep(
     }
     let today = context.environment.now.date_naive().to_string();
     let retention = &context.config.retention;
-    if prune
-        || journal.meta(PRUNED)?.as_deref() != Some(&today)
-        || journal.is_over_ceiling(retention)?
-    {
+    if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) || journal.needs_room(retention)? {
         done.pruned = journal.prune(retention, now)?;
         // Zero days: for ever.
         let term = |days: u32| (days > 0).then(|| DAY * days);

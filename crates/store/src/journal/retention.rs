@@ -27,7 +27,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Nothing younger than this goes for want of room, milliseconds.
 const YOUNG: i64 = DAY;
 
-/// Of a file that is over its ceiling, this part of the ceiling is made free, so that there is room
+/// Of a file that needs room, this part of the ceiling is made free, so that there is room
 /// for the next day, too.
 const SPARE: u64 = 8;
 
@@ -153,25 +153,27 @@ impl Journal {
                 upkeep.let_go(table, before, || Ok(false))?;
             }
         }
-        if self.is_over_ceiling(retention)? {
+        if self.needs_room(retention)? {
             let ceiling = ceiling(retention);
             let goal = ceiling - ceiling / SPARE;
             for table in [EVENTS, TURN_ENDS, PROMPTS] {
                 let is_enough = || Ok(self.used_bytes()? <= goal);
                 upkeep.let_go(table, now - YOUNG, is_enough)?;
             }
-            upkeep.pruned.is_full = self.is_over_ceiling(retention)?;
+            upkeep.pruned.is_full = self.used_bytes()? > ceiling;
         }
         upkeep.give_back()?;
         Ok(upkeep.pruned)
     }
 
-    /// Tells whether the rows take up more than they may.
+    /// Tells whether the rows take up nearly as much as they may: what comes until somebody looks
+    /// again has to fit in, too.
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn is_over_ceiling(&self, retention: &Retention) -> Result<bool, Error> {
-        Ok(retention.ceiling_mib > 0 && self.used_bytes()? > ceiling(retention))
+    pub fn needs_room(&self, retention: &Retention) -> Result<bool, Error> {
+        let ceiling = ceiling(retention);
+        Ok(ceiling > 0 && self.used_bytes()? > ceiling - ceiling / (2 * SPARE))
     }
 
     /// The bytes that rows take up, free pages left out.
