@@ -8,7 +8,6 @@ use anamnesis_core::{
     transcript::{self, Part, Transcript},
 };
 use anamnesis_store::{
-    exclude::Exclusions,
     file,
     journal::{self, Job, Journal, LOST, NOTE, Session},
     session_note::{self, Outcome, Request},
@@ -77,7 +76,7 @@ pub(crate) fn write_session(
             journal.done(&job, now)
         })
     };
-    let exclusions = exclusions(context);
+    let exclusions = context.exclusions();
     let folder = session.folder.as_deref().map(Path::new);
     if folder.is_some_and(|folder| exclusions.excludes(folder)) {
         // Excluded since; the session was still recorded.
@@ -186,7 +185,7 @@ pub(crate) fn read(
     let Some(file) = opened else {
         return Ok(None);
     };
-    let exclusions = exclusions(context);
+    let exclusions = context.exclusions();
     let part = Part {
         span: Some(span),
         is_excluded: Some(&|folder| exclusions.excludes(Path::new(folder))),
@@ -199,12 +198,6 @@ pub(crate) fn read(
         ));
     }
     Ok(Some(transcript))
-}
-
-/// The folders that are excluded.
-fn exclusions(context: &Context) -> Exclusions {
-    let user_home = context.environment.user_home.as_deref();
-    Exclusions::new(&context.config.exclude, user_home)
 }
 
 /// All times.

@@ -8,6 +8,7 @@ use anamnesis_core::{
 };
 use anamnesis_store::{
     config::Config,
+    exclude::Exclusions,
     home::Home,
     index::{self, Entry, Index},
     journal::Journal,
@@ -79,6 +80,12 @@ impl Context {
     /// The folder that this process stands in.
     pub(crate) fn current_folder() -> Option<PathBuf> {
         std::env::current_dir().ok()
+    }
+
+    /// The folders that are excluded.
+    pub(crate) fn exclusions(&self) -> Exclusions {
+        let user_home = self.environment.user_home.as_deref();
+        Exclusions::new(&self.config.exclude, user_home)
     }
 
     /// The project of a folder.

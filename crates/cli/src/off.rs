@@ -5,8 +5,6 @@
 
 use std::path::Path;
 
-use anamnesis_store::exclude::Exclusions;
-
 use crate::context::Context;
 
 /// What switches it off: the first that does.
@@ -66,7 +64,7 @@ pub(crate) fn why(
     if config.paused.everywhere {
         return Some(Off::Everywhere);
     }
-    let exclusions = Exclusions::new(&config.exclude, context.environment.user_home.as_deref());
+    let exclusions = context.exclusions();
     if folders.iter().any(|folder| exclusions.excludes(folder)) {
         return Some(Off::Folder);
     }

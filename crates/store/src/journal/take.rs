@@ -69,14 +69,17 @@ impl Journal {
                 self.take_prompt(record)?;
             }
             What::Delegated { id, kind, prompt } => {
-                if self.owner(record)?.is_none_or(|owner| !owner.is_private) {
+                if self
+                    .owner(&record.session, record.prompt_id.as_deref())?
+                    .is_none_or(|owner| !owner.is_private)
+                {
                     self.connection
                         .prepare_cached("INSERT OR IGNORE INTO delegation VALUES (?, ?, ?, ?, ?)")?
                         .execute(params![session, id, kind, prompt, record.at])?;
                 }
             }
             What::Used(events) => {
-                let owner = self.owner(record)?;
+                let owner = self.owner(&record.session, record.prompt_id.as_deref())?;
                 let mut stored = before.tool_events;
                 for event in events {
                     stored +=
@@ -349,48 +352,37 @@ impl Journal {
         Ok(())
     }
 
+    /// Tells whether what happens under this prompt may not be stored, for a caller that would rather
+    /// not do the work of a record that is thrown away.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn is_private(&self, session: &str, prompt_id: Option<&str>) -> Result<bool, Error> {
+        let owner = self.owner(session, prompt_id)?;
+        Ok(owner.is_some_and(|owner| owner.is_private))
+    }
+
     /// The prompt that an event belongs to: the one it names, else the newest.
-    fn owner(&self, record: &Record) -> Result<Option<Owner>, Error> {
+    fn owner(&self, session: &str, prompt_id: Option<&str>) -> Result<Option<Owner>, Error> {
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Owner {
                 number: row.get(0)?,
                 is_private: row.get::<_, String>(1)? == Privacy::Full.as_str(),
             })
         };
-        let owner = match &record.prompt_id {
+        let owner = match prompt_id {
             Some(id) => self
                 .connection
                 .prepare_cached("SELECT number, privacy FROM prompt WHERE session = ? AND id = ?")?
-                .query_row(params![record.session, id], read),
+                .query_row([session, id], read),
             None => self
                 .connection
                 .prepare_cached(
                     "SELECT number, privacy FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
                 )?
-                .query_row([&record.session], read),
+                .query_row([session], read),
         };
         Ok(owner.optional()?)
-    }
-
-    /// Tells whether what happens under this prompt may be stored, for a caller that would rather not
-    /// do the work of a record that is thrown away.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn is_private(&self, session: &str, prompt_id: Option<&str>) -> Result<bool, Error> {
-        let is_private = match prompt_id {
-            Some(id) => self
-                .connection
-                .prepare_cached("SELECT privacy FROM prompt WHERE session = ? AND id = ?")?
-                .query_row([session, id], |row| row.get::<_, String>(0)),
-            None => self
-                .connection
-                .prepare_cached(
-                    "SELECT privacy FROM prompt WHERE session = ? ORDER BY number DESC LIMIT 1",
-                )?
-                .query_row([session], |row| row.get::<_, String>(0)),
-        };
-        Ok(is_private.optional()?.as_deref() == Some(Privacy::Full.as_str()))
     }
 
     /// Stores a tool's run; tells whether it is a new one.
@@ -480,7 +472,7 @@ impl Journal {
         let session = &record.session;
         let agent = record.agent.as_ref();
         let agent_id = agent.map_or("", |agent| agent.id.as_str());
-        if let Some(owner) = self.owner(record)?
+        if let Some(owner) = self.owner(&record.session, record.prompt_id.as_deref())?
             && owner.is_private
         {
             return self.suppress(session, owner.number, &format!("turn {agent_id}"));

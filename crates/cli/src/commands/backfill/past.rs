@@ -225,7 +225,7 @@ impl<'a> Past<'a> {
             context,
             journal,
             wanted,
-            exclusions: Exclusions::new(&context.config.exclude, environment.user_home.as_deref()),
+            exclusions: context.exclusions(),
             claude_folder: claude_folder.and_then(|folder| folder.canonicalize().ok()),
             noted: sessions_of_notes(context),
             found: HashSet::new(),
