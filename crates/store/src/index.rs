@@ -693,15 +693,49 @@ impl Index {
     /// When SQLite refuses; the next refresh takes it up then.
     pub fn record(&mut self, stored: &Stored) -> Result<(), Error> {
         let transaction = self.connection.unchecked_transaction()?;
-        let numbers: Vec<i64> = transaction
-            .prepare("SELECT number FROM note WHERE id = ?")?
-            .query_map([stored.path.id.to_string()], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        for number in numbers {
-            remove(&transaction, number)?;
-        }
+        remove_id(&transaction, stored.path.id)?;
         insert(&transaction, stored)?;
         mark_superseded(&transaction)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Takes up what became of these notes, without a walk: read where their file is, taken out where
+    /// it is gone.
+    ///
+    /// `before` is when the folders had changed last before the files were written. An index that was
+    /// in step then is in step now, and knows it.
+    ///
+    /// # Errors
+    /// When SQLite refuses; the next refresh takes them up then.
+    pub fn record_all(
+        &mut self,
+        notes: &Notes,
+        ids: &BTreeSet<NoteId>,
+        before: [i64; 6],
+    ) -> Result<(), Error> {
+        let after = folder_times_text(notes.folder_times());
+        let transaction = self.connection.unchecked_transaction()?;
+        for id in ids {
+            remove_id(&transaction, *id)?;
+        }
+        let mut is_complete = true;
+        for id in ids {
+            if let Some(path) = notes.find(*id) {
+                match notes.read(path) {
+                    Ok(stored) => insert(&transaction, &stored)?,
+                    // What cannot be read is for a refresh to list.
+                    Err(_) => is_complete = false,
+                }
+            }
+        }
+        mark_superseded(&transaction)?;
+        if is_complete {
+            transaction.execute(
+                "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
+                [after, folder_times_text(before)],
+            )?;
+        }
         transaction.commit()?;
         Ok(())
     }
@@ -1030,6 +1064,18 @@ fn known_problems(connection: &Connection) -> rusqlite::Result<BTreeMap<String, 
             Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
         })?
         .collect()
+}
+
+/// Takes out whatever is known under an id.
+fn remove_id(connection: &Connection, id: NoteId) -> rusqlite::Result<()> {
+    let numbers: Vec<i64> = connection
+        .prepare_cached("SELECT number FROM note WHERE id = ?")?
+        .query_map([id.to_string()], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for number in numbers {
+        remove(connection, number)?;
+    }
+    Ok(())
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
@@ -1379,6 +1425,54 @@ mod tests {
                 removed: 1
             }
         );
+    }
+
+    #[test]
+    fn notes_that_arrived_are_taken_up_without_a_walk() {
+        let fixture = Fixture::new();
+        let stays = fixture.add("stays", |_| {});
+        let goes = fixture.add("goes", |_| {});
+        let changes = fixture.add("changes", |_| {});
+        drop(fixture.refreshed());
+        let before = fixture.notes.folder_times();
+        let lock = fixture.notes.lock().unwrap();
+        fixture.notes.remove(&lock, goes.path).unwrap();
+        let text = changes
+            .file
+            .rewrite(&Note {
+                title: "changed".to_owned(),
+                ..changes.note()
+            })
+            .unwrap();
+        fixture
+            .notes
+            .place(&lock, changes.path, text.as_bytes())
+            .unwrap();
+        let mut index = fixture.writer();
+        assert!(index.is_behind(&fixture.notes));
+        let ids = [goes.path.id, changes.path.id].into();
+        index.record_all(&fixture.notes, &ids, before).unwrap();
+        assert!(!index.is_behind(&fixture.notes));
+        let told = answers(&index);
+        drop(index);
+        let index = fixture.refreshed();
+        assert_eq!(told, answers(&index));
+        assert!(told.contains("changed") && !told.contains("goes"), "{told}");
+        // One that was behind before stays behind.
+        drop(index);
+        drop(lock);
+        fixture.add("unknown", |_| {});
+        let lock = fixture.notes.lock().unwrap();
+        let before = fixture.notes.folder_times();
+        fixture
+            .notes
+            .place(&lock, stays.path, b"no note any more")
+            .unwrap();
+        let mut index = fixture.writer();
+        index
+            .record_all(&fixture.notes, &[stays.path.id].into(), before)
+            .unwrap();
+        assert!(index.is_behind(&fixture.notes));
     }
 
     #[test]

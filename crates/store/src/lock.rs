@@ -24,6 +24,8 @@ pub enum Subject {
     Work,
     /// Changing the settings.
     Config,
+    /// Carrying notes between machines: one run a store.
+    Sync,
 }
 
 impl Subject {
@@ -34,6 +36,7 @@ impl Subject {
             Self::Journal => "journal.lock",
             Self::Work => "work.lock",
             Self::Config => "config.lock",
+            Self::Sync => "sync.lock",
         }
     }
 }
@@ -42,7 +45,18 @@ impl Subject {
 #[derive(Debug)]
 pub struct Lock {
     // Closing the file gives the lock back.
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// Another handle on the same lock, which is held until both are gone. A child process that is
+    /// given it keeps the lock when we are killed. The file is empty.
+    ///
+    /// # Errors
+    /// When the system has no more handles.
+    pub fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
 }
 
 /// Takes a lock, waiting for it no longer than `patience`; `None` when somebody else kept it.
@@ -56,7 +70,7 @@ pub fn acquire(home: &Home, subject: Subject, patience: Duration) -> io::Result<
 fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
     let file = private_options().create(true).open(path)?;
     match file.try_lock() {
-        Ok(()) => return Ok(Some(Lock { _file: file })),
+        Ok(()) => return Ok(Some(Lock { file })),
         Err(TryLockError::Error(error)) => return Err(error),
         Err(TryLockError::WouldBlock) if patience.is_zero() => return Ok(None),
         Err(TryLockError::WouldBlock) => {}
@@ -65,7 +79,7 @@ fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
     // gets the lock too late, nobody takes the file from it and the lock is given back at once.
     let (sender, receiver) = mpsc::sync_channel(0);
     thread::Builder::new().spawn(move || {
-        let locked = file.lock().map(|()| Lock { _file: file });
+        let locked = file.lock().map(|()| Lock { file });
         let _ = sender.send(locked);
     })?;
     match receiver.recv_timeout(patience) {
@@ -99,6 +113,22 @@ mod tests {
         drop(held);
         let again = acquire(&home, Subject::Notes, Duration::from_secs(10)).unwrap();
         assert!(again.is_some());
+    }
+
+    #[test]
+    fn a_handle_keeps_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        home.create().unwrap();
+        let is_free = || {
+            let lock = acquire(&home, Subject::Sync, Duration::ZERO).unwrap();
+            lock.is_some()
+        };
+        let lock = acquire(&home, Subject::Sync, Duration::ZERO).unwrap();
+        let handle = lock.unwrap().handle().unwrap();
+        assert!(!is_free());
+        drop(handle);
+        assert!(is_free());
     }
 
     #[test]

@@ -207,6 +207,15 @@ impl Notes {
         listing
     }
 
+    /// Lists one tree, as [`Notes::list`] lists both.
+    pub fn list_scope(&self, scope: Scope) -> Listing {
+        let mut listing = Listing::default();
+        self.list_tree(scope, &mut listing);
+        listing.notes.sort_by_key(|(path, _)| *path);
+        listing.problems.sort();
+        listing
+    }
+
     fn list_tree(&self, scope: Scope, listing: &mut Listing) {
         let tree = self.home.tree(scope);
         if !self.is_folder(&tree, listing) {
@@ -557,6 +566,32 @@ impl Notes {
             ..path
         };
         self.replace_bytes(path, target, bytes)
+    }
+
+    /// Writes a note's file as it came from another machine, readable or not.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn place(&self, _lock: &Lock, path: NotePath, bytes: &[u8]) -> Result<Stamp, Error> {
+        let absolute = path.absolute(&self.home);
+        if let Some(folder) = absolute.parent() {
+            home::ensure_folder(folder)?;
+        }
+        file::write_atomic(&absolute, bytes).map_err(Error::io("write", &absolute))
+    }
+
+    /// Removes a note's file; that it is gone already is no error.
+    ///
+    /// # Errors
+    /// When it is there and cannot be removed.
+    pub fn remove(&self, _lock: &Lock, path: NotePath) -> Result<(), Error> {
+        let absolute = path.absolute(&self.home);
+        match fs::remove_file(&absolute) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &absolute)(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn replace(&self, from: NotePath, to: NotePath, text: &str) -> Result<Stored, Error> {
