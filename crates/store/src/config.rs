@@ -114,11 +114,35 @@ impl Default for Retention {
     }
 }
 
+/// How notes travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sync {
+    /// Whether the deferred process syncs.
+    pub auto: bool,
+    /// Whether a remote may be reached over unencrypted HTTP.
+    pub allow_http: bool,
+}
+
+impl Default for Sync {
+    fn default() -> Self {
+        Self {
+            auto: true,
+            allow_http: false,
+        }
+    }
+}
+
 /// What `config.json` says.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The name of this machine in notes, if one is set.
     pub machine_id: Option<String>,
+    /// The address of the remote, if one is set. It may hold a password, and is shown nowhere.
+    pub remote: Option<String>,
+    /// How notes travel.
+    pub sync: Sync,
+    /// Whether the machines tell each other which notes helped.
+    pub learn_sync: bool,
     /// When the one line is shown.
     pub session_line: SessionLine,
     /// Where recording is paused.
@@ -141,6 +165,9 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             machine_id: None,
+            remote: None,
+            sync: Sync::default(),
+            learn_sync: true,
             session_line: SessionLine::default(),
             paused: Paused::default(),
             exclude: Vec::new(),
@@ -255,15 +282,30 @@ impl Config {
             .any(|pattern| names.iter().any(|name| exclude::matches(pattern, name)))
     }
 
-    fn of(keys: &Map<String, Value>) -> Self {
+    /// Reads the keys of the file as they stand there.
+    ///
+    /// # Errors
+    /// When there is something that is no JSON object.
+    pub fn keys(home: &Home) -> Result<Map<String, Value>, Error> {
+        match read(home) {
+            Ok((keys, _)) => Ok(keys),
+            Err(unread) => Err(Error::Broken(unread.problem)),
+        }
+    }
+
+    /// Returns what a file with these keys says.
+    pub fn of(keys: &Map<String, Value>) -> Self {
         let mut config = Self::default();
         let mut problems = Vec::new();
-        match keys.get("machine_id") {
-            Some(Value::String(name)) if !name.trim().is_empty() => {
-                config.machine_id = Some(name.trim().to_owned());
-            }
-            Some(Value::String(_) | Value::Null) | None => {}
-            Some(other) => problems.push(format!("machine_id is {other}, not a text")),
+        config.machine_id = text(keys, "machine_id", &mut problems);
+        config.remote = text(keys, "remote", &mut problems);
+        if let Some(members) = object(keys, "sync", &mut problems) {
+            switch(members, "sync.auto", &mut config.sync.auto, &mut problems);
+            let allow_http = &mut config.sync.allow_http;
+            switch(members, "sync.allow_http", allow_http, &mut problems);
+        }
+        if let Some(members) = object(keys, "learn", &mut problems) {
+            switch(members, "learn.sync", &mut config.learn_sync, &mut problems);
         }
         match keys
             .get("session_line")
@@ -313,10 +355,8 @@ impl Config {
                 problems.push(format!("skip_tools holds {other}, not a text"));
             }
         }
-        match keys.get("retention") {
-            Some(Value::Object(terms)) => retention(terms, &mut config.retention, &mut problems),
-            Some(Value::Null) | None => {}
-            Some(other) => problems.push(format!("retention is {other}, not an object")),
+        if let Some(terms) = object(keys, "retention", &mut problems) {
+            retention(terms, &mut config.retention, &mut problems);
         }
         for key in keys.keys() {
             // Folders that somebody believes to be excluded must not be recorded silently.
@@ -330,6 +370,48 @@ impl Config {
         config.problem =
             (!problems.is_empty()).then(|| format!("config.json: {}", problems.join("; ")));
         config
+    }
+}
+
+/// The text that a key holds, without blanks around it; an empty one counts as none.
+///
+/// What stands there instead is not repeated: it may be the address of a remote, with a password.
+fn text(keys: &Map<String, Value>, key: &str, problems: &mut Vec<String>) -> Option<String> {
+    match keys.get(key) {
+        Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Some(Value::Null) | None => None,
+        Some(_) => {
+            problems.push(format!("{key} is not a text"));
+            None
+        }
+    }
+}
+
+/// The members of an object of settings.
+fn object<'a>(
+    keys: &'a Map<String, Value>,
+    key: &str,
+    problems: &mut Vec<String>,
+) -> Option<&'a Map<String, Value>> {
+    match keys.get(key)? {
+        Value::Object(members) => Some(members),
+        Value::Null => None,
+        other => {
+            problems.push(format!("{key} is {other}, not an object"));
+            None
+        }
+    }
+}
+
+/// Takes a switch of an object, named with it.
+fn switch(members: &Map<String, Value>, name: &str, on: &mut bool, problems: &mut Vec<String>) {
+    let key = name.rsplit('.').next().unwrap_or(name);
+    match members.get(key) {
+        Some(Value::Bool(value)) => *on = *value,
+        Some(Value::String(word)) if word == "on" => *on = true,
+        Some(Value::String(word)) if word == "off" => *on = false,
+        Some(Value::Null) | None => {}
+        Some(other) => problems.push(format!("{name} is {other}, neither on nor off")),
     }
 }
 
@@ -448,11 +530,20 @@ mod tests {
         let config = load(
             r#"{"machine_id": " laptop ", "session_line": "problems", "reflection": {"model": "m"},
                 "paused": ["github.com/acme/shop"], "exclude": ["~/secret", "", "/srv/*/keys"],
-                "skip_tools": ["mcp__*"], "retention": {"events_days": 7, "trash_days": 0}}"#,
+                "skip_tools": ["mcp__*"], "retention": {"events_days": 7, "trash_days": 0},
+                "remote": " git@git.home:me/memory.git\n", "learn": {"sync": "off"},
+                "sync": {"auto": false, "allow_http": "on"}}"#,
         );
         assert_eq!(config.problem, None);
         assert!(!config.is_unclear);
         assert_eq!(config.machine_id.as_deref(), Some("laptop"));
+        assert_eq!(config.remote.as_deref(), Some("git@git.home:me/memory.git"));
+        let expected = Sync {
+            auto: false,
+            allow_http: true,
+        };
+        assert_eq!(config.sync, expected);
+        assert!(!config.learn_sync);
         assert_eq!(config.session_line, SessionLine::Problems);
         assert_eq!(config.exclude, ["~/secret", "/srv/*/keys"]);
         assert_eq!(config.skip_tools, ["mcp__*"]);
@@ -469,7 +560,12 @@ mod tests {
         for (text, problem) in [
             ("{", "config.json is no JSON object"),
             ("[]", "config.json is no JSON object"),
-            (r#"{"machine_id": 3}"#, "machine_id is 3, not a text"),
+            (r#"{"machine_id": 3}"#, "machine_id is not a text"),
+            (
+                r#"{"remote": ["https://me:hunter2@h/x"], "sync": {"auto": 1}, "learn": 2}"#,
+                "config.json: remote is not a text; sync.auto is 1, neither on nor off; \
+                 learn is 2, not an object",
+            ),
             (r#"{"session_line": "loud"}"#, "session_line is \"loud\""),
             (
                 r#"{"retention": 30}"#,

@@ -24,6 +24,8 @@ pub mod session_note;
 
 pub mod config;
 
+pub mod settings;
+
 pub mod exclude;
 
 pub mod project;
