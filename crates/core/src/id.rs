@@ -33,14 +33,17 @@ impl NoteId {
 
     /// Returns the id of the note of a session: the same session has the same id on every machine.
     ///
-    /// The first 16 bytes of SHA-256 over `session:` and the client's session id.
+    /// It is made of `session:` and the client's session id.
     pub fn of_session(session_id: &str) -> Self {
-        let digest = Sha256::new()
-            .chain_update(b"session:")
-            .chain_update(session_id.as_bytes())
-            .finalize();
+        Self::made_of(&format!("session:{session_id}"))
+    }
+
+    /// Returns the id that is made of a text: the same on every machine, and no other's.
+    ///
+    /// The first 16 bytes of SHA-256 over the text.
+    pub fn made_of(text: &str) -> Self {
         let mut bytes = [0_u8; 16];
-        bytes.copy_from_slice(&digest[..16]);
+        bytes.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
         Self(Ulid::from_bytes(bytes))
     }
 

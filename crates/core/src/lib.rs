@@ -35,6 +35,8 @@ pub mod id;
 
 pub mod note;
 
+pub mod merge;
+
 pub mod render;
 
 pub mod yaml;

@@ -4,7 +4,7 @@
 //! [`NoteFile`] is its bytes, so that a rewrite changes the lines of changed keys and nothing else:
 //! unknown keys, comments, order and line ends of other programs stay as they are.
 
-use std::{collections::BTreeMap, fmt, fmt::Write as _, ops::Range, str::FromStr};
+use std::{borrow::Cow, collections::BTreeMap, fmt, fmt::Write as _, ops::Range, str::FromStr};
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 use sha2::{Digest, Sha256};
@@ -422,10 +422,23 @@ const KEYS: [&str; 24] = [
     "prov_actor",
 ];
 
+/// How many of [`KEYS`] the Python version knows, from the first one on.
+const KEYS_OF_PYTHON: usize = 16;
+
+/// Tells whether a key is one that [`Note`] has a field for.
+pub(crate) fn is_own_key(key: &str) -> bool {
+    KEYS.contains(&key)
+}
+
+/// Tells whether the Python version knows a key. Others it drops whenever it rewrites a note.
+pub(crate) fn is_key_of_python(key: &str) -> bool {
+    KEYS[..KEYS_OF_PYTHON].contains(&key)
+}
+
 fn shape(key: &str) -> Shape {
     match key {
         "tags" | "supersedes" | "links" | "when" => Shape::List,
-        _ if KEYS.contains(&key) => Shape::Text,
+        _ if is_own_key(key) => Shape::Text,
         _ => Shape::Any,
     }
 }
@@ -473,6 +486,15 @@ pub enum Unreadable {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the front matter is written in a form that cannot be changed key by key; edit it by hand")]
 pub struct CannotRewrite;
+
+/// The lines of one key, or those between two keys.
+#[derive(Debug, Clone)]
+pub(crate) struct Part<'a> {
+    /// The key; none for comments and blank lines.
+    pub(crate) key: Option<String>,
+    /// The lines, with their ends.
+    pub(crate) text: Cow<'a, str>,
+}
 
 /// A note's file: its text and what it says.
 #[derive(Debug, Clone)]
@@ -568,6 +590,53 @@ impl NoteFile {
         self.note
     }
 
+    /// The keys of the front matter, sorted.
+    pub(crate) fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// Takes the front matter apart; together the parts are all of it.
+    ///
+    /// # Errors
+    /// When it is valid YAML but no block mapping, one key a line.
+    pub(crate) fn parts(&self) -> Result<Vec<Part<'_>>, CannotRewrite> {
+        let block = &self.text[self.front.clone()];
+        let entries = self.entries()?;
+        let mut parts = Vec::with_capacity(2 * entries.len() + 1);
+        let mut position = 0;
+        for entry in entries {
+            parts.push(Part {
+                key: None,
+                text: Cow::Borrowed(&block[position..entry.range.start]),
+            });
+            parts.push(Part {
+                key: Some(entry.key),
+                text: Cow::Borrowed(&block[entry.range.clone()]),
+            });
+            position = entry.range.end;
+        }
+        parts.push(Part {
+            key: None,
+            text: Cow::Borrowed(&block[position..]),
+        });
+        Ok(parts)
+    }
+
+    /// Returns the file with other front matter.
+    ///
+    /// # Errors
+    /// When the result would not be a note.
+    pub(crate) fn with_parts(&self, parts: &[Part<'_>]) -> Result<Self, Unreadable> {
+        let front: String = parts.iter().map(|part| part.text.as_ref()).collect();
+        let (before, after) = (&self.text[..self.front.start], &self.text[self.front.end..]);
+        Self::parse(format!("{before}{front}{after}").as_bytes(), self.note.id)
+    }
+
+    /// The file's bytes.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the file with `note` in place of what it says now.
     ///
     /// Only the lines of keys whose value differs are replaced, removed or put in; the body only
@@ -577,12 +646,7 @@ impl NoteFile {
     /// When the front matter is valid YAML but no block mapping, one key a line.
     pub fn rewrite(&self, note: &Note) -> Result<String, CannotRewrite> {
         let block = &self.text[self.front.clone()];
-        let mut entries = yaml::entries(block);
-        let mut found: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
-        found.sort_unstable();
-        if found != self.keys {
-            return Err(CannotRewrite);
-        }
+        let mut entries = self.entries()?;
         let changed: Vec<&str> = KEYS
             .into_iter()
             .filter(|key| self.note.key_text(key) != note.key_text(key))
@@ -637,7 +701,20 @@ impl NoteFile {
         }
     }
 
-    fn with_line_ends(&self, text: String) -> String {
+    /// The keys and where their lines are, if the front matter is one key a line.
+    fn entries(&self) -> Result<Vec<yaml::Entry>, CannotRewrite> {
+        let entries = yaml::entries(&self.text[self.front.clone()]);
+        let mut found: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        found.sort_unstable();
+        if found == self.keys {
+            Ok(entries)
+        } else {
+            Err(CannotRewrite)
+        }
+    }
+
+    /// Returns a text with the file's line ends in place of `\n`.
+    pub(crate) fn with_line_ends(&self, text: String) -> String {
         if self.crlf {
             text.replace('\n', "\r\n")
         } else {
@@ -791,7 +868,12 @@ pub fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
 
 /// Returns SHA-256 of a text in lower-case hexadecimal.
 pub fn text_hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
+    bytes_hash(text.as_bytes())
+}
+
+/// Returns SHA-256 of bytes in lower-case hexadecimal.
+pub fn bytes_hash(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
     digest
         .iter()
         .fold(String::with_capacity(64), |mut out, byte| {

@@ -1,0 +1,266 @@
+//! The three-way merge of a note's text, line by line.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+use super::diff::{BLANK, Hunk, Placing, hunks};
+
+/// Joins what two sides made of a text; none when they made different things of the same lines.
+///
+/// Changes of different lines are joined, neighbouring ones too. What both insert at one place is
+/// kept, ordered by its bytes, and once if it is the same. When one side already has what the other
+/// changed, it stays as it is.
+pub(super) fn join(base: &str, a: &str, b: &str) -> Option<String> {
+    if a == b || b == base {
+        return Some(a.to_owned());
+    }
+    if a == base {
+        return Some(b.to_owned());
+    }
+    let mut lines = Lines::new();
+    let (base, a, b) = (lines.numbers(base), lines.numbers(a), lines.numbers(b));
+    let both = |one: &[usize], other: &[usize]| Some(lines.both(one, other));
+    let absorbs = |whole: &[usize], part: &[usize]| {
+        // `whole` has the change to `part` if the lines that went are gone, and if it is what comes of
+        // taking the change back and making it again. Taking back must not be a guess: where `whole` has
+        // lines of its own in place of those that went, they may be the same ones, rewritten.
+        let removed: HashSet<usize> = removed_lines(&base, whole).collect();
+        removed_lines(&base, part).all(|line| removed.contains(&line))
+            && weave(part, whole, &base, Placing::Last, |_, _| None)
+                .and_then(|without| weave(&base, &without, part, Placing::Last, both))
+                .is_some_and(|again| again == whole)
+    };
+    let joined = if absorbs(&a, &b) {
+        a
+    } else if absorbs(&b, &a) {
+        b
+    } else {
+        // A paragraph comes and goes with the blank line before it or after it. Which of the two it was
+        // cannot be seen, and may decide whether two changes touch.
+        weave(&base, &a, &b, Placing::Last, both)
+            .or_else(|| weave(&base, &a, &b, Placing::First, both))?
+    };
+    // What followed the blank lines at the end may be gone.
+    Some(lines.text(&joined).trim_end().to_owned())
+}
+
+/// Tells whether `edited` has lines that `base` had not.
+pub(super) fn adds_lines(base: &str, edited: &str) -> bool {
+    let mut lines = Lines::new();
+    let (base, edited) = (lines.numbers(base), lines.numbers(edited));
+    hunks(&base, &edited, Placing::Last)
+        .iter()
+        .any(|hunk| !hunk.new.is_empty())
+}
+
+/// Tells whether the lines of `inner` stand in `outer`, one behind the other.
+pub(super) fn contains_run(outer: &str, inner: &str) -> bool {
+    inner.is_empty() || format!("\n{outer}\n").contains(&format!("\n{inner}\n"))
+}
+
+/// The places in `base` of lines that `side` has not.
+fn removed_lines(base: &[usize], side: &[usize]) -> impl Iterator<Item = usize> + use<> {
+    hunks(base, side, Placing::Last)
+        .into_iter()
+        .flat_map(|hunk| hunk.old)
+}
+
+/// Lines by number, so that they are compared once.
+struct Lines<'a> {
+    texts: Vec<&'a str>,
+    numbers: HashMap<&'a str, usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new() -> Self {
+        Self {
+            texts: vec![""],
+            numbers: HashMap::from([("", BLANK)]),
+        }
+    }
+
+    fn numbers(&mut self, text: &'a str) -> Vec<usize> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let number = |line| {
+            *self.numbers.entry(line).or_insert_with(|| {
+                self.texts.push(line);
+                self.texts.len() - 1
+            })
+        };
+        text.split('\n').map(number).collect()
+    }
+
+    fn text(&self, lines: &[usize]) -> String {
+        let mut out = String::new();
+        for (index, line) in lines.iter().enumerate() {
+            if index > 0 {
+                out.push('\n');
+            }
+            out.push_str(self.texts[*line]);
+        }
+        out
+    }
+
+    /// Joins what two sides inserted at one place.
+    fn both(&self, one: &[usize], other: &[usize]) -> Vec<usize> {
+        let (text, other_text) = (self.text(one), self.text(other));
+        if contains_run(&text, &other_text) {
+            one.to_vec()
+        } else if contains_run(&other_text, &text) {
+            other.to_vec()
+        } else if text < other_text {
+            [one, other].concat()
+        } else {
+            [other, one].concat()
+        }
+    }
+}
+
+/// Joins two sides without a look at what they mean; none where changes of both sides overlap and
+/// differ. `both` joins two insertions at one place.
+fn weave(
+    base: &[usize],
+    a: &[usize],
+    b: &[usize],
+    placing: Placing,
+    both: impl Fn(&[usize], &[usize]) -> Option<Vec<usize>>,
+) -> Option<Vec<usize>> {
+    let (of_a, of_b) = (hunks(base, a, placing), hunks(base, b, placing));
+    let (mut rest_a, mut rest_b) = (of_a.as_slice(), of_b.as_slice());
+    let mut out = Vec::with_capacity(a.len().max(b.len()));
+    let mut done = 0;
+    while let Some(mut place) = first_place(rest_a, rest_b) {
+        let (mut taken_a, mut taken_b) = (0, 0);
+        loop {
+            if let Some(hunk) = rest_a.get(taken_a).filter(|hunk| meet(&place, &hunk.old)) {
+                place = place.start.min(hunk.old.start)..place.end.max(hunk.old.end);
+                taken_a += 1;
+            } else if let Some(hunk) = rest_b.get(taken_b).filter(|hunk| meet(&place, &hunk.old)) {
+                place = place.start.min(hunk.old.start)..place.end.max(hunk.old.end);
+                taken_b += 1;
+            } else {
+                break;
+            }
+        }
+        let (hunks_a, hunks_b);
+        (hunks_a, rest_a) = rest_a.split_at(taken_a);
+        (hunks_b, rest_b) = rest_b.split_at(taken_b);
+        out.extend(&base[done..place.start]);
+        match (
+            replacement(a, hunks_a, &place),
+            replacement(b, hunks_b, &place),
+        ) {
+            (Some(one), Some(other)) if one == other => out.extend(one),
+            (Some(one), Some(other)) if place.is_empty() => out.extend(both(one, other)?),
+            (Some(_), Some(_)) => return None,
+            (Some(one), None) | (None, Some(one)) => out.extend(one),
+            (None, None) => {}
+        }
+        done = place.end;
+    }
+    out.extend(&base[done..]);
+    Some(out)
+}
+
+/// The lines of the next change of either side; of two at one place the insertion, which goes before.
+fn first_place(a: &[Hunk], b: &[Hunk]) -> Option<Range<usize>> {
+    [a.first(), b.first()]
+        .into_iter()
+        .flatten()
+        .map(|hunk| hunk.old.clone())
+        .min_by_key(|old| (old.start, old.end))
+}
+
+/// Tells whether two changes have a line in common, insert at one place, or one inside the other.
+fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
+    let strictly_inside = |at: usize, range: &Range<usize>| range.start < at && at < range.end;
+    match (one.is_empty(), other.is_empty()) {
+        (true, true) => one.start == other.start,
+        (true, false) => strictly_inside(one.start, other),
+        (false, true) => strictly_inside(other.start, one),
+        (false, false) => one.start < other.end && other.start < one.end,
+    }
+}
+
+/// What a side has in place of a range of the base; none when it changed nothing there.
+fn replacement<'a>(side: &'a [usize], hunks: &[Hunk], place: &Range<usize>) -> Option<&'a [usize]> {
+    let (first, last) = (hunks.first()?, hunks.last()?);
+    let start = first.new.start - (first.old.start - place.start);
+    let end = last.new.end + (place.end - last.old.end);
+    Some(&side[start..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A character is a line; `_` is a blank one.
+    fn joined(base: &str, a: &str, b: &str) -> Option<String> {
+        let lines = |text: &str| {
+            let lines = text.chars().map(|line| line.to_string().replace('_', ""));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let joined = join(&lines(base), &lines(a), &lines(b));
+        let turned = join(&lines(base), &lines(b), &lines(a));
+        assert_eq!(joined, turned, "{base} {a} {b}");
+        let shown = |line: &str| if line.is_empty() { "_" } else { line }.to_owned();
+        joined.map(|text| match text.as_str() {
+            "" => String::new(),
+            text => text.split('\n').map(shown).collect(),
+        })
+    }
+
+    #[test]
+    fn texts_are_joined_by_line() {
+        for (base, a, b, expected) in [
+            // One side, or both sides the same.
+            ("abc", "abc", "axc", Some("axc")),
+            ("abc", "axc", "axc", Some("axc")),
+            ("abc", "", "", Some("")),
+            // Neighbours.
+            ("ab", "xb", "ay", Some("xy")),
+            ("abc", "xbc", "ac", Some("xc")),
+            ("abc", "ac", "axbc", Some("axc")),
+            ("a_b", "x_b", "a_y", Some("x_y")),
+            // Both insert.
+            ("ab", "axb", "ayb", Some("axyb")),
+            ("ab", "abx", "abx", Some("abx")),
+            ("ab", "abxy", "abx", Some("abxy")),
+            ("a", "a_x", "a_y", Some("a_x_y")),
+            ("", "x", "y", Some("xy")),
+            ("a_b", "a_x_b", "a_y_b", Some("a_x_y_b")),
+            // An insertion beside what the other side rewrote or took out.
+            ("ab", "aib", "xb", Some("xib")),
+            ("a_b", "a_i_b", "a", Some("a_i")),
+            ("a_b", "a_i_b", "b", Some("i_b")),
+            // One side has what the other changed, and more.
+            ("ab", "xyb", "xb", Some("xyb")),
+            ("abc", "xyc", "xbc", Some("xyc")),
+            // The same lines, changed differently.
+            ("abc", "axc", "ayc", None),
+            ("abc", "axc", "ac", None),
+            ("a_b_c", "a_x_c", "a_c", None),
+            ("abcd", "aicd", "ad", None),
+            ("abcd", "abicd", "axyd", None),
+        ] {
+            assert_eq!(joined(base, a, b).as_deref(), expected, "{base} {a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_whole_lines_in_a_row() {
+        for (outer, inner, expected) in [
+            ("a\nb\nc", "b\nc", true),
+            ("a\nb\nc", "a\nc", false),
+            ("ab", "b", false),
+            ("a", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(contains_run(outer, inner), expected, "{outer:?} {inner:?}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! What a note's file says, apart from how it is written: fields, keys of others, text.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+};
+
+use super::body;
+use crate::note::{
+    CannotRewrite, Note, NoteFile, Part, State, is_key_of_python, is_own_key, parse_timestamp,
+};
+
+/// What a file says.
+#[derive(Debug, Clone)]
+pub(super) struct Content {
+    /// The fields and the text. The text has no white space at its end and the line end `\n`; the
+    /// kind is none where it stands as a tag only.
+    pub(super) note: Note,
+    /// The lines of keys that are not ours, ended by `\n`.
+    foreign: BTreeMap<String, String>,
+}
+
+impl Content {
+    /// Reads what a file says.
+    ///
+    /// # Errors
+    /// When keys that are not ours cannot be told apart, since they are not one a line.
+    pub(super) fn of(file: &NoteFile) -> Result<Self, CannotRewrite> {
+        let mut note = file.note().clone();
+        if !file.keys().iter().any(|key| key == "kind") {
+            note.kind = None;
+        }
+        note.body = plain_text(&note.body);
+        let foreign = if file.keys().iter().all(|key| is_own_key(key)) {
+            BTreeMap::new()
+        } else {
+            let parts = file.parts()?.into_iter();
+            parts
+                .filter_map(|part| Some((part.key?, part.text)))
+                .filter(|(key, _)| !is_own_key(key))
+                .map(|(key, text)| (key, text.replace("\r\n", "\n")))
+                .collect()
+        };
+        Ok(Self { note, foreign })
+    }
+
+    /// Tells whether both say the same. The order of a list says nothing.
+    pub(super) fn says_what(&self, other: &Self) -> bool {
+        let sorted = |note: &Note| {
+            let mut note = note.clone();
+            for list in [
+                &mut note.tags,
+                &mut note.links,
+                &mut note.supersedes,
+                &mut note.when,
+            ] {
+                list.sort();
+                list.dedup();
+            }
+            note
+        };
+        self.foreign == other.foreign && sorted(&self.note) == sorted(&other.note)
+    }
+}
+
+/// Joins two sides with the note that both were made of; also tells whether they clash. `winner`'s
+/// is the value that stays then.
+pub(super) fn join(base: &Content, winner: &Content, loser: &Content) -> (Content, bool) {
+    let mut sides = Sides {
+        base: &base.note,
+        winner: &winner.note,
+        loser: &loser.note,
+        clash: false,
+    };
+    let unknown = "unknown".to_owned();
+    let note = Note {
+        id: winner.note.id,
+        note_type: sides.choose(|note| &note.note_type),
+        title: sides.choose(|note| &note.title),
+        project: sides.choose(|note| &note.project),
+        machine_id: sides.origin(|note| &note.machine_id, &unknown),
+        scope: sides.choose(|note| &note.scope),
+        user_id: sides.choose(|note| &note.user_id),
+        workspace_id: sides.choose(|note| &note.workspace_id),
+        source: base.note.source,
+        confidence: sides.choose(|note| &note.confidence),
+        model: sides.origin(|note| &note.model, &None),
+        session: sides.origin(|note| &note.session, &None),
+        supersedes: sides.unite(|note| &note.supersedes),
+        created_at: sides.origin(|note| &note.created_at, &String::new()),
+        updated_at: later(&winner.note.updated_at, &loser.note.updated_at).to_owned(),
+        tags: sides.unite(|note| &note.tags),
+        kind: sides.choose(|note| &note.kind),
+        state: sides.choose(|note| &note.state),
+        links: sides.unite(|note| &note.links),
+        when: sides.unite(|note| &note.when),
+        instead: sides.choose(|note| &note.instead),
+        severity: sides.choose(|note| &note.severity),
+        pinned: sides.choose(|note| &note.pinned),
+        actor: sides.origin(|note| &note.actor, &None),
+        body: body::join(&base.note.body, &winner.note.body, &loser.note.body).unwrap_or_else(
+            || {
+                sides.clash = true;
+                winner.note.body.clone()
+            },
+        ),
+    };
+    let mut clash = sides.clash;
+    let keys = [base, winner, loser].into_iter();
+    let keys: BTreeSet<&String> = keys.flat_map(|content| content.foreign.keys()).collect();
+    let foreign = keys.into_iter().filter_map(|key| {
+        let [base, winner, loser] = [base, winner, loser].map(|content| content.foreign.get(key));
+        let chosen = *choose(&base, &winner, &loser, &mut clash);
+        Some((key.clone(), chosen?.clone()))
+    });
+    let foreign = foreign.collect();
+    (Content { note, foreign }, clash)
+}
+
+/// Joins two notes of one id that were not made of a common one; also tells whether text of `earlier`
+/// found no place.
+///
+/// What `newer` says holds; what it does not say at all stays as `earlier` says it.
+pub(super) fn unite(earlier: &Content, newer: &Content) -> (Content, bool) {
+    let (first, last) = (&earlier.note, &newer.note);
+    let foreign = [earlier, newer].into_iter();
+    let foreign = foreign
+        .flat_map(|content| content.foreign.clone())
+        .collect();
+    let either =
+        |one: &Option<String>, other: &Option<String>| one.clone().or_else(|| other.clone());
+    // Nothing counts as removed.
+    let lists = |one: &[String], other: &[String]| {
+        let both = [one, other].concat();
+        united(one, &both, &both)
+    };
+    let replaced = !body::contains_run(&last.body, &first.body);
+    let kept = replaced && body::contains_run(&first.body, &last.body);
+    let note = Note {
+        machine_id: first.machine_id.clone(),
+        user_id: either(&last.user_id, &first.user_id),
+        workspace_id: either(&last.workspace_id, &first.workspace_id),
+        source: first.source,
+        model: either(&first.model, &last.model),
+        session: either(&first.session, &last.session),
+        supersedes: lists(&first.supersedes, &last.supersedes),
+        created_at: if first.created_at.is_empty() {
+            last.created_at.clone()
+        } else {
+            first.created_at.clone()
+        },
+        updated_at: later(&first.updated_at, &last.updated_at).to_owned(),
+        tags: lists(&first.tags, &last.tags),
+        kind: last.kind.or(first.kind),
+        state: match last.state {
+            State::Active => first.state,
+            state => state,
+        },
+        links: lists(&first.links, &last.links),
+        when: lists(&first.when, &last.when),
+        instead: either(&last.instead, &first.instead),
+        severity: last.severity.or(first.severity),
+        pinned: first.pinned || last.pinned,
+        actor: either(&first.actor, &last.actor),
+        body: if kept { first } else { last }.body.clone(),
+        ..last.clone()
+    };
+    (Content { note, foreign }, replaced && !kept)
+}
+
+/// Writes `content` into `skeleton`'s file; `other` is the file that knows where the rest of the
+/// foreign keys stood.
+///
+/// # Errors
+/// When `skeleton` is written in a form that cannot be changed key by key, or the result would not
+/// say `content`.
+pub(super) fn write(
+    skeleton: &NoteFile,
+    other: &NoteFile,
+    content: &Content,
+) -> Result<String, CannotRewrite> {
+    let own = Content::of(skeleton)?;
+    let mut file = skeleton.clone();
+    if own.foreign != content.foreign {
+        let mut parts = skeleton.parts()?;
+        for part in &mut parts {
+            let Some(key) = part.key.as_deref().filter(|key| !is_own_key(key)) else {
+                continue;
+            };
+            match content.foreign.get(key) {
+                Some(lines) if own.foreign.get(key) == Some(lines) => {}
+                Some(lines) => part.text = skeleton.with_line_ends(lines.clone()).into(),
+                None => part.text = "".into(),
+            }
+        }
+        // A file that is not one key a line has no foreign keys here.
+        let from = other.parts().unwrap_or_default();
+        let is_wanted = |key: &str| content.foreign.contains_key(key);
+        let (parts, _) = with_lines_of(skeleton, parts, from, is_wanted);
+        file = skeleton.with_parts(&parts).map_err(|_| CannotRewrite)?;
+    }
+    let mut note = content.note.clone();
+    if own.note.body == note.body {
+        note.body.clone_from(&file.note().body);
+    }
+    let text = file.rewrite(&note)?;
+    let read = NoteFile::parse(text.as_bytes(), note.id).map_err(|_| CannotRewrite)?;
+    if Content::of(&read)?.says_what(content) {
+        Ok(text)
+    } else {
+        Err(CannotRewrite)
+    }
+}
+
+/// Puts back the keys of `base` that a program which does not know them left out of `side`; none
+/// where nothing is missing or `side` cannot be changed key by key.
+pub(super) fn with_dropped_keys(base: &NoteFile, side: &NoteFile) -> Option<String> {
+    let is_dropped = |key: &str| !is_key_of_python(key);
+    let (parts, count) = with_lines_of(side, side.parts().ok()?, base.parts().ok()?, is_dropped);
+    if count == 0 {
+        return None;
+    }
+    let file = side.with_parts(&parts).ok()?;
+    Some(file.text().to_owned())
+}
+
+/// Returns `parts` of a file with the wanted keys of `from` that they lack, each behind the key that
+/// it stands behind in `from`; also how many these are.
+fn with_lines_of<'a>(
+    file: &NoteFile,
+    parts: Vec<Part<'a>>,
+    from: Vec<Part<'a>>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> (Vec<Part<'a>>, usize) {
+    let mut lacking: BTreeMap<usize, Vec<Part<'a>>> = BTreeMap::new();
+    let places: HashMap<&str, usize> = parts
+        .iter()
+        .enumerate()
+        .filter_map(|(place, part)| Some((part.key.as_deref()?, place)))
+        .collect();
+    let (mut place, mut count) = (0, 0);
+    for part in from {
+        let Some(key) = part.key.as_deref() else {
+            continue;
+        };
+        if let Some(known) = places.get(key) {
+            place = known + 1;
+        } else if is_wanted(key) {
+            let lines = file.with_line_ends(part.text.replace("\r\n", "\n")).into();
+            let part = Part {
+                text: lines,
+                ..part
+            };
+            lacking.entry(place).or_default().push(part);
+            count += 1;
+        }
+    }
+    let mut all = Vec::with_capacity(parts.len() + count);
+    for (place, part) in parts.into_iter().enumerate() {
+        all.extend(lacking.remove(&place).unwrap_or_default());
+        all.push(part);
+    }
+    (all, count)
+}
+
+/// Tells whether an edited note has text that the note before had not; tags, dates and the like are
+/// no text.
+pub(super) fn adds_text(base: Option<&Note>, edited: &Note) -> bool {
+    let differs = |field: fn(&Note) -> &str| {
+        let edited = field(edited);
+        !edited.is_empty() && base.is_none_or(|base| field(base) != edited)
+    };
+    let adds_trigger = |trigger| !base.is_some_and(|base| base.when.contains(trigger));
+    differs(|note| &note.title)
+        || differs(|note| note.instead.as_deref().unwrap_or_default())
+        || edited.when.iter().any(adds_trigger)
+        || body::adds_lines(
+            &base.map(|base| plain_text(&base.body)).unwrap_or_default(),
+            &plain_text(&edited.body),
+        )
+}
+
+/// A text as it is compared: line ends and what is blank at the end say nothing.
+fn plain_text(text: &str) -> String {
+    text.replace("\r\n", "\n").trim_end().to_owned()
+}
+
+/// Compares two notes that were not made of a common one: by `created_at`, then machine, then
+/// `updated_at`. A date that cannot be read is later than any.
+pub(super) fn by_age(one: &Note, other: &Note) -> Ordering {
+    let key = |note: &Note| {
+        let created = parse_timestamp(&note.created_at);
+        let updated = parse_timestamp(&note.updated_at);
+        (created.is_none(), created, note.machine_id.clone(), updated)
+    };
+    key(one).cmp(&key(other))
+}
+
+/// The later of two dates. One that cannot be read is earlier than any; equal ones are told apart as
+/// texts, so that the order of the sides says nothing.
+fn later<'a>(one: &'a str, other: &'a str) -> &'a str {
+    let key = |text: &'a str| (parse_timestamp(text), text);
+    key(one).max(key(other)).1
+}
+
+struct Sides<'a> {
+    base: &'a Note,
+    winner: &'a Note,
+    loser: &'a Note,
+    clash: bool,
+}
+
+impl Sides<'_> {
+    /// The value of the side that changed it.
+    fn choose<T: Clone + PartialEq>(&mut self, field: impl Fn(&Note) -> &T) -> T {
+        let values = [self.base, self.winner, self.loser].map(field);
+        let [base, winner, loser] = values;
+        choose(base, winner, loser, &mut self.clash).clone()
+    }
+
+    /// The value of the base: where a note comes from does not change. If the base does not say it,
+    /// the value of the side that does.
+    fn origin<T: Clone + PartialEq>(&mut self, field: impl Fn(&Note) -> &T, unset: &T) -> T {
+        let base = field(self.base);
+        if base == unset {
+            self.choose(field)
+        } else {
+            base.clone()
+        }
+    }
+
+    /// The items of the base that neither side removed, then those that either side added.
+    fn unite(&self, field: impl Fn(&Note) -> &Vec<String>) -> Vec<String> {
+        let [base, winner, loser] = [self.base, self.winner, self.loser].map(field);
+        united(base, winner, loser)
+    }
+}
+
+fn choose<'a, T: PartialEq>(base: &'a T, winner: &'a T, loser: &'a T, clash: &mut bool) -> &'a T {
+    if winner == base {
+        loser
+    } else {
+        *clash |= loser != base && loser != winner;
+        winner
+    }
+}
+
+fn united(base: &[String], one: &[String], other: &[String]) -> Vec<String> {
+    let set = |list: &'_ [String]| list.iter().cloned().collect::<HashSet<String>>();
+    let (of_base, of_one, of_other) = (set(base), set(one), set(other));
+    let kept = base
+        .iter()
+        .filter(|item| of_one.contains(*item) && of_other.contains(*item));
+    let added: BTreeSet<&String> = one
+        .iter()
+        .chain(other)
+        .filter(|item| !of_base.contains(*item))
+        .collect();
+    kept.chain(added).cloned().collect()
+}
