@@ -1,0 +1,604 @@
+//! Synchronizing through a git remote: commit, fetch, join, bring the files there, push.
+//!
+//! The network is used under the sync lock alone; files and references are written under the notes
+//! lock, which is held for as long as that takes. A run that is killed at any point is finished by the
+//! next one: what was not committed still lies in the folder, what was not pushed is in the branch.
+
+use std::{collections::BTreeSet, thread, time::Duration};
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{NoteFile, Scope, State},
+};
+use anamnesis_store::{
+    file,
+    home::Home,
+    index::Index,
+    lock::{self, Lock, Subject},
+    notes::{Notes, Problem},
+};
+use chrono::{DateTime, Utc};
+use git2::{Commit, Oid, Tree};
+use ulid::Ulid;
+
+use crate::{
+    backend::{Held, Reached, State as Standing, SyncBackend, Synced},
+    error::Error,
+    git::{Fetched, Git, GitEnvironment, INCOMING, Pushed},
+    join::{self, Side},
+    layout,
+    remote::Remote,
+    repository::{Act, Applied, JOINED, Repository, SyncLock},
+    tree::{Changes, LAYOUT},
+};
+
+/// How often a push is tried again because somebody else was faster.
+const MAX_TRIES: usize = 6;
+
+/// The longest wait before the next try, in milliseconds, for each try before it.
+const JITTER: u64 = 150;
+
+/// How long the index is waited for; a refresh takes up what it misses.
+const INDEX_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a person has said about what was held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Answer {
+    /// Nothing yet: it stays held back.
+    #[default]
+    None,
+    /// It is meant: take it.
+    Accept,
+    /// It is not: bring everything back, here and in the remote.
+    Restore,
+}
+
+/// What a backend works with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name of this machine in commits.
+    pub machine_id: String,
+    /// The remote, if one is set.
+    pub remote: Option<Remote>,
+    /// What the user's git may see of the environment.
+    pub environment: GitEnvironment,
+    /// The time that counts as now.
+    pub now: DateTime<Utc>,
+    /// How long another sync is waited for.
+    pub patience: Duration,
+    /// How long one call of git may take.
+    pub time_limit: Duration,
+    /// What the person has said.
+    pub answer: Answer,
+}
+
+/// Synchronizes the notes of a store through git.
+#[derive(Debug)]
+pub struct GitBackend<'a> {
+    home: &'a Home,
+    notes: &'a Notes,
+    settings: Settings,
+}
+
+impl<'a> GitBackend<'a> {
+    /// A backend for the notes of a store.
+    pub fn new(home: &'a Home, notes: &'a Notes, settings: Settings) -> Self {
+        Self {
+            home,
+            notes,
+            settings,
+        }
+    }
+
+    /// Commits what lies in the folder, without the network.
+    ///
+    /// # Errors
+    /// When the repository or a file cannot be read or written.
+    pub fn commit(&self) -> Result<Synced, Error> {
+        let held = self.hold()?;
+        let repository = {
+            let lock = self.notes.lock()?;
+            let repository = self.open(&lock)?;
+            repository.heal(&lock, self.notes)?;
+            repository
+        };
+        let mut run = Run::new(self, repository);
+        run.gather(&held)?;
+        run.synced("committed locally")
+    }
+
+    fn open(&self, lock: &Lock) -> Result<Repository, Error> {
+        let Settings {
+            machine_id, now, ..
+        } = &self.settings;
+        Repository::open_or_create(self.home, lock, machine_id, *now)
+    }
+
+    /// Takes the place of the one sync of this store.
+    fn hold(&self) -> Result<SyncLock, Error> {
+        self.home.create()?;
+        let lock = lock::acquire(self.home, Subject::Sync, self.settings.patience);
+        let lock = lock.map_err(Error::io(&self.home.derived()))?;
+        lock.map(SyncLock).ok_or(Error::Busy)
+    }
+
+    /// The user's git, on this repository. It keeps the sync lock as long as it runs.
+    fn git(&self, repository: &Repository, held: &SyncLock) -> Result<Git, Error> {
+        let handle = held.0.handle().map_err(Error::io(&self.home.derived()))?;
+        let environment = self.settings.environment.clone();
+        let limit = self.settings.time_limit;
+        let git = Git::new(environment, repository.git_folder(), limit)?;
+        Ok(git.hold(handle))
+    }
+}
+
+impl SyncBackend for GitBackend<'_> {
+    type Error = Error;
+
+    fn init(&self) -> Result<Reached, Error> {
+        let held = self.hold()?;
+        let (repository, here) = {
+            let lock = self.notes.lock()?;
+            let repository = self.open(&lock)?;
+            repository.heal(&lock, self.notes)?;
+            if let Some(remote) = &self.settings.remote {
+                repository.set_remote(&lock, remote.as_str())?;
+            }
+            (repository, self.notes.list_scope(Scope::Portable))
+        };
+        let here: BTreeSet<NoteId> = here
+            .notes
+            .iter()
+            .filter(|(path, _)| !self.notes.is_forgotten(*path))
+            .map(|(path, _)| path.id)
+            .collect();
+        let mut reached = Reached {
+            has_remote: self.settings.remote.is_some(),
+            notes_here: here.len(),
+            together: here.len(),
+            ..Reached::default()
+        };
+        let Some(remote) = &self.settings.remote else {
+            return Ok(reached);
+        };
+        let git = self.git(&repository, &held)?;
+        if !fetch(&git, remote, &repository)? {
+            return Ok(reached);
+        }
+        let Some(tip) = repository.tip(INCOMING)? else {
+            return Ok(reached);
+        };
+        let tree = tip.tree()?;
+        layout::check_remote(&repository.git, &tree)?;
+        let there = living(&repository, &tree)?;
+        reached.notes_there = there.len();
+        reached.together = there.union(&here).count();
+        reached.machines = repository.machines(&tip)?;
+        reached
+            .machines
+            .retain(|machine| *machine != self.settings.machine_id);
+        Ok(reached)
+    }
+
+    fn sync(&self) -> Result<Synced, Error> {
+        let held = self.hold()?;
+        let mut run = {
+            let lock = self.notes.lock()?;
+            let repository = self.open(&lock)?;
+            let mut run = Run::new(self, repository);
+            let healed = run.repository.heal(&lock, self.notes)?;
+            run.take_up(healed);
+            if self.settings.answer == Answer::Restore {
+                let restored = run.repository.restore_missing(&lock, self.notes)?;
+                run.take_up(restored);
+            }
+            if let Some(remote) = &self.settings.remote {
+                run.repository.set_remote(&lock, remote.as_str())?;
+            }
+            run
+        };
+        run.gather(&held)?;
+        let Some(remote) = &self.settings.remote else {
+            let detail = match (run.committed, run.repository.head()?.is_some()) {
+                (0, false) => "nothing to commit yet",
+                (0, true) => "nothing to commit; no remote configured",
+                _ => "committed locally; no remote configured",
+            };
+            return run.synced(detail);
+        };
+        let git = self.git(&run.repository, &held)?;
+        let mut last = String::new();
+        for round in 1..=MAX_TRIES {
+            if fetch(&git, remote, &run.repository)? && !run.integrate()? {
+                return run.synced("held back; see status");
+            }
+            run.mark(&held)?;
+            if run.is_pushed()? {
+                run.is_in_step = true;
+                return run.synced("synced");
+            }
+            if run.repository.head()?.is_none() {
+                return run.synced("nothing to commit yet");
+            }
+            match git.push(remote, None)? {
+                Pushed::Done => {
+                    run.pushed()?;
+                    return run.synced("synced");
+                }
+                Pushed::Rejected { reason } => last = reason,
+            }
+            pause(round);
+        }
+        Err(Error::TooBusy {
+            tries: MAX_TRIES,
+            reason: last,
+        })
+    }
+
+    fn state(&self) -> Result<Standing, Error> {
+        let Settings {
+            machine_id, now, ..
+        } = &self.settings;
+        let mut standing = Standing {
+            remote: self.settings.remote.as_ref().map(ToString::to_string),
+            ..Standing::default()
+        };
+        let Some(repository) = Repository::open(self.home, machine_id, *now)? else {
+            return Ok(standing);
+        };
+        standing.initialized = true;
+        standing.head = repository.short_head()?;
+        standing.dirty = repository.is_dirty(self.notes)?;
+        if let Some(head) = repository.head()? {
+            let joined = repository.tip(JOINED)?.map(|commit| commit.id());
+            standing.ahead = repository.count_since(head.id(), joined)?;
+        }
+        Ok(standing)
+    }
+}
+
+/// Waits for a moment that is another one for each machine.
+fn pause(round: usize) {
+    let random = Ulid::generate().random();
+    let most = JITTER * u64::try_from(round).unwrap_or(1);
+    let wait = u64::try_from(random % u128::from(most)).unwrap_or(0);
+    thread::sleep(Duration::from_millis(wait));
+}
+
+/// Fetches; tells whether the remote has a branch of notes.
+fn fetch(git: &Git, remote: &Remote, repository: &Repository) -> Result<bool, Error> {
+    match git.fetch(remote)? {
+        Fetched::Main => Ok(true),
+        Fetched::Empty => {
+            // What was fetched from another remote is not this one's.
+            if let Ok(mut old) = repository.git.find_reference(INCOMING) {
+                old.delete()?;
+            }
+            Ok(false)
+        }
+        Fetched::NoMain { branches } => Err(Error::NotOurs(format!(
+            "no branch \"main\" but {}",
+            branches.join(", ")
+        ))),
+    }
+}
+
+/// The notes of a tree, tombstones aside.
+fn living(repository: &Repository, tree: &Tree<'_>) -> Result<BTreeSet<NoteId>, Error> {
+    let contents = Changes::between(&repository.git, None, Some(tree))?;
+    let mut living = BTreeSet::new();
+    for (id, change) in contents.notes {
+        let Some((_, oid)) = change.new else { continue };
+        let file = NoteFile::parse(&repository.read(oid)?, id);
+        if !file.is_ok_and(|file| file.note().state == State::Forgotten) {
+            living.insert(id);
+        }
+    }
+    Ok(living)
+}
+
+/// One run of a sync.
+struct Run<'a> {
+    backend: &'a GitBackend<'a>,
+    repository: Repository,
+    committed: usize,
+    pulled: usize,
+    conflicts: usize,
+    is_in_step: bool,
+    changed: BTreeSet<NoteId>,
+    problems: Vec<Problem>,
+    held: Option<Held>,
+}
+
+impl<'a> Run<'a> {
+    fn new(backend: &'a GitBackend<'a>, repository: Repository) -> Self {
+        Self {
+            backend,
+            repository,
+            committed: 0,
+            pulled: 0,
+            conflicts: 0,
+            is_in_step: false,
+            changed: BTreeSet::new(),
+            problems: Vec::new(),
+            held: None,
+        }
+    }
+
+    /// Commits what lies in the folder.
+    fn gather(&mut self, held: &SyncLock) -> Result<(), Error> {
+        let may_delete = self.backend.settings.answer == Answer::Accept;
+        let gathered = self
+            .repository
+            .commit_all(held, self.backend.notes, may_delete)?;
+        self.committed += gathered.commits;
+        for problem in gathered.problems {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+        if let Some((gone, of)) = gathered.held_back {
+            self.held = Some(Held::LocalMassDeletion { gone, of });
+        }
+        Ok(())
+    }
+
+    /// Joins what was fetched; `false` when it is held back.
+    fn integrate(&mut self) -> Result<bool, Error> {
+        loop {
+            let Some(joined) = self.join()? else {
+                return Ok(self.held.is_none() || self.is_local_hold());
+            };
+            let lock = self.backend.notes.lock()?;
+            // A command may have committed while the join was computed.
+            if self.repository.head()?.map(|head| head.id()) != joined.head {
+                continue;
+            }
+            for (id, bytes) in &joined.unreadable {
+                self.repository.quarantine(*id, bytes)?;
+            }
+            for proposal in &joined.proposals {
+                Repository::propose(&lock, self.backend.notes, Some(proposal))?;
+                self.changed.insert(proposal.id);
+            }
+            let applied = self
+                .repository
+                .bring_to(&lock, self.backend.notes, joined.commit)?;
+            self.repository.point(&lock, JOINED, joined.incoming)?;
+            drop(lock);
+            self.take_up(applied);
+            self.pulled += joined.pulled;
+            self.conflicts += joined.conflicts;
+            for problem in joined.problems {
+                if !self.problems.contains(&problem) {
+                    self.problems.push(problem);
+                }
+            }
+            return Ok(true);
+        }
+    }
+
+    /// What was held back here does not keep the rest from being joined and pushed.
+    fn is_local_hold(&self) -> bool {
+        matches!(self.held, Some(Held::LocalMassDeletion { .. }))
+    }
+
+    /// Computes the commit that has both sides; `None` when there is nothing to join, or it is held.
+    fn join(&mut self) -> Result<Option<Target>, Error> {
+        let repository = &self.repository;
+        let answer = self.backend.settings.answer;
+        let Some(incoming) = repository.tip(INCOMING)? else {
+            return Ok(None);
+        };
+        let head = repository.head()?;
+        let joined = repository.tip(JOINED)?;
+        if let Some(head) = &head
+            && (head.id() == incoming.id()
+                || repository
+                    .git
+                    .graph_descendant_of(head.id(), incoming.id())?)
+        {
+            return Ok(None);
+        }
+        let their_tree = incoming.tree()?;
+        let common = match &head {
+            Some(head) => repository.merge_base(head.id(), incoming.id())?,
+            None => None,
+        };
+        if common.is_none() {
+            layout::check_remote(&repository.git, &their_tree)?;
+        } else {
+            layout::check_own(&repository.git, Some(&their_tree))?;
+        }
+        let is_rewritten = match &joined {
+            Some(joined) if joined.id() != incoming.id() => !repository
+                .git
+                .graph_descendant_of(incoming.id(), joined.id())?,
+            _ => false,
+        };
+        // What both sides are compared with, and whether our history goes on.
+        let mut base = common
+            .map(|oid| repository.git.find_commit(oid))
+            .transpose()?;
+        let mut goes_on = true;
+        if is_rewritten {
+            match answer {
+                Answer::Restore => {}
+                Answer::Accept => {
+                    base = joined;
+                    goes_on = false;
+                }
+                Answer::None => {
+                    self.held = Some(Held::Rewritten);
+                    return Ok(None);
+                }
+            }
+        }
+        let base_tree = base.as_ref().map(Commit::tree).transpose()?;
+        if answer == Answer::None {
+            let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
+            let mass = join::mass_deletion(repository, base_tree.as_ref(), &theirs)?;
+            if let Some((gone, of)) = mass {
+                self.held = Some(Held::MassDeletion { gone, of });
+                return Ok(None);
+            }
+        }
+        let since = base.as_ref().map(Commit::id);
+        let side = |commit| Side {
+            base: base_tree.as_ref(),
+            since,
+            commit,
+        };
+        let result = repository.join(
+            side(head.as_ref()),
+            side(Some(&incoming)),
+            answer == Answer::Restore,
+        )?;
+        let is_ahead = match &head {
+            Some(head) if goes_on => !repository
+                .git
+                .graph_descendant_of(incoming.id(), head.id())?,
+            _ => false,
+        };
+        let target = if !is_ahead && result.tree == their_tree.id() {
+            incoming.id()
+        } else {
+            let ours = head.as_ref().filter(|_| is_ahead);
+            let parents: Vec<&Commit<'_>> = ours.into_iter().chain([&incoming]).collect();
+            let act = Act {
+                verb: "sync",
+                actor: "machine",
+            };
+            repository.write_commit(result.tree, &parents, act, None)?
+        };
+        Ok(Some(Target {
+            head: head.as_ref().map(Commit::id),
+            commit: target,
+            incoming: incoming.id(),
+            pulled: repository.count_since(incoming.id(), head.map(|head| head.id()))?,
+            conflicts: result.siblings + result.proposals.len(),
+            proposals: result.proposals,
+            unreadable: result.unreadable,
+            problems: result.problems,
+        }))
+    }
+
+    /// Puts the marker into a repository that goes to a remote without one.
+    fn mark(&mut self, place: &SyncLock) -> Result<(), Error> {
+        let head = self.repository.head()?;
+        let tree = head.as_ref().map(Commit::tree).transpose()?;
+        if tree.is_none_or(|tree| tree.get_name(LAYOUT).is_some()) {
+            return Ok(());
+        }
+        drop(head);
+        let path = self.backend.home.tree(Scope::Portable).join(LAYOUT);
+        file::write_atomic(&path, layout::text().as_bytes()).map_err(Error::io(&path))?;
+        self.gather(place)
+    }
+
+    /// Tells whether the remote has all that is committed here.
+    fn is_pushed(&self) -> Result<bool, Error> {
+        let head = self.repository.head()?.map(|head| head.id());
+        let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
+        Ok(head.is_some() && head == there)
+    }
+
+    /// Remembers what the remote has now.
+    fn pushed(&mut self) -> Result<(), Error> {
+        if let Some(head) = self.repository.head()?.map(|head| head.id()) {
+            let lock = self.backend.notes.lock()?;
+            self.repository.point(&lock, JOINED, head)?;
+        }
+        self.is_in_step = true;
+        Ok(())
+    }
+
+    /// Takes up in the index what became of files.
+    fn take_up(&mut self, applied: Applied) {
+        if applied.notes.is_empty() {
+            return;
+        }
+        let Ok(mut index) = Index::open_if_usable(self.backend.home, INDEX_PATIENCE) else {
+            self.changed.extend(applied.notes);
+            return;
+        };
+        // What fails here is taken up by the next refresh: the files are there.
+        let _ = index.record_all(self.backend.notes, &applied.notes, applied.before);
+        self.changed.extend(applied.notes);
+    }
+
+    fn synced(self, detail: &str) -> Result<Synced, Error> {
+        let changed = self
+            .changed
+            .iter()
+            .filter_map(|id| self.backend.notes.find(*id));
+        let detail = match (&self.held, self.conflicts) {
+            (Some(_), _) => "something waits for you; see status".to_owned(),
+            (None, 0) => detail.to_owned(),
+            (None, 1) => format!("{detail}; 1 conflict kept as a note of its own"),
+            (None, many) => format!("{detail}; {many} conflicts kept as notes of their own"),
+        };
+        Ok(Synced {
+            pushed: self.is_in_step,
+            pulled: self.pulled,
+            conflicts: self.conflicts,
+            head: self.repository.short_head()?,
+            detail,
+            changed: changed.collect(),
+            problems: self.problems,
+            held: self.held,
+        })
+    }
+}
+
+/// What a join is to be brought to.
+struct Target {
+    /// The branch's commit that was joined.
+    head: Option<Oid>,
+    /// Where both are joined.
+    commit: Oid,
+    incoming: Oid,
+    pulled: usize,
+    conflicts: usize,
+    proposals: Vec<anamnesis_core::merge::Sibling>,
+    unreadable: Vec<(NoteId, Vec<u8>)>,
+    problems: Vec<Problem>,
+}
+
+impl Repository {
+    /// The commit that two have in common; `None` when they have none.
+    fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
+        match self.git.merge_base(one, two) {
+            Ok(oid) => Ok(Some(oid)),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How many commits one has that another has not.
+    fn count_since(&self, commit: Oid, since: Option<Oid>) -> Result<usize, Error> {
+        let mut walk = self.git.revwalk()?;
+        walk.push(commit)?;
+        if let Some(since) = since {
+            walk.hide(since)?;
+        }
+        Ok(walk.count())
+    }
+
+    /// The machines that made commits, by name.
+    fn machines(&self, tip: &Commit<'_>) -> Result<Vec<String>, Error> {
+        let mut walk = self.git.revwalk()?;
+        walk.push(tip.id())?;
+        let mut machines = BTreeSet::new();
+        for oid in walk {
+            let commit = self.git.find_commit(oid?)?;
+            let author = commit.author();
+            let machine = author
+                .email()
+                .ok()
+                .and_then(|email| email.strip_prefix("anamnesis@"));
+            machines.extend(machine.map(str::to_owned));
+        }
+        Ok(machines.into_iter().collect())
+    }
+}

@@ -1,0 +1,466 @@
+//! Joining two histories: every note that both sides hold is merged field by field, in memory.
+//!
+//! The result is a pure function of the three commits. It never asks which side is ours, so two
+//! machines that join the same two commits make the same tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anamnesis_core::{
+    id::NoteId,
+    merge::{self, Merged, Sibling},
+    note::{NoteFile, NoteType, State},
+};
+use anamnesis_store::notes::Problem;
+use chrono::DateTime;
+use git2::{Commit, Oid, Tree};
+
+use crate::{
+    error::Error,
+    repository::{ACTOR, FILE, Repository, entry, is_mass},
+    tree::{Change, Changes, LAYOUT, Named, is_log, named, note_path},
+};
+
+/// One of the two sides of a join.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a> {
+    /// The tree of what was common to both; without one everything is new.
+    pub(crate) base: Option<&'a Tree<'a>>,
+    /// The commit at which what only this side has begins.
+    pub(crate) since: Option<Oid>,
+    /// The side's commit; without one it has nothing.
+    pub(crate) commit: Option<&'a Commit<'a>>,
+}
+
+impl Side<'_> {
+    fn tree(&self) -> Result<Option<Tree<'_>>, Error> {
+        Ok(self.commit.map(Commit::tree).transpose()?)
+    }
+}
+
+/// What a join comes to.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    /// The tree.
+    pub(crate) tree: Oid,
+    /// Conflict siblings that are new in it.
+    pub(crate) siblings: usize,
+    /// Edited texts of notes that the other side deleted, for this machine's `local/`.
+    pub(crate) proposals: Vec<Sibling>,
+    /// Bytes of sides that are no notes, for this machine's `quarantine/`.
+    pub(crate) unreadable: Vec<(NoteId, Vec<u8>)>,
+    /// What the other side holds that is not taken.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// How many notes a side took away, by deleting or by forgetting them, and of how many.
+pub(crate) fn mass_deletion(
+    repository: &Repository,
+    base: Option<&Tree<'_>>,
+    changes: &Changes,
+) -> Result<Option<(usize, usize)>, Error> {
+    let Some(base) = base else { return Ok(None) };
+    let gone = changes
+        .notes
+        .iter()
+        .filter(|(_, change)| change.old.is_some())
+        .map(|(id, change)| match change.new {
+            None => Ok(true),
+            Some((_, oid)) => Ok(is_tombstone(&repository.read(oid)?, *id)),
+        })
+        .collect::<Result<Vec<bool>, Error>>()?;
+    let gone = gone.into_iter().filter(|gone| *gone).count();
+    let of = Changes::between(&repository.git, None, Some(base))?;
+    let of = of.notes.len();
+    Ok(is_mass(gone, of).then_some((gone, of)))
+}
+
+fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
+    NoteFile::parse(bytes, id).is_ok_and(|file| file.note().state == State::Forgotten)
+}
+
+/// The lines of two logs that only grow: each line once. Where one is the beginning of the other,
+/// that is the other.
+pub(crate) fn lines(a: &[u8], b: &[u8]) -> Vec<u8> {
+    if a.starts_with(b) {
+        return a.to_vec();
+    }
+    if b.starts_with(a) {
+        return b.to_vec();
+    }
+    let both: BTreeSet<&[u8]> = [a, b]
+        .into_iter()
+        .flat_map(|log| log.split(|byte| *byte == b'\n'))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    for line in both {
+        out.extend_from_slice(line);
+        out.push(b'\n');
+    }
+    out
+}
+
+impl Repository {
+    /// The bytes of a file.
+    pub(crate) fn read(&self, oid: Oid) -> Result<Vec<u8>, Error> {
+        Ok(self.git.find_blob(oid)?.content().to_vec())
+    }
+
+    /// Joins two sides. Where `keeps` is set, notes that the other side took away stay.
+    ///
+    /// # Errors
+    /// When an object is missing, or a side is over the limits.
+    pub(crate) fn join(
+        &self,
+        ours: Side<'_>,
+        theirs: Side<'_>,
+        keeps: bool,
+    ) -> Result<Joined, Error> {
+        let our_tree = ours.tree()?;
+        let their_tree = theirs.tree()?;
+        let mine = Changes::between(&self.git, ours.base, our_tree.as_ref())?;
+        let other = Changes::between(&self.git, theirs.base, their_tree.as_ref())?;
+        let mut join = Join {
+            repository: self,
+            ours,
+            theirs,
+            keeps,
+            siblings: 0,
+            proposals: Vec::new(),
+            unreadable: Vec::new(),
+            problems: other.problems,
+            updates: BTreeMap::new(),
+        };
+        let ids: BTreeSet<&NoteId> = mine.notes.keys().chain(other.notes.keys()).collect();
+        for id in ids {
+            join.note(*id, mine.notes.get(id), other.notes.get(id))?;
+        }
+        for (path, their) in &other.others {
+            join.file(path, mine.others.get(path), *their)?;
+        }
+        Ok(Joined {
+            tree: self.tree_with(our_tree.as_ref(), &join.updates)?,
+            siblings: join.siblings,
+            proposals: join.proposals,
+            unreadable: join.unreadable,
+            problems: join.problems,
+        })
+    }
+}
+
+/// A join at work.
+struct Join<'a> {
+    repository: &'a Repository,
+    ours: Side<'a>,
+    theirs: Side<'a>,
+    keeps: bool,
+    siblings: usize,
+    proposals: Vec<Sibling>,
+    unreadable: Vec<(NoteId, Vec<u8>)>,
+    problems: Vec<Problem>,
+    /// What becomes of our tree.
+    updates: BTreeMap<String, Option<(Oid, i32)>>,
+}
+
+/// Where a note's file is in a tree.
+type Place = (NoteType, Oid);
+
+impl Join<'_> {
+    /// Joins one note.
+    fn note(
+        &mut self,
+        id: NoteId,
+        our: Option<&Change<Place>>,
+        their: Option<&Change<Place>>,
+    ) -> Result<(), Error> {
+        let (ours, result) = match (our, their) {
+            (None, None) => return Ok(()),
+            (Some(our), None) => (our.new, self.one_sided(id, *our, self.ours)?),
+            (None, Some(their)) => {
+                let stays = self.keeps && self.takes_away(id, *their)?;
+                let result = if stays {
+                    their.old
+                } else {
+                    self.one_sided(id, *their, self.theirs)?
+                };
+                (their.old, result)
+            }
+            (Some(our), Some(their)) => (our.new, self.two_sided(id, *our, *their)?),
+        };
+        for folder in NoteType::ALL {
+            let is_there = ours.is_some_and(|(old, _)| old == *folder);
+            let stays = result.is_some_and(|(new, _)| new == *folder);
+            if is_there && !stays {
+                self.updates.insert(note_path(*folder, id), None);
+            }
+        }
+        if let Some((folder, oid)) = result
+            && ours != result
+        {
+            let path = note_path(folder, id);
+            self.updates.insert(path, Some((oid, FILE)));
+        }
+        Ok(())
+    }
+
+    /// Tells whether a change deletes or forgets a note.
+    fn takes_away(&self, id: NoteId, change: Change<Place>) -> Result<bool, Error> {
+        match (change.old, change.new) {
+            (None, _) => Ok(false),
+            (_, None) => Ok(true),
+            (_, Some((_, oid))) => Ok(is_tombstone(&self.repository.read(oid)?, id)),
+        }
+    }
+
+    /// A note that one side changed: as that side has it, but for keys that the Python version dropped,
+    /// and not if it cannot be read any more.
+    fn one_sided(
+        &mut self,
+        id: NoteId,
+        change: Change<Place>,
+        side: Side<'_>,
+    ) -> Result<Option<Place>, Error> {
+        let (Some((_, old)), Some((folder, new))) = (change.old, change.new) else {
+            return Ok(change.new);
+        };
+        if old == new {
+            return Ok(change.new);
+        }
+        let base = self.repository.read(old)?;
+        let bytes = self.repository.read(new)?;
+        if !is_sound(&bytes, id) && is_sound(&base, id) {
+            self.put_aside(id, bytes);
+            return Ok(change.old);
+        }
+        let whole = Self::with_dropped_keys(id, folder, Some(&base), bytes, side)?;
+        Ok(Some((folder, self.repository.git.blob(&whole)?)))
+    }
+
+    /// A note that both sides changed.
+    fn two_sided(
+        &mut self,
+        id: NoteId,
+        our: Change<Place>,
+        their: Change<Place>,
+    ) -> Result<Option<Place>, Error> {
+        if our.new == their.new {
+            return Ok(our.new);
+        }
+        let base = our.old;
+        let base_bytes = match base {
+            Some((_, oid)) => Some(self.repository.read(oid)?),
+            None => None,
+        };
+        let base_bytes = base_bytes.as_deref();
+        let a = self.side(id, our.new, base_bytes, self.ours)?;
+        let b = self.side(id, their.new, base_bytes, self.theirs)?;
+        let (folder, bytes) = match (a, b) {
+            (None, None) => return Ok(None),
+            (Some(file), None) | (None, Some(file)) if is_tombstone(&file.1, id) => file,
+            (Some((_, edited)), None) | (None, Some((_, edited))) => {
+                match merge::edited_after_deletion(id, base_bytes, &edited) {
+                    Ok(text) if !merge::has_conflict_markers(&edited) => {
+                        self.proposals.extend(text)
+                    }
+                    _ => self.put_aside(id, edited),
+                }
+                return Ok(None);
+            }
+            (Some(a), Some(b)) => match (is_sound(&a.1, id), is_sound(&b.1, id)) {
+                (true, false) => {
+                    self.put_aside(id, b.1);
+                    a
+                }
+                (false, true) => {
+                    self.put_aside(id, a.1);
+                    b
+                }
+                _ => {
+                    let merged = merge::merge(id, base_bytes, &a.1, &b.1);
+                    let base_folder = base.map(|(folder, _)| folder);
+                    let folder = folder_of(id, base_folder, a.0, b.0, &merged);
+                    self.keep_rest(id, &merged)?;
+                    (folder, merged.bytes)
+                }
+            },
+        };
+        Ok(Some((folder, self.repository.git.blob(&bytes)?)))
+    }
+
+    /// One side of a note, made comparable: no time from the future of its commit, no key missing that
+    /// the Python version cannot keep.
+    fn side(
+        &self,
+        id: NoteId,
+        place: Option<Place>,
+        base: Option<&[u8]>,
+        side: Side<'_>,
+    ) -> Result<Option<(NoteType, Vec<u8>)>, Error> {
+        let Some((folder, oid)) = place else {
+            return Ok(None);
+        };
+        let bytes = self.repository.read(oid)?;
+        let bytes = Self::with_dropped_keys(id, folder, base, bytes, side)?;
+        let committed = side
+            .commit
+            .and_then(|commit| DateTime::from_timestamp(commit.time().seconds(), 0));
+        let clamped = committed.and_then(|latest| merge::clamped(id, &bytes, latest));
+        Ok(Some((folder, clamped.unwrap_or(bytes))))
+    }
+
+    /// Puts keys back that are gone from a file because another program rewrote it.
+    fn with_dropped_keys(
+        id: NoteId,
+        folder: NoteType,
+        base: Option<&[u8]>,
+        bytes: Vec<u8>,
+        side: Side<'_>,
+    ) -> Result<Vec<u8>, Error> {
+        let whole = base.and_then(|base| merge::with_dropped_keys(id, base, &bytes));
+        match whole {
+            Some(whole) if is_foreign(side, &note_path(folder, id))? => Ok(whole),
+            _ => Ok(bytes),
+        }
+    }
+
+    /// Keeps what a merge did not put into the note itself.
+    fn keep_rest(&mut self, id: NoteId, merged: &Merged) -> Result<(), Error> {
+        if let Some(sibling) = &merged.conflict {
+            let file = NoteFile::parse(&sibling.bytes, sibling.id);
+            let folder = file.map_or(NoteType::Semantic, |file| file.note().note_type);
+            let oid = self.repository.git.blob(&sibling.bytes)?;
+            let path = note_path(folder, sibling.id);
+            // A side that has it has joined the same two texts before.
+            let has_it = |side: Side<'_>| -> Result<bool, Error> {
+                Ok(side
+                    .tree()?
+                    .is_some_and(|tree| entry(&tree, &path).is_some()))
+            };
+            if !has_it(self.ours)? && !has_it(self.theirs)? {
+                self.updates.insert(path, Some((oid, FILE)));
+                self.siblings += 1;
+            }
+        }
+        self.proposals.extend(merged.proposal.clone());
+        if let Some(bytes) = &merged.unreadable {
+            self.put_aside(id, bytes.clone());
+        }
+        Ok(())
+    }
+
+    /// Keeps the bytes of a side that is no note.
+    fn put_aside(&mut self, id: NoteId, bytes: Vec<u8>) {
+        self.unreadable.push((id, bytes));
+        self.problems.push(Problem {
+            path: format!("memory/{id}"),
+            reason: "one side could not be read; its bytes are in quarantine/".to_owned(),
+        });
+    }
+
+    /// Joins a receipt, the marker or an unknown file that the other side changed.
+    fn file(
+        &mut self,
+        path: &str,
+        our: Option<&Change<(Oid, i32)>>,
+        their: Change<(Oid, i32)>,
+    ) -> Result<(), Error> {
+        let Some(our) = our else {
+            // Unchanged here.
+            self.updates.insert(path.to_owned(), their.new);
+            return Ok(());
+        };
+        let result = match (our.new, their.new) {
+            (a, b) if a == b => return Ok(()),
+            (Some((a, mode)), Some((b, _))) => {
+                let merged = match named(path) {
+                    Named::Receipt if is_log(path) => {
+                        let log = lines(&self.repository.read(a)?, &self.repository.read(b)?);
+                        self.repository.git.blob(&log)?
+                    }
+                    // A newer format is not taken at all; an older one says less.
+                    _ if path == LAYOUT => a,
+                    _ => a.min(b),
+                };
+                Some((merged, mode))
+            }
+            // Changed on one side, deleted on the other.
+            (Some(file), None) | (None, Some(file)) => Some(file),
+            (None, None) => None,
+        };
+        if result != our.new {
+            self.updates.insert(path.to_owned(), result);
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether bytes are a note that can be used.
+fn is_sound(bytes: &[u8], id: NoteId) -> bool {
+    NoteFile::parse(bytes, id).is_ok() && !merge::has_conflict_markers(bytes)
+}
+
+/// The folder of a merged note: a field like any other.
+fn folder_of(
+    id: NoteId,
+    base: Option<NoteType>,
+    a: NoteType,
+    b: NoteType,
+    merged: &Merged,
+) -> NoteType {
+    if a == b || base == Some(b) {
+        return a;
+    }
+    if base == Some(a) {
+        return b;
+    }
+    let file = NoteFile::parse(&merged.bytes, id);
+    file.map_or(a.min(b), |file| file.note().note_type)
+}
+
+/// Tells whether the last commit of a side that changed a path was made by another program than
+/// ours: the Python version drops the keys that it does not know whenever it rewrites a note.
+fn is_foreign(side: Side<'_>, path: &str) -> Result<bool, Error> {
+    let Some(mut commit) = side.commit.cloned() else {
+        return Ok(false);
+    };
+    loop {
+        if Some(commit.id()) == side.since {
+            return Ok(false);
+        }
+        let own = entry(&commit.tree()?, path);
+        // The parent that has the same file made it, or one before it.
+        let mut came_from = None;
+        for parent in commit.parents() {
+            if entry(&parent.tree()?, path) == own {
+                came_from = Some(parent);
+                break;
+            }
+        }
+        match came_from {
+            Some(parent) => commit = parent,
+            None => return Ok(!is_ours(&commit)),
+        }
+    }
+}
+
+/// Tells whether a commit was made by this program.
+pub(crate) fn is_ours(commit: &Commit<'_>) -> bool {
+    let message = commit.message().unwrap_or_default();
+    message
+        .lines()
+        .any(|line| line.starts_with(ACTOR) && line[ACTOR.len()..].starts_with(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_united() {
+        assert_eq!(lines(b"a\nb\n", b"a\n"), b"a\nb\n");
+        assert_eq!(lines(b"a\n", b"a\nb\n"), b"a\nb\n");
+        assert_eq!(lines(b"a\nc\n", b"a\nb\n"), b"a\nb\nc\n");
+        assert_eq!(lines(b"a\nb\n", b"a\nc\n"), b"a\nb\nc\n");
+        assert_eq!(lines(b"", b"x\n"), b"x\n");
+    }
+}

@@ -1,0 +1,75 @@
+//! The marker `.layout`: that a repository is a memory of notes, and in which format.
+
+use git2::{Repository, Tree};
+
+use crate::{
+    error::Error,
+    repository::entry,
+    tree::{Changes, LAYOUT, Named, named},
+};
+
+/// The format that this version reads and writes.
+const FORMAT: u64 = 1;
+
+/// What the marker of this version says.
+pub(crate) fn text() -> String {
+    format!("{{\"format\": {FORMAT}}}\n")
+}
+
+/// The format that a tree's marker names; `None` without a marker, or with one that says nothing.
+fn format(repository: &Repository, tree: &Tree<'_>) -> Result<Option<u64>, Error> {
+    let Some(oid) = entry(tree, LAYOUT) else {
+        return Ok(None);
+    };
+    let blob = repository.find_blob(oid)?;
+    let says: Option<serde_json::Value> = serde_json::from_slice(blob.content()).ok();
+    Ok(says.and_then(|says| says.get("format")?.as_u64()))
+}
+
+/// Refuses to write where a newer version has written.
+pub(crate) fn check_own(repository: &Repository, tree: Option<&Tree<'_>>) -> Result<(), Error> {
+    let Some(tree) = tree else { return Ok(()) };
+    match format(repository, tree)? {
+        Some(format) if format > FORMAT => Err(Error::NewerFormat(format)),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a remote that is something else, or of a newer version.
+///
+/// Ours is one with the marker, one that holds a note, and one that holds nothing but what a host puts
+/// into a new repository.
+pub(crate) fn check_remote(repository: &Repository, tree: &Tree<'_>) -> Result<(), Error> {
+    check_own(repository, Some(tree))?;
+    if entry(tree, LAYOUT).is_some() {
+        return Ok(());
+    }
+    let contents = Changes::between(repository, None, Some(tree))?;
+    if contents.notes.values().any(|change| change.new.is_some()) {
+        return Ok(());
+    }
+    let foreign = contents
+        .others
+        .keys()
+        .filter(|path| named(path) == Named::Other && !is_starter(path));
+    let mut foreign = foreign.chain(contents.problems.iter().map(|problem| &problem.path));
+    match foreign.next() {
+        None => Ok(()),
+        Some(first) => {
+            let more = foreign.count();
+            let first = anamnesis_core::clean::one_line(first);
+            Err(Error::NotOurs(match more {
+                0 => first,
+                _ => format!("{first} and {more} more files"),
+            }))
+        }
+    }
+}
+
+/// Tells whether a host puts a file like this into a new repository.
+fn is_starter(path: &str) -> bool {
+    let stem = path.split('.').next().unwrap_or_default();
+    let stem = stem.to_ascii_uppercase();
+    path == ".gitignore"
+        || (!path.contains('/') && matches!(stem.as_str(), "README" | "LICENSE" | "LICENCE"))
+}

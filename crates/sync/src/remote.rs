@@ -1,0 +1,636 @@
+//! The address of a remote: what is taken, and how it is shown.
+//!
+//! An address is handed to the user's git, which can be made to run a program by one (`ext::`, a
+//! host that starts with a dash). So the grammar here is narrower than git's, and what does not fit
+//! is refused before git sees it. Nothing here looks at a disk or at the network.
+//!
+//! Invariant: what [`Remote`] shows, in `Display` as in `Debug`, has no credentials, and
+//! [`InvalidRemote`] repeats nothing of what was refused but the name of its scheme.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    path::{Path, PathBuf},
+};
+
+use anamnesis_core::clean::clean;
+
+/// Addresses are a line in a configuration file, not a document.
+const MAX_LENGTH: usize = 2_048;
+
+/// The address of a remote that git may be given.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Remote {
+    text: String,
+    shown: String,
+    way: Way,
+}
+
+/// How the remote is reached.
+#[derive(Clone, PartialEq, Eq)]
+enum Way {
+    Folder(PathBuf),
+    Ssh(Ssh),
+    Https,
+    Http,
+}
+
+/// Where ssh goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ssh {
+    /// `user@host` or `host`, as ssh takes it.
+    pub(crate) destination: String,
+    /// The port, if it is named.
+    pub(crate) port: Option<u16>,
+}
+
+/// Why an address is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRemote {
+    /// There is no text.
+    #[error("the address is empty")]
+    Empty,
+    /// It is longer than an address can be.
+    #[error("the address is longer than {MAX_LENGTH} bytes")]
+    TooLong,
+    /// It has a control character, an invisible one or a blank where none may stand.
+    #[error("the address has a character that no address may have")]
+    Character,
+    /// It could be taken for an option of a program.
+    #[error("a part of the address starts with `-`")]
+    Dash,
+    /// It is a path that depends on the current folder.
+    #[error("the address is neither a URL nor `user@host:path` nor an absolute path")]
+    Relative,
+    /// It is a path of another system.
+    #[error("the address is a path of Windows")]
+    WindowsPath,
+    /// Its scheme is none of those that are taken.
+    #[error("`{0}` addresses are refused: only ssh, https and absolute paths are taken")]
+    Scheme(String),
+    /// It is http to another machine.
+    #[error("http sends the notes and the password readable for everyone on the way")]
+    PlainHttp,
+    /// A password stands where ssh takes none.
+    #[error("an ssh address takes no password")]
+    Password,
+    /// The name of the user or of the host is none.
+    #[error("the address names no user, host or port that could exist")]
+    Host,
+    /// No repository is named on the host.
+    #[error("the address names no repository")]
+    Path,
+}
+
+impl Remote {
+    /// Takes an address: `ssh://`, `user@host:path`, `https://`, `file:///` or an absolute path.
+    ///
+    /// `http://` is taken to this machine, and to others if `allow_http` says so.
+    ///
+    /// # Errors
+    /// When it is anything else, or a part of it could be taken for an option.
+    pub fn parse(text: &str, allow_http: bool) -> Result<Self, InvalidRemote> {
+        if text.is_empty() {
+            return Err(InvalidRemote::Empty);
+        }
+        if text.len() > MAX_LENGTH {
+            return Err(InvalidRemote::TooLong);
+        }
+        if text.trim() != text || text.chars().any(char::is_control) || clean(text) != text {
+            return Err(InvalidRemote::Character);
+        }
+        if text.starts_with('-') {
+            return Err(InvalidRemote::Dash);
+        }
+        let (way, shown) = if Path::new(text).is_absolute() {
+            (Way::Folder(text.into()), text.to_owned())
+        } else if let Some((scheme, rest)) = text.split_once("://") {
+            match scheme {
+                "ssh" => (Way::Ssh(parse_ssh(rest)?), text.to_owned()),
+                "https" => (Way::Https, parse_http(rest)?.shown("https")),
+                "http" => {
+                    let url = parse_http(rest)?;
+                    if !allow_http && !is_loopback(url.host) {
+                        return Err(InvalidRemote::PlainHttp);
+                    }
+                    (Way::Http, url.shown("http"))
+                }
+                "file" => (Way::Folder(parse_file(rest)?), text.to_owned()),
+                _ => return Err(InvalidRemote::Scheme(name_of_scheme(scheme))),
+            }
+        } else {
+            (Way::Ssh(parse_scp(text)?), text.to_owned())
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            shown,
+            way,
+        })
+    }
+
+    /// Returns the address as git needs it, credentials included.
+    ///
+    /// For the configuration of the repository only, never for a person, a log or an argument.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the address without credentials.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Returns the folder, if the remote is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.way {
+            Way::Folder(folder) => Some(folder),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn ssh(&self) -> Option<&Ssh> {
+        match &self.way {
+            Way::Ssh(ssh) => Some(ssh),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_plain_http(&self) -> bool {
+        self.way == Way::Http
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Remote({})", self.shown)
+    }
+}
+
+/// Returns the text with the credentials of every URL in it taken out.
+///
+/// Of http and https all of the part before the `@` goes, since a token may stand as the user; of
+/// other schemes the password.
+pub fn hide_credentials(text: &str) -> String {
+    let mut hidden = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("://") {
+        let (before, after) = rest.split_at(start + 3);
+        hidden.push_str(before);
+        let end = after
+            .find(|c: char| c.is_whitespace() || matches!(c, '/' | '\'' | '"' | '`' | '<' | '>'))
+            .unwrap_or(after.len());
+        let (authority, following) = after.split_at(end);
+        match authority.rsplit_once('@') {
+            Some((user_and_password, host)) => {
+                let scheme = before[..start]
+                    .rsplit(|c: char| !c.is_ascii_alphanumeric())
+                    .next();
+                let is_http = scheme.is_some_and(|scheme| {
+                    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+                });
+                let (user, _) = user_and_password
+                    .split_once(':')
+                    .unwrap_or((user_and_password, ""));
+                if !is_http && !user.is_empty() {
+                    hidden.push_str(user);
+                    hidden.push('@');
+                }
+                hidden.push_str(host);
+            }
+            None => hidden.push_str(authority),
+        }
+        rest = following;
+    }
+    hidden.push_str(rest);
+    hidden
+}
+
+/// The parts of a URL that a server is named by.
+struct Url<'a> {
+    host: &'a str,
+    /// Host and port, without user and password.
+    place: &'a str,
+    path: &'a str,
+}
+
+impl Url<'_> {
+    fn shown(&self, scheme: &str) -> String {
+        format!("{scheme}://{}{}", self.place, self.path)
+    }
+}
+
+fn parse_http(rest: &str) -> Result<Url<'_>, InvalidRemote> {
+    let (authority, path) = split_authority(rest)?;
+    if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains(['?', '#', '\\']) {
+        // A query may be a token, and git appends its own to the path.
+        return Err(InvalidRemote::Character);
+    }
+    let (user_and_password, place) = split_user(authority)?;
+    if user_and_password.is_some_and(|user| user.starts_with('-')) {
+        return Err(InvalidRemote::Dash);
+    }
+    let (host, _) = parse_place(place)?;
+    Ok(Url { host, place, path })
+}
+
+fn parse_ssh(rest: &str) -> Result<Ssh, InvalidRemote> {
+    let (authority, _) = split_authority(rest)?;
+    let (user, place) = split_user(authority)?;
+    let (host, port) = parse_place(place)?;
+    check_user(user)?;
+    Ok(Ssh {
+        destination: destination(user, host),
+        port,
+    })
+}
+
+fn parse_scp(text: &str) -> Result<Ssh, InvalidRemote> {
+    // The colon of a host in brackets is not the one that ends the host.
+    let start = match text.split_once(']') {
+        Some((host, _)) if !host.contains('/') => host.len(),
+        _ => 0,
+    };
+    let (authority, path) = match text[start..].find(':') {
+        Some(colon) if !text[..start + colon].contains('/') => {
+            (&text[..start + colon], &text[start + colon + 1..])
+        }
+        _ => return Err(InvalidRemote::Relative),
+    };
+    if path.starts_with(':') {
+        return Err(InvalidRemote::Scheme(name_of_scheme(authority)));
+    }
+    if matches!(authority.as_bytes(), [letter] if letter.is_ascii_alphabetic()) {
+        return Err(InvalidRemote::WindowsPath);
+    }
+    let (user, host) = split_user(authority)?;
+    if user.is_none() && path.contains('@') {
+        // `user:password@host:path`; git would look for the host `user`.
+        return Err(InvalidRemote::Password);
+    }
+    check_user(user)?;
+    check_path(path)?;
+    check_host(host)?;
+    Ok(Ssh {
+        destination: destination(user, host),
+        port: None,
+    })
+}
+
+fn parse_file(rest: &str) -> Result<PathBuf, InvalidRemote> {
+    let decoded = decode(rest).ok_or(InvalidRemote::Character)?;
+    // The letter of a drive follows the third slash.
+    let path = if cfg!(windows) {
+        PathBuf::from(decoded.trim_start_matches('/'))
+    } else {
+        PathBuf::from(decoded)
+    };
+    if path.is_absolute() && rest.starts_with('/') {
+        Ok(path)
+    } else {
+        Err(InvalidRemote::Relative)
+    }
+}
+
+/// Splits what follows `://` into the server and the path, which starts with a slash.
+fn split_authority(rest: &str) -> Result<(&str, &str), InvalidRemote> {
+    let slash = rest.find('/').ok_or(InvalidRemote::Path)?;
+    let (authority, path) = rest.split_at(slash);
+    check_path(path.trim_start_matches('/'))?;
+    Ok((authority, path))
+}
+
+fn split_user(authority: &str) -> Result<(Option<&str>, &str), InvalidRemote> {
+    match authority.split_once('@') {
+        // Git and curl do not agree on where such a host starts.
+        Some((_, host)) if host.contains('@') => Err(InvalidRemote::Host),
+        Some((user, host)) => Ok((Some(user), host)),
+        None => Ok((None, authority)),
+    }
+}
+
+fn check_user(user: Option<&str>) -> Result<(), InvalidRemote> {
+    match user {
+        None => Ok(()),
+        Some(user) if user.starts_with('-') => Err(InvalidRemote::Dash),
+        Some(user) if user.contains(':') => Err(InvalidRemote::Password),
+        Some(user)
+            if !user.is_empty() && user.bytes().all(|byte| is_name(byte) || byte == b'+') =>
+        {
+            Ok(())
+        }
+        Some(_) => Err(InvalidRemote::Host),
+    }
+}
+
+fn check_path(path: &str) -> Result<(), InvalidRemote> {
+    if path.is_empty() {
+        Err(InvalidRemote::Path)
+    } else if path.starts_with('-') {
+        Err(InvalidRemote::Dash)
+    } else {
+        // Git decodes the path of a URL.
+        let decoded = decode(path).ok_or(InvalidRemote::Character)?;
+        if decoded.chars().any(char::is_control) {
+            return Err(InvalidRemote::Character);
+        }
+        Ok(())
+    }
+}
+
+fn parse_place(place: &str) -> Result<(&str, Option<u16>), InvalidRemote> {
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (place, None),
+    };
+    check_host(host)?;
+    let port = match port {
+        None => None,
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(port.parse().map_err(|_| InvalidRemote::Host)?)
+        }
+        Some(_) => return Err(InvalidRemote::Host),
+    };
+    Ok((host, port))
+}
+
+fn check_host(host: &str) -> Result<(), InvalidRemote> {
+    if host.starts_with('-') {
+        return Err(InvalidRemote::Dash);
+    }
+    let is_valid = match in_brackets(host) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.bytes().all(is_name),
+    };
+    if is_valid {
+        Ok(())
+    } else {
+        Err(InvalidRemote::Host)
+    }
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
+}
+
+fn in_brackets(host: &str) -> Option<&str> {
+    host.strip_prefix('[')?.strip_suffix(']')
+}
+
+fn destination(user: Option<&str>, host: &str) -> String {
+    let host = in_brackets(host).unwrap_or(host);
+    match user {
+        Some(user) => format!("{user}@{host}"),
+        None => host.to_owned(),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = in_brackets(host).unwrap_or(host);
+    host == "localhost"
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+/// What stands before `://` may be anything; only a name is repeated.
+fn name_of_scheme(scheme: &str) -> String {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    if !scheme.is_empty() && scheme.len() <= 20 && scheme.bytes().all(is_name) {
+        scheme.to_owned()
+    } else {
+        "such".to_owned()
+    }
+}
+
+/// Decodes `%XX`; none if what comes out is no text.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, following @ ..] = rest {
+        let code = following
+            .get(..2)
+            .filter(|code| *first == b'%' && code.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|code| u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() {
+            following.get(2..)?
+        } else {
+            following
+        };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(text: &str) -> Result<String, InvalidRemote> {
+        Remote::parse(text, false).map(|remote| remote.to_string())
+    }
+
+    #[test]
+    fn takes_what_git_reaches_without_a_program_of_the_address() {
+        for (text, expected) in [
+            ("git@git.home:me/memory.git", "git@git.home:me/memory.git"),
+            ("nas:memory.git", "nas:memory.git"),
+            ("me@[::1]:memory.git", "me@[::1]:memory.git"),
+            ("git@host:/srv/my notes.git", "git@host:/srv/my notes.git"),
+            ("ssh://host/memory.git", "ssh://host/memory.git"),
+            (
+                "ssh://git@host:2222/~me/memory.git",
+                "ssh://git@host:2222/~me/memory.git",
+            ),
+            ("ssh://git@[::1]:22/m", "ssh://git@[::1]:22/m"),
+            (
+                "https://github.com/me/memory.git",
+                "https://github.com/me/memory.git",
+            ),
+            ("https://host:8443/m", "https://host:8443/m"),
+            ("http://localhost:3000/m.git", "http://localhost:3000/m.git"),
+            ("http://127.8.9.1/m", "http://127.8.9.1/m"),
+            ("http://[::1]:80/m", "http://[::1]:80/m"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Ok(expected), "{text}");
+            assert_eq!(Remote::parse(text, false).unwrap().as_str(), text);
+        }
+        assert!(Remote::parse("http://nas/m", true).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn takes_folders_by_absolute_paths() {
+        for (text, folder) in [
+            ("/media/stick/memory.git", "/media/stick/memory.git"),
+            ("/srv/a:b @c", "/srv/a:b @c"),
+            ("file:///srv/memory.git", "/srv/memory.git"),
+            ("file:///srv/my%20notes.git", "/srv/my notes.git"),
+        ] {
+            let remote = Remote::parse(text, false).unwrap();
+            assert_eq!(remote.folder(), Some(Path::new(folder)), "{text}");
+            assert_eq!(remote.shown(), text);
+        }
+    }
+
+    /// GIT-03, HOOK-02.
+    #[test]
+    fn refuses_everything_else() {
+        let scheme = |name: &str| InvalidRemote::Scheme(name.to_owned());
+        for (text, expected) in [
+            ("", InvalidRemote::Empty),
+            ("ext::sh -c touch% /tmp/x", scheme("ext")),
+            ("fd::17", scheme("fd")),
+            ("my.host::x", scheme("my.host")),
+            ("git@host::x", scheme("such")),
+            ("git://host/m", scheme("git")),
+            ("ftp://host/m", scheme("ftp")),
+            ("HTTPS://host/m", scheme("HTTPS")),
+            ("git+ssh://host/m", scheme("git+ssh")),
+            ("a b://host/m", scheme("such")),
+            ("ext::sh://host/m", scheme("such")),
+            ("-oProxyCommand=x", InvalidRemote::Dash),
+            ("--upload-pack=x", InvalidRemote::Dash),
+            ("ssh://-oProxyCommand=x/m", InvalidRemote::Dash),
+            ("ssh://-oProxyCommand=x@host/m", InvalidRemote::Dash),
+            ("ssh://git@-oProxyCommand=x/m", InvalidRemote::Dash),
+            ("ssh://%2DoProxyCommand=x/m", InvalidRemote::Host),
+            ("ssh://host/-x", InvalidRemote::Dash),
+            ("git@-host:m", InvalidRemote::Dash),
+            ("-git@host:m", InvalidRemote::Dash),
+            ("git@host:-m", InvalidRemote::Dash),
+            ("https://-host/m", InvalidRemote::Dash),
+            ("https://-u:p@host/m", InvalidRemote::Dash),
+            ("git@host:m\n", InvalidRemote::Character),
+            (" git@host:m", InvalidRemote::Character),
+            ("git@host:m\u{1b}[31m", InvalidRemote::Character),
+            ("git@host:m\u{202e}x", InvalidRemote::Character),
+            ("ssh://host/m%0ax", InvalidRemote::Character),
+            ("https://host/m x", InvalidRemote::Character),
+            ("https://host/m?token=x", InvalidRemote::Character),
+            ("https://host/m#x", InvalidRemote::Character),
+            ("memory.git", InvalidRemote::Relative),
+            ("../memory.git", InvalidRemote::Relative),
+            ("./git@host:m", InvalidRemote::Relative),
+            ("~/memory.git", InvalidRemote::Relative),
+            ("file://host/m", InvalidRemote::Relative),
+            ("file://m", InvalidRemote::Relative),
+            ("http://nas/m", InvalidRemote::PlainHttp),
+            ("http://localhost.example.com/m", InvalidRemote::PlainHttp),
+            ("http://localhost@evil.example/m", InvalidRemote::PlainHttp),
+            ("ssh://git:secret@host/m", InvalidRemote::Password),
+            ("git:secret@host:m", InvalidRemote::Password),
+            ("ssh://host:port/m", InvalidRemote::Host),
+            ("ssh://host:+22/m", InvalidRemote::Host),
+            ("ssh://host:/m", InvalidRemote::Host),
+            ("ssh://host:70000/m", InvalidRemote::Host),
+            ("ssh:///m", InvalidRemote::Host),
+            ("ssh://@host/m", InvalidRemote::Host),
+            ("ssh://[::1/m", InvalidRemote::Host),
+            ("ssh://h$(id)/m", InvalidRemote::Host),
+            ("g`id`@host:m", InvalidRemote::Host),
+            ("https://u:p@ss@host/m", InvalidRemote::Host),
+            ("https://user:pa/ss@host/m", InvalidRemote::Host),
+            ("ssh://host", InvalidRemote::Path),
+            ("https://host/", InvalidRemote::Path),
+            ("git@host:", InvalidRemote::Path),
+        ] {
+            assert_eq!(shown(text), Err(expected), "{text:?}");
+        }
+        let long = format!("git@host:{}", "x".repeat(MAX_LENGTH));
+        assert_eq!(shown(&long), Err(InvalidRemote::TooLong));
+    }
+
+    /// Git on Windows takes a letter before the colon for a drive, and git elsewhere for a host. No
+    /// host has such a name; a path that came along with a settings file is more likely.
+    #[cfg(unix)]
+    #[test]
+    fn a_path_of_windows_is_no_host() {
+        for text in ["C:/memory.git", "C:\\memory.git", "d:memory.git"] {
+            assert_eq!(shown(text), Err(InvalidRemote::WindowsPath), "{text}");
+        }
+    }
+
+    /// GIT-11.
+    #[test]
+    fn credentials_are_for_git_only() {
+        for text in [
+            "https://me:s3cret@host:8443/m.git",
+            "https://s3cret@host:8443/m.git",
+            "https://s3cret:@host:8443/m.git",
+        ] {
+            let remote = Remote::parse(text, false).unwrap();
+            assert_eq!(remote.as_str(), text);
+            assert_eq!(remote.shown(), "https://host:8443/m.git");
+            assert_eq!(remote.to_string(), "https://host:8443/m.git");
+            assert_eq!(format!("{remote:?}"), "Remote(https://host:8443/m.git)");
+        }
+    }
+
+    /// GIT-11.
+    #[test]
+    fn credentials_are_taken_out_of_every_text() {
+        for (text, expected) in [
+            ("", ""),
+            ("no address", "no address"),
+            (
+                "fatal: unable to access 'https://me:s3cret@host/m/': x",
+                "fatal: unable to access 'https://host/m/': x",
+            ),
+            ("https://token@host", "https://host"),
+            ("HTTP://token@host/a@b", "HTTP://host/a@b"),
+            ("<https://a:b@c@host>", "<https://host>"),
+            ("ssh://git@host/m", "ssh://git@host/m"),
+            ("ssh://git:s3cret@host/m", "ssh://git@host/m"),
+            ("ftp://:s3cret@host", "ftp://host"),
+            (
+                "http://a:b@h1/ then https://c:d@h2/",
+                "http://h1/ then https://h2/",
+            ),
+            ("https:///x@y", "https:///x@y"),
+            ("git@host:m", "git@host:m"),
+            ("://a:b@c", "://a@c"),
+        ] {
+            assert_eq!(hide_credentials(text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_judged_and_what_is_taken_is_safe(
+            text in prop_oneof![
+                any::<String>(),
+                "(ssh://|https?://|file://|ext::|)[-a-z@:/.%\\[\\] ]{0,30}",
+            ],
+        ) {
+            if let Ok(remote) = Remote::parse(&text, true) {
+                prop_assert!(!text.starts_with('-') && !text.chars().any(char::is_control));
+                prop_assert_eq!(remote.as_str(), text);
+                if let Some(ssh) = remote.ssh() {
+                    prop_assert!(!ssh.destination.starts_with('-'));
+                    prop_assert!(!ssh.destination.contains("@-"));
+                }
+            }
+        }
+
+        #[test]
+        fn no_password_is_left(
+            before in "[ -~é]{0,20}",
+            user in "[a-z]{0,5}",
+            password in "[A-Z0-9%:@!]{8,20}",
+            after in "( |/|'|\")[ -~]{0,20}",
+        ) {
+            let text = format!("{before}https://{user}:{password}@host{after}");
+            let hidden = hide_credentials(&text);
+            prop_assert!(!hidden.contains(&password), "{hidden}");
+            prop_assert_eq!(hide_credentials(&hidden), hidden);
+        }
+    }
+}

@@ -1,0 +1,1058 @@
+//! The repository in `memory/`: opening it, committing what changed, bringing files to a commit.
+//!
+//! - The same repository as the Python version's: branch `main`, any git can read it.
+//! - References, the index and the configuration are written under the notes lock only, and a marker
+//!   stands while that happens: whoever finds it there knows that the lock files beside it are a dead
+//!   process's, and removes them.
+//! - git's index is a cache of file stamps to us. It is kept in step for the person who runs
+//!   `git status`, and nothing depends on it.
+//! - Files are brought to a commit before the branch is, and a reference remembers which commit: a
+//!   process that was killed in between has its work finished by the next one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_core::{
+    id::NoteId,
+    merge::{self, Sibling},
+    note::{NoteFile, NoteType, Scope, State, timestamp},
+};
+use anamnesis_store::{
+    file::{self, Stamp},
+    home::{self, Home},
+    lock::Lock,
+    notes::{NotePath, Notes, Problem},
+};
+use chrono::{DateTime, Utc};
+use git2::{Commit, FileMode, IndexEntry, IndexTime, ObjectType, Oid, Signature, Time, Tree};
+use ulid::Ulid;
+
+use crate::{
+    error::Error,
+    layout,
+    tree::{self, Change, Changes, MAX_FILE, Named, note_path},
+};
+
+/// The branch that the notes are on.
+pub(crate) const BRANCH: &str = "refs/heads/main";
+
+/// The tip of the remote's branch that was joined or pushed last.
+pub(crate) const JOINED: &str = "refs/remotes/origin/main";
+
+/// The commit that files are being brought to.
+const APPLYING: &str = "refs/anamnesis/applying";
+
+/// Stands in git's folder while references are written.
+const WRITING: &str = "anamnesis-writing";
+
+/// The lock files that a process of ours may leave when it is killed while it writes.
+const LOCKS: [&str; 8] = [
+    "index.lock",
+    "HEAD.lock",
+    "config.lock",
+    "packed-refs.lock",
+    "refs/heads/main.lock",
+    "refs/remotes/origin/main.lock",
+    "refs/anamnesis/applying.lock",
+    "refs/anamnesis/incoming.lock",
+];
+
+/// More notes than this, and more than a fifth of all, are not deleted without a word of the person.
+pub(crate) const MANY: usize = 20;
+
+/// The trailer that names a batch.
+pub(crate) const BATCH: &str = "Anamnesis-Batch";
+
+/// The trailer that names who made it.
+pub(crate) const ACTOR: &str = "Anamnesis-Actor";
+
+/// An open repository.
+pub struct Repository {
+    pub(crate) git: git2::Repository,
+    pub(crate) home: Home,
+    machine: String,
+    now: DateTime<Utc>,
+}
+
+/// What a commit is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Act<'a> {
+    /// The verb in its first line: `sync`, or the command.
+    pub verb: &'a str,
+    /// Who did it: `person`, `agent`, `session`, `reflection`, `import` or `machine`.
+    pub actor: &'a str,
+}
+
+/// A commit that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Its batch, by which it can be undone.
+    pub batch: Ulid,
+    /// The notes in it.
+    pub notes: BTreeSet<NoteId>,
+}
+
+/// What changed in the folder since the branch's tip.
+#[derive(Debug, Default)]
+struct Staged {
+    /// By path.
+    changes: FileChanges,
+    /// Files that are too large to travel.
+    problems: Vec<Problem>,
+    /// How many notes the branch's tip has.
+    notes_before: usize,
+}
+
+impl Staged {
+    /// The notes' files that are gone and lie nowhere else.
+    fn gone(&self) -> Vec<String> {
+        let is_elsewhere = |id| {
+            NoteType::ALL.iter().any(|folder| {
+                let there = self.changes.get(&note_path(*folder, id));
+                there.is_some_and(Option::is_some)
+            })
+        };
+        let gone = self
+            .changes
+            .iter()
+            .filter(|(path, new)| match tree::named(path) {
+                Named::Note(_, id) => new.is_none() && !is_elsewhere(id),
+                _ => false,
+            });
+        gone.map(|(path, _)| path.clone()).collect()
+    }
+}
+
+/// A commit that was written.
+struct Made {
+    commit: Oid,
+    batch: Ulid,
+}
+
+/// What became of files: what is there now, with the stamp of the file it was read from.
+type FileChanges = BTreeMap<String, Option<(Oid, Stamp)>>;
+
+/// What bringing files to a commit did.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// Notes whose file was written or removed.
+    pub(crate) notes: BTreeSet<NoteId>,
+    /// When the folders had changed last before.
+    pub(crate) before: [i64; 6],
+}
+
+/// Keeps the marker in git's folder as long as it lives.
+struct Writing(PathBuf);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Repository {
+    /// Opens the repository of a store's notes; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it is a link, belongs to a repository around it, or is of a kind that libgit2 cannot read.
+    pub fn open(home: &Home, machine: &str, now: DateTime<Utc>) -> Result<Option<Self>, Error> {
+        let folder = home.tree(Scope::Portable).join(".git");
+        match fs::symlink_metadata(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(&folder)(error)),
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => {
+                return Err(Error::repository(
+                    &folder,
+                    "is a link or a file, not the folder of a repository; move it away",
+                ));
+            }
+        }
+        let git = git2::Repository::open(&folder).map_err(|error| {
+            let hint = if error.message().contains("refstorage") {
+                "; convert it with: git refs migrate --ref-format=files"
+            } else {
+                ""
+            };
+            Error::repository(
+                &folder,
+                format!("cannot be opened: {}{hint}", error.message()),
+            )
+        })?;
+        let repository = Self {
+            git,
+            home: home.clone(),
+            machine: machine.to_owned(),
+            now,
+        };
+        repository.check_head()?;
+        Ok(Some(repository))
+    }
+
+    /// Opens the repository, or makes one.
+    ///
+    /// # Errors
+    /// As [`Repository::open`], and when it cannot be made.
+    pub fn open_or_create(
+        home: &Home,
+        _lock: &Lock,
+        machine: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Self, Error> {
+        let folder = home.tree(Scope::Portable);
+        let git = folder.join(".git");
+        // One that was killed while it was made has no branch to be on yet.
+        if git.is_dir() && !git.join("HEAD").exists() && !git.join("refs").exists() {
+            fs::remove_dir_all(&git).map_err(Error::io(&git))?;
+        }
+        if let Some(repository) = Self::open(home, machine, now)? {
+            return Ok(repository);
+        }
+        home.create()?;
+        // Made beside and renamed: a half-made one is none.
+        let fresh = folder.join(format!(".git.{}.tmp", Ulid::generate()));
+        let mut options = git2::RepositoryInitOptions::new();
+        options
+            .bare(true)
+            .initial_head("main")
+            .external_template(false);
+        {
+            let made = git2::Repository::init_opts(&fresh, &options)?;
+            let mut config = made.config()?;
+            config.set_bool("core.bare", false)?;
+            // Receipts make many small objects.
+            config.set_i32("gc.auto", 500)?;
+        }
+        let info = fresh.join("info");
+        fs::create_dir_all(&info).map_err(Error::io(&info))?;
+        fs::write(info.join("exclude"), "*.tmp\n").map_err(Error::io(&info))?;
+        fs::rename(&fresh, &git).map_err(Error::io(&git))?;
+        Self::open(home, machine, now)?
+            .ok_or_else(|| Error::repository(&git, "vanished while it was made"))
+    }
+
+    /// Refuses to work on any other branch: the files in the folder would not be the notes.
+    fn check_head(&self) -> Result<(), Error> {
+        let head = self.git.find_reference("HEAD")?;
+        if head.symbolic_target().ok().flatten() == Some(BRANCH) {
+            return Ok(());
+        }
+        let folder = self.home.tree(Scope::Portable);
+        let place = self.home.relative(&folder);
+        let what = if self.git.state() == git2::RepositoryState::Clean {
+            format!("is not on its branch main; run: git -C {place} switch main")
+        } else {
+            format!("is in the middle of another git's work; run: git -C {place} rebase --abort")
+        };
+        Err(Error::repository(&folder, what))
+    }
+
+    /// git's folder.
+    pub(crate) fn git_folder(&self) -> &Path {
+        self.git.path()
+    }
+
+    /// The notes' folder.
+    fn folder(&self) -> PathBuf {
+        self.home.tree(Scope::Portable)
+    }
+
+    /// Begins to write references. Lock files that stand beside an old marker are a dead process's.
+    fn writing(&self) -> Result<Writing, Error> {
+        let marker = self.git_folder().join(WRITING);
+        if marker.exists() {
+            for lock in LOCKS {
+                let _ = fs::remove_file(self.git_folder().join(lock));
+            }
+        }
+        file::private_options()
+            .create(true)
+            .truncate(true)
+            .open(&marker)
+            .map_err(Error::io(&marker))?;
+        Ok(Writing(marker))
+    }
+
+    /// The commit of a reference; `None` when there is no such reference.
+    pub(crate) fn tip(&self, reference: &str) -> Result<Option<Commit<'_>>, Error> {
+        match self.git.find_reference(reference) {
+            Ok(found) => Ok(Some(found.peel_to_commit()?)),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The branch's commit, if there is one yet.
+    pub(crate) fn head(&self) -> Result<Option<Commit<'_>>, Error> {
+        self.tip(BRANCH)
+    }
+
+    /// The branch's commit, abbreviated.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn short_head(&self) -> Result<Option<String>, Error> {
+        let head = self.head()?;
+        Ok(head.map(|commit| commit.id().to_string()[..7].to_owned()))
+    }
+
+    /// Finishes what a killed process had begun.
+    pub(crate) fn heal(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
+        drop(self.writing()?);
+        let Some(target) = self.tip(APPLYING)? else {
+            return Ok(Applied {
+                before: notes.folder_times(),
+                ..Applied::default()
+            });
+        };
+        let target = target.id();
+        self.bring_to(lock, notes, target)
+    }
+
+    /// Commits what became of some notes, in one batch; `None` when nothing did.
+    ///
+    /// # Errors
+    /// When the repository or a file cannot be read or written.
+    pub fn commit_notes(
+        &self,
+        lock: &Lock,
+        ids: &BTreeSet<NoteId>,
+        act: Act<'_>,
+    ) -> Result<Option<Committed>, Error> {
+        let head = self.head()?;
+        let tree = head.as_ref().map(Commit::tree).transpose()?;
+        let mut staged = Staged::default();
+        for id in ids {
+            for folder in NoteType::ALL {
+                let path = NotePath {
+                    scope: Scope::Portable,
+                    folder: *folder,
+                    id: *id,
+                };
+                let name = note_path(*folder, *id);
+                let old = tree.as_ref().and_then(|tree| entry(tree, &name));
+                self.stage(&name, &path.absolute(&self.home), old, None, &mut staged)?;
+            }
+        }
+        let Some(made) = self.make_commit(head.as_ref(), &staged.changes, act)? else {
+            return Ok(None);
+        };
+        self.move_branch(lock, made.commit, &staged.changes)?;
+        Ok(Some(Committed {
+            batch: made.batch,
+            notes: ids_of(&staged.changes),
+        }))
+    }
+
+    /// Commits everything of ours that changed in the folder, one commit a session and actor.
+    ///
+    /// A file is committed as it was when it was looked at; what changes meanwhile is for the next
+    /// time. So the notes are locked for as long as the branch takes to move, not while files are read.
+    /// Files that are gone stay in the branch when they are many: how many, and of how many, is told.
+    ///
+    /// # Errors
+    /// When the repository or a file cannot be read or written.
+    pub(crate) fn commit_all(
+        &self,
+        _held: &SyncLock,
+        notes: &Notes,
+        may_delete: bool,
+    ) -> Result<Gathered, Error> {
+        loop {
+            let head = self.head()?;
+            let expected = head.as_ref().map(Commit::id);
+            let mut staged = self.stage_all(notes)?;
+            let mut gathered = Gathered {
+                problems: std::mem::take(&mut staged.problems),
+                ..Gathered::default()
+            };
+            let gone = staged.gone();
+            if !may_delete && is_mass(gone.len(), staged.notes_before) {
+                gathered.held_back = Some((gone.len(), staged.notes_before));
+                for path in &gone {
+                    staged.changes.remove(path);
+                }
+            }
+            let mut tip = head;
+            for ((_, actor), changes) in self.by_session(staged.changes.clone())? {
+                let act = Act {
+                    verb: "sync",
+                    actor: &actor,
+                };
+                if let Some(made) = self.make_commit(tip.as_ref(), &changes, act)? {
+                    tip = Some(self.git.find_commit(made.commit)?);
+                    gathered.commits += 1;
+                }
+            }
+            let Some(tip) = tip.filter(|tip| Some(tip.id()) != expected) else {
+                return Ok(gathered);
+            };
+            let lock = notes.lock()?;
+            // A command may have committed meanwhile.
+            if self.head()?.map(|head| head.id()) == expected {
+                self.move_branch(&lock, tip.id(), &staged.changes)?;
+                return Ok(gathered);
+            }
+        }
+    }
+
+    /// Tells whether something of ours changed since the branch's tip.
+    pub(crate) fn is_dirty(&self, notes: &Notes) -> Result<bool, Error> {
+        Ok(!self.stage_all(notes)?.changes.is_empty())
+    }
+
+    /// Puts the files back that are gone from the folder and stand in the branch.
+    pub(crate) fn restore_missing(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
+        let mut applied = Applied {
+            before: notes.folder_times(),
+            ..Applied::default()
+        };
+        let Some(tree) = self.head()?.as_ref().map(Commit::tree).transpose()? else {
+            return Ok(applied);
+        };
+        let staged = self.stage_all(notes)?;
+        for path in staged.changes.iter().filter(|(_, new)| new.is_none()) {
+            if let (Named::Note(folder, id), Some(oid)) =
+                (tree::named(path.0), entry(&tree, path.0))
+                && notes.find(id).is_none()
+            {
+                let scope = Scope::Portable;
+                let blob = self.git.find_blob(oid)?;
+                notes.place(lock, NotePath { scope, folder, id }, blob.content())?;
+                applied.notes.insert(id);
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Looks at one file of the folder.
+    fn stage(
+        &self,
+        name: &str,
+        path: &Path,
+        old: Option<Oid>,
+        cached: Option<(Oid, Stamp)>,
+        staged: &mut Staged,
+    ) -> Result<(), Error> {
+        if let Some((oid, stamp)) = cached {
+            if old != Some(oid) {
+                staged.changes.insert(name.to_owned(), Some((oid, stamp)));
+            }
+            return Ok(());
+        }
+        match file::read_head(path, MAX_FILE) {
+            Ok((_, _, false)) => staged.problems.push(Problem {
+                path: format!("memory/{name}"),
+                reason: "over 16 MiB; it stays on this machine".to_owned(),
+            }),
+            Ok((bytes, stamp, true)) => {
+                let oid = Oid::hash_object(ObjectType::Blob, &bytes)?;
+                if old != Some(oid) {
+                    self.git.blob(&bytes)?;
+                    staged.changes.insert(name.to_owned(), Some((oid, stamp)));
+                }
+            }
+            // Anything but a regular file is as good as none.
+            Err(_) if old.is_some() => {
+                staged.changes.insert(name.to_owned(), None);
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at every file of ours in the folder, reading those whose stamp is new.
+    fn stage_all(&self, notes: &Notes) -> Result<Staged, Error> {
+        let head = self.head()?;
+        let tree = head.as_ref().map(Commit::tree).transpose()?;
+        let mut committed = self.own_files(tree.as_ref())?;
+        let mut staged = Staged {
+            notes_before: committed
+                .keys()
+                .filter(|path| matches!(tree::named(path), Named::Note(..)))
+                .count(),
+            ..Staged::default()
+        };
+        let cache = self.cache();
+        for (path, stamp) in notes.list_scope(Scope::Portable).notes {
+            let name = note_path(path.folder, path.id);
+            let old = committed.remove(&name);
+            let cached = cache.get(&name).filter(|(_, known)| same(*known, stamp));
+            let cached = cached.map(|(oid, _)| (*oid, stamp));
+            self.stage(&name, &path.absolute(&self.home), old, cached, &mut staged)?;
+        }
+        for name in self.own_other_files() {
+            let old = committed.remove(&name);
+            self.stage(&name, &self.folder().join(&name), old, None, &mut staged)?;
+        }
+        let gone = committed.into_keys().map(|name| (name, None));
+        staged.changes.extend(gone);
+        Ok(staged)
+    }
+
+    /// The files of ours that a commit holds, by path.
+    fn own_files(&self, tree: Option<&Tree<'_>>) -> Result<HashMap<String, Oid>, Error> {
+        let changes = Changes::between(&self.git, None, tree)?;
+        let notes = changes.notes.into_iter().filter_map(|(id, change)| {
+            let (folder, oid) = change.new?;
+            Some((note_path(folder, id), oid))
+        });
+        let others = changes.others.into_iter().filter_map(|(path, change)| {
+            (tree::named(&path) != Named::Other).then_some((path, change.new?.0))
+        });
+        Ok(notes.chain(others).collect())
+    }
+
+    /// Receipts and the marker, as they lie in the folder.
+    fn own_other_files(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if self.folder().join(tree::LAYOUT).is_file() {
+            names.push(tree::LAYOUT.to_owned());
+        }
+        let usage = self.folder().join(tree::USAGE);
+        if !home::is_real_folder(&usage) {
+            return names;
+        }
+        for machine in folder_names(&usage) {
+            let folder = usage.join(&machine);
+            if !tree::is_machine(&machine) || !home::is_real_folder(&folder) {
+                continue;
+            }
+            let receipts = folder_names(&folder).into_iter();
+            let receipts = receipts.filter(|name| tree::is_receipt(name));
+            names.extend(receipts.map(|name| format!("{}/{machine}/{name}", tree::USAGE)));
+        }
+        names
+    }
+
+    /// What git's index knows of files. An entry as young as the index itself tells nothing: the file
+    /// may have changed within the same tick of the clock.
+    fn cache(&self) -> HashMap<String, (Oid, Known)> {
+        let Ok(metadata) = fs::symlink_metadata(self.git_folder().join("index")) else {
+            return HashMap::new();
+        };
+        let written = Stamp::of(&metadata).modified;
+        // One that cannot be read is no cache.
+        let Ok(index) = self.git.index() else {
+            return HashMap::new();
+        };
+        let entries = index.iter().filter_map(|entry| {
+            let known = Known::of(&entry);
+            let path = String::from_utf8(entry.path.clone()).ok()?;
+            (known.modified() < written).then_some((path, (entry.id, known)))
+        });
+        entries.collect()
+    }
+
+    /// Puts changes apart by the session and the actor of the notes; what is no note goes with the
+    /// machine's own.
+    fn by_session(&self, changes: FileChanges) -> Result<Groups, Error> {
+        let tree = self.head()?.as_ref().map(Commit::tree).transpose()?;
+        let mut groups = Groups::new();
+        for (path, change) in changes {
+            let Named::Note(_, id) = tree::named(&path) else {
+                let key = (String::new(), "machine".to_owned());
+                groups.entry(key).or_default().insert(path, change);
+                continue;
+            };
+            let oid = match &change {
+                Some((oid, _)) => Some(*oid),
+                None => tree.as_ref().and_then(|tree| entry(tree, &path)),
+            };
+            let key = match oid {
+                Some(oid) => {
+                    let blob = self.git.find_blob(oid)?;
+                    authorship(blob.content(), id)
+                }
+                None => (String::new(), "person".to_owned()),
+            };
+            groups.entry(key).or_default().insert(path, change);
+        }
+        Ok(groups)
+    }
+
+    /// Writes a commit of changes to the folder, which no reference names yet; `None` when they change
+    /// nothing.
+    fn make_commit(
+        &self,
+        parent: Option<&Commit<'_>>,
+        changes: &FileChanges,
+        act: Act<'_>,
+    ) -> Result<Option<Made>, Error> {
+        let base = parent.map(Commit::tree).transpose()?;
+        layout::check_own(&self.git, base.as_ref())?;
+        let updates = changes
+            .iter()
+            .map(|(path, new)| (path.clone(), new.map(|(oid, _)| (oid, FILE))))
+            .collect();
+        let tree = self.tree_with(base.as_ref(), &updates)?;
+        if base.is_some_and(|base| base.id() == tree) {
+            return Ok(None);
+        }
+        let batch = Ulid::generate();
+        let parents: Vec<&Commit<'_>> = parent.into_iter().collect();
+        let commit = self.write_commit(tree, &parents, act, Some(batch))?;
+        Ok(Some(Made { commit, batch }))
+    }
+
+    /// Moves the branch to a commit of what lies in the folder.
+    fn move_branch(&self, _lock: &Lock, commit: Oid, changes: &FileChanges) -> Result<(), Error> {
+        let _writing = self.writing()?;
+        self.set(BRANCH, commit)?;
+        let stamps = changes
+            .iter()
+            .filter_map(|(path, new)| Some((path.clone(), (*new)?)))
+            .collect();
+        self.keep_index_in_step(self.git.find_commit(commit)?.tree_id(), &stamps);
+        Ok(())
+    }
+
+    /// Writes the tree that has these paths changed.
+    pub(crate) fn tree_with(
+        &self,
+        base: Option<&Tree<'_>>,
+        updates: &BTreeMap<String, Option<(Oid, i32)>>,
+    ) -> Result<Oid, Error> {
+        let empty;
+        let base = if let Some(base) = base {
+            base
+        } else {
+            let oid = self.git.treebuilder(None)?.write()?;
+            empty = self.git.find_tree(oid)?;
+            &empty
+        };
+        let mut builder = git2::build::TreeUpdateBuilder::new();
+        let mut is_changed = false;
+        for (path, new) in updates {
+            match new {
+                Some((oid, mode)) => {
+                    let mode = if *mode == EXECUTABLE {
+                        FileMode::BlobExecutable
+                    } else {
+                        FileMode::Blob
+                    };
+                    builder.upsert(path.as_str(), *oid, mode);
+                }
+                None if base.get_path(Path::new(path)).is_ok() => {
+                    builder.remove(path.as_str());
+                }
+                None => continue,
+            }
+            is_changed = true;
+        }
+        if is_changed {
+            Ok(builder.create_updated(&self.git, base)?)
+        } else {
+            Ok(base.id())
+        }
+    }
+
+    /// Writes a commit that no reference names yet.
+    pub(crate) fn write_commit(
+        &self,
+        tree: Oid,
+        parents: &[&Commit<'_>],
+        act: Act<'_>,
+        batch: Option<Ulid>,
+    ) -> Result<Oid, Error> {
+        let machine = self.machine_in_commits();
+        // A clock that goes wrong must not make a commit older than what it is built on.
+        let latest = parents.iter().map(|parent| parent.time().seconds()).max();
+        let seconds = self.now.timestamp().max(latest.unwrap_or(i64::MIN));
+        let signature = Signature::new(
+            "anamnesis",
+            &format!("anamnesis@{machine}"),
+            &Time::new(seconds, 0),
+        )?;
+        let batch = batch.map_or_else(String::new, |batch| format!("{BATCH}: {batch}\n"));
+        let message = format!(
+            "anamnesis: {} from {machine} at {}\n\n{batch}{ACTOR}: {}\n",
+            act.verb,
+            timestamp(self.now),
+            act.actor,
+        );
+        let tree = self.git.find_tree(tree)?;
+        Ok(self
+            .git
+            .commit(None, &signature, &signature, &message, &tree, parents)?)
+    }
+
+    /// The machine's name as it stands in commits: one word, whatever the name is.
+    fn machine_in_commits(&self) -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let name = self.machine.chars().take(64);
+        let name: String = name.map(|c| if fits(c) { c } else { '-' }).collect();
+        if name.is_empty() {
+            "unknown".to_owned()
+        } else {
+            name
+        }
+    }
+
+    /// Points a reference at a commit.
+    pub(crate) fn set(&self, reference: &str, commit: Oid) -> Result<(), Error> {
+        self.git.reference(reference, commit, true, "anamnesis")?;
+        Ok(())
+    }
+
+    /// Points a reference at a commit, with the marker that heals a kill.
+    pub(crate) fn point(&self, _lock: &Lock, reference: &str, commit: Oid) -> Result<(), Error> {
+        let _writing = self.writing()?;
+        self.set(reference, commit)
+    }
+
+    /// Tells the repository where its remote is, as the Python version does at each run.
+    pub(crate) fn set_remote(&self, _lock: &Lock, url: &str) -> Result<(), Error> {
+        let current = self.git.find_remote("origin");
+        if current.is_ok_and(|remote| remote.url().ok() == Some(url)) {
+            return Ok(());
+        }
+        let _writing = self.writing()?;
+        let mut config = self.git.config()?;
+        config.set_str("remote.origin.url", url)?;
+        config.set_str("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")?;
+        Ok(())
+    }
+
+    /// Brings files, then the branch, to a commit.
+    ///
+    /// A file that was changed since the branch's tip is merged, not written over: the change is
+    /// committed by the next run.
+    pub(crate) fn bring_to(
+        &self,
+        lock: &Lock,
+        notes: &Notes,
+        target: Oid,
+    ) -> Result<Applied, Error> {
+        let _writing = self.writing()?;
+        let before = notes.folder_times();
+        self.set(APPLYING, target)?;
+        let commit = self.git.find_commit(target)?;
+        let new_tree = commit.tree()?;
+        let old_tree = self.head()?.as_ref().map(Commit::tree).transpose()?;
+        let changes = Changes::between(&self.git, old_tree.as_ref(), Some(&new_tree))?;
+        let mut applied = Applied {
+            before,
+            ..Applied::default()
+        };
+        let mut stamps = BTreeMap::new();
+        for (id, change) in &changes.notes {
+            self.bring_note(lock, notes, *id, *change, &mut applied, &mut stamps)?;
+        }
+        for (path, change) in &changes.others {
+            if matches!(tree::named(path), Named::Receipt | Named::Layout) {
+                self.bring_file(path, *change)?;
+            }
+        }
+        self.set(BRANCH, target)?;
+        self.keep_index_in_step(new_tree.id(), &stamps);
+        self.git.find_reference(APPLYING)?.delete()?;
+        Ok(applied)
+    }
+
+    /// Brings one note's file to what a commit says.
+    fn bring_note(
+        &self,
+        lock: &Lock,
+        notes: &Notes,
+        id: NoteId,
+        change: Change<(NoteType, Oid)>,
+        applied: &mut Applied,
+        stamps: &mut BTreeMap<String, (Oid, Stamp)>,
+    ) -> Result<(), Error> {
+        let place = |folder| NotePath {
+            scope: Scope::Portable,
+            folder,
+            id,
+        };
+        let read = |folder| {
+            let bytes = notes.bytes(place(folder)).ok()?;
+            let oid = Oid::hash_object(ObjectType::Blob, &bytes).ok()?;
+            Some((oid, bytes))
+        };
+        let lies = change.old.and_then(|(folder, oid)| {
+            let (found, bytes) = read(folder)?;
+            Some((folder, oid == found, bytes))
+        });
+        applied.notes.insert(id);
+        let Some((folder, oid)) = change.new else {
+            if let Some((folder, is_old, bytes)) = lies {
+                if !is_old {
+                    // Edited in this moment, deleted elsewhere: it stays deleted, the text is kept.
+                    let base = self.old_bytes(change)?;
+                    match merge::edited_after_deletion(id, base.as_deref(), &bytes) {
+                        Ok(edited) => Self::propose(lock, notes, edited.as_ref())?,
+                        Err(_) => self.quarantine(id, &bytes)?,
+                    }
+                }
+                notes.remove(lock, place(folder))?;
+            }
+            return Ok(());
+        };
+        let blob = self.git.find_blob(oid)?;
+        let there = read(folder);
+        let is_moving = lies.as_ref().is_some_and(|(old, ..)| *old != folder);
+        let bytes = match (&lies, &there) {
+            // Done already.
+            (_, Some((found, _))) if *found == oid => {
+                if let (true, Some((old, ..))) = (is_moving, &lies) {
+                    notes.remove(lock, place(*old))?;
+                }
+                return Ok(());
+            }
+            // As the branch has it.
+            (Some((_, true, _)), None) => blob.content().to_vec(),
+            (Some((old, true, _)), Some(_)) if *old == folder => blob.content().to_vec(),
+            // New here.
+            (None, None) if change.old.is_none() => blob.content().to_vec(),
+            // Deleted in this moment: the next commit says so.
+            (None, None) => return Ok(()),
+            // Edited in this moment.
+            (Some((_, _, edited)), _) | (None, Some((_, edited))) => {
+                let base = self.old_bytes(change)?;
+                let merged = merge::merge(id, base.as_deref(), edited, blob.content());
+                if let Some(sibling) = &merged.conflict {
+                    add(lock, notes, sibling, Scope::Portable)?;
+                    applied.notes.insert(sibling.id);
+                }
+                Self::propose(lock, notes, merged.proposal.as_ref())?;
+                if let Some(bytes) = &merged.unreadable {
+                    self.quarantine(id, bytes)?;
+                }
+                merged.bytes
+            }
+        };
+        let stamp = notes.place(lock, place(folder), &bytes)?;
+        if bytes == blob.content() {
+            stamps.insert(note_path(folder, id), (oid, stamp));
+        }
+        if let (true, Some((old, ..))) = (is_moving, lies) {
+            notes.remove(lock, place(old))?;
+        }
+        Ok(())
+    }
+
+    fn old_bytes(&self, change: Change<(NoteType, Oid)>) -> Result<Option<Vec<u8>>, Error> {
+        let Some((_, oid)) = change.old else {
+            return Ok(None);
+        };
+        Ok(Some(self.git.find_blob(oid)?.content().to_vec()))
+    }
+
+    /// Keeps a text as a proposal of this machine.
+    pub(crate) fn propose(
+        lock: &Lock,
+        notes: &Notes,
+        proposal: Option<&Sibling>,
+    ) -> Result<(), Error> {
+        match proposal {
+            Some(proposal) => add(lock, notes, proposal, Scope::MachineLocal),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps bytes that are no note, of a side that had to give way.
+    pub(crate) fn quarantine(&self, id: NoteId, bytes: &[u8]) -> Result<(), Error> {
+        let folder = self.home.quarantine();
+        home::ensure_folder(&folder)?;
+        let oid = Oid::hash_object(ObjectType::Blob, bytes)?;
+        let path = folder.join(format!("{id}-{}.txt", &oid.to_string()[..12]));
+        file::write_atomic(&path, bytes).map_err(Error::io(&path))?;
+        Ok(())
+    }
+
+    /// Brings a receipt or the marker to what a commit says.
+    fn bring_file(&self, name: &str, change: Change<(Oid, i32)>) -> Result<(), Error> {
+        let path = self.folder().join(name);
+        let found = file::read_head(&path, MAX_FILE).ok();
+        let found = found.filter(|(.., whole)| *whole).map(|(bytes, ..)| bytes);
+        let Some((oid, _)) = change.new else {
+            let oid = found
+                .map(|bytes| Oid::hash_object(ObjectType::Blob, &bytes))
+                .transpose()?;
+            // One that grew since is its own machine's, and stays.
+            if oid.is_some() && oid == change.old.map(|(oid, _)| oid) {
+                fs::remove_file(&path).map_err(Error::io(&path))?;
+            }
+            return Ok(());
+        };
+        let blob = self.git.find_blob(oid)?;
+        let bytes = match found {
+            Some(found) if found == blob.content() => return Ok(()),
+            Some(found) if tree::is_log(name) => crate::join::lines(&found, blob.content()),
+            _ => blob.content().to_vec(),
+        };
+        let mut folder = self.folder();
+        for part in Path::new(name).parent().into_iter().flat_map(Path::iter) {
+            folder.push(part);
+            home::ensure_folder(&folder)?;
+        }
+        file::write_atomic(&path, &bytes).map_err(Error::io(&path))?;
+        Ok(())
+    }
+
+    /// Makes git's index say what a tree says, with the stamps of the files. It is a cache: where it
+    /// cannot be written, because another git holds it, it stays behind.
+    fn keep_index_in_step(&self, tree: Oid, stamps: &BTreeMap<String, (Oid, Stamp)>) {
+        let update = || -> Result<(), git2::Error> {
+            let tree = self.git.find_tree(tree)?;
+            let mut index = self.git.index()?;
+            index.read_tree(&tree)?;
+            for (path, (oid, stamp)) in stamps {
+                index.add(&index_entry(path, *oid, *stamp))?;
+            }
+            index.write()
+        };
+        if update().is_err() {
+            // Of no use as it is: git and we build it anew.
+            let _ = fs::remove_file(self.git_folder().join("index"));
+        }
+    }
+}
+
+/// Writes a note that a merge made, unless it is there.
+pub(crate) fn add(
+    lock: &Lock,
+    notes: &Notes,
+    sibling: &Sibling,
+    scope: Scope,
+) -> Result<(), Error> {
+    if notes.find(sibling.id).is_some() {
+        return Ok(());
+    }
+    let file = NoteFile::parse(&sibling.bytes, sibling.id);
+    let folder = file.map_or(NoteType::Semantic, |file| file.note().note_type);
+    let id = sibling.id;
+    notes.place(lock, NotePath { scope, folder, id }, &sibling.bytes)?;
+    Ok(())
+}
+
+/// What was committed of what had changed.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    /// How many commits.
+    pub(crate) commits: usize,
+    /// What cannot travel.
+    pub(crate) problems: Vec<Problem>,
+    /// Notes that are gone from the folder and were not taken out of the branch, and of how many.
+    pub(crate) held_back: Option<(usize, usize)>,
+}
+
+/// Changes by session and actor.
+type Groups = BTreeMap<(String, String), FileChanges>;
+
+/// The modes of regular files.
+pub(crate) const FILE: i32 = 0o100_644;
+const EXECUTABLE: i32 = 0o100_755;
+
+/// The notes among changed files.
+fn ids_of(changes: &FileChanges) -> BTreeSet<NoteId> {
+    let notes = changes.keys().filter_map(|path| match tree::named(path) {
+        Named::Note(_, id) => Some(id),
+        _ => None,
+    });
+    notes.collect()
+}
+
+/// The place of the one process that syncs or commits all: what lies in the folder is being brought to a
+/// commit by nobody else meanwhile.
+#[derive(Debug)]
+pub(crate) struct SyncLock(pub(crate) Lock);
+
+/// Tells whether deleting so many of so many notes needs a word of the person.
+pub(crate) fn is_mass(gone: usize, of: usize) -> bool {
+    gone > MANY && gone * 5 > of
+}
+
+/// The file that a tree has at a path.
+pub(crate) fn entry(tree: &Tree<'_>, path: &str) -> Option<Oid> {
+    let entry = tree.get_path(Path::new(path)).ok()?;
+    (entry.kind() == Some(ObjectType::Blob)).then(|| entry.id())
+}
+
+/// The session of a note and who wrote it, for the trailers of a commit.
+fn authorship(bytes: &[u8], id: NoteId) -> (String, String) {
+    let Ok(file) = NoteFile::parse(bytes, id) else {
+        return (String::new(), "person".to_owned());
+    };
+    let note = file.into_note();
+    let actor = match note.author() {
+        _ if note.state == State::Forgotten => "person",
+        "you" => "person",
+        other => other,
+    };
+    (note.session.unwrap_or_default(), actor.to_owned())
+}
+
+fn folder_names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What git's index knows of a file: less than a whole stamp.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    seconds: i32,
+    nanoseconds: u32,
+    inode: u32,
+    size: u32,
+}
+
+impl Known {
+    fn of(entry: &IndexEntry) -> Self {
+        Self {
+            seconds: entry.mtime.seconds(),
+            nanoseconds: entry.mtime.nanoseconds(),
+            inode: entry.ino,
+            size: entry.file_size,
+        }
+    }
+
+    /// Nanoseconds since 1970.
+    fn modified(self) -> i64 {
+        i64::from(self.seconds) * 1_000_000_000 + i64::from(self.nanoseconds)
+    }
+}
+
+/// Tells whether a file is as git's index knows it. An entry without a stamp tells nothing.
+fn same(known: Known, stamp: Stamp) -> bool {
+    known.modified() != 0
+        && known.modified() == stamp.modified
+        && known.inode == low_half(stamp.inode)
+        && known.size == low_half(stamp.size)
+}
+
+/// git keeps the lower 32 bits of sizes and inodes.
+fn low_half(number: i64) -> u32 {
+    u32::try_from(number & 0xffff_ffff).unwrap_or(0)
+}
+
+fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
+    let seconds = stamp.modified.div_euclid(1_000_000_000);
+    let nanoseconds = stamp.modified.rem_euclid(1_000_000_000);
+    let time = IndexTime::new(
+        i32::try_from(seconds).unwrap_or(0),
+        u32::try_from(nanoseconds).unwrap_or(0),
+    );
+    IndexEntry {
+        ctime: time,
+        mtime: time,
+        dev: 0,
+        ino: low_half(stamp.inode),
+        mode: 0o100_644,
+        uid: 0,
+        gid: 0,
+        file_size: low_half(stamp.size),
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}

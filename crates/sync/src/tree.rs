@@ -1,0 +1,350 @@
+//! What a commit holds, and how two of them differ.
+//!
+//! A tree may come from a stranger: it is read within limits, and what could harm a machine that
+//! checks it out (links, submodules, names that stand for git's own folder, huge files) is told apart
+//! from what is ours and from what is merely unknown.
+
+use std::collections::BTreeMap;
+
+use anamnesis_core::{id::NoteId, note::NoteType};
+use anamnesis_store::notes::Problem;
+use git2::{ObjectType, Oid, Repository, Tree};
+
+use crate::error::Error;
+
+/// The largest file that is taken from a remote, in bytes.
+pub(crate) const MAX_FILE: usize = 16 * 1024 * 1024;
+
+/// The most files and folders that a tree may hold.
+pub(crate) const MAX_ENTRIES: usize = 200_000;
+
+/// The deepest folder that is looked into. Ours are three deep.
+const MAX_DEPTH: usize = 16;
+
+/// The name of the file that marks a repository as a memory of notes.
+pub(crate) const LAYOUT: &str = ".layout";
+
+/// The folder of receipts.
+pub(crate) const USAGE: &str = ".usage";
+
+/// What a path in the repository is to us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// `<type>/<ULID>.md`.
+    Note(NoteType, NoteId),
+    /// `.usage/<machine>/owner`, `*.jsonl` or `*.fold.json`.
+    Receipt,
+    /// `.layout`.
+    Layout,
+    /// Anything else: carried, never read.
+    Other,
+}
+
+/// Tells what a path is.
+pub(crate) fn named(path: &str) -> Named {
+    if path == LAYOUT {
+        return Named::Layout;
+    }
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        [folder, name] => {
+            let note = || {
+                let id = name.strip_suffix(".md")?.parse().ok()?;
+                Some(Named::Note(folder.parse().ok()?, id))
+            };
+            note().unwrap_or(Named::Other)
+        }
+        [USAGE, machine, name] if is_machine(machine) && is_receipt(name) => Named::Receipt,
+        _ => Named::Other,
+    }
+}
+
+/// The path of a note in the repository.
+pub(crate) fn note_path(folder: NoteType, id: NoteId) -> String {
+    format!("{folder}/{id}.md")
+}
+
+/// Tells whether a folder below `.usage` may be a machine's.
+pub(crate) fn is_machine(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !name.starts_with('.') && (1..=64).contains(&name.len()) && name.bytes().all(fits)
+}
+
+/// Tells whether a file of a machine's folder is one of receipts.
+pub(crate) fn is_receipt(name: &str) -> bool {
+    let plain = !name.starts_with('.') && name.bytes().all(|byte| byte.is_ascii_graphic());
+    plain && (name == "owner" || is_log(name) || name.ends_with(".fold.json"))
+}
+
+/// Tells whether a file is a log of receipts, which only grows.
+#[expect(
+    clippy::case_sensitive_file_extension_comparisons,
+    reason = "a name in git has one spelling"
+)]
+pub(crate) fn is_log(name: &str) -> bool {
+    name.ends_with(".jsonl")
+}
+
+/// What differs at one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Change<T> {
+    /// What was there.
+    pub(crate) old: Option<T>,
+    /// What is there now.
+    pub(crate) new: Option<T>,
+}
+
+impl<T> Default for Change<T> {
+    fn default() -> Self {
+        Self {
+            old: None,
+            new: None,
+        }
+    }
+}
+
+/// How one tree differs from another. A note that moved is one change of one note.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Notes, by id.
+    pub(crate) notes: BTreeMap<NoteId, Change<(NoteType, Oid)>>,
+    /// Receipts, the marker and unknown files, by path, with their git mode.
+    pub(crate) others: BTreeMap<String, Change<(Oid, i32)>>,
+    /// What the new tree holds that is not taken.
+    pub(crate) problems: Vec<Problem>,
+    /// Files and folders that were looked at in the new tree.
+    seen: usize,
+}
+
+impl Changes {
+    /// Compares two trees.
+    ///
+    /// # Errors
+    /// When an object is missing, or the new tree is over the limits.
+    pub(crate) fn between(
+        repository: &Repository,
+        old: Option<&Tree<'_>>,
+        new: Option<&Tree<'_>>,
+    ) -> Result<Self, Error> {
+        let mut changes = Self::default();
+        changes.compare(repository, old, new, "", 0)?;
+        changes.problems.sort();
+        Ok(changes)
+    }
+
+    fn compare(
+        &mut self,
+        repository: &Repository,
+        old: Option<&Tree<'_>>,
+        new: Option<&Tree<'_>>,
+        folder: &str,
+        depth: usize,
+    ) -> Result<(), Error> {
+        if let (Some(old), Some(new)) = (old, new)
+            && old.id() == new.id()
+        {
+            return Ok(());
+        }
+        let before = entries(old);
+        let after = entries(new);
+        for (name, (oid, mode)) in &before {
+            if after.get(name) == Some(&(*oid, *mode)) {
+                continue;
+            }
+            let path = join(folder, name);
+            let is_tree = |mode: i32| mode == TREE;
+            if is_tree(*mode) {
+                let stays = after.get(name).is_some_and(|(_, mode)| is_tree(*mode));
+                if !stays && depth < MAX_DEPTH {
+                    let old = repository.find_tree(*oid)?;
+                    self.compare(repository, Some(&old), None, &path, depth + 1)?;
+                }
+            } else {
+                self.left(&path, *oid, *mode);
+            }
+        }
+        for (name, (oid, mode)) in &after {
+            self.seen += 1;
+            if self.seen > MAX_ENTRIES {
+                return Err(Error::TooManyFiles(MAX_ENTRIES));
+            }
+            let was = before.get(name);
+            if was == Some(&(*oid, *mode)) {
+                continue;
+            }
+            let path = join(folder, name);
+            if let Some(reason) = danger(repository, name, *oid, *mode)? {
+                self.refuse(&path, reason);
+            } else if *mode == TREE {
+                if depth >= MAX_DEPTH {
+                    self.refuse(&path, "too deep a folder");
+                    continue;
+                }
+                let new = repository.find_tree(*oid)?;
+                let old = was
+                    .filter(|(_, mode)| *mode == TREE)
+                    .map(|(oid, _)| repository.find_tree(*oid))
+                    .transpose()?;
+                self.compare(repository, old.as_ref(), Some(&new), &path, depth + 1)?;
+            } else {
+                self.arrived(&path, *oid, *mode);
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&mut self, path: &str, oid: Oid, mode: i32) {
+        match named(path) {
+            Named::Note(folder, id) if mode != LINK && mode != GITLINK => {
+                let old = &mut self.notes.entry(id).or_default().old;
+                *old = old.or(Some((folder, oid)));
+            }
+            _ => self.others.entry(path.to_owned()).or_default().old = Some((oid, mode)),
+        }
+    }
+
+    fn arrived(&mut self, path: &str, oid: Oid, mode: i32) {
+        match named(path) {
+            Named::Note(folder, id) => {
+                let change = self.notes.entry(id).or_default();
+                if change.new.is_some() {
+                    self.refuse(path, "the same id as another file");
+                } else {
+                    change.new = Some((folder, oid));
+                }
+            }
+            _ => self.others.entry(path.to_owned()).or_default().new = Some((oid, mode)),
+        }
+    }
+
+    fn refuse(&mut self, path: &str, reason: &str) {
+        self.problems.push(Problem {
+            path: format!("memory/{path}"),
+            reason: format!("{reason}; not taken from the remote"),
+        });
+    }
+}
+
+const TREE: i32 = 0o040_000;
+const LINK: i32 = 0o120_000;
+const GITLINK: i32 = 0o160_000;
+
+/// The entries of a tree by name. Names that are no UTF-8 are shown with their bytes replaced, and are
+/// never ours.
+fn entries(tree: Option<&Tree<'_>>) -> BTreeMap<String, (Oid, i32)> {
+    let Some(tree) = tree else {
+        return BTreeMap::new();
+    };
+    tree.iter()
+        .map(|entry| {
+            let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+            (name, (entry.id(), entry.filemode_raw()))
+        })
+        .collect()
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{folder}/{name}")
+    }
+}
+
+/// Tells why an entry is not taken from anybody.
+fn danger(
+    repository: &Repository,
+    name: &str,
+    oid: Oid,
+    mode: i32,
+) -> Result<Option<&'static str>, Error> {
+    Ok(match mode {
+        LINK => Some("a link"),
+        GITLINK => Some("a submodule"),
+        _ if is_git_folder(name) => Some("a name that stands for git's own folder"),
+        _ if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\']) => {
+            Some("a name that is a path")
+        }
+        _ if name.contains(char::REPLACEMENT_CHARACTER) || name.contains(char::is_control) => {
+            Some("a name that is no text")
+        }
+        TREE => None,
+        _ => {
+            let (size, kind) = repository.odb()?.read_header(oid)?;
+            if kind != ObjectType::Blob {
+                Some("no file")
+            } else if size > MAX_FILE {
+                Some("over 16 MiB")
+            } else {
+                None
+            }
+        }
+    })
+}
+
+/// Tells whether a file system could take a name for `.git`: letters of either case, characters that
+/// HFS+ ignores, the short name, streams and trailing dots of NTFS.
+fn is_git_folder(name: &str) -> bool {
+    let ignored = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let seen: String = name.chars().filter(|c| !ignored(c)).collect();
+    let seen = seen.split(':').next().unwrap_or_default();
+    let seen = seen.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    let number = seen.strip_prefix("git~").unwrap_or_default();
+    seen == ".git" || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+    #[test]
+    fn paths_are_told_apart() {
+        // PATH-06
+        let id: NoteId = ID.parse().unwrap();
+        let note = format!("semantic/{ID}.md");
+        assert_eq!(named(&note), Named::Note(NoteType::Semantic, id));
+        assert_eq!(note_path(NoteType::Semantic, id), note);
+        assert_eq!(named(".layout"), Named::Layout);
+        for receipt in ["owner", "2026-11.jsonl", "2026-11.fold.json"] {
+            assert_eq!(named(&format!(".usage/laptop/{receipt}")), Named::Receipt);
+        }
+        let lower = format!("semantic/{}.md", ID.to_lowercase());
+        let other = [
+            lower.as_str(),
+            "semantic/notes.md",
+            "README.md",
+            ".usage/laptop/notes.md",
+            ".usage/../owner",
+            ".usage/.hidden/owner",
+            ".usage/laptop/.x.jsonl",
+            "a/b/c/d",
+            "",
+        ];
+        for path in other {
+            assert_eq!(named(path), Named::Other, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_that_stand_for_gits_folder_are_known() {
+        // GIT-01
+        for name in [
+            ".git",
+            ".GIT",
+            ".Git.",
+            ".git ",
+            "git~1",
+            "GIT~1",
+            ".g\u{200c}it",
+            ".git::$INDEX_ALLOCATION",
+            "\u{feff}.git",
+        ] {
+            assert!(is_git_folder(name), "{name:?}");
+        }
+        for name in [".gitignore", ".gitmodules", "git", ".github", "git~2x"] {
+            assert!(!is_git_folder(name), "{name:?}");
+        }
+    }
+}

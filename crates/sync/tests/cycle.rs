@@ -1,0 +1,216 @@
+//! Machines of one person, joined through a bare repository, by the user's own git.
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{Note, NoteType, Scope},
+};
+use anamnesis_store::{
+    home::Home,
+    notes::{NotePath, Notes},
+};
+use anamnesis_sync::{Answer, GitBackend, Settings, SyncBackend, Synced, remote::Remote};
+use chrono::{DateTime, Utc};
+use tempfile::TempDir;
+
+/// A remote and the machines that use it.
+struct Fleet {
+    folder: TempDir,
+}
+
+struct Machine {
+    name: &'static str,
+    home: Home,
+    notes: Notes,
+    remote: Option<Remote>,
+    answer: Answer,
+}
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = Self { folder };
+        run(&[
+            "init",
+            "--quiet",
+            "--bare",
+            "--initial-branch=main",
+            fleet.remote(),
+        ]);
+        fleet
+    }
+
+    fn remote(&self) -> &'static str {
+        Box::leak(
+            self.folder
+                .path()
+                .join("remote.git")
+                .to_str()
+                .unwrap()
+                .to_owned()
+                .into_boxed_str(),
+        )
+    }
+
+    fn machine(&self, name: &'static str) -> Machine {
+        let home = Home::new(self.folder.path().join(name));
+        home.create().unwrap();
+        Machine {
+            name,
+            notes: Notes::new(home.clone(), Duration::from_secs(5)),
+            home,
+            remote: Some(Remote::parse(self.remote(), false).unwrap()),
+            answer: Answer::None,
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> String {
+    let output = Command::new("git").args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+impl Machine {
+    fn sync(&self) -> Synced {
+        let settings = Settings {
+            machine_id: self.name.to_owned(),
+            remote: self.remote.clone(),
+            environment: anamnesis_sync::git::GitEnvironment::choose(std::env::vars_os()),
+            now: now(),
+            patience: Duration::from_secs(5),
+            time_limit: Duration::from_secs(60),
+            answer: self.answer,
+        };
+        GitBackend::new(&self.home, &self.notes, settings)
+            .sync()
+            .unwrap()
+    }
+
+    fn write(&self, title: &str) -> NotePath {
+        let note = Note {
+            title: title.to_owned(),
+            body: format!("About {title}."),
+            machine_id: self.name.to_owned(),
+            ..Note::new(NoteId::generate(now()), NoteType::Semantic, now())
+        };
+        let lock = self.notes.lock().unwrap();
+        self.notes.create(&lock, &note).unwrap().path
+    }
+
+    fn edit(&self, path: NotePath, change: impl FnOnce(&mut Note)) -> NotePath {
+        let lock = self.notes.lock().unwrap();
+        self.notes.update(&lock, path, change).unwrap().path
+    }
+
+    fn title(&self, id: NoteId) -> Option<String> {
+        let path = self.notes.find(id)?;
+        Some(self.notes.read(path).unwrap().note().title)
+    }
+
+    /// Every file of the portable tree that is not git's, with its bytes.
+    fn tree(&self) -> Vec<(PathBuf, String)> {
+        let root = self.home.tree(Scope::Portable);
+        let mut files = Vec::new();
+        let mut pending = vec![root.clone()];
+        while let Some(folder) = pending.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.ends_with(".git") {
+                    continue;
+                }
+                if path.is_dir() {
+                    pending.push(path);
+                } else {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    files.push((path.strip_prefix(&root).unwrap().to_owned(), text));
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let folder = self.home.tree(Scope::Portable);
+        let mut all = vec!["-C", folder.to_str().unwrap()];
+        all.extend(arguments);
+        run(&all)
+    }
+}
+
+#[test]
+fn what_one_machine_wrote_the_other_has() {
+    let fleet = Fleet::new();
+    let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
+    let first = laptop.write("first");
+    let second = desktop.write("second");
+    let sent = laptop.sync();
+    assert!(sent.pushed, "{sent:?}");
+    let joined = desktop.sync();
+    assert!(joined.pushed && joined.pulled > 0, "{joined:?}");
+    assert_eq!(joined.changed, [first]);
+    laptop.sync();
+    assert_eq!(laptop.title(second.id).as_deref(), Some("second"));
+    assert_eq!(laptop.tree(), desktop.tree());
+    // git agrees that nothing is left to do.
+    for machine in [&laptop, &desktop] {
+        assert_eq!(machine.git(&["status", "--porcelain"]), "");
+        machine.git(&["fsck", "--strict"]);
+    }
+    let again = laptop.sync();
+    assert_eq!((again.pulled, again.detail.as_str()), (0, "synced"));
+    assert_eq!(
+        laptop.git(&["log", "-1", "--format=%an <%ae>|%cn"]),
+        "anamnesis <anamnesis@desktop>|anamnesis\n"
+    );
+}
+
+#[test]
+fn a_new_machine_has_everything_and_adds_nothing() {
+    let fleet = Fleet::new();
+    let laptop = fleet.machine("laptop");
+    laptop.write("first");
+    laptop.sync();
+    let head = laptop.git(&["rev-parse", "HEAD"]);
+    let fresh = fleet.machine("fresh");
+    let joined = fresh.sync();
+    assert!(joined.pushed);
+    assert_eq!(fresh.tree(), laptop.tree());
+    assert_eq!(fresh.git(&["rev-parse", "HEAD"]), head);
+}
+
+#[test]
+fn a_note_deleted_or_moved_on_one_machine_follows_on_the_other() {
+    let fleet = Fleet::new();
+    let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
+    let goes = laptop.write("goes");
+    let moves = laptop.write("moves");
+    let hides = laptop.write("hides");
+    laptop.sync();
+    desktop.sync();
+    let lock = desktop.notes.lock().unwrap();
+    desktop.notes.remove(&lock, goes).unwrap();
+    desktop
+        .notes
+        .set_scope(&lock, hides, Scope::MachineLocal)
+        .unwrap();
+    drop(lock);
+    let moved = desktop.edit(moves, |note| note.note_type = NoteType::Procedural);
+    desktop.sync();
+    laptop.sync();
+    assert_eq!(laptop.notes.find(goes.id), None);
+    assert_eq!(laptop.notes.find(hides.id), None);
+    assert_eq!(laptop.notes.find(moves.id), Some(moved));
+    assert_eq!(laptop.tree(), desktop.tree());
+    assert_eq!(laptop.git(&["status", "--porcelain"]), "");
+}
