@@ -77,6 +77,15 @@ impl Context {
         name.unwrap_or_else(|| "unknown".to_owned())
     }
 
+    /// Who acts in a command, for commits.
+    pub(crate) fn actor(&self) -> &'static str {
+        if self.environment.is_agent {
+            "agent"
+        } else {
+            "person"
+        }
+    }
+
     /// The folder that this process stands in.
     pub(crate) fn current_folder() -> Option<PathBuf> {
         std::env::current_dir().ok()

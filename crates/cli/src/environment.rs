@@ -2,9 +2,10 @@
 //!
 //! The environment is read once, here; everything else is handed values.
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{env, ffi::OsString, path::PathBuf, time::Instant};
 
 use anamnesis_core::note::parse_timestamp;
+use anamnesis_sync::git::GitEnvironment;
 use chrono::{DateTime, Utc};
 
 /// A variable and what it does. The list in the documentation is compared with this one.
@@ -82,8 +83,10 @@ pub(crate) struct Environment {
     pub(crate) is_utf8: bool,
     /// The folders that programs are looked for in.
     pub(crate) path: Option<OsString>,
-    /// The time that counts as now.
+    /// The time that counts as now, from the beginning of this process to its end.
     pub(crate) now: DateTime<Utc>,
+    /// When this process read its environment.
+    pub(crate) started: Instant,
 }
 
 impl Environment {
@@ -132,7 +135,13 @@ impl Environment {
                 .and_then(|time| parse_timestamp(&time))
                 .unwrap_or_else(Utc::now),
             user_home,
+            started: Instant::now(),
         }
+    }
+
+    /// The time that has come by now.
+    pub(crate) fn current_time(&self) -> DateTime<Utc> {
+        self.now + self.started.elapsed()
     }
 }
 
@@ -147,9 +156,15 @@ fn host_name() -> Option<String> {
     None
 }
 
-/// What a process of ours inherits: enough to find the store, nothing of the user's keys.
+/// What the user's git may have of the environment.
+pub(crate) fn for_git() -> GitEnvironment {
+    GitEnvironment::choose(env::vars_os())
+}
+
+/// What a process of ours inherits: enough to find the store and to reach the remote, nothing of the
+/// user's keys.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    const KEPT: [&str; 9] = [
+    const KEPT: [&str; 17] = [
         HOME_FOLDER,
         MACHINE_ID,
         NOW,
@@ -159,6 +174,14 @@ pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
         PATH,
         "TMPDIR",
         "SystemRoot",
+        "SSH_AUTH_SOCK",
+        "http_proxy",
+        "https_proxy",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+        "no_proxy",
+        "NO_PROXY",
     ];
     let mut kept: Vec<(OsString, OsString)> = KEPT
         .iter()

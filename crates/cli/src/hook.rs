@@ -48,7 +48,9 @@ use crate::{
     detach,
     environment::Environment,
     off::{self, Off},
-    remember, skip, ui,
+    remember, skip,
+    sync::{self, History},
+    ui,
 };
 
 /// After this the hook answers with nothing, whatever it is doing.
@@ -71,6 +73,9 @@ const TRANSCRIPT_END: u64 = 256 * 1024;
 
 /// How long the line about a hook that was given up may take to be written.
 const LOG_PATIENCE: Duration = Duration::from_millis(50);
+
+/// How many notes that came from other machines are named at a prompt.
+const MAX_ARRIVALS: usize = 3;
 
 /// The longest line for the person, in characters.
 const MAX_LINE_LENGTH: usize = 100;
@@ -350,6 +355,8 @@ enum MayStart {
 struct Handled {
     answer: Answer,
     shown: Vec<Shown>,
+    /// What the shown notes were given for.
+    lane: &'static str,
     errors: Vec<String>,
     /// What the event may start the deferred process for.
     may_start: MayStart,
@@ -378,6 +385,15 @@ impl Hook {
             _ => MayStart::Nothing,
         };
         handled.start_work |= matches!(payload.event, Event::SessionEnd { .. });
+        let is_edge = matches!(
+            payload.event,
+            Event::SessionStart { .. } | Event::SessionEnd { .. }
+        );
+        if is_edge && self.context.config.remote.is_some() && self.context.config.sync.auto {
+            let now = self.context.environment.now.timestamp_millis();
+            handled.meta.push((sync::WANTED, now.to_string()));
+            handled.start_work = true;
+        }
         handled
     }
 
@@ -389,7 +405,10 @@ impl Hook {
 
     /// Gives the working set, and the person one line.
     fn session_start(&self, source: StartSource) -> Handled {
-        let mut handled = Handled::default();
+        let mut handled = Handled {
+            lane: "start",
+            ..Handled::default()
+        };
         let project = self.project();
         let (chosen, block) = if let Ok(index) = Index::open(&self.context.home) {
             handled.start_work = index.is_behind(&self.context.notes);
@@ -445,16 +464,7 @@ impl Hook {
             });
         }
         let block = render::hook_block(&chosen, request.now, |id| Context::short(index, id));
-        handled.shown = chosen
-            .iter()
-            .zip(&block.levels)
-            .map(|(chosen, (id, level))| Shown {
-                note: *id,
-                hash: text_hash(&chosen.note.body),
-                level: level.as_str(),
-                reason: chosen.reason.as_str(),
-            })
-            .collect();
+        handled.shown = shown(&chosen, &block);
         (chosen, block)
     }
 
@@ -472,7 +482,13 @@ impl Hook {
             return None;
         }
         let today = now.date_naive().to_string();
-        if let Some(problem) = problem_line(journal, now)
+        let problem = problem_line(journal, now).or_else(|| {
+            sync_line(journal, now).map(|problem| match chosen.len() {
+                0 => problem,
+                count => format!("{} · {problem}", ui::count(count, "note")),
+            })
+        });
+        if let Some(problem) = problem
             && journal.meta("problem_told").ok().flatten().as_deref() != Some(&today)
         {
             handled.meta.push(("problem_told", today));
@@ -502,10 +518,45 @@ impl Hook {
         )))
     }
 
+    /// Names what came from other machines since the session began, once.
+    ///
+    /// The sync that a start sets off ends after the working set was given. So the first prompt after
+    /// it is told what the working set would now hold besides.
+    fn arrivals(&self) -> Option<(Block, Vec<Shown>)> {
+        let journal = self.journal.as_ref().ok()?;
+        let arrived: i64 = journal.meta(sync::ARRIVED).ok()??.parse().ok()?;
+        let session = journal.session(&self.session_id).ok()??;
+        let told = journal.last_prompt_at(&self.session_id).ok()?;
+        if arrived < told.unwrap_or(session.started_at) {
+            return None;
+        }
+        let index = Index::open(&self.context.home).ok()?;
+        let request = Request {
+            project: &self.project().key,
+            k: DEFAULT_K,
+            session: None,
+            now: self.context.environment.now,
+        };
+        let mut chosen = working_set::select(&index, &self.context.notes, &request).ok()?;
+        let known = journal.notes_shown_in(&self.session_id).ok()?;
+        let machine = self.context.machine_id();
+        chosen
+            .retain(|chosen| chosen.note.machine_id != machine && !known.contains(&chosen.note.id));
+        chosen.truncate(MAX_ARRIVALS);
+        let block = render::arrivals(&chosen, request.now, |id| Context::short(&index, id));
+        let shown = shown(&chosen, &block);
+        (!block.text.is_empty()).then_some((block, shown))
+    }
+
     /// Saves what a person asks to be remembered; the command then only reports it.
     fn prompt(&self, prompt: &str) -> Handled {
         let mut handled = Handled::default();
         let Some(text) = remember::asked_for(prompt) else {
+            if let Some((block, shown)) = self.arrivals() {
+                handled.answer.context = Some(block.text);
+                handled.shown = shown;
+                handled.lane = "arrivals";
+            }
             return handled;
         };
         let report = match remember::save_words(
@@ -638,7 +689,7 @@ impl Hook {
     ) -> Result<(), journal::Error> {
         let now = self.context.environment.now;
         if !handled.shown.is_empty() {
-            journal.was_shown(&self.session_id, "start", &handled.shown, now)?;
+            journal.was_shown(&self.session_id, handled.lane, &handled.shown, now)?;
         }
         for (name, value) in &handled.meta {
             journal.set_meta(name, value)?;
@@ -698,6 +749,20 @@ impl Hook {
     }
 }
 
+/// What a block holds of notes, for the records.
+fn shown(chosen: &[Chosen], block: &Block) -> Vec<Shown> {
+    chosen
+        .iter()
+        .zip(&block.levels)
+        .map(|(chosen, (id, level))| Shown {
+            note: *id,
+            hash: text_hash(&chosen.note.body),
+            level: level.as_str(),
+            reason: chosen.reason.as_str(),
+        })
+        .collect()
+}
+
 /// Tells whether a session begins with an empty context.
 fn is_beginning(source: StartSource) -> bool {
     matches!(source, StartSource::Startup | StartSource::Clear)
@@ -732,6 +797,21 @@ fn problem_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -> Option
             "recording failed at {} · anamnesis doctor",
             failing.join(", ")
         )
+    })
+}
+
+/// What keeps notes from travelling; nothing while they travel, or did within a day.
+fn sync_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -> Option<String> {
+    let history = History::load(journal);
+    if let Some(held) = &history.held {
+        return Some(format!("sync waits: {held} · anamnesis sync"));
+    }
+    let since = sync::time(history.failing_since?)?;
+    let days = (now - since).num_days();
+    (days >= 1).then(|| {
+        let error = history.error.unwrap_or_default();
+        let days = ui::count(usize::try_from(days).unwrap_or(0), "day");
+        format!("not synced for {days}: {error} · anamnesis doctor")
     })
 }
 

@@ -14,6 +14,7 @@ mod hook;
 mod off;
 mod remember;
 mod skip;
+mod sync;
 mod ui;
 
 use std::{env, process::ExitCode};
@@ -21,6 +22,9 @@ use std::{env, process::ExitCode};
 use crate::environment::Environment;
 
 fn main() -> ExitCode {
+    // Whatever is made, by us or by git for us, is for its owner alone.
+    #[cfg(unix)]
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let mut arguments = env::args_os().skip(1);
     // The event is taken from stdin; more arguments are a mistake in somebody's settings, and no
     // reason to show an error under every prompt.

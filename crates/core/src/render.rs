@@ -220,6 +220,39 @@ pub fn hook_block(
     Block { text, levels }
 }
 
+/// Names notes that came from other machines while a session was on, under a line that says so.
+///
+/// `short_id` as in [`hook_block`].
+pub fn arrivals(
+    chosen: &[Chosen],
+    now: DateTime<Utc>,
+    short_id: impl Fn(NoteId) -> String,
+) -> Block {
+    if chosen.is_empty() {
+        return Block::default();
+    }
+    let mut machines: Vec<String> = Vec::new();
+    for chosen in chosen {
+        let machine = cut(&inert_line(&chosen.note.machine_id), 40);
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
+    }
+    let mut text = format!(
+        "{OPEN}Arrived from {} since this session began. {INTRODUCTION}\n",
+        machines.join(" and ")
+    );
+    for chosen in chosen {
+        text.push_str(&item(chosen, now, &short_id).heading);
+    }
+    text.push_str(CLOSE);
+    let levels = chosen.iter().map(|chosen| (chosen.note.id, Level::Heading));
+    Block {
+        text,
+        levels: levels.collect(),
+    }
+}
+
 fn item(chosen: &Chosen, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> String) -> Item {
     let note = &chosen.note;
     let title = title(note);

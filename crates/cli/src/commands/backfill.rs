@@ -28,6 +28,7 @@ use crate::{
     environment::Environment,
     failure::Failure,
     off::Off,
+    sync,
     ui::{self, LIST_LENGTH, Ui},
 };
 
@@ -155,6 +156,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         && args.apply
         && !findings.sessions.is_empty()
     {
+        let notes = findings.sessions.iter().map(|session| session.note);
+        sync::commit(&context, "backfill", notes);
         context.index()?.checkpoint()?;
         journal.checkpoint()?;
     }

@@ -4,20 +4,27 @@ use std::{
     io::BufReader,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use anamnesis_core::{
     capture::Account,
     clean::one_line,
+    id::NoteId,
     transcript::{self, Transcript},
 };
 use anamnesis_store::{
     file,
+    journal::Journal,
     session_note::{Outcome as Captured, Request},
 };
+use anamnesis_sync::Answer;
 
-use super::{Outcome, hook_input};
-use crate::{capture, context::Context, failure::Failure, remember, ui::Ui};
+use super::{Outcome, hook_input, sync::outcome};
+use crate::{capture, context::Context, failure::Failure, remember, sync, ui::Ui};
+
+/// How long a sync that is going on is waited for.
+const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Write the note of a session from its transcript
 ///
@@ -91,6 +98,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         &request,
     )?;
     let place = format!("(project={project}, source={source})");
+    let note = match &captured {
+        Captured::Written(stored) => Some(stored.path.id),
+        Captured::Unchanged(path) => Some(path.id),
+        Captured::Trivial | Captured::Forgotten(_) => None,
+    };
     let line = match captured {
         Captured::Written(stored) => {
             format!("capture: wrote episodic note {} {place}\n", stored.path.id)
@@ -102,6 +114,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
     };
     ui.print(&line);
+    if let Some(id) = note {
+        send(id, args.no_sync, context, journal.as_ref(), ui);
+    }
     if transcript.skipped_lines > 0 {
         ui.note(&format!(
             "capture: {} of {} lines could not be read\n",
@@ -109,6 +124,23 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Commits the note and, unless that is not wanted, syncs. Neither keeps the note from being there, so
+/// what goes wrong is said and no more.
+fn send(id: NoteId, no_sync: bool, context: &Context, journal: Option<&Journal>, ui: &Ui) {
+    let batch = sync::commit(context, "capture", [id]);
+    if no_sync {
+        ui.print(match batch {
+            Some(_) => "capture: committed locally (no sync)\n",
+            None => "capture: nothing to commit (no sync)\n",
+        });
+        return;
+    }
+    match sync::run(context, journal, Answer::None, SYNC_PATIENCE) {
+        Ok(synced) => ui.print(&format!("capture: synced ({})\n", outcome(&synced))),
+        Err(failure) => ui.note(&failure.text()),
+    }
 }
 
 /// Reads a transcript. By hand any regular file is one.

@@ -15,7 +15,7 @@ use anamnesis_store::{
 };
 
 use super::{Outcome, read_text, write};
-use crate::{context::Context, failure::Failure, remember, ui::Ui};
+use crate::{context::Context, failure::Failure, remember, sync, ui::Ui};
 
 /// Change a note in your editor
 ///
@@ -79,9 +79,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             context.environment.now,
         )?;
     }
+    let undo = sync::commit(context, "edit", [path.id])
+        .map(|batch| format!("Undo: anamnesis undo {}\n", sync::short_batch(batch)));
     ui.print(&format!(
-        "changed #{short} \"{}\"\n",
-        one_line(&stored.file.note().title)
+        "changed #{short} \"{}\"\n{}",
+        one_line(&stored.file.note().title),
+        undo.unwrap_or_default()
     ));
     Ok(ExitCode::SUCCESS)
 }

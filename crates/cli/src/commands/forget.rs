@@ -5,10 +5,10 @@ mod session;
 use std::process::ExitCode;
 
 use anamnesis_core::{clean::one_line, note::State};
-use anamnesis_store::index::Index;
+use anamnesis_store::index::{Entry, Index};
 
 use super::Outcome;
-use crate::{context::Context, failure::Failure, ui::Ui};
+use crate::{context::Context, failure::Failure, sync, ui::Ui};
 
 /// Forget a note; its text goes to the trash
 ///
@@ -78,18 +78,36 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             journal.forgot(entry.id(), &text, now)?;
         }
     }
+    let batch = sync::commit(context, "forget", entries.iter().map(Entry::id));
     let index = context.index()?;
     index.checkpoint()?;
     if let Some(journal) = &journal {
         journal.checkpoint()?;
     }
     let mut text = String::new();
+    let elsewhere = if context.config.remote.is_some() {
+        "; elsewhere with the next sync"
+    } else {
+        ""
+    };
     for entry in &entries {
         let short = Context::short(&index, entry.id());
         text.push_str(&format!(
-            "forgot #{short} \"{}\"\nUndo: anamnesis restore {short}\n",
+            "forgot #{short} \"{}\"{elsewhere}\n",
             one_line(&entry.title)
         ));
+    }
+    let all: Vec<String> = entries
+        .iter()
+        .map(|entry| Context::short(&index, entry.id()))
+        .collect();
+    let all = all.join(" ");
+    match batch {
+        Some(batch) => text.push_str(&format!(
+            "Undo: anamnesis undo {} · out of history too: anamnesis purge {all}\n",
+            sync::short_batch(batch)
+        )),
+        None => text.push_str(&format!("Undo: anamnesis restore {all}\n")),
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
@@ -117,6 +135,7 @@ pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome
     let lock = context.notes.lock()?;
     let stored = context.notes.restore(&lock, entry.path)?;
     drop(lock);
+    sync::commit(context, "restore", [entry.id()]);
     if let Some(journal) = context.journal() {
         journal.remembered(entry.id())?;
     }

@@ -14,6 +14,7 @@ Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget
+Machines   sync
 Upkeep     backfill
 Privacy    pause  resume  redact  sessions
 Trouble    doctor
@@ -35,6 +36,9 @@ Everyday
   move          Give a note to another project, or keep it on this machine
   pin           Keep a note at the top
   mute          Keep a note from coming up by itself
+
+Machines
+  sync          Bring the notes of your machines together
 
 Privacy
   pause         Stop recording a project, and giving it notes

@@ -8,7 +8,7 @@ use anamnesis_core::{
 };
 
 use super::{Outcome, edit::refuse_agent, write};
-use crate::{context::Context, failure::Failure, remember, ui::Ui};
+use crate::{context::Context, failure::Failure, remember, sync, ui::Ui};
 
 /// Give a note to another project, or keep it on this machine
 #[derive(Debug, clap::Args)]
@@ -74,6 +74,7 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
         stored = context.notes.set_scope(&lock, stored.path, scope)?;
     }
     drop(lock);
+    sync::commit(context, "move", [entry.id()]);
     context.index()?;
     let note = stored.note();
     let place = if note.is_global() {
@@ -166,6 +167,7 @@ fn mark(
     let lock = context.notes.lock()?;
     let stored = context.notes.update(&lock, entry.path, change)?;
     drop(lock);
+    sync::commit(context, "mark", [entry.id()]);
     context.index()?;
     if stored.stamp == entry.stamp {
         ui.print(&format!("#{short} is as it was\n"));

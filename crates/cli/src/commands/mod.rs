@@ -20,6 +20,7 @@ mod search;
 mod sessions;
 mod show;
 mod status;
+mod sync;
 mod work;
 mod write;
 
@@ -56,6 +57,7 @@ enum Verb {
     Edit(edit::Args),
     Forget(forget::Args),
     Restore(forget::RestoreArgs),
+    Sync(sync::Args),
     Move(mark::MoveArgs),
     Pin(mark::PinArgs),
     Mute(mark::MuteArgs),
@@ -130,6 +132,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Edit(args) => edit::run(&args, &Context::open(environment)?, ui),
         Verb::Forget(args) => forget::run(&args, &Context::open(environment)?, ui),
         Verb::Restore(args) => forget::restore(&args, &Context::open(environment)?, ui),
+        Verb::Sync(args) => sync::run(&args, &Context::open(environment)?, ui),
         Verb::Move(args) => mark::move_note(&args, &Context::open(environment)?, ui),
         Verb::Pin(args) => mark::pin(&args, &Context::open(environment)?, ui),
         Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),

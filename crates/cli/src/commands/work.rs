@@ -15,10 +15,16 @@ use anamnesis_store::{
     lock::{self, Lock, Subject},
     spool::Spool,
 };
+use anamnesis_sync::Answer;
 
 use super::Outcome;
 use crate::{
-    capture, client, context::Context, detach, environment::Environment, failure::Failure,
+    capture, client,
+    context::Context,
+    detach,
+    environment::Environment,
+    failure::Failure,
+    sync::{self, History},
 };
 
 /// How long it waits for those who write notes or the index.
@@ -124,6 +130,9 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
         }
         refresh(context, check || is_damaged)?;
         kept?;
+        if let Ok(journal) = &opened {
+            exchange(context, journal);
+        }
         // Whoever came meanwhile found the place taken, and left.
         if !opened
             .as_ref()
@@ -134,6 +143,27 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     }
     opened?.checkpoint()?;
     Ok(done)
+}
+
+/// Commits what hooks left, and syncs when it is time. What fails is kept in the records, not told.
+fn exchange(context: &Context, journal: &Journal) {
+    let done = if is_sync_due(context, journal) {
+        sync::run(context, Some(journal), Answer::None, Duration::ZERO).map(drop)
+    } else {
+        sync::commit_all(context)
+    };
+    if let Err(failure) = done {
+        context.log(failure.text().trim_end());
+    }
+}
+
+/// Tells whether the remote is to be reached now.
+fn is_sync_due(context: &Context, journal: &Journal) -> bool {
+    let now = context.environment.now.timestamp_millis();
+    let wanted = journal.meta(sync::WANTED).ok().flatten();
+    context.config.sync.auto
+        && context.config.remote.is_some()
+        && History::load(journal).is_due(wanted.and_then(|time| time.parse().ok()), now)
 }
 
 /// Tells whether something has come that could be done at once.

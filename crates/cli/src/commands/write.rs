@@ -16,7 +16,7 @@ use anamnesis_core::{
 use anamnesis_store::index::{Entry, Index};
 
 use super::{MAX_TEXT_LENGTH, Outcome, read_text};
-use crate::{context::Context, failure::Failure, remember, ui, ui::Ui};
+use crate::{context::Context, failure::Failure, remember, sync, ui, ui::Ui};
 
 /// Write a note
 ///
@@ -173,6 +173,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     drop(index);
     let journal = context.journal();
     let stored = remember::save(context, journal.as_ref(), &note)?;
+    sync::commit(context, "write", [note.id]);
     // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
     let index = context
         .index()

@@ -40,6 +40,7 @@ fn by_hand() {
     snapshot!(capture(&home, &path), @"
     exit 0
     capture: wrote episodic note 6A336AEW8SZ5FDNQWA8DJ8QYZW (project=github.com/acme/shop, source=session-end)
+    capture: committed locally (no sync)
     ");
     snapshot!(note(&home), @"
     ---
@@ -92,6 +93,7 @@ fn the_options_and_what_comes_on_stdin() {
     snapshot!(output.shown(), @"
     exit 0
     capture: wrote episodic note 6A336AEW8SZ5FDNQWA8DJ8QYZW (project=cart, source=nightly job)
+    capture: synced (pushed=False pulled=0)
     ");
     let output = home
         .command(["capture", "--source", " "])

@@ -395,6 +395,7 @@ fn edit_in_an_editor() {
     snapshot!(edit().shown(), @r#"
     exit 0
     changed #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis undo [BATCH]
     "#);
     let after = home.read(STUB);
     assert!(
@@ -437,6 +438,7 @@ fn edit_from_the_command_line() {
     snapshot!(home.command(["edit", "7Q4KZ9", "--title", "Start the stub first"]).run().shown(), @r#"
     exit 0
     changed #7Q4KZ9 "Start the stub first"
+    Undo: anamnesis undo [BATCH]
     "#);
     snapshot!(home.command(["edit", "7Q4KZ9", "--stdin"]).input("New text\n").run().shown(), @r#"
     exit 0
@@ -503,6 +505,7 @@ fn an_unreadable_note_is_mended_raw() {
     snapshot!(raw().run().shown(), @r#"
     exit 0
     changed #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis undo [BATCH]
     "#);
     assert_eq!(home.run("show 7Q4KZ9").code, Some(0));
 }
@@ -590,7 +593,7 @@ fn forget_and_restore_byte_for_byte() {
     snapshot!(home.run("forget 7Q4KZ9").shown(), @r#"
     exit 0
     forgot #7Q4KZ9 "Integration tests need the stub server"
-    Undo: anamnesis restore 7Q4KZ9
+    Undo: anamnesis undo [BATCH] · out of history too: anamnesis purge 7Q4KZ9
     "#);
     snapshot!(home.read(STUB), @"
     ---

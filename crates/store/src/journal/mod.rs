@@ -26,6 +26,7 @@ pub use self::{
 };
 
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -329,6 +330,19 @@ impl Journal {
             .into_iter()
             .filter_map(|(note, hash)| Some((note.parse().ok()?, hash)))
             .collect())
+    }
+
+    /// The notes of which a session was shown anything, were it the title alone.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn notes_shown_in(&self, session: &str) -> Result<BTreeSet<NoteId>, Error> {
+        let rows: Vec<String> = self
+            .connection
+            .prepare_cached("SELECT DISTINCT note FROM shown WHERE session = ?")?
+            .query_map([session], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        Ok(rows.iter().filter_map(|note| note.parse().ok()).collect())
     }
 
     /// Takes note of a run of a hook.

@@ -122,6 +122,17 @@ impl Journal {
             .optional()?)
     }
 
+    /// When the last prompt of a session came, milliseconds since 1970; none before the first.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn last_prompt_at(&self, session: &str) -> Result<Option<i64>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached("SELECT max(at) FROM prompt WHERE session = ?")?
+            .query_row([session], |row| row.get(0))?)
+    }
+
     /// Sessions, the one last heard of first; of a project or of all.
     ///
     /// # Errors

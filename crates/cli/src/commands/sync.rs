@@ -1,0 +1,103 @@
+//! `sync`: commit, fetch, join and push, now.
+
+use std::{process::ExitCode, time::Duration};
+
+use anamnesis_core::clean::one_line;
+use anamnesis_sync::{Answer, Synced};
+use serde_json::json;
+
+use super::Outcome;
+use crate::{
+    context::Context,
+    failure::Failure,
+    sync::{self, held_text},
+    ui::Ui,
+};
+
+/// How long another sync is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bring the notes of your machines together
+///
+/// Notes that changed here are committed, notes of the remote are joined with them field by field, and
+/// the result is pushed. Two texts that clash are both kept. A history that was rewritten and a mass
+/// deletion are held back until you say what is meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Take what was held back: it is meant
+    #[arg(long)]
+    accept: bool,
+    /// Bring back what was held back, here and in the remote
+    #[arg(long, conflicts_with = "accept")]
+    restore: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let answer = match (args.accept, args.restore) {
+        (true, _) => Answer::Accept,
+        (_, true) => Answer::Restore,
+        _ => Answer::None,
+    };
+    if answer != Answer::None && context.environment.is_agent {
+        return Err(Failure::failed(
+            "what sync held back is decided by a person only",
+        ));
+    }
+    let journal = context.journal();
+    let synced = sync::run(context, journal.as_ref(), answer, PATIENCE)?;
+    if args.json {
+        ui.json(&json!({
+            "pushed": synced.pushed,
+            "pulled": synced.pulled,
+            "conflicted": synced.conflicts > 0,
+            "conflicts": synced.conflicts,
+            "head": synced.head,
+            "detail": synced.detail,
+            "changed": synced.changed.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "problems": synced.problems.iter()
+                .map(|problem| json!({ "path": problem.path, "reason": problem.reason }))
+                .collect::<Vec<_>>(),
+            "held": synced.held.as_ref().map(held_text),
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    ui.print(&format!("sync: {}\n", line(&synced)));
+    for problem in &synced.problems {
+        ui.note(&format!(
+            "{}: {}\n",
+            problem.path,
+            one_line(&problem.reason)
+        ));
+    }
+    if let Some(held) = &synced.held {
+        ui.note(&format!(
+            "sync waits: {}\n→ if that is meant: anamnesis sync --accept; to bring them back: anamnesis sync --restore\n",
+            held_text(held)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What became of a sync, in the form of the Python version.
+fn line(synced: &Synced) -> String {
+    format!(
+        "{} conflicted={} head={} ({})",
+        outcome(synced),
+        word(synced.conflicts > 0),
+        synced.head.as_deref().unwrap_or("None"),
+        synced.detail,
+    )
+}
+
+/// As [`line`], without what commands that sync besides have no room for.
+pub(super) fn outcome(synced: &Synced) -> String {
+    format!("pushed={} pulled={}", word(synced.pushed), synced.pulled)
+}
+
+/// A truth as the Python version writes it.
+fn word(is: bool) -> &'static str {
+    if is { "True" } else { "False" }
+}

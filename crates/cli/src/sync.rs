@@ -1,0 +1,320 @@
+//! The notes' repository, for commands, the deferred process and `status`.
+//!
+//! A command commits what it did before it ends. What hooks leave is committed by the deferred
+//! process, which also syncs. How the last sync went is kept in this machine's records.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_store::journal::Journal;
+use anamnesis_sync::{
+    Act, Answer, Error, GitBackend, Held, Repository, Settings, SyncBackend, Synced, remote::Remote,
+};
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use ulid::Ulid;
+
+use crate::{context::Context, environment, failure::Failure};
+
+/// How long one call of git may take.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// What the records call the state of sync.
+const STATE: &str = "sync";
+
+/// Set by hooks when a session has begun or ended: the time, in milliseconds.
+pub(crate) const WANTED: &str = "sync_wanted";
+
+/// When a sync last brought notes, in milliseconds.
+pub(crate) const ARRIVED: &str = "sync_arrived";
+
+/// The waits after one, two, three and more failures in a row.
+const BACK_OFF_MINUTES: [i64; 5] = [1, 5, 15, 60, 240];
+
+/// How many characters of a batch people are shown. It is random, so few are enough.
+const SHORT_BATCH: usize = 6;
+
+/// How the syncs of this machine went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct History {
+    /// When the remote last had everything, milliseconds since 1970.
+    pub(crate) in_step_at: Option<i64>,
+    /// When the last one was begun.
+    pub(crate) tried_at: Option<i64>,
+    /// Since when every one has failed.
+    pub(crate) failing_since: Option<i64>,
+    /// How many have failed in a row.
+    pub(crate) failures: usize,
+    /// Why the last one failed.
+    pub(crate) error: Option<String>,
+    /// Whether that was because the remote could not be reached.
+    pub(crate) is_offline: bool,
+    /// What waits for the person.
+    pub(crate) held: Option<String>,
+}
+
+impl History {
+    /// Reads it from the records.
+    pub(crate) fn load(journal: &Journal) -> Self {
+        let text = journal.meta(STATE).ok().flatten().unwrap_or_default();
+        let says: Value = serde_json::from_str(&text).unwrap_or_default();
+        let time = |key: &str| says.get(key).and_then(Value::as_i64);
+        let words = |key: &str| says.get(key).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            in_step_at: time("in_step_at"),
+            tried_at: time("tried_at"),
+            failing_since: time("failing_since"),
+            failures: time("failures")
+                .and_then(|number| usize::try_from(number).ok())
+                .unwrap_or(0),
+            error: words("error"),
+            is_offline: says.get("is_offline") == Some(&Value::Bool(true)),
+            held: words("held"),
+        }
+    }
+
+    fn save(&self, journal: &Journal) -> Result<(), anamnesis_store::journal::Error> {
+        let says = json!({
+            "in_step_at": self.in_step_at,
+            "tried_at": self.tried_at,
+            "failing_since": self.failing_since,
+            "failures": self.failures,
+            "error": self.error,
+            "is_offline": self.is_offline,
+            "held": self.held,
+        });
+        journal.set_meta(STATE, &says.to_string())
+    }
+
+    /// Takes up how a sync went.
+    fn add(&mut self, result: &Result<Synced, Error>, now: i64) {
+        self.tried_at = Some(now);
+        match result {
+            Ok(synced) => {
+                self.failing_since = None;
+                self.failures = 0;
+                self.error = None;
+                self.is_offline = false;
+                self.held = synced.held.as_ref().map(held_text);
+                if synced.pushed {
+                    self.in_step_at = Some(now);
+                }
+            }
+            // Somebody else's sync says how it went itself.
+            Err(Error::Busy) => {}
+            Err(error) => {
+                self.failing_since.get_or_insert(now);
+                self.failures += 1;
+                self.error = Some(one_line(&error.to_string()));
+                self.is_offline = matches!(error, Error::Network(error) if error.is_offline());
+            }
+        }
+    }
+
+    /// Tells whether the deferred process has to sync: something asks for it since the last time, and
+    /// the last failures are long enough ago.
+    pub(crate) fn is_due(&self, wanted: Option<i64>, now: i64) -> bool {
+        let Some(tried) = self.tried_at else {
+            return true;
+        };
+        if self.failures == 0 {
+            return wanted.is_some_and(|wanted| wanted >= tried);
+        }
+        let step = (self.failures - 1).min(BACK_OFF_MINUTES.len() - 1);
+        // A clock that was set back must not put it off for ever.
+        now < tried || now - tried >= BACK_OFF_MINUTES[step] * 60_000
+    }
+}
+
+/// What was held back, in one sentence that says what to do.
+pub(crate) fn held_text(held: &Held) -> String {
+    match held {
+        Held::MassDeletion { gone, of } => format!("the remote dropped {gone} of {of} notes"),
+        Held::LocalMassDeletion { gone, of } => {
+            format!("{gone} of {of} notes are gone from memory/")
+        }
+        Held::Rewritten => "the remote's history was rewritten".to_owned(),
+    }
+}
+
+/// The remote that is set; none without one.
+pub(crate) fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
+    let Some(text) = &context.config.remote else {
+        return Ok(None);
+    };
+    let remote = Remote::parse(text, context.config.sync.allow_http);
+    remote.map(Some).map_err(|error| {
+        Failure::usage(format!("the remote cannot be used: {error}"))
+            .hint("anamnesis init --remote URL")
+    })
+}
+
+/// What carries the notes of a store.
+pub(crate) fn backend(
+    context: &Context,
+    remote: Option<Remote>,
+    answer: Answer,
+    patience: Duration,
+) -> GitBackend<'_> {
+    let settings = Settings {
+        machine_id: context.machine_id(),
+        remote,
+        environment: environment::for_git(),
+        now: context.environment.now,
+        patience,
+        time_limit: TIME_LIMIT,
+        answer,
+    };
+    GitBackend::new(&context.home, &context.notes, settings)
+}
+
+/// Syncs, and keeps in the records how it went.
+pub(crate) fn run(
+    context: &Context,
+    journal: Option<&Journal>,
+    answer: Answer,
+    patience: Duration,
+) -> Result<Synced, Failure> {
+    let remote = remote(context)?;
+    let has_remote = remote.is_some();
+    let now = context.environment.now.timestamp_millis();
+    let result = backend(context, remote, answer, patience).sync();
+    if let Some(journal) = journal {
+        let keep = || {
+            if has_remote {
+                let mut history = History::load(journal);
+                history.add(&result, now);
+                history.save(journal)?;
+            }
+            match &result {
+                Ok(synced) if !synced.changed.is_empty() => {
+                    // Now, not when it was begun: a prompt that came meanwhile could not know.
+                    let arrived = context.environment.current_time().timestamp_millis();
+                    journal.set_meta(ARRIVED, &arrived.to_string())
+                }
+                _ => Ok(()),
+            }
+        };
+        if let Err(error) = keep() {
+            context.log(&format!("sync: {error}"));
+        }
+    }
+    if let Ok(synced) = &result {
+        for problem in &synced.problems {
+            context.log(&format!(
+                "sync: {}: {}",
+                problem.path,
+                one_line(&problem.reason)
+            ));
+        }
+    }
+    result.map_err(|error| {
+        let hint = match &error {
+            Error::Network(error) => error.advice(),
+            _ => None,
+        };
+        let failure = Failure::failed(format!("sync: {error}"));
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure.hint("no note is lost; when that is mended: anamnesis sync"),
+        }
+    })
+}
+
+/// Commits what a command did to notes; the batch by which it can be undone.
+///
+/// A commit that fails costs nothing but its undo: the note is on the disk, and the deferred process
+/// commits it.
+pub(crate) fn commit(
+    context: &Context,
+    verb: &str,
+    notes: impl IntoIterator<Item = NoteId>,
+) -> Option<Ulid> {
+    let ids: BTreeSet<NoteId> = notes.into_iter().collect();
+    let act = Act {
+        verb,
+        actor: context.actor(),
+    };
+    let machine = context.machine_id();
+    let commit = || -> Result<Option<Ulid>, Error> {
+        let lock = context.notes.lock()?;
+        let now = context.environment.now;
+        let repository = Repository::open_or_create(&context.home, &lock, &machine, now)?;
+        let committed = repository.commit_notes(&lock, &ids, act)?;
+        Ok(committed.map(|committed| committed.batch))
+    };
+    match commit() {
+        Ok(batch) => batch,
+        Err(error) => {
+            context.log(&format!("{verb}: not committed yet: {error}"));
+            None
+        }
+    }
+}
+
+/// Commits whatever changed in `memory/`: what hooks wrote, and what was edited by hand.
+pub(crate) fn commit_all(context: &Context) -> Result<(), Failure> {
+    let committed = backend(context, None, Answer::None, Duration::ZERO).commit();
+    committed
+        .map(drop)
+        .map_err(|error| Failure::failed(format!("commit: {error}")))
+}
+
+/// A batch as people are shown it.
+pub(crate) fn short_batch(batch: Ulid) -> String {
+    let name = batch.to_string();
+    name[name.len() - SHORT_BATCH..].to_owned()
+}
+
+/// A time of the records.
+pub(crate) fn time(milliseconds: i64) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp_millis(milliseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_is_due_when_asked_for_and_not_too_soon_after_failures() {
+        let minute = 60_000;
+        let fresh = History::default();
+        assert!(fresh.is_due(None, 0));
+        let well = History {
+            tried_at: Some(10 * minute),
+            ..History::default()
+        };
+        assert!(!well.is_due(Some(9 * minute), 20 * minute));
+        assert!(well.is_due(Some(11 * minute), 20 * minute));
+        for (failures, wait) in [(1, 1), (2, 5), (3, 15), (4, 60), (5, 240), (50, 240)] {
+            let failing = History {
+                failures,
+                ..well.clone()
+            };
+            let at = |minutes: i64| (10 + minutes) * minute;
+            assert!(
+                !failing.is_due(Some(at(wait - 1)), at(wait) - 1),
+                "{failures}"
+            );
+            assert!(failing.is_due(None, at(wait)), "{failures}");
+            assert!(failing.is_due(None, 0), "a clock that was set back");
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_until_one_goes_well() {
+        let mut history = History::default();
+        history.add(&Err(Error::NotOurs(String::new())), 5);
+        history.add(&Err(Error::NotOurs(String::new())), 9);
+        assert_eq!((history.failing_since, history.failures), (Some(5), 2));
+        history.add(&Err(Error::Busy), 10);
+        assert_eq!(history.failures, 2);
+        let synced = Synced {
+            pushed: true,
+            ..Synced::default()
+        };
+        history.add(&Ok(synced), 12);
+        assert_eq!((history.failing_since, history.failures), (None, 0));
+        assert_eq!(history.in_step_at, Some(12));
+    }
+}
