@@ -208,11 +208,11 @@ impl Git {
         if succeeded(&finished) {
             return Ok(Fetched::Main);
         }
-        self.remove_leftovers();
+        let largest = self.remove_leftovers();
         let said = String::from_utf8_lossy(&finished.stderr);
         if finished.status.is_none() {
             Err(self.timed_out(task()))
-        } else if answer::grew_too_large(&said) {
+        } else if largest >= self.max_fetch || answer::grew_too_large(&said) {
             Err(Error::TooLarge {
                 remote: remote.to_string(),
                 limit: self.max_fetch,
@@ -528,18 +528,26 @@ impl Git {
         }
     }
 
-    /// Removes what a git that was ended left behind. Nobody else is at work here.
-    fn remove_leftovers(&self) {
+    /// Removes what a git that was ended left behind; returns the size of the largest half pack.
+    ///
+    /// Nobody else is at work here.
+    fn remove_leftovers(&self) -> u64 {
         for lock in LOCKS {
             // It fails when it is not there; what cannot be removed git will name.
             let _ = fs::remove_file(self.directory.join(lock));
         }
+        let mut largest = 0;
         let packs = self.directory.join("objects/pack");
         for entry in fs::read_dir(packs).into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(b"tmp_") {
+            let name = entry.file_name();
+            let name = name.as_encoded_bytes();
+            if name.starts_with(b"tmp_") || name.ends_with(b".temp") {
+                let length = entry.metadata().map_or(0, |metadata| metadata.len());
+                largest = largest.max(length);
                 let _ = fs::remove_file(entry.path());
             }
         }
+        largest
     }
 }
 

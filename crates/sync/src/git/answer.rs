@@ -174,6 +174,7 @@ pub(super) fn explain(task: Task, remote: &Remote, stderr: &str) -> Error {
     const CREDENTIALS: &[&str] = &[
         "Authentication failed",
         "terminal prompts disabled",
+        "unable to get password from user",
         "could not read Username",
         "could not read Password",
         "Permission denied (",
@@ -374,6 +375,7 @@ mod tests {
                 "fatal: Authentication failed for 'https://x/'",
                 "credentials",
             ),
+            ("fatal: unable to get password from user", "credentials"),
             (
                 "fatal: could not read Username for 'https://x': terminal prompts disabled",
                 "credentials",
