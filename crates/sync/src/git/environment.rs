@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -43,7 +44,7 @@ const FIXED: &[(&str, &str)] = &[
 ];
 
 /// The environment that git is run in.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct GitEnvironment {
     variables: Vec<(OsString, OsString)>,
     path: Vec<PathBuf>,
@@ -92,6 +93,14 @@ impl GitEnvironment {
         self.variables
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}
+
+impl fmt::Debug for GitEnvironment {
+    /// Shows the names only: the address of a proxy may hold a password.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.variables.iter().map(|(name, _)| name);
+        formatter.debug_list().entries(names).finish()
     }
 }
 
@@ -167,6 +176,14 @@ mod tests {
                 "https_proxy=http://proxy:3128",
             ]
         );
+    }
+
+    /// GIT-11.
+    #[test]
+    fn values_are_not_shown() {
+        let environment = environment(&[("https_proxy", "http://me:s3cret@proxy")]);
+        let shown = format!("{environment:?}");
+        assert!(shown.contains("https_proxy") && !shown.contains("s3cret"));
     }
 
     /// HOOK-04.
