@@ -40,3 +40,5 @@ pub mod merge;
 pub mod render;
 
 pub mod yaml;
+
+pub mod native;
