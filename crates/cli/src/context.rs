@@ -20,7 +20,7 @@ use anamnesis_store::{
 use crate::{environment::Environment, failure::Failure};
 
 /// How long a command waits for a lock. A person would rather wait than be told to try again.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The store and everything that goes with it.
 #[derive(Debug)]

@@ -30,6 +30,7 @@ variables! {
     HOME_FOLDER = "ANAMNESIS_HOME", "The store; `~/.anamnesis` without it.";
     MACHINE_ID = "ANAMNESIS_MACHINE_ID", "The name of this machine in notes; over `machine_id` in `config.json`.";
     OFF = "ANAMNESIS_OFF", "Any text but `0`: hooks record nothing and give nothing.";
+    IMPORT_NATIVE = "ANAMNESIS_IMPORT_NATIVE", "`0`: Claude Code's own memory is not imported; over `import_native` in `config.json`.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
     USER_HOME = "HOME", "The user's home.";
@@ -69,6 +70,8 @@ pub(crate) struct Environment {
     pub(crate) host_name: Option<String>,
     /// Whether everything is switched off.
     pub(crate) is_off: bool,
+    /// Whether Claude Code's own memory is left alone.
+    pub(crate) is_native_off: bool,
     /// Whether Anamnesis itself started what this runs in.
     pub(crate) is_internal: bool,
     /// Whether Claude Code runs this for the model.
@@ -119,6 +122,7 @@ impl Environment {
             machine_id: text(MACHINE_ID),
             host_name: host_name().or_else(|| text(COMPUTER_NAME)),
             is_off: text(OFF).is_some_and(|value| value != "0"),
+            is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
             is_internal: text(INTERNAL).is_some(),
             is_agent: text(CLAUDE_CODE).is_some_and(|value| value != "0"),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
@@ -164,9 +168,10 @@ pub(crate) fn for_git() -> GitEnvironment {
 /// What a process of ours inherits: enough to find the store and to reach the remote, nothing of the
 /// user's keys.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    const KEPT: [&str; 17] = [
+    const KEPT: [&str; 18] = [
         HOME_FOLDER,
         MACHINE_ID,
+        IMPORT_NATIVE,
         NOW,
         USER_HOME,
         USER_PROFILE,

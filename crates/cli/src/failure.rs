@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_store::{config, index, journal, notes};
+use anamnesis_store::{config, index, journal, native, notes};
 
 /// Something looks wrong and needs the user, but the command was done.
 pub(crate) const NEEDS_ATTENTION: u8 = 3;
@@ -105,6 +105,18 @@ impl From<config::Error> for Failure {
         match error {
             config::Error::Locked => failure.hint("try again in a moment"),
             _ => failure.hint("anamnesis doctor"),
+        }
+    }
+}
+
+impl From<native::Error> for Failure {
+    fn from(error: native::Error) -> Self {
+        match error {
+            native::Error::Notes(error) => error.into(),
+            native::Error::Journal(error) => error.into(),
+            error @ native::Error::Io { .. } => {
+                Self::environment(error.to_string()).hint("anamnesis import --claude-home DIR")
+            }
         }
     }
 }

@@ -47,6 +47,7 @@ use crate::{
     context::Context,
     detach,
     environment::Environment,
+    native,
     off::{self, Off},
     remember, skip,
     sync::{self, History},
@@ -435,11 +436,13 @@ impl Hook {
         source: StartSource,
         handled: &mut Handled,
     ) -> (Vec<Chosen>, Block) {
+        let journal = self.journal.as_ref().ok();
         let request = Request {
             project: &project.key,
             k: DEFAULT_K,
             session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
             now: self.context.environment.now,
+            had: &native::copies(journal, &project.key),
         };
         let mut chosen = match working_set::select(index, &self.context.notes, &request) {
             Ok(chosen) => chosen,

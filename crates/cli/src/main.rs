@@ -11,6 +11,7 @@ mod detach;
 mod environment;
 mod failure;
 mod hook;
+mod native;
 mod off;
 mod remember;
 mod skip;

@@ -5,10 +5,12 @@
 //! a reflection took up are left out. After a compaction also what this session was doing.
 
 use anamnesis_core::{
+    id::NoteId,
     note::{GLOBAL, Kind, Note, NoteType, State},
     render::{Chosen, Reason},
 };
 use anamnesis_store::{
+    file::Stamp,
     index::{Entry, Error, Index, Recent},
     notes::Notes,
 };
@@ -31,6 +33,9 @@ pub struct Request<'a> {
     pub session: Option<&'a str>,
     /// The time that counts as now.
     pub now: DateTime<Utc>,
+    /// Notes of the project that the session has from elsewhere, and what their files look like as
+    /// long as that is so. They are not repeated.
+    pub had: &'a [(NoteId, Stamp)],
 }
 
 /// Chooses the working set and reads its notes.
@@ -83,8 +88,8 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     }
     let sessions = recent(request.project, NoteType::Episodic, MAX_SESSIONS)?;
     let reserved = sessions.len().min(request.k);
-    let mut durable = recent(request.project, NoteType::Procedural, request.k)?;
-    durable.extend(recent(request.project, NoteType::Semantic, request.k)?);
+    let mut durable = recent(request.project, NoteType::Procedural, reach(request))?;
+    durable.extend(recent(request.project, NoteType::Semantic, reach(request))?);
     // Stable: of equals the procedural ones stay first, each type in its own order.
     durable.sort_by(|a, b| {
         (&b.updated_at, b.confidence)
@@ -93,6 +98,7 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     });
     let mut kept = pinned(index, request)?;
     kept.extend(durable.into_iter().filter(|entry| !entry.pinned));
+    kept.retain(|entry| !request.had.contains(&(entry.id(), entry.stamp)));
     kept.truncate(request.k - reserved);
     selection.extend(kept.into_iter().map(|entry| (entry, Reason::Project)));
     selection.extend(
@@ -104,6 +110,11 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     Ok(selection)
 }
 
+/// How many notes have to be looked at so that enough are left.
+fn reach(request: &Request<'_>) -> usize {
+    request.k.saturating_add(request.had.len())
+}
+
 /// The durable notes of the project that a person keeps at the top, newest first.
 fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
     let mut pinned = Vec::new();
@@ -113,7 +124,7 @@ fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
             note_type,
             now: request.now,
             only_pinned: true,
-            limit: request.k,
+            limit: reach(request),
         })?);
     }
     pinned.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
@@ -184,6 +195,7 @@ pub(crate) mod tests {
                 k,
                 session: None,
                 now: now(),
+                had: &[],
             };
             let chosen = select(&self.refreshed(), &self.notes, &request).unwrap();
             chosen.into_iter().map(|chosen| chosen.note.title).collect()
@@ -308,6 +320,7 @@ pub(crate) mod tests {
             k: 8,
             session: None,
             now: now(),
+            had: &[],
         };
         let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
         assert_eq!(chosen.len(), 1);
@@ -333,6 +346,7 @@ pub(crate) mod tests {
             k: 8,
             session: None,
             now: now(),
+            had: &[],
         };
         let chosen = select(&index, &fixture.notes, &request).unwrap();
         let titles: Vec<&str> = chosen
@@ -358,6 +372,7 @@ pub(crate) mod tests {
             k: 8,
             session: Some("s"),
             now: now(),
+            had: &[],
         };
         let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
         assert_eq!(chosen[0].note.title, "this one");

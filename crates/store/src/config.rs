@@ -157,6 +157,8 @@ pub struct Config {
     pub skip_tools: Vec<String>,
     /// How long things are kept.
     pub retention: Retention,
+    /// Whether Claude Code's own memory is imported.
+    pub import_native: bool,
     /// Why the file, or a part of it, was not taken.
     pub problem: Option<String>,
 }
@@ -174,6 +176,7 @@ impl Default for Config {
             is_unclear: false,
             skip_tools: SKIPPED_TOOLS.map(str::to_owned).to_vec(),
             retention: Retention::default(),
+            import_native: true,
             problem: None,
         }
     }
@@ -357,6 +360,16 @@ impl Config {
         }
         if let Some(terms) = object(keys, "retention", &mut problems) {
             retention(terms, &mut config.retention, &mut problems);
+        }
+        match keys
+            .get("import_native")
+            .map(|value| (value, value.as_str()))
+        {
+            None | Some((Value::Null | Value::Bool(true), _) | (_, Some("on"))) => {}
+            Some((Value::Bool(false), _) | (_, Some("off"))) => config.import_native = false,
+            Some((other, _)) => problems.push(format!(
+                "import_native is {other}, not true, false, on or off"
+            )),
         }
         for key in keys.keys() {
             // Folders that somebody believes to be excluded must not be recorded silently.

@@ -9,7 +9,7 @@ use std::{
 /// What tells that a file changed: its size, its time of change in nanoseconds, its inode.
 ///
 /// An atomic write always makes a new inode; an editor that writes in place moves the time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Size in bytes.
     pub size: i64,

@@ -22,6 +22,8 @@ pub mod log;
 
 pub mod session_note;
 
+pub mod native;
+
 pub mod config;
 
 pub mod settings;

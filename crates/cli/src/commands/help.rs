@@ -48,6 +48,7 @@ Privacy
 
 Upkeep
   backfill      Remember the sessions from before the install
+  import        Copy Claude Code's own memory into notes
   maintain      Let old records go and empty the trash
 
 Trouble

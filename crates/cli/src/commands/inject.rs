@@ -42,6 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         k: usize::try_from(args.k).unwrap_or(0),
         session: None,
         now: context.environment.now,
+        had: &[],
     };
     let chosen = working_set::select(&index, &context.notes, &request)?;
     if args.json {

@@ -8,6 +8,7 @@ mod doctor;
 mod edit;
 mod forget;
 mod help;
+mod import;
 mod inject;
 mod list;
 mod maintain;
@@ -74,6 +75,7 @@ enum Verb {
     Help(help::Args),
     Sessions(sessions::Args),
     Backfill(backfill::Args),
+    Import(import::Args),
     Maintain(maintain::Args),
     #[command(hide = true)]
     Work(work::Args),
@@ -142,6 +144,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
         Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
+        Verb::Import(args) => import::run(&args, &Context::open(environment)?, ui),
         Verb::Backfill(args) => backfill::run(&args, environment, ui),
         Verb::Maintain(args) => maintain::run(&args, &Context::open(environment)?, ui),
     }

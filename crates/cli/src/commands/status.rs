@@ -17,6 +17,7 @@ use super::{Outcome, backfill, doctor, project::explain};
 use crate::{
     context::Context,
     failure::Failure,
+    native,
     off::{self, Off},
     ui,
     ui::Ui,
@@ -211,11 +212,13 @@ fn status(context: &Context, index: &Index, project: &str) -> Result<Status, Fai
         }
     }
     let now = context.environment.now;
+    let journal = context.journal();
     let request = Request {
         project,
         k: DEFAULT_K,
         session: None,
         now,
+        had: &native::copies(journal.as_ref(), project),
     };
     let chosen = working_set::select(index, &context.notes, &request)?;
     let block = render::hook_block(&chosen, now, |id| Context::short(index, id));

@@ -530,6 +530,9 @@ fn a_journal_of_a_newer_version_is_not_touched() {
     home.settle();
     let path = home.store().join("journal.db");
     let connection = Connection::open(&path).unwrap();
+    let version: i64 = connection
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
     connection
         .execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);")
         .unwrap();
@@ -543,7 +546,7 @@ fn a_journal_of_a_newer_version_is_not_touched() {
     // The update is through.
     Connection::open(&path)
         .unwrap()
-        .execute_batch("PRAGMA user_version = 2")
+        .pragma_update(None, "user_version", version)
         .unwrap();
     session.answers("Limits are in.");
     assert_eq!(fs::read_dir(home.store().join("spool")).unwrap().count(), 0);

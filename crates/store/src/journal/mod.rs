@@ -8,11 +8,13 @@
 mod forget;
 mod job;
 mod listing;
+mod native;
 mod retention;
 mod schema;
 mod session;
 mod take;
 
+pub(crate) use self::native::{Fate, Place, Source};
 pub use self::{
     forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
@@ -49,7 +51,7 @@ use crate::{
 };
 
 /// The version of the tables: how many scripts make them.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
 const LONG_LOG: u64 = 1024 * 1024;

@@ -2,7 +2,7 @@
 //! program can stand side by side for the time of an update.
 
 /// The scripts that make each version of the one before; the first one starts from nothing.
-pub(super) const VERSIONS: [&str; 2] = [VERSION_1, VERSION_2];
+pub(super) const VERSIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -107,4 +107,21 @@ CREATE TABLE hook (
   times BLOB NOT NULL, error TEXT, error_at INTEGER, is_failing INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 DROP TABLE hook_run;
+";
+
+// What is known of Claude Code's own memory. Few rows, and only the import writes them, so there is
+// no index for the one question that a hook asks.
+const VERSION_3: &str = "
+CREATE TABLE native_source (
+  claude TEXT NOT NULL, source TEXT NOT NULL, slug TEXT NOT NULL,
+  size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL,
+  fate TEXT NOT NULL, note TEXT NOT NULL, hash TEXT NOT NULL, project TEXT NOT NULL,
+  note_size INTEGER NOT NULL, note_modified INTEGER NOT NULL, note_inode INTEGER NOT NULL,
+  returns INTEGER NOT NULL,
+  PRIMARY KEY (claude, source)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE native_place (
+  claude TEXT NOT NULL, slug TEXT NOT NULL, folder TEXT NOT NULL, is_certain INTEGER NOT NULL, seen INTEGER NOT NULL,
+  PRIMARY KEY (claude, slug)
+) STRICT, WITHOUT ROWID;
 ";

@@ -1,0 +1,89 @@
+//! `import`: Claude Code's own memory, copied into notes.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anamnesis_core::{clean::one_line, redact::redact};
+use anamnesis_store::{journal::Journal, native::Imported};
+
+use super::Outcome;
+use crate::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    native,
+    off::Off,
+    ui::Ui,
+};
+
+/// Copy Claude Code's own memory into notes
+///
+/// Each file of the memory becomes a note that follows it: changed when it changes, forgotten when
+/// it goes. Nothing is written to the memory. What you changed or forgot here stays as you left it;
+/// excluded folders and paused projects are left out. Every sync does the same by itself.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Claude Code's folder [default: CLAUDE_CONFIG_DIR, else ~/.claude]
+    #[arg(long, value_name = "DIR")]
+    claude_home: Option<PathBuf>,
+    /// Do not send the notes to other machines
+    #[arg(long)]
+    no_sync: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    if context.environment.is_agent && args.claude_home.is_some() {
+        return Err(Failure::failed("a person only says where notes come from"));
+    }
+    if context.config.is_unclear {
+        return Err(Failure::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
+    }
+    let named = args.claude_home.as_ref();
+    let folder = named
+        .or(context.environment.claude_folder.as_ref())
+        .and_then(|folder| std::path::absolute(folder).ok())
+        .ok_or_else(|| {
+            Failure::environment("no folder of Claude Code is known".to_owned())
+                .hint("anamnesis import --claude-home DIR")
+        })?;
+    if named.is_some() && !folder.join("projects").is_dir() {
+        return Err(Failure::failed(format!(
+            "{} is no folder of Claude Code: it has no `projects`",
+            folder.display()
+        )));
+    }
+    let journal = Journal::open(&context.home, PATIENCE)?;
+    let imported = native::import(context, &journal, &folder)?;
+    if imported.has_changes() {
+        context.index()?.checkpoint()?;
+    }
+    journal.checkpoint()?;
+    let folder = one_line(&folder.to_string_lossy());
+    ui.print(&text(&imported, &redact(&folder).text));
+    for problem in &imported.problems {
+        ui.note(&format!("import: {}: {}\n", problem.path, problem.reason));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The report: the line of the Python version, and a second one where there is more to say.
+fn text(imported: &Imported, folder: &str) -> String {
+    let mut text = format!(
+        "import: imported={} updated={} skipped={} (from {folder})\n",
+        imported.imported, imported.updated, imported.skipped
+    );
+    let masked: usize = imported.masked.values().sum();
+    let mut more = Vec::new();
+    if imported.forgotten > 0 {
+        more.push(format!("forgotten={}", imported.forgotten));
+    }
+    if masked > 0 {
+        let kinds = imported.masked.iter();
+        let kinds: Vec<String> = kinds
+            .map(|(rule, count)| format!("{rule} {count}"))
+            .collect();
+        more.push(format!("masked={masked} ({})", kinds.join(", ")));
+    }
+    if !more.is_empty() {
+        text.push_str(&format!("import: {}\n", more.join(" ")));
+    }
+    text
+}

@@ -1,0 +1,75 @@
+//! Claude Code's own memory: copied into notes by the deferred process and by `import`, and not
+//! repeated to sessions that have it anyway.
+
+use std::path::Path;
+
+use anamnesis_core::id::NoteId;
+use anamnesis_store::{
+    file::Stamp,
+    journal::Journal,
+    native::{self, Imported, Request},
+};
+
+use crate::{context::Context, failure::Failure};
+
+/// Brings the notes in step with the memory, as every sync does before anything else; tells whether
+/// a note changed, which the index does not know yet.
+///
+/// Nothing is done where that is switched off. A fault is a line in the log: no sync fails for it.
+pub(crate) fn follow(context: &Context, journal: &Journal) -> bool {
+    let is_off = context.environment.is_native_off
+        || !context.config.import_native
+        || context.config.is_unclear;
+    let Some(claude_folder) = context
+        .environment
+        .claude_folder
+        .as_ref()
+        .filter(|_| !is_off)
+    else {
+        return false;
+    };
+    match import(context, journal, claude_folder) {
+        Ok(imported) => {
+            if let Some(problem) = imported.problems.first() {
+                let more = match imported.problems.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" (and {more} more)"),
+                };
+                context.log(&format!(
+                    "import: {}: {}{more}",
+                    problem.path, problem.reason
+                ));
+            }
+            imported.has_changes()
+        }
+        Err(failure) => {
+            context.log(&format!("import: {}", failure.text()));
+            // Some may have been written before.
+            true
+        }
+    }
+}
+
+/// Brings the notes in step with the memory in one of the client's folders.
+pub(crate) fn import(
+    context: &Context,
+    journal: &Journal,
+    claude_folder: &Path,
+) -> Result<Imported, Failure> {
+    let request = Request {
+        claude_folder,
+        machine_id: &context.machine_id(),
+        user_home: context.environment.user_home.as_deref(),
+        exclusions: &context.exclusions(),
+        paused: &context.config.paused,
+        now: context.environment.now,
+    };
+    Ok(native::import(&context.notes, journal, &request)?)
+}
+
+/// The notes of a project that a session here has from the memory itself.
+pub(crate) fn copies(journal: Option<&Journal>, project: &str) -> Vec<(NoteId, Stamp)> {
+    journal
+        .and_then(|journal| journal.native_copies(project).ok())
+        .unwrap_or_default()
+}
