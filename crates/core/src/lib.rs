@@ -37,6 +37,8 @@ pub mod note;
 
 pub mod merge;
 
+pub mod receipt;
+
 pub mod render;
 
 pub mod yaml;

@@ -46,12 +46,22 @@ pub fn of_folder_name(name: &str) -> Option<String> {
     valid(&name.to_lowercase())
 }
 
+/// Tells whether a text can be a project's key: one line of printable text, not too long.
+///
+/// What a project's folder, remote or marker gives always is.
+pub fn is_key(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().take(MAX_LENGTH + 1).count() <= MAX_LENGTH
+        && crate::clean::one_line(text) == text
+}
+
 /// A key is one line of printable text, not too long, without a secret.
 fn valid(text: &str) -> Option<String> {
     let line = crate::clean::one_line(text);
     let redacted = crate::redact::redact(&line);
     let key: String = redacted.text.chars().take(MAX_LENGTH).collect();
-    (!key.is_empty()).then_some(key)
+    let key = key.trim_end();
+    (!key.is_empty()).then(|| key.to_owned())
 }
 
 #[cfg(test)]
@@ -95,6 +105,8 @@ mod tests {
         assert_eq!(of_marker("global\n"), None);
         assert_eq!(of_marker("a\u{202e}b\x1b[31m\n"), Some("ab".to_owned()));
         assert_eq!(of_marker(&"x".repeat(500)).unwrap().len(), 200);
+        let cut_at_a_blank = format!("{} y", "x".repeat(199));
+        assert!(is_key(&of_marker(&cut_at_a_blank).unwrap()));
     }
 
     #[test]

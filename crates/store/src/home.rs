@@ -56,6 +56,11 @@ impl Home {
         })
     }
 
+    /// The receipts of all machines, a folder each.
+    pub fn receipts(&self) -> PathBuf {
+        self.tree(Scope::Portable).join(".usage")
+    }
+
     /// The derived index.
     pub fn index(&self) -> PathBuf {
         self.derived().join("index.db")

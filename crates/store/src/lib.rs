@@ -24,6 +24,8 @@ pub mod session_note;
 
 pub mod native;
 
+pub mod receipts;
+
 pub mod config;
 
 pub mod settings;

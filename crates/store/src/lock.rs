@@ -26,6 +26,8 @@ pub enum Subject {
     Config,
     /// Carrying notes between machines: one run a store.
     Sync,
+    /// Writing to this machine's receipts.
+    Receipts,
 }
 
 impl Subject {
@@ -37,6 +39,7 @@ impl Subject {
             Self::Work => "work.lock",
             Self::Config => "config.lock",
             Self::Sync => "sync.lock",
+            Self::Receipts => "receipts.lock",
         }
     }
 }

@@ -29,7 +29,6 @@ pub use self::{
 
 use std::{
     collections::BTreeSet,
-    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -527,6 +526,27 @@ impl Journal {
         Ok(())
     }
 
+    /// A random value kept under a name: 128 bits in hexadecimal, drawn when it is first asked for.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn drawn(&self, name: &str) -> Result<String, Error> {
+        if let Some(value) = self.meta(name)? {
+            return Ok(value);
+        }
+        let half = || Ulid::generate().random() & u128::from(u64::MAX);
+        // Another process may be drawing too: the first one's value is everybody's.
+        self.connection.execute(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING",
+            [name, &format!("{:016x}{:016x}", half(), half())],
+        )?;
+        Ok(self
+            .connection
+            .query_row("SELECT value FROM meta WHERE key = ?", [name], |row| {
+                row.get(0)
+            })?)
+    }
+
     /// Takes note that a person of this machine wrote this content of a note.
     ///
     /// # Errors
@@ -593,16 +613,7 @@ impl Journal {
         if words.is_empty() {
             return Ok(None);
         }
-        let key = if let Some(key) = self.meta("text_key")? {
-            key
-        } else {
-            let mut key = String::new();
-            for _ in 0..4 {
-                let _ = write!(key, "{:020x}", Ulid::generate().random());
-            }
-            self.set_meta("text_key", &key)?;
-            key
-        };
+        let key = self.drawn("text_key")?;
         // The key comes first and has a fixed length, the text is hashed before: no extension of the
         // text gives a related hash.
         Ok(Some(text_hash(&format!(
