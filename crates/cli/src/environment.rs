@@ -5,6 +5,7 @@
 use std::{env, ffi::OsString, path::PathBuf, time::Instant};
 
 use anamnesis_core::note::parse_timestamp;
+use anamnesis_store::settings::Setting;
 use anamnesis_sync::git::GitEnvironment;
 use chrono::{DateTime, Utc};
 
@@ -29,6 +30,8 @@ macro_rules! variables {
 variables! {
     HOME_FOLDER = "ANAMNESIS_HOME", "The store; `~/.anamnesis` without it.";
     MACHINE_ID = "ANAMNESIS_MACHINE_ID", "The name of this machine in notes; over `machine_id` in `config.json`.";
+    GIT_REMOTE = "ANAMNESIS_GIT_REMOTE", "The remote; over `remote` in `config.json`.";
+    PLUGIN_REMOTE = "CLAUDE_PLUGIN_OPTION_REMOTE", "The plugin's option, set by Claude Code for hooks: a new answer is copied to `remote` in `config.json`.";
     OFF = "ANAMNESIS_OFF", "Any text but `0`: hooks record nothing and give nothing.";
     IMPORT_NATIVE = "ANAMNESIS_IMPORT_NATIVE", "`0`: Claude Code's own memory is not imported; over `import_native` in `config.json`.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
@@ -46,7 +49,7 @@ variables! {
     LC_ALL = "LC_ALL", "Whether the terminal takes UTF-8.";
     LC_CTYPE = "LC_CTYPE", "Whether the terminal takes UTF-8, after `LC_ALL`.";
     LANG = "LANG", "Whether the terminal takes UTF-8, after `LC_CTYPE`.";
-    PATH = "PATH", "Where `doctor` looks for a second `anamnesis`.";
+    PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
 
 /// What the environment says.
@@ -62,10 +65,16 @@ pub(crate) struct Environment {
     pub(crate) user_home: Option<PathBuf>,
     /// Claude Code's folder.
     pub(crate) claude_folder: Option<PathBuf>,
+    /// Where Claude Code keeps its servers, among much else.
+    pub(crate) claude_state: Option<PathBuf>,
     /// The session's project, for hooks.
     pub(crate) project_folder: Option<PathBuf>,
     /// The name of this machine, if one is set.
     pub(crate) machine_id: Option<String>,
+    /// The remote, if one is set. It may hold a password.
+    pub(crate) remote: Option<String>,
+    /// What was answered when the plugin was installed, for hooks. It may hold a password.
+    pub(crate) plugin_remote: Option<String>,
     /// The name that the system gives this machine.
     pub(crate) host_name: Option<String>,
     /// Whether everything is switched off.
@@ -118,8 +127,13 @@ impl Environment {
             store,
             claude_folder: path(CLAUDE_CONFIG)
                 .or_else(|| user_home.as_ref().map(|home| home.join(".claude"))),
+            claude_state: path(CLAUDE_CONFIG)
+                .or_else(|| user_home.clone())
+                .map(|folder| folder.join(".claude.json")),
             project_folder: path(CLAUDE_PROJECT).filter(|folder| folder.is_absolute()),
             machine_id: text(MACHINE_ID),
+            remote: text(GIT_REMOTE).map(|remote| remote.trim().to_owned()),
+            plugin_remote: text(PLUGIN_REMOTE).map(|remote| remote.trim().to_owned()),
             host_name: host_name().or_else(|| text(COMPUTER_NAME)),
             is_off: text(OFF).is_some_and(|value| value != "0"),
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
@@ -165,12 +179,24 @@ pub(crate) fn for_git() -> GitEnvironment {
     GitEnvironment::choose(env::vars_os())
 }
 
+impl Environment {
+    /// What a variable that goes over a setting says.
+    pub(crate) fn over(&self, setting: &Setting) -> Option<&str> {
+        match setting.variable? {
+            MACHINE_ID => self.machine_id.as_deref(),
+            GIT_REMOTE => self.remote.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// What a process of ours inherits: enough to find the store and to reach the remote, nothing of the
 /// user's keys.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    const KEPT: [&str; 18] = [
+    const KEPT: [&str; 19] = [
         HOME_FOLDER,
         MACHINE_ID,
+        GIT_REMOTE,
         IMPORT_NATIVE,
         NOW,
         USER_HOME,
@@ -198,6 +224,8 @@ pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_store::settings::SETTINGS;
+
     use super::*;
 
     #[test]
@@ -212,5 +240,22 @@ mod tests {
             .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning))
             .collect();
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_variable_over_a_setting_is_read() {
+        let mut environment = Environment::read();
+        environment.machine_id = Some("a".to_owned());
+        environment.remote = Some("b".to_owned());
+        for setting in SETTINGS {
+            let known = |name: &str| VARIABLES.iter().any(|variable| variable.name == name);
+            assert!(setting.variable.is_none_or(known), "{}", setting.name);
+            assert_eq!(
+                environment.over(setting).is_some(),
+                setting.variable.is_some(),
+                "{}",
+                setting.name
+            );
+        }
     }
 }

@@ -14,6 +14,7 @@ mod hook;
 mod native;
 mod off;
 mod remember;
+mod remote;
 mod skip;
 mod sync;
 mod ui;

@@ -38,7 +38,7 @@ pub enum Kind {
     Number,
     /// Any number of texts.
     Texts,
-    /// `true` for everywhere, or keys of projects.
+    /// What `pause` and `resume` change, and nobody else: they know what else has to be kept in mind.
     Paused,
 }
 
@@ -226,7 +226,7 @@ impl Kind {
             Self::Choice(words) => words.join(", "),
             Self::Number => "a whole number from 0 on".to_owned(),
             Self::Texts => "any number of texts".to_owned(),
-            Self::Paused => "true, or keys of projects".to_owned(),
+            Self::Paused => "what `pause` and `resume` make of it".to_owned(),
         }
     }
 }
@@ -243,12 +243,12 @@ impl Setting {
     /// When the setting takes something else; the text says what.
     pub fn parse(&self, words: &[String]) -> Result<Value, String> {
         let wrong = || {
-            let expected = self.kind.expected();
-            Err(format!(
-                "{} takes {expected}, not \"{}\"",
-                self.name,
-                words.join(" ")
-            ))
+            let taken = format!("{} takes {}", self.name, self.kind.expected());
+            Err(match self.kind {
+                // What was typed may hold a password.
+                Kind::Address => taken,
+                _ => format!("{taken}, not \"{}\"", words.join(" ")),
+            })
         };
         let one = match words {
             [word] => Some(word.trim()).filter(|word| !word.is_empty()),
@@ -256,13 +256,6 @@ impl Setting {
         };
         let value = match (self.kind, one) {
             (Kind::Texts, _) => Value::from(words),
-            (Kind::Paused, _) => words
-                .iter()
-                .map(|word| match word.as_str() {
-                    "true" => Value::Bool(true),
-                    project => Value::from(project),
-                })
-                .collect(),
             (Kind::MachineName, Some(word)) if is_machine_name(word) => Value::from(word),
             (Kind::Address, Some(word)) => Value::from(word),
             (Kind::Switch, Some("on" | "true")) => Value::Bool(true),
@@ -277,7 +270,7 @@ impl Setting {
         let mut keys = Map::new();
         self.put(&mut keys, Some(value.clone()))?;
         match Config::of(&keys).problem {
-            Some(problem) => Err(problem),
+            Some(problem) => Err(problem.trim_start_matches("config.json: ").to_owned()),
             None => Ok(value),
         }
     }
@@ -356,7 +349,7 @@ mod tests {
                 Kind::Choice(words) => &words[1..2],
                 Kind::Number => &["7"],
                 Kind::Texts => &["/srv/a", "/srv/b c"],
-                Kind::Paused => &["true", "github.com/acme/shop"],
+                Kind::Paused => continue,
             };
             let value = setting.parse(&words(typed)).unwrap();
             let mut keys = Map::new();
@@ -395,8 +388,8 @@ mod tests {
             ),
             (
                 "remote",
-                &[" "],
-                "remote takes the address of a git repository, not \" \"",
+                &["https://me:hunter2@h/x", "y"],
+                "remote takes the address of a git repository",
             ),
             (
                 "retention.trash_days",
@@ -404,15 +397,15 @@ mod tests {
                 "retention.trash_days takes a whole number from 0 on, not \"-1\"",
             ),
             (
-                "exclude",
-                &["."],
-                "config.json: exclude holds \".\", which is no folder",
+                "paused",
+                &["true"],
+                "paused takes what `pause` and `resume` make of it, not \"true\"",
             ),
+            ("exclude", &["."], "exclude holds \".\", which is no folder"),
         ] {
             assert_eq!(parsed(name, typed).unwrap_err(), problem);
         }
         assert_eq!(parsed("skip_tools", &[]), Ok(json!([])));
-        assert_eq!(parsed("paused", &["true"]), Ok(json!([true])));
     }
 
     #[test]

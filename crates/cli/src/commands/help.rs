@@ -17,7 +17,7 @@ Everyday   status  search  list  show  write  edit  forget
 Machines   sync
 Upkeep     backfill
 Privacy    pause  resume  redact  sessions
-Trouble    doctor
+Trouble    doctor  config
 
 Every command: anamnesis help --all      One of them: anamnesis help COMMAND
 ";
@@ -53,6 +53,7 @@ Upkeep
 
 Trouble
   doctor        Check everything and say what to do
+  config        Show the settings of this machine, or change one
   reindex       Build the index anew from the notes
 
 What hooks and scripts use

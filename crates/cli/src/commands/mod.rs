@@ -3,6 +3,7 @@
 mod backfill;
 mod capture;
 mod completions;
+mod config;
 mod demo;
 mod doctor;
 mod edit;
@@ -27,7 +28,7 @@ mod write;
 
 pub(crate) use self::work::{INDEX_DAMAGED, UNREADABLE};
 
-use std::{io::Read, process::ExitCode};
+use std::{io::Read, process::ExitCode, time::Duration};
 
 use anamnesis_core::hook::{MAX_PAYLOAD_LENGTH, Payload};
 use clap::{Parser, Subcommand, error::ErrorKind};
@@ -77,6 +78,7 @@ enum Verb {
     Backfill(backfill::Args),
     Import(import::Args),
     Maintain(maintain::Args),
+    Config(config::Args),
     #[command(hide = true)]
     Work(work::Args),
 }
@@ -122,6 +124,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Completions(args) => Ok(completions::run(&args, ui)),
         Verb::Help(args) => help::run(&args, ui),
         Verb::Demo(args) => demo::run(&args, &environment, ui),
+        Verb::Config(args) => config::run(&args, &Context::of(environment, Duration::ZERO)?, ui),
         Verb::Work(args) => work::run(&args, environment),
         // These must work when the store does not.
         Verb::Doctor(args) => doctor::run(&args, environment, ui),

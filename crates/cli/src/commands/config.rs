@@ -1,0 +1,346 @@
+//! `config`: the settings of this machine, where each comes from, and changing them.
+
+use std::process::ExitCode;
+
+use anamnesis_core::clean::one_line;
+use anamnesis_store::{
+    config::Config,
+    settings::{self, Kind, SETTINGS, Setting},
+};
+use serde_json::{Map, Value, json};
+
+use super::{Outcome, mark::quoted};
+use crate::{context::Context, failure::Failure, remote, ui, ui::Ui};
+
+/// How many columns of a list a value has.
+const VALUE_WIDTH: usize = 28;
+
+/// Show the settings of this machine, or change one
+///
+/// They stand in `config.json` of the store. A variable of the environment goes over the file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Every setting: anamnesis config list")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show every setting and where its value comes from
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the value of a setting
+    Get {
+        /// The setting
+        key: String,
+    },
+    /// Change a setting
+    Set {
+        /// The setting
+        key: String,
+        /// Its value; several where it takes several, none for an empty list
+        #[arg(allow_hyphen_values = true)]
+        value: Vec<String>,
+    },
+    /// Take a setting out of the file, so that its default holds
+    Unset {
+        /// The setting
+        key: String,
+    },
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    match &args.action {
+        None => list(context, false, ui),
+        Some(Action::List { json }) => list(context, *json, ui),
+        Some(Action::Get { key }) => get(context, known(key)?, ui),
+        Some(Action::Set { key, value }) => {
+            let setting = changeable(context, key)?;
+            let value = parse(context, setting, value)?;
+            change(context, setting, Some(value), ui)
+        }
+        Some(Action::Unset { key }) => change(context, changeable(context, key)?, None, ui),
+    }
+}
+
+/// The setting that is meant.
+fn known(key: &str) -> Result<&'static Setting, Failure> {
+    settings::find(key).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no setting \"{}\"", one_line(key)));
+        match settings::nearest(key) {
+            Some(setting) => {
+                failure.hint(format!("{}?   (all: anamnesis config list)", setting.name))
+            }
+            None => failure.hint("anamnesis config list"),
+        }
+    })
+}
+
+/// The setting that is meant, if it may be changed here and by this caller.
+fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Failure> {
+    let setting = known(key)?;
+    if context.environment.is_agent {
+        return Err(Failure::failed("settings are changed by a person only")
+            .hint("run it in a terminal of your own"));
+    }
+    if setting.kind == Kind::Paused {
+        // They also remember since when: what was said meanwhile stays unread.
+        return Err(
+            Failure::usage("what is paused is changed by commands of their own")
+                .hint("anamnesis pause, or anamnesis resume"),
+        );
+    }
+    Ok(setting)
+}
+
+/// The value that was typed.
+fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value, Failure> {
+    if setting.kind == Kind::Address
+        && let [address] = words
+        && !address.trim().is_empty()
+    {
+        // An address is never repeated: what is wrong with it may be where its password stands.
+        remote::parse(address.trim(), &context.config)
+            .map_err(|error| Failure::usage(error.to_string()).hint(REMOTES))?;
+    }
+    setting.parse(words).map_err(Failure::usage)
+}
+
+/// What a remote may be.
+pub(super) const REMOTES: &str = "git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder";
+
+/// A value, where it comes from, and what it hides.
+struct Effective {
+    value: Value,
+    source: Source,
+    /// What the file says, where a variable goes over it.
+    hidden: Option<Value>,
+}
+
+/// Where a value comes from.
+enum Source {
+    Variable(&'static str),
+    File,
+    Default,
+}
+
+impl Effective {
+    fn of(context: &Context, keys: &Map<String, Value>, setting: &Setting) -> Self {
+        let written = setting.written(keys).filter(|value| !value.is_null());
+        let in_file = written.map(|_| setting.value(&context.config));
+        match (setting.variable, context.environment.over(setting)) {
+            (Some(variable), Some(value)) => Self {
+                value: value.into(),
+                source: Source::Variable(variable),
+                hidden: in_file,
+            },
+            _ => Self {
+                source: match in_file {
+                    Some(_) => Source::File,
+                    None => Source::Default,
+                },
+                value: in_file.unwrap_or_else(|| default(context, setting)),
+                hidden: None,
+            },
+        }
+    }
+}
+
+/// What holds without a file and without a variable.
+fn default(context: &Context, setting: &Setting) -> Value {
+    match setting.kind {
+        Kind::MachineName => context.environment.host_name.clone().into(),
+        _ => setting.value(&Config::default()),
+    }
+}
+
+fn list(context: &Context, json: bool, ui: &Ui) -> Outcome {
+    let keys = Config::keys(&context.home).unwrap_or_default();
+    let all = SETTINGS
+        .iter()
+        .map(|setting| (setting, Effective::of(context, &keys, setting)));
+    if json {
+        let list: Vec<Value> = all
+            .map(|(setting, found)| as_json(setting, &found))
+            .collect();
+        ui.json(&list.into());
+    } else {
+        ui.print(
+            &all.map(|(setting, found)| as_line(setting, &found))
+                .collect::<String>(),
+        );
+    }
+    if let Some(problem) = &context.config.problem {
+        ui.note(&format!("! {}\n→ {}\n", one_line(problem), MEND));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to do about a file that makes no sense.
+const MEND: &str = "anamnesis config set or unset the setting, or mend the file";
+
+fn as_json(setting: &Setting, found: &Effective) -> Value {
+    let mut row = json!({
+        "key": setting.name,
+        "value": public(setting, &found.value),
+        "source": match found.source {
+            Source::Variable(_) => "env",
+            Source::File => "file",
+            Source::Default => "default",
+        },
+        "variable": setting.variable,
+    });
+    if let Some(hidden) = &found.hidden {
+        row["hides"] = public(setting, hidden);
+    }
+    row
+}
+
+fn as_line(setting: &Setting, found: &Effective) -> String {
+    let source = match found.source {
+        Source::Variable(variable) => variable,
+        Source::File => "config.json",
+        Source::Default => "default",
+    };
+    let value = ui::shorten(&shown(setting, &found.value), VALUE_WIDTH);
+    let mut line = format!("{:<26}  {value:<VALUE_WIDTH$}  {source}\n", setting.name);
+    if let Some(hidden) = &found.hidden {
+        let hidden = ui::shorten(&shown(setting, hidden), VALUE_WIDTH);
+        line.push_str(&format!("{:<26}  over {hidden} in config.json\n", ""));
+    }
+    line
+}
+
+fn get(context: &Context, setting: &Setting, ui: &Ui) -> Outcome {
+    let keys = Config::keys(&context.home).unwrap_or_default();
+    let value = public(setting, &Effective::of(context, &keys, setting).value);
+    let text = match &value {
+        Value::Null => String::new(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| word(setting, item) + "\n")
+            .collect(),
+        value => word(setting, value) + "\n",
+    };
+    ui.raw(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Changes one setting and says what was before.
+fn change(context: &Context, setting: &Setting, value: Option<Value>, ui: &Ui) -> Outcome {
+    let mut before = None;
+    let mut refused = Ok(());
+    Config::update(&context.home, |keys| {
+        before = setting
+            .written(keys)
+            .filter(|value| !value.is_null())
+            .cloned();
+        refused = setting.put(keys, value.clone());
+    })?;
+    refused.map_err(|problem| Failure::failed(problem).hint("anamnesis doctor"))?;
+    let name = setting.name;
+    let brief = |value: &Value| ui::shorten(&shown(setting, value), VALUE_WIDTH);
+    let default = brief(&default(context, setting));
+    let was = before.as_ref().map(brief);
+    let mut text = match (&value, was) {
+        (Some(value), Some(was)) => format!("{name} = {} (was {was})\n", brief(value)),
+        (Some(value), None) => format!("{name} = {} (was {default}, the default)\n", brief(value)),
+        (None, Some(was)) => format!("{name} = {default}, the default (was {was})\n"),
+        (None, None) => {
+            ui.print(&format!("{name} was not set; the default is {default}\n"));
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    if let (Some(variable), Some(over)) = (setting.variable, context.environment.over(setting)) {
+        let over = brief(&over.into());
+        text.push_str(&format!("! {variable} is set and goes over it: {over}\n"));
+    }
+    match (&value, setting.kind) {
+        (Some(_), Kind::Address) => text.push_str("→ anamnesis init   (reaches it and joins)\n"),
+        _ => text.push_str(&format!("Undo: {}\n", undo(setting, before.as_ref()))),
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command that puts back what was before.
+fn undo(setting: &Setting, before: Option<&Value>) -> String {
+    let Some(before) = before else {
+        return format!("anamnesis config unset {}", setting.name);
+    };
+    let words: String = match public(setting, before) {
+        Value::Array(items) => items
+            .iter()
+            .map(|item| format!(" {}", quoted(&word(setting, item))))
+            .collect(),
+        value => format!(" {}", quoted(&word(setting, &value))),
+    };
+    format!("anamnesis config set {}{words}", setting.name)
+}
+
+/// A value as it may be seen: of an address, nothing that is a credential.
+fn public(setting: &Setting, value: &Value) -> Value {
+    match value {
+        Value::String(address) if setting.kind == Kind::Address => remote::shown(address).into(),
+        value => value.clone(),
+    }
+}
+
+/// A value on one line.
+fn shown(setting: &Setting, value: &Value) -> String {
+    match public(setting, value) {
+        Value::Null => "none".to_owned(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => {
+            let words: Vec<String> = items
+                .iter()
+                .map(|item| one_line(&word(setting, item)))
+                .collect();
+            words.join(", ")
+        }
+        value => one_line(&word(setting, &value)),
+    }
+}
+
+/// A single value as it is typed.
+fn word(setting: &Setting, value: &Value) -> String {
+    match value {
+        Value::Bool(true) if setting.kind == Kind::Switch => "on".to_owned(),
+        Value::Bool(false) if setting.kind == Kind::Switch => "off".to_owned(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_every_setting() {
+        let page = include_str!("../../../../docs/settings.md");
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        let expected: Vec<String> = SETTINGS
+            .iter()
+            .map(|setting| {
+                let variable = setting.variable.map(|name| format!("`{name}`"));
+                format!(
+                    "| `{}` | {} | {} | {} | {} |",
+                    setting.name,
+                    setting.kind.expected(),
+                    shown(setting, &setting.value(&Config::default())),
+                    variable.unwrap_or_default(),
+                    setting.meaning
+                )
+            })
+            .collect();
+        assert_eq!(rows, expected, "{}", expected.join("\n"));
+    }
+}
