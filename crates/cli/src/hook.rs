@@ -49,7 +49,7 @@ use crate::{
     environment::Environment,
     native,
     off::{self, Off},
-    remember, skip,
+    remember, remote, skip,
     sync::{self, History},
     ui,
 };
@@ -390,10 +390,19 @@ impl Hook {
             payload.event,
             Event::SessionStart { .. } | Event::SessionEnd { .. }
         );
-        if is_edge && self.context.config.remote.is_some() && self.context.config.sync.auto {
+        if is_edge && remote::address(&self.context).is_some() && self.context.config.sync.auto {
             let now = self.context.environment.now.timestamp_millis();
             handled.meta.push((sync::WANTED, now.to_string()));
             handled.start_work = true;
+        }
+        // After an interactive install there is no start of a session, so any event will do.
+        if let Ok(journal) = &self.journal {
+            let (meta, fault) = remote::adopt(&self.context, journal);
+            handled.meta.extend(meta);
+            if let Some(fault) = fault {
+                // Nothing went wrong with the event: it stands in the log, and `doctor` names it.
+                self.context.log(&fault);
+            }
         }
         handled
     }
@@ -539,6 +548,7 @@ impl Hook {
             k: DEFAULT_K,
             session: None,
             now: self.context.environment.now,
+            had: &native::copies(Some(journal), &self.project().key),
         };
         let mut chosen = working_set::select(&index, &self.context.notes, &request).ok()?;
         let known = journal.notes_shown_in(&self.session_id).ok()?;

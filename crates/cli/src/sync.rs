@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::{context::Context, environment, failure::Failure};
+use crate::{context::Context, environment, failure::Failure, remote};
 
 /// How long one call of git may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -139,11 +139,10 @@ pub(crate) fn held_text(held: &Held) -> String {
 
 /// The remote that is set; none without one.
 pub(crate) fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
-    let Some(text) = &context.config.remote else {
+    let Some(address) = remote::address(context) else {
         return Ok(None);
     };
-    let remote = Remote::parse(text, context.config.sync.allow_http);
-    remote.map(Some).map_err(|error| {
+    remote::parse(address, &context.config).map(Some).map_err(|error| {
         Failure::usage(format!("the remote cannot be used: {error}"))
             .hint("anamnesis init --remote URL")
     })

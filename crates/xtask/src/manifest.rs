@@ -186,6 +186,21 @@ mod tests {
     }
 
     #[test]
+    fn the_plugin_asks_for_the_remote_and_needs_no_answer() {
+        let plugin = json(".claude-plugin/plugin.json");
+        let options = plugin["userConfig"].as_object().unwrap();
+        assert_eq!(options.keys().collect::<Vec<_>>(), ["remote"]);
+        let remote = options["remote"].as_object().unwrap();
+        // A field that a client does not know makes it refuse the whole manifest.
+        assert_eq!(
+            remote.keys().collect::<Vec<_>>(),
+            ["type", "title", "description"]
+        );
+        // An option without an answer keeps a hook whose arguments name it from running.
+        assert!(!text("hooks/hooks.json").contains("user_config"));
+    }
+
+    #[test]
     fn every_crate_has_the_version_of_the_workspace() {
         let lock = text("Cargo.lock");
         let ours: Vec<_> = lock

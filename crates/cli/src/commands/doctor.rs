@@ -28,7 +28,7 @@ use crate::{
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
     off::{self, Off},
-    ui,
+    remote, ui,
     ui::Ui,
 };
 
@@ -278,6 +278,7 @@ fn checks(context: &Context) -> Vec<Check> {
         checks.extend(records(context, journal.as_ref()));
         checks.extend(notes_and_index(context));
         checks.push(privacy(context));
+        checks.extend(remote_address(context, journal.as_ref()));
     }
     checks.push(beside(context));
     checks
@@ -633,6 +634,25 @@ fn modes_and_settings(context: &Context) -> Check {
         }
         None => Check::new("privacy", Level::Well, "for you alone"),
     }
+}
+
+/// A remote that is set and can be none, or that the plugin was given and could be none.
+fn remote_address(context: &Context, journal: Option<&Journal>) -> Option<Check> {
+    let (line, problem, hint) = match remote::problem(context) {
+        Some(problem) => (
+            "the remote that is set cannot be used:",
+            problem,
+            "anamnesis config set remote URL, or: config unset remote",
+        ),
+        None => (
+            "what the plugin was given as the remote is not taken:",
+            remote::refused(journal?)?,
+            "/plugin configure anamnesis@anamnesis   (in Claude Code)",
+        ),
+    };
+    let mut check = Check::new("sync", Level::Look, line).hint(hint);
+    check.lines.push(problem);
+    Some(check)
 }
 
 fn beside(context: &Context) -> Check {

@@ -8,7 +8,7 @@ use anamnesis_core::{clean::one_line, note::State};
 use anamnesis_store::index::{Entry, Index};
 
 use super::Outcome;
-use crate::{context::Context, failure::Failure, sync, ui::Ui};
+use crate::{context::Context, failure::Failure, remote, sync, ui::Ui};
 
 /// Forget a note; its text goes to the trash
 ///
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         journal.checkpoint()?;
     }
     let mut text = String::new();
-    let elsewhere = if context.config.remote.is_some() {
+    let elsewhere = if remote::address(context).is_some() {
         "; elsewhere with the next sync"
     } else {
         ""

@@ -24,6 +24,7 @@ use crate::{
     detach,
     environment::Environment,
     failure::Failure,
+    remote,
     sync::{self, History},
 };
 
@@ -162,7 +163,7 @@ fn is_sync_due(context: &Context, journal: &Journal) -> bool {
     let now = context.environment.now.timestamp_millis();
     let wanted = journal.meta(sync::WANTED).ok().flatten();
     context.config.sync.auto
-        && context.config.remote.is_some()
+        && remote::address(context).is_some()
         && History::load(journal).is_due(wanted.and_then(|time| time.parse().ok()), now)
 }
 

@@ -8,6 +8,7 @@
 mod backfill;
 mod capture;
 mod command_line;
+mod config;
 mod doctor;
 mod forget;
 mod hook_input;

@@ -1,0 +1,526 @@
+//! `config`: each setting, where its value comes from, and changing it; what the plugin is given.
+
+use std::fs;
+
+use anamnesis_testkit::home::TestHome;
+use serde_json::json;
+
+use crate::{NO_OP, SESSION, home, snapshot};
+
+/// A home in which no variable says how the machine is called.
+fn run(home: &TestHome, words: &str) -> String {
+    let command = home.command(words.split_whitespace());
+    command.without("ANAMNESIS_MACHINE_ID").run().shown()
+}
+
+#[test]
+fn every_setting_and_where_it_comes_from() {
+    let home = home();
+    home.write(
+        "config.json",
+        r#"{"machine_id": "desk", "session_line": "problems", "remote": "git@git.home:me/memory.git",
+            "exclude": ["~/secret", "/srv/*/keys", "/srv/a/rather/long/folder"], "theirs": 1}"#,
+    );
+    snapshot!(home.run("config list").shown(), @"
+    exit 0
+    machine_id                  laptop                        ANAMNESIS_MACHINE_ID
+                                over desk in config.json
+    remote                      git@git.home:me/memory.git    config.json
+    sync.auto                   on                            default
+    sync.allow_http             off                           default
+    learn.sync                  on                            default
+    session_line                problems                      config.json
+    paused                      none                          default
+    exclude                     ~/secret, /srv/*/keys, /srv…  config.json
+    skip_tools                  AskUserQuestion, ListMcpRes…  default
+    retention.events_days       30                            default
+    retention.prompts_days      30                            default
+    retention.jobs_done_days    7                             default
+    retention.jobs_failed_days  30                            default
+    retention.trash_days        30                            default
+    retention.spool_days        30                            default
+    retention.ceiling_mib       200                           default
+    ");
+    assert_eq!(home.run("config").shown(), home.run("config list").shown());
+    snapshot!(home.run("config list --json").stdout, @r#"
+    [
+      {
+        "key": "machine_id",
+        "value": "laptop",
+        "source": "env",
+        "variable": "ANAMNESIS_MACHINE_ID",
+        "hides": "desk"
+      },
+      {
+        "key": "remote",
+        "value": "git@git.home:me/memory.git",
+        "source": "file",
+        "variable": "ANAMNESIS_GIT_REMOTE"
+      },
+      {
+        "key": "sync.auto",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "sync.allow_http",
+        "value": false,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "learn.sync",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "session_line",
+        "value": "problems",
+        "source": "file",
+        "variable": null
+      },
+      {
+        "key": "paused",
+        "value": null,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "exclude",
+        "value": [
+          "~/secret",
+          "/srv/*/keys",
+          "/srv/a/rather/long/folder"
+        ],
+        "source": "file",
+        "variable": null
+      },
+      {
+        "key": "skip_tools",
+        "value": [
+          "AskUserQuestion",
+          "ListMcpResourcesTool",
+          "Skill",
+          "SlashCommand",
+          "TodoWrite",
+          "ToolSearch"
+        ],
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "retention.events_days",
+        "value": 30,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "retention.prompts_days",
+        "value": 30,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "retention.jobs_done_days",
+        "value": 7,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "retention.jobs_failed_days",
+        "value": 30,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "retention.trash_days",
+        "value": 30,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "retention.spool_days",
+        "value": 30,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "retention.ceiling_mib",
+        "value": 200,
+        "source": "default",
+        "variable": null
+      }
+    ]
+    "#);
+    for line in home.run("config list").well().lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn single_values() {
+    let home = home();
+    home.write(
+        "config.json",
+        r#"{"machine_id": "desk", "exclude": ["/a", "/b c"]}"#,
+    );
+    for (key, value) in [
+        ("machine_id", "laptop\n"),
+        ("exclude", "/a\n/b c\n"),
+        ("remote", ""),
+        ("sync.auto", "on\n"),
+        ("sync.allow_http", "off\n"),
+        ("retention.trash_days", "30\n"),
+    ] {
+        assert_eq!(
+            home.run(&format!("config get {key}")).well(),
+            value,
+            "{key}"
+        );
+    }
+    assert_eq!(run(&home, "config get machine_id"), "exit 0\ndesk\n");
+}
+
+#[test]
+fn a_change_says_what_was_and_how_to_undo_it() {
+    let home = home();
+    let text = r#"{"theirs": {"a":  1.50}, "session_line": "off"}"#;
+    home.write("config.json", text);
+    snapshot!(run(&home, "config set session_line problems"), @"
+    exit 0
+    session_line = problems (was off)
+    Undo: anamnesis config set session_line off
+    ");
+    snapshot!(run(&home, "config set session_line off"), @"
+    exit 0
+    session_line = off (was problems)
+    Undo: anamnesis config set session_line problems
+    ");
+    snapshot!(run(&home, "config set retention.trash_days 7"), @"
+    exit 0
+    retention.trash_days = 7 (was 30, the default)
+    Undo: anamnesis config unset retention.trash_days
+    ");
+    snapshot!(home.command(["config", "set", "exclude", "~/secret", "/srv/my keys"]).run().shown(), @"
+    exit 0
+    exclude = ~/secret, /srv/my keys (was none, the default)
+    Undo: anamnesis config unset exclude
+    ");
+    snapshot!(home.command(["config", "set", "exclude", "/srv/x"]).run().shown(), @"
+    exit 0
+    exclude = /srv/x (was ~/secret, /srv/my keys)
+    Undo: anamnesis config set exclude ~/secret '/srv/my keys'
+    ");
+    snapshot!(run(&home, "config set skip_tools"), @"
+    exit 0
+    skip_tools = none (was AskUserQuestion, ListMcpRes…, the default)
+    Undo: anamnesis config unset skip_tools
+    ");
+    snapshot!(run(&home, "config unset skip_tools"), @"
+    exit 0
+    skip_tools = AskUserQuestion, ListMcpRes…, the default (was none)
+    Undo: anamnesis config set skip_tools
+    ");
+    snapshot!(run(&home, "config unset skip_tools"), @"
+    exit 0
+    skip_tools was not set; the default is AskUserQuestion, ListMcpRes…
+    ");
+    run(&home, "config unset exclude");
+    run(&home, "config unset retention.trash_days");
+    // What is not ours stays as it was written.
+    snapshot!(home.read("config.json"), @r#"
+    {
+      "theirs": {"a":  1.50},
+      "session_line": "off"
+    }
+    "#);
+}
+
+#[test]
+fn a_variable_that_goes_over_the_file_is_named() {
+    let home = home();
+    home.write("config.json", "{\"machine_id\": \"old\"}");
+    snapshot!(home.run("config set machine_id desk").shown(), @"
+    exit 0
+    machine_id = desk (was old)
+    ! ANAMNESIS_MACHINE_ID is set and goes over it: laptop
+    Undo: anamnesis config set machine_id old
+    ");
+    let remote = home.command(["config", "set", "remote", "/srv/memory.git"]);
+    snapshot!(remote.env("ANAMNESIS_GIT_REMOTE", "https://me:hunter2@git.home/m.git").run().shown(), @"
+    exit 0
+    remote = /srv/memory.git (was none, the default)
+    ! ANAMNESIS_GIT_REMOTE is set and goes over it: https://git.home/m.git
+    → anamnesis init   (reaches it and joins)
+    ");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let home = home();
+    snapshot!(home.run("config get machine-id").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: there is no setting "machine-id"
+    → machine_id?   (all: anamnesis config list)
+    "#);
+    snapshot!(home.run("config set events_days 3").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: there is no setting "events_days"
+    → retention.events_days?   (all: anamnesis config list)
+    "#);
+    snapshot!(home.run("config set colour red").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: there is no setting "colour"
+    → anamnesis config list
+    "#);
+    snapshot!(home.run("config set sync.auto maybe").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: sync.auto takes on or off, not "maybe"
+    "#);
+    snapshot!(home.run("config set remote ext::sh -c id").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: remote takes the address of a git repository
+    ");
+    snapshot!(home.run("config set remote ext::sh").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: `ext` addresses are refused: only ssh, https and absolute paths are taken
+    → git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder
+    ");
+    snapshot!(home.run("config set remote --upload-pack=id").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: a part of the address starts with `-`
+    → git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder
+    ");
+    snapshot!(home.run("config set remote http://git.lan/x").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: http sends the notes and the password readable for everyone on the way
+    → git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder
+    ");
+    // GIT-18
+    snapshot!(home.run("config set machine_id ../etc").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: machine_id takes 1 to 64 letters, digits, `.`, `_` or `-`, not "../etc"
+    "#);
+    snapshot!(home.run("config set exclude .").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: exclude holds ".", which is no folder
+    "#);
+    snapshot!(home.run("config set paused true").shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: what is paused is changed by commands of their own
+    → anamnesis pause, or anamnesis resume
+    ");
+    assert!(!home.store().join("config.json").exists());
+    // With the setting that allows it, it is allowed.
+    home.run("config set sync.allow_http on").well();
+    home.run("config set remote http://git.lan/x").well();
+}
+
+#[test]
+fn the_agent_changes_no_setting() {
+    let home = home();
+    snapshot!(home.command(["config", "set", "remote", "/srv/x.git"]).by_agent().run().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: settings are changed by a person only
+    → run it in a terminal of your own
+    ");
+    for words in [
+        "set sync.auto off",
+        "set sync.allow_http on",
+        "set session_line off",
+        "unset exclude",
+    ] {
+        let output = home
+            .command(format!("config {words}").split(' '))
+            .by_agent()
+            .run();
+        assert_eq!(output.code, Some(1), "{words}");
+    }
+    assert!(!home.store().join("config.json").exists());
+    assert!(
+        home.command(["config", "list"])
+            .by_agent()
+            .run()
+            .well()
+            .contains("sync.auto")
+    );
+}
+
+#[test]
+fn a_file_that_makes_no_sense() {
+    let home = home();
+    home.write(
+        "config.json",
+        r#"{"session_line": "loud", "retention": 30}"#,
+    );
+    let output = home.run("config list");
+    snapshot!(output.stderr, @r#"
+    ! config.json: session_line is "loud", not on, problems or off; retention is 30, not an object
+    → anamnesis config set or unset the setting, or mend the file
+    "#);
+    assert!(
+        output.stdout.contains("session_line                on "),
+        "{}",
+        output.stdout
+    );
+    snapshot!(home.run("config set retention.trash_days 7").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: retention in config.json is 30, not an object
+    → anamnesis doctor
+    ");
+    home.write("config.json", "{");
+    snapshot!(home.run("config set session_line off").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: config.json is no JSON object: EOF while parsing an object at line 1 column 1; mend the file first
+    → anamnesis doctor
+    ");
+    assert_eq!(home.read("config.json"), "{");
+}
+
+#[test]
+fn credentials_are_never_shown() {
+    // GIT-11
+    let home = home();
+    let address = "https://me:hunter2@git.home/me/memory.git";
+    let mut shown = home
+        .command(["config", "set", "remote", address])
+        .run()
+        .well();
+    for words in [
+        "config list",
+        "config list --json",
+        "config get remote",
+        "config set remote /srv/x.git",
+        "config set remote https://me:hunter2@",
+        "config set remote https://me:hunter2@h/x y",
+        "config set remote https://me:hunter2@h/?token=hunter2",
+        "doctor",
+        "status",
+    ] {
+        shown.push_str(&home.run(words).shown());
+        home.command(["config", "set", "remote", address])
+            .run()
+            .well();
+    }
+    shown.push_str(&home.run("config unset remote").shown());
+    let variable = home
+        .command(["config", "list"])
+        .env("ANAMNESIS_GIT_REMOTE", address);
+    shown.push_str(&variable.run().shown());
+    // Nor where the address makes no sense at all.
+    home.write(
+        "config.json",
+        json!({"remote": "https://me:hunter2@git.home:x/y"}).to_string(),
+    );
+    shown.push_str(&home.run("config list").shown());
+    shown.push_str(&home.run("doctor").shown());
+    home.write("config.json", json!({"remote": [address]}).to_string());
+    shown.push_str(&home.run("config list").shown());
+    shown.push_str(&home.run("doctor").shown());
+    assert!(shown.contains("https://git.home/me/memory.git"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+/// Runs a hook whose plugin option says this.
+fn hook(home: &TestHome, remote: &str) {
+    let hook = home.hook_with(home.payload("Stop", SESSION).to_string());
+    assert_eq!(
+        hook.env("CLAUDE_PLUGIN_OPTION_REMOTE", remote).run().well(),
+        NO_OP
+    );
+    home.settle();
+}
+
+#[test]
+fn a_changed_option_of_the_plugin_is_copied_once() {
+    let home = home();
+    home.write("config.json", "{\"theirs\": 1}");
+    let file = || home.read("config.json");
+    // Empty is no answer.
+    hook(&home, "");
+    assert_eq!(file(), "{\"theirs\": 1}");
+    hook(&home, "git@git.home:me/memory.git");
+    snapshot!(file(), @r#"
+    {
+      "theirs": 1,
+      "remote": "git@git.home:me/memory.git"
+    }
+    "#);
+    // What is changed by hand afterwards stays.
+    home.run("config set remote /srv/own.git").well();
+    let own = file();
+    hook(&home, "git@git.home:me/memory.git");
+    hook(&home, "");
+    hook(&home, "git@git.home:me/memory.git");
+    assert_eq!(file(), own);
+    hook(&home, "git@git.home:me/other.git");
+    assert!(file().contains("me/other.git"));
+    assert_eq!(home.log(), [""; 0]);
+}
+
+#[test]
+fn an_option_that_is_no_address_is_named_and_not_taken() {
+    let home = home();
+    home.run("config set remote /srv/own.git").well();
+    let own = home.read("config.json");
+    for bad in [
+        "ext::sh -c 'echo hunter2'",
+        "-oProxyCommand=hunter2",
+        "hunter2",
+        "http://me:hunter2@h/x",
+    ] {
+        hook(&home, bad);
+        assert_eq!(home.read("config.json"), own, "{bad}");
+    }
+    // Once each, not at every event.
+    hook(&home, "http://me:hunter2@h/x");
+    assert_eq!(home.log().len(), 4, "{:?}", home.log());
+    assert!(!home.log().concat().contains("hunter2"));
+    let doctor = home.run("doctor").stdout;
+    let at = doctor.find("! sync").unwrap();
+    snapshot!(doctor[at..].lines().take(3).collect::<Vec<_>>().join("\n"), @"
+    ! sync       what the plugin was given as the remote is not taken:
+                 http sends the notes and the password readable for everyone on the way
+                 → /plugin configure anamnesis@anamnesis   (in Claude Code)
+    ");
+    // Nothing of it is in the records.
+    for name in ["journal.db", "journal.db-wal"] {
+        let records = fs::read(home.store().join(name)).unwrap_or_default();
+        assert!(
+            !String::from_utf8_lossy(&records).contains("hunter2"),
+            "{name}"
+        );
+    }
+    hook(&home, "git@git.home:me/memory.git");
+    assert!(home.read("config.json").contains("git.home"));
+    assert!(!home.run("doctor").stdout.contains("! sync"));
+}
+
+#[test]
+fn a_remote_that_can_be_none_is_named_by_doctor() {
+    let home = home();
+    home.write("config.json", r#"{"remote": "ext::sh -c id"}"#);
+    let doctor = home.run("doctor").stdout;
+    let at = doctor.find("! sync").unwrap();
+    snapshot!(doctor[at..].lines().take(3).collect::<Vec<_>>().join("\n"), @"
+    ! sync       the remote that is set cannot be used:
+                 `ext` addresses are refused: only ssh, https and absolute paths are taken
+                 → anamnesis config set remote URL, or: config unset remote
+    ");
+}
