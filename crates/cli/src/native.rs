@@ -12,11 +12,11 @@ use anamnesis_store::{
 
 use crate::{context::Context, failure::Failure};
 
-/// Brings the notes in step with the memory, as every sync does before anything else; tells whether
-/// a note changed, which the index does not know yet.
+/// Brings the notes in step with the memory, before anything else is done with them. Whoever calls
+/// it brings the index in step.
 ///
-/// Nothing is done where that is switched off. A fault is a line in the log: no sync fails for it.
-pub(crate) fn follow(context: &Context, journal: &Journal) -> bool {
+/// Nothing is done where that is switched off. A fault is a line in the log: nothing fails for it.
+pub(crate) fn follow(context: &Context, journal: &Journal) {
     let is_off = context.environment.is_native_off
         || !context.config.import_native
         || context.config.is_unclear;
@@ -26,7 +26,7 @@ pub(crate) fn follow(context: &Context, journal: &Journal) -> bool {
         .as_ref()
         .filter(|_| !is_off)
     else {
-        return false;
+        return;
     };
     match import(context, journal, claude_folder) {
         Ok(imported) => {
@@ -40,13 +40,8 @@ pub(crate) fn follow(context: &Context, journal: &Journal) -> bool {
                     problem.path, problem.reason
                 ));
             }
-            imported.has_changes()
         }
-        Err(failure) => {
-            context.log(&format!("import: {}", failure.text()));
-            // Some may have been written before.
-            true
-        }
+        Err(failure) => context.log(&format!("import: {}", failure.text())),
     }
 }
 

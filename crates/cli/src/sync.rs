@@ -142,10 +142,12 @@ pub(crate) fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
     let Some(address) = remote::address(context) else {
         return Ok(None);
     };
-    remote::parse(address, &context.config).map(Some).map_err(|error| {
-        Failure::usage(format!("the remote cannot be used: {error}"))
-            .hint("anamnesis init --remote URL")
-    })
+    remote::parse(address, &context.config)
+        .map(Some)
+        .map_err(|error| {
+            Failure::usage(format!("the remote cannot be used: {error}"))
+                .hint("anamnesis init --remote URL")
+        })
 }
 
 /// What carries the notes of a store.

@@ -248,6 +248,35 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_the_session_has_from_elsewhere_takes_no_place() {
+        let fixture = Fixture::new();
+        let mut had = Vec::new();
+        for number in 1..=5 {
+            let stored = fixture.add(&format!("had {number}"), |note| {
+                note.pinned = number == 5;
+            });
+            had.push((stored.path.id, stored.stamp));
+        }
+        for number in 1..=3 {
+            fixture.add(&format!("fact {number}"), |note| {
+                note.updated_at = days_ago(number);
+            });
+        }
+        // One that has changed since is another note.
+        had[0].1.modified += 1;
+        let request = Request {
+            project: "p",
+            k: 3,
+            session: None,
+            now: now(),
+            had: &had,
+        };
+        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        let titles: Vec<&str> = chosen.iter().map(|chosen| &*chosen.note.title).collect();
+        assert_eq!(titles, ["had 1", "fact 1", "fact 2"]);
+    }
+
+    #[test]
     fn pinned_notes_come_before_newer_ones() {
         let fixture = Fixture::new();
         for number in 1..=10 {

@@ -24,7 +24,7 @@ use crate::{
     detach,
     environment::Environment,
     failure::Failure,
-    remote,
+    native, remote,
     sync::{self, History},
 };
 
@@ -119,6 +119,9 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     context.notes.sweep(LEFTOVER_AGE);
     // The journal's faults are its own: the index is brought in step all the same.
     let opened = open_journal(context);
+    if let Ok(journal) = &opened {
+        native::follow(context, journal);
+    }
     for _ in 0..MAX_LOOKS {
         let kept = match &opened {
             Ok(journal) => upkeep(context, journal, prune, &mut done),

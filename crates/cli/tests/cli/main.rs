@@ -14,6 +14,7 @@ mod forget;
 mod hook_input;
 mod inject;
 mod journal;
+mod native;
 mod notes;
 mod pause;
 mod python_version;

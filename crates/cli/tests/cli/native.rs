@@ -1,0 +1,378 @@
+//! Claude Code's own memory: copied into notes that follow it, never touched, never given twice.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use anamnesis_testkit::home::{NoteText, TestHome, answered, asked};
+
+use crate::{SESSION, home, id, snapshot};
+
+/// A credential, put together so that no scanner takes it for one.
+const TOKEN: &str = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");
+
+/// Claude writes a file of its memory of the project, on a day of December 2025.
+fn remember(home: &TestHome, name: &str, day: u64, text: &str) -> PathBuf {
+    let path = home.claude().join("projects/-shop/memory").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    // 2025-12-01, 12:00 UTC.
+    let noon = Duration::from_secs(1_764_590_400 + (day - 1) * 24 * 60 * 60);
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + noon).unwrap();
+    path
+}
+
+fn memory(description: &str, body: &str) -> String {
+    format!(
+        "---\nname: x\ndescription: {description}\nmetadata:\n  type: feedback\n---\n\n{body}\n"
+    )
+}
+
+/// A home with a session's transcript, which tells the project, and one file of the memory.
+fn furnished() -> TestHome {
+    let home = home();
+    home.write_transcript(
+        SESSION,
+        &[asked("Which package manager?"), answered("pnpm")],
+    );
+    remember(
+        &home,
+        "MEMORY.md",
+        1,
+        "- [Package manager](package_manager.md)\n",
+    );
+    remember(
+        &home,
+        "package_manager.md",
+        1,
+        &memory("The package manager is pnpm", "Use `pnpm`."),
+    );
+    home
+}
+
+/// What the next session is given.
+fn given(home: &TestHome) -> String {
+    home.hook(&home.start("next", "startup")).well()
+}
+
+/// The work that hooks leave to be done.
+fn work(home: &TestHome) {
+    home.run("work").well();
+}
+
+/// Every file below a folder, with its bytes and its time of change.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else {
+                let modified = fs::metadata(&path).unwrap().modified().unwrap();
+                found.push((path.clone(), fs::read(&path).unwrap(), modified));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn notes_follow_the_memory() {
+    let home = furnished();
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=1 updated=0 skipped=0 (from [ROOT]/home/.claude)
+    ");
+    let notes = home.notes();
+    snapshot!(home.read(&notes[0]), @"
+    ---
+    id: 3YSZ9QA37HQQYFP86PCPM5DNJV
+    type: procedural
+    title: The package manager is pnpm
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: import
+    confidence: 0.9
+    created_at: '2025-12-01T12:00:00+00:00'
+    updated_at: '2025-12-01T12:00:00+00:00'
+    tags:
+    - import
+    - kind:feedback
+    ---
+    Use `pnpm`.
+    ");
+    let before = home.read(&notes[0]);
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=0 updated=0 skipped=1 (from [ROOT]/home/.claude)
+    ");
+    assert_eq!(
+        (home.notes(), home.read(&notes[0])),
+        (notes.clone(), before)
+    );
+    let changed = memory("The package manager is pnpm 9", "Use `pnpm`, never `npm`.");
+    let path = remember(&home, "package_manager.md", 2, &changed);
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=0 updated=1 skipped=0 (from [ROOT]/home/.claude)
+    ");
+    snapshot!(home.run("list").shown(), @"
+    exit 0
+    #M5DNJV how-to  The package manager is pnpm 9  import, 30 d
+    ");
+    fs::remove_file(path).unwrap();
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=0 updated=0 skipped=0 (from [ROOT]/home/.claude)
+    import: forgotten=1
+    ");
+    assert!(home.read(&notes[0]).contains("state: forgotten"));
+    snapshot!(home.run("list").shown(), @"
+    exit 0
+    0 notes of github.com/acme/shop
+    → anamnesis list --everywhere
+    ");
+    snapshot!(home.run("search pnpm").shown(), @"
+    exit 0
+    no note has any of these words
+    ");
+}
+
+#[test]
+fn no_secret_of_the_memory_reaches_the_disk() {
+    // IMP-02, HOOK-10
+    let home = furnished();
+    remember(
+        &home,
+        &format!("{TOKEN}.md"),
+        1,
+        "---\n---\nA file that is named after a token.\n",
+    );
+    remember(
+        &home,
+        "deploy.md",
+        1,
+        &memory(
+            &format!("Deploys need {TOKEN} <private>needle</private>"),
+            &format!("export GITHUB_TOKEN={TOKEN}\n<private>needle\n\nand the rest"),
+        ),
+    );
+    remember(
+        &home,
+        "bomb.md",
+        1,
+        &format!("---\na: &a [x, x]\nb: [*a, *a]\nname: Token {TOKEN}\n---\n{TOKEN}\n"),
+    );
+    let large = remember(&home, &format!("large-{TOKEN}.md"), 1, "");
+    File::options()
+        .write(true)
+        .open(large)
+        .unwrap()
+        .set_len(50 * 1024 * 1024)
+        .unwrap();
+    let before = files(&home.claude());
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=4 updated=0 skipped=1 (from [ROOT]/home/.claude)
+    import: masked=5 (assignment 2, github 3)
+    on stderr:
+    import: [ROOT]/home/.claude/projects/-shop/memory/large-[REDACTED].md: over 256 KiB
+    ");
+    work(&home);
+    given(&home);
+    home.settle();
+    assert!(files(&home.claude()) == before);
+    assert_eq!(home.notes().len(), 4);
+    for (path, bytes, _) in files(&home.store()) {
+        for needle in ["needle", &TOKEN[4..]] {
+            let is_there = bytes
+                .windows(needle.len())
+                .any(|part| part == needle.as_bytes());
+            assert!(!is_there, "{needle} in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_session_is_not_told_what_its_memory_says() {
+    let home = furnished();
+    home.run("import").well();
+    assert!(!given(&home).contains("package manager"));
+    // The status counts what a session is given.
+    let status = home.run("status --json").json();
+    assert_eq!(status["working_set"]["notes"], 0, "{status}");
+    for command in ["inject", "search pnpm", "list"] {
+        assert!(
+            home.run(command)
+                .well()
+                .contains("The package manager is pnpm"),
+            "{command}"
+        );
+    }
+    // On another machine, which has not imported it, it is news.
+    let other = crate::home();
+    for path in home.notes() {
+        other.write(&path, home.read(&path));
+    }
+    other.run("list").well();
+    assert!(given(&other).contains("The package manager is pnpm"));
+    // A person's word is theirs here, too.
+    let path = &home.notes()[0];
+    home.write(
+        path,
+        home.read(path).replace("Use `pnpm`.", "Use `pnpm` 9."),
+    );
+    home.run("list").well();
+    assert!(given(&home).contains("Use `pnpm` 9."));
+}
+
+#[test]
+fn copies_take_no_place_from_other_notes() {
+    let home = furnished();
+    for number in 0..20 {
+        let text = memory(&format!("Copied {number}"), &format!("Copied {number}."));
+        remember(&home, &format!("n{number}.md"), 20, &text);
+    }
+    home.run("import").well();
+    home.add(&NoteText::new(&id("M1NE00"), "Mine"));
+    home.run("list").well();
+    let given = given(&home);
+    assert!(
+        given.contains("Mine") && !given.contains("Copied"),
+        "{given}"
+    );
+}
+
+#[test]
+fn the_deferred_process_imports_unless_that_is_off() {
+    let copies = |home: &TestHome| home.notes().len();
+    let home = furnished();
+    home.run("list").well();
+    home.command(["work"])
+        .env("ANAMNESIS_IMPORT_NATIVE", "0")
+        .run()
+        .well();
+    for off in ["false", "\"off\""] {
+        home.write("config.json", format!("{{\"import_native\": {off}}}"));
+        work(&home);
+    }
+    home.write("config.json", "{\"paused\": [\"github.com/acme/shop\"]}");
+    work(&home);
+    home.write(
+        "config.json",
+        format!("{{\"exclude\": [{:?}]}}", home.project()),
+    );
+    work(&home);
+    home.write("config.json", "{\"exclude\": [1]}");
+    work(&home);
+    assert_eq!(copies(&home), 0);
+    assert_eq!(home.run("import").code, Some(1));
+    // By hand it is done all the same.
+    home.write("config.json", "{\"import_native\": \"off\"}");
+    home.run("import").well();
+    assert_eq!(copies(&home), 1);
+    for on in ["true", "\"on\"", "null"] {
+        let home = furnished();
+        home.run("list").well();
+        home.write("config.json", format!("{{\"import_native\": {on}}}"));
+        work(&home);
+        assert_eq!(copies(&home), 1, "{on}");
+        assert!(home.log().is_empty());
+    }
+    // After a session, by itself.
+    let home = furnished();
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.hook(&home.payload("SessionEnd", SESSION)).well();
+    home.settle();
+    assert!(home.notes().iter().any(|path| path.contains("procedural")));
+}
+
+#[test]
+fn what_cannot_be_imported_is_one_line_in_the_log() {
+    // IMP-02
+    let home = furnished();
+    home.run("list").well();
+    let large = remember(&home, "large.md", 1, "");
+    File::options()
+        .write(true)
+        .open(large)
+        .unwrap()
+        .set_len(50 * 1024 * 1024)
+        .unwrap();
+    work(&home);
+    work(&home);
+    snapshot!(home.log().join("\n"), @"2026-01-02T03:04:05Z import: [ROOT]/home/.claude/projects/-shop/memory/large.md: over 256 KiB");
+}
+
+#[test]
+fn what_a_person_forgot_stays_away() {
+    let home = furnished();
+    home.run("import").well();
+    let path = home.notes().remove(0);
+    let id = Path::new(&path)
+        .file_stem()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    home.command(["forget", &id]).run().well();
+    work(&home);
+    remember(
+        &home,
+        "package_manager.md",
+        3,
+        &memory("The package manager is pnpm", "Use `pnpm` 9."),
+    );
+    remember(
+        &home,
+        "renamed.md",
+        3,
+        &memory("Package manager", "Use `pnpm`."),
+    );
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=0 updated=0 skipped=2 (from [ROOT]/home/.claude)
+    ");
+    assert_eq!(home.notes(), [path.clone()]);
+    assert!(home.read(&path).contains("state: forgotten"));
+    home.command(["restore", &id]).run().well();
+    assert!(home.read(&path).contains("Use `pnpm`."));
+}
+
+#[test]
+fn another_folder_of_the_client() {
+    let home = furnished();
+    let elsewhere = home.root().join("backup");
+    fs::rename(home.claude(), &elsewhere).unwrap();
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=0 updated=0 skipped=0 (from [ROOT]/home/.claude)
+    ");
+    let import = || home.command(["import", "--no-sync", "--claude-home"]);
+    snapshot!(import().arg(home.root()).run().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: [ROOT] is no folder of Claude Code: it has no `projects`
+    ");
+    snapshot!(import().arg(&elsewhere).by_agent().run().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: a person only says where notes come from
+    ");
+    snapshot!(import().arg(&elsewhere).run().shown(), @"
+    exit 0
+    import: imported=1 updated=0 skipped=0 (from [ROOT]/backup)
+    ");
+    // What is not there is not gone.
+    snapshot!(home.run("import").shown(), @"
+    exit 0
+    import: imported=0 updated=0 skipped=0 (from [ROOT]/home/.claude)
+    ");
+    assert_eq!(home.notes().len(), 1);
+}
