@@ -341,29 +341,45 @@ fn a_silent_remote_is_left_at_the_limit_of_time() {
     assert_eq!(machine.leftovers(), Vec::<std::path::PathBuf>::new());
 }
 
-/// A git that works holds the lock, whatever becomes of the one who started it.
+/// HOOK-05: nothing of this process reaches git but what was chosen, and the lock's file.
 #[test]
-fn the_lock_is_held_by_git_itself() {
+fn git_is_given_the_lock_and_nothing_else() {
     let machine = Machine::new();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let remote = machine.join(&format!("http://127.0.0.1:{port}/memory.git"));
+    let program = machine.path("fake/git");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    let given = machine.path("given");
+    let script = format!(
+        "/bin/cat >'{0}'; /usr/bin/env >>'{0}'; [ $1 != version ] || echo 'git version 2.30.0'",
+        given.display()
+    );
+    crate::write_program(&program, &script);
     let lock = machine.path("lock");
-    let held = File::create(&lock).unwrap();
-    held.lock().unwrap();
-    let git = machine.git().hold(held.try_clone().unwrap());
-    let fetching = thread::spawn(move || {
-        let fetched = git.fetch(&remote);
-        // The lock's file is closed before the thread ends.
-        drop(git);
-        fetched.map(drop)
-    });
-    let (connection, _) = listener.accept().unwrap();
-    drop(held);
-    assert!(File::open(&lock).unwrap().try_lock().is_err());
-    drop((connection, listener));
-    assert!(fetching.join().unwrap().is_err());
-    wait_for_lock(&lock);
+    fs::write(&lock, "the lock\n").unwrap();
+    let folder = program.parent().unwrap();
+    let git = machine.git_in(vec![("PATH".into(), folder.into())], LONG);
+    git.hold(File::open(&lock).unwrap()).check_config().unwrap();
+    // A shell adds these of its own.
+    let of_shell = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
+    let given = fs::read_to_string(given).unwrap();
+    let mut lines: Vec<&str> = given
+        .lines()
+        .filter(|line| !of_shell.iter().any(|name| line.starts_with(name)))
+        .collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "GCM_INTERACTIVE=never",
+            "GIT_ASKPASS=",
+            "GIT_OPTIONAL_LOCKS=0",
+            "GIT_TERMINAL_PROMPT=0",
+            "LC_ALL=C",
+            format!("PATH={}", folder.display()).as_str(),
+            "SSH_ASKPASS=",
+            "SSH_ASKPASS_REQUIRE=never",
+            "the lock",
+        ]
+    );
 }
 
 /// Waits, in the kernel, until nobody holds the lock any more.

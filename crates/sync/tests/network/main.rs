@@ -176,7 +176,11 @@ impl Trap {
 fn write_program(path: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt as _;
 
-    fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    // Written by another process: a file that any process has open for writing cannot be run, and
+    // what another test starts at this instant has for a moment all that is open here.
+    let text = path.with_extension("text");
+    fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+    run(Command::new("cp").arg(&text).arg(path));
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
