@@ -22,19 +22,9 @@ pub(super) fn join(base: &str, a: &str, b: &str) -> Option<String> {
     let mut lines = Lines::new();
     let (base, a, b) = (lines.numbers(base), lines.numbers(a), lines.numbers(b));
     let both = |one: &[usize], other: &[usize]| Some(lines.both(one, other));
-    let absorbs = |whole: &[usize], part: &[usize]| {
-        // `whole` has the change to `part` if the lines that went are gone, and if it is what comes of
-        // taking the change back and making it again. Taking back must not be a guess: where `whole` has
-        // lines of its own in place of those that went, they may be the same ones, rewritten.
-        let removed: HashSet<usize> = removed_lines(&base, whole).collect();
-        removed_lines(&base, part).all(|line| removed.contains(&line))
-            && weave(part, whole, &base, Placing::Last, |_, _| None)
-                .and_then(|without| weave(&base, &without, part, Placing::Last, both))
-                .is_some_and(|again| again == whole)
-    };
-    let joined = if absorbs(&a, &b) {
+    let joined = if absorbs(&base, &a, &b, both) {
         a
-    } else if absorbs(&b, &a) {
+    } else if absorbs(&base, &b, &a, both) {
         b
     } else {
         // A paragraph comes and goes with the blank line before it or after it. Which of the two it was
@@ -60,11 +50,31 @@ pub(super) fn contains_run(outer: &str, inner: &str) -> bool {
     inner.is_empty() || format!("\n{outer}\n").contains(&format!("\n{inner}\n"))
 }
 
-/// The places in `base` of lines that `side` has not.
-fn removed_lines(base: &[usize], side: &[usize]) -> impl Iterator<Item = usize> + use<> {
-    hunks(base, side, Placing::Last)
+/// Tells whether `whole` has the change from `base` to `part` in it: if it is what comes of taking the
+/// change back and making it again.
+fn absorbs(
+    base: &[usize],
+    whole: &[usize],
+    part: &[usize],
+    both: impl Fn(&[usize], &[usize]) -> Option<Vec<usize>>,
+) -> bool {
+    let gone: HashSet<usize> = hunks(base, whole, Placing::Last)
         .into_iter()
         .flat_map(|hunk| hunk.old)
+        .collect();
+    let there: HashSet<usize> = whole.iter().copied().collect();
+    let may_be_in_it = |mut hunk: Hunk| {
+        hunk.old.all(|place| gone.contains(&place))
+            && part[hunk.new].iter().all(|line| there.contains(line))
+    };
+    // Taking back must not be a guess: where `whole` has lines of its own in place of lines that went,
+    // they may be the same ones, rewritten.
+    hunks(base, part, Placing::Last)
+        .into_iter()
+        .all(may_be_in_it)
+        && weave(part, whole, base, Placing::Last, |_, _| None)
+            .and_then(|without| weave(base, &without, part, Placing::Last, both))
+            .is_some_and(|again| again == whole)
 }
 
 /// Lines by number, so that they are compared once.

@@ -621,7 +621,8 @@ impl Edit {
             Self::Project(number) => note.project = word(number),
             Self::Confidence(number) => note.confidence = if number % 2 == 0 { 0.5 } else { 0.25 },
             Self::Touch(number) => {
-                let later = time("2026-11-01") + chrono::TimeDelta::minutes(1 + number as i64 % 99);
+                let later =
+                    time("2026-11-01") + std::time::Duration::from_mins(1 + number as u64 % 99);
                 note.updated_at = timestamp(later);
             }
             Self::AddTag(number) => note.add_tags([format!("t{}", number % 5).as_str()]),
@@ -674,7 +675,9 @@ impl Edit {
 
 fn edited(base: &Draft, edits: &[Edit]) -> Draft {
     let mut draft = base.clone();
-    edits.iter().for_each(|edit| edit.apply(&mut draft));
+    for edit in edits {
+        edit.apply(&mut draft);
+    }
     draft
 }
 
@@ -866,9 +869,7 @@ fn blocks(numbers: &mut Numbers) -> Vec<Vec<String>> {
             0 => (0..2 + numbers.below(5))
                 .map(|_| format!("- {}", numbers.sentence()))
                 .collect(),
-            1 => (0..1 + numbers.below(3))
-                .map(|_| numbers.sentence())
-                .collect(),
+            1 => (0..=numbers.below(3)).map(|_| numbers.sentence()).collect(),
             _ => vec![numbers.sentence()],
         })
         .collect()
@@ -1019,14 +1020,14 @@ fn a_long_text_takes_time_in_proportion() {
         let numbered = |every: usize, word: &str| {
             let line = |line: usize| {
                 // Few different lines, so that none of them leads.
-                let changed = if line % every == 0 { word } else { "" };
+                let changed = if line.is_multiple_of(every) { word } else { "" };
                 format!("{changed}{}\n", line % 7)
             };
             Draft::new()
                 .with(|draft| draft.note.body = (0..lines).map(line).collect())
                 .bytes()
         };
-        let sides = [numbered(usize::MAX, ""), numbered(5, "a"), numbered(7, "b")];
+        let sides = [numbered(1, ""), numbered(5, "a"), numbered(7, "b")];
         let start = std::time::Instant::now();
         let merged = merge(id(), Some(&sides[0]), &sides[1], &sides[2]);
         assert!(!merged.bytes.is_empty());
