@@ -8,19 +8,20 @@ use std::{collections::BTreeSet, time::Duration};
 use anamnesis_core::{clean::one_line, id::NoteId};
 use anamnesis_store::journal::Journal;
 use anamnesis_sync::{
-    Act, Answer, Error, GitBackend, Held, Repository, Settings, SyncBackend, Synced, remote::Remote,
+    Act, Answer, Error, GitBackend, Held, Repository, Settings, State, SyncBackend, Synced,
+    remote::Remote,
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::{context::Context, environment, failure::Failure, remote};
+use crate::{context::Context, environment, failure::Failure, remote, ui};
 
 /// How long one call of git may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// What the records call the state of sync.
-const STATE: &str = "sync";
+const HISTORY: &str = "sync";
 
 /// Set by hooks when a session has begun or ended: the time, in milliseconds.
 pub(crate) const WANTED: &str = "sync_wanted";
@@ -49,6 +50,8 @@ pub(crate) struct History {
     pub(crate) error: Option<String>,
     /// Whether that was because the remote could not be reached.
     pub(crate) is_offline: bool,
+    /// What to do about it.
+    pub(crate) advice: Option<String>,
     /// What waits for the person.
     pub(crate) held: Option<String>,
 }
@@ -56,7 +59,7 @@ pub(crate) struct History {
 impl History {
     /// Reads it from the records.
     pub(crate) fn load(journal: &Journal) -> Self {
-        let text = journal.meta(STATE).ok().flatten().unwrap_or_default();
+        let text = journal.meta(HISTORY).ok().flatten().unwrap_or_default();
         let says: Value = serde_json::from_str(&text).unwrap_or_default();
         let time = |key: &str| says.get(key).and_then(Value::as_i64);
         let words = |key: &str| says.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -68,6 +71,7 @@ impl History {
                 .and_then(|number| usize::try_from(number).ok())
                 .unwrap_or(0),
             error: words("error"),
+            advice: words("advice"),
             is_offline: says.get("is_offline") == Some(&Value::Bool(true)),
             held: words("held"),
         }
@@ -80,10 +84,11 @@ impl History {
             "failing_since": self.failing_since,
             "failures": self.failures,
             "error": self.error,
+            "advice": self.advice,
             "is_offline": self.is_offline,
             "held": self.held,
         });
-        journal.set_meta(STATE, &says.to_string())
+        journal.set_meta(HISTORY, &says.to_string())
     }
 
     /// Takes up how a sync went.
@@ -94,6 +99,7 @@ impl History {
                 self.failing_since = None;
                 self.failures = 0;
                 self.error = None;
+                self.advice = None;
                 self.is_offline = false;
                 self.held = synced.held.as_ref().map(held_text);
                 if synced.pushed {
@@ -106,6 +112,7 @@ impl History {
                 self.failing_since.get_or_insert(now);
                 self.failures += 1;
                 self.error = Some(one_line(&error.to_string()));
+                self.advice = advice(error);
                 self.is_offline = matches!(error, Error::Network(error) if error.is_offline());
             }
         }
@@ -126,6 +133,135 @@ impl History {
     }
 }
 
+/// How things stand with the other machines, for `status` and `doctor`.
+pub(crate) struct Standing {
+    /// The repository, without the network.
+    state: State,
+    /// How the last syncs went.
+    history: History,
+    /// The remote as it may be shown.
+    remote: Option<String>,
+    /// Why nothing can be synced, if nothing can.
+    problem: Option<String>,
+}
+
+impl Standing {
+    /// Looks at the repository and the records.
+    pub(crate) fn load(context: &Context, journal: Option<&Journal>) -> Self {
+        let (remote, mut problem) = match remote(context) {
+            Ok(remote) => (remote, None),
+            Err(_) => (None, remote::problem(context)),
+        };
+        let state = backend(context, remote, Answer::None, Duration::ZERO).state();
+        let state = state.unwrap_or_else(|error| {
+            problem = Some(one_line(&error.to_string()));
+            State::default()
+        });
+        Self {
+            state,
+            history: journal.map(History::load).unwrap_or_default(),
+            remote: remote::address(context).map(remote::shown),
+            problem,
+        }
+    }
+
+    /// How it stands, in a few words.
+    pub(crate) fn text(&self, now: DateTime<Utc>) -> String {
+        if let Some(problem) = &self.problem {
+            return format!("cannot be done: {problem}");
+        }
+        if self.remote.is_none() {
+            return "none; notes stay on this machine".to_owned();
+        }
+        let waiting = match self.state.waiting {
+            0 => String::new(),
+            1 => ", 1 note waits".to_owned(),
+            many => format!(", {} notes wait", ui::number(many)),
+        };
+        if let Some(held) = &self.history.held {
+            return format!("waits for you: {held}");
+        }
+        if let Some(since) = self.history.failing_since.and_then(time) {
+            let for_long = ui::ago(since, now);
+            let for_long = for_long.trim_end_matches(" ago");
+            let error = self.history.error.as_deref().unwrap_or_default();
+            return if self.history.is_offline {
+                format!("offline for {for_long}{waiting}")
+            } else {
+                format!("failing for {for_long}{waiting}: {error}")
+            };
+        }
+        match self.history.in_step_at.and_then(time) {
+            Some(at) => format!("in step {}{waiting}", ui::ago(at, now)),
+            None => format!("not synced yet{waiting}"),
+        }
+    }
+
+    /// The line of `status`.
+    pub(crate) fn line(&self, now: DateTime<Utc>) -> String {
+        let text = self.text(now);
+        let hint = match (&self.problem, &self.remote) {
+            (Some(_), _) => " · anamnesis doctor",
+            (None, None) => " · anamnesis init --remote URL",
+            (None, Some(_)) if self.history.held.is_some() => " · anamnesis sync",
+            _ => "",
+        };
+        let room = ui::WIDTH - "sync:  ".len() - hint.chars().count();
+        let text = match &self.remote {
+            Some(remote) if self.problem.is_none() => {
+                let both = format!("{remote} · {text}");
+                // What is told of it matters more than where it is.
+                if both.chars().count() <= room {
+                    both
+                } else {
+                    text
+                }
+            }
+            _ => text,
+        };
+        format!("sync:  {}{hint}\n", ui::shorten(&text, room))
+    }
+
+    /// All of it, for scripts.
+    pub(crate) fn json(&self) -> Value {
+        let at = |milliseconds: Option<i64>| milliseconds.map(ui::iso);
+        json!({
+            "initialized": self.state.initialized,
+            "remote": self.remote,
+            "head": self.state.head,
+            "dirty": self.state.dirty,
+            "ahead": self.state.ahead,
+            "waiting": self.state.waiting,
+            "in_step_at": at(self.history.in_step_at),
+            "failing_since": at(self.history.failing_since),
+            "offline": self.history.is_offline,
+            "error": self.history.error,
+            "held": self.history.held,
+            "problem": self.problem,
+        })
+    }
+
+    /// Tells whether the person has to do something, or may have to.
+    pub(crate) fn needs_attention(&self) -> bool {
+        self.problem.is_some()
+            || self.history.held.is_some()
+            || self.history.failing_since.is_some()
+    }
+
+    /// What to do about it.
+    pub(crate) fn advice(&self) -> String {
+        if self.history.held.is_some() {
+            "that is meant: anamnesis sync --accept; it is not: anamnesis sync --restore".to_owned()
+        } else if let Some(advice) = &self.history.advice {
+            advice.clone()
+        } else if self.history.is_offline {
+            "check the network, then: anamnesis sync".to_owned()
+        } else {
+            "anamnesis sync   (says what is wrong)".to_owned()
+        }
+    }
+}
+
 /// What was held back, in one sentence that says what to do.
 pub(crate) fn held_text(held: &Held) -> String {
     match held {
@@ -134,6 +270,14 @@ pub(crate) fn held_text(held: &Held) -> String {
             format!("{gone} of {of} notes are gone from memory/")
         }
         Held::Rewritten => "the remote's history was rewritten".to_owned(),
+    }
+}
+
+/// What to do about a fault, where that is known.
+fn advice(error: &Error) -> Option<String> {
+    match error {
+        Error::Network(error) => error.advice(),
+        _ => None,
     }
 }
 
@@ -210,12 +354,8 @@ pub(crate) fn run(
         }
     }
     result.map_err(|error| {
-        let hint = match &error {
-            Error::Network(error) => error.advice(),
-            _ => None,
-        };
         let failure = Failure::failed(format!("sync: {error}"));
-        match hint {
+        match advice(&error) {
             Some(hint) => failure.hint(hint),
             None => failure.hint("no note is lost; when that is mended: anamnesis sync"),
         }

@@ -97,4 +97,6 @@ pub struct State {
     pub dirty: bool,
     /// Commits that the remote does not have yet, as far as is known.
     pub ahead: usize,
+    /// Notes in those commits.
+    pub waiting: usize,
 }

@@ -250,8 +250,12 @@ impl SyncBackend for GitBackend<'_> {
         standing.head = repository.short_head()?;
         standing.dirty = repository.is_dirty(self.notes)?;
         if let Some(head) = repository.head()? {
-            let joined = repository.tip(JOINED)?.map(|commit| commit.id());
-            standing.ahead = repository.count_since(head.id(), joined)?;
+            let joined = repository.tip(JOINED)?;
+            standing.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;
+            let there = joined.as_ref().map(Commit::tree).transpose()?;
+            let here = head.tree()?;
+            let waiting = Changes::between(&repository.git, there.as_ref(), Some(&here))?;
+            standing.waiting = waiting.notes.len();
         }
         Ok(standing)
     }

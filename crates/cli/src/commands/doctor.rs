@@ -28,7 +28,9 @@ use crate::{
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
     off::{self, Off},
-    remote, ui,
+    remote,
+    sync::Standing,
+    ui,
     ui::Ui,
 };
 
@@ -278,7 +280,7 @@ fn checks(context: &Context) -> Vec<Check> {
         checks.extend(records(context, journal.as_ref()));
         checks.extend(notes_and_index(context));
         checks.push(privacy(context));
-        checks.extend(remote_address(context, journal.as_ref()));
+        checks.push(synced(context, journal.as_ref()));
     }
     checks.push(beside(context));
     checks
@@ -653,6 +655,20 @@ fn remote_address(context: &Context, journal: Option<&Journal>) -> Option<Check>
     let mut check = Check::new("sync", Level::Look, line).hint(hint);
     check.lines.push(problem);
     Some(check)
+}
+
+/// How the notes travel, if they do.
+fn synced(context: &Context, journal: Option<&Journal>) -> Check {
+    if let Some(check) = remote_address(context, journal) {
+        return check;
+    }
+    let standing = Standing::load(context, journal);
+    let text = standing.text(context.environment.now);
+    if standing.needs_attention() {
+        Check::new("sync", Level::Look, text).hint(standing.advice())
+    } else {
+        Check::new("sync", Level::Well, text)
+    }
 }
 
 fn beside(context: &Context) -> Check {

@@ -19,6 +19,7 @@ use crate::{
     failure::Failure,
     native,
     off::{self, Off},
+    sync::Standing,
     ui,
     ui::Ui,
 };
@@ -60,6 +61,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     );
     let off = off::here(context);
     let kept = Kept::of(context);
+    let standing = Standing::load(context, context.journal().as_ref());
     if args.json {
         ui.json(&json!({
             "store": context.home.root().display().to_string(),
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "by_scope": counts.by_scope,
             "by_workspace": counts.by_workspace,
             "by_state": counts.by_state,
-            "sync": { "remote": null },
+            "sync": standing.json(),
             "kept": kept.as_ref().map(|kept| json!({ "sessions": kept.sessions, "bytes": kept.bytes })),
             "state": { "ok": verdict.is_well(), "text": verdict.text() },
         }));
@@ -145,7 +147,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             ui::number(local),
         ));
     }
-    text.push_str("sync:  none; notes stay on this machine\n");
+    text.push_str(&standing.line(context.environment.now));
     if let Some(kept) = kept.as_ref().filter(|kept| kept.sessions > 0) {
         text.push_str(&kept.line(&context.config.retention));
     }
