@@ -1,9 +1,6 @@
 //! The three-way merge of a note's text, line by line.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::Range,
-};
+use std::{collections::HashMap, ops::Range};
 
 use super::diff::{BLANK, Hunk, Placing, hunks};
 
@@ -58,14 +55,17 @@ fn absorbs(
     part: &[usize],
     both: impl Fn(&[usize], &[usize]) -> Option<Vec<usize>>,
 ) -> bool {
-    let gone: HashSet<usize> = hunks(base, whole, Placing::Last)
-        .into_iter()
-        .flat_map(|hunk| hunk.old)
-        .collect();
-    let there: HashSet<usize> = whole.iter().copied().collect();
+    let mut gone = vec![false; base.len()];
+    for hunk in hunks(base, whole, Placing::Last) {
+        gone[hunk.old].fill(true);
+    }
+    let highest = whole.iter().chain(part).max().copied().unwrap_or(BLANK);
+    let mut there = vec![false; highest + 1];
+    for line in whole {
+        there[*line] = true;
+    }
     let may_be_in_it = |mut hunk: Hunk| {
-        hunk.old.all(|place| gone.contains(&place))
-            && part[hunk.new].iter().all(|line| there.contains(line))
+        hunk.old.all(|place| gone[place]) && part[hunk.new].iter().all(|line| there[*line])
     };
     // Taking back must not be a guess: where `whole` has lines of its own in place of lines that went,
     // they may be the same ones, rewritten.
