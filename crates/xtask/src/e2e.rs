@@ -5,6 +5,7 @@
 //! faster. Needs `npm` for the client's first install and `git`; the interactive scenarios need
 //! `tmux` and are skipped without it. How to run it: `docs/client-tests.md`.
 
+mod machines;
 mod recording;
 mod scenarios;
 mod store;

@@ -12,7 +12,7 @@ use anamnesis_testkit::process::{Failure, Result, wait_until};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
-use super::recording;
+use super::{machines, recording};
 use super::store::{Note, Store, context_blocks};
 
 /// How long the client may take to send a request.
@@ -56,12 +56,14 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("compact", compact),
     headless("every-hook", recording::every_hook),
     headless("killed", recording::killed),
+    headless("two-machines", machines::two_machines),
     headless("commands", commands),
     headless("uninstall", uninstall),
     in_terminal("compact-typed", compact_typed),
     in_terminal("clear", clear),
     in_terminal("interrupted", recording::interrupted),
     in_terminal("first-session", first_session),
+    in_terminal("arrives", machines::arrives),
 ];
 
 const fn headless(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scenario {
@@ -414,7 +416,7 @@ impl Stage<'_> {
 }
 
 /// Plays a short session and returns its note.
-fn remember_session(machine: &Sandbox, store: &Store, title: &str) -> Result<Note> {
+pub(super) fn remember_session(machine: &Sandbox, store: &Store, title: &str) -> Result<Note> {
     machine
         .api()
         .play(Script::turns([text("It is done, and the tests pass.")]));
@@ -477,7 +479,7 @@ pub(super) fn clean(answer: &Answer) -> Result<()> {
 }
 
 /// Fails unless a request has a title between our tags.
-fn given(request: Option<&Request>, title: &str) -> Result<()> {
+pub(super) fn given(request: Option<&Request>, title: &str) -> Result<()> {
     let sent = request.map(Request::text).unwrap_or_default();
     let blocks = context_blocks(&sent);
     let found = blocks.iter().any(|block| block.contains(title));
@@ -491,7 +493,7 @@ fn given(request: Option<&Request>, title: &str) -> Result<()> {
 }
 
 /// Returns the last request of the main loop.
-fn last_request(machine: &Sandbox) -> Result<Request> {
+pub(super) fn last_request(machine: &Sandbox) -> Result<Request> {
     let mut requests = machine.api().requests_of(Kind::Main);
     requests
         .pop()

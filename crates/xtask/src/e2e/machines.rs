@@ -1,0 +1,129 @@
+//! Scenarios with two machines of one person, joined through a bare repository.
+
+use std::path::Path;
+use std::process::Command;
+
+use anamnesis_testkit::client::{Ask, Sandbox};
+use anamnesis_testkit::messages_api::{Kind, Script, text};
+use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
+use anamnesis_testkit::tmux::Terminal;
+
+use super::scenarios::{
+    REQUEST_LIMIT, Stage, check, clean, given, last_request, remember_session, untroubled,
+};
+use super::store::Store;
+
+/// What one machine learned is in the first request of the next session on the other one: of a new
+/// one, too, after one command.
+pub(super) fn two_machines(stage: &Stage) -> Result<()> {
+    let remote = bare_repository(stage)?;
+    let laptop = machine(stage, "laptop")?;
+    join(&laptop, "laptop", &remote)?;
+    let learned = remember_session(&laptop, &Store::of(&laptop.home()), "Round prices half up")?;
+    let id = learned.value("id").unwrap_or_default();
+    // By itself: the deferred process of the session's end pushes.
+    wait_until(REQUEST_LIMIT, "the note in the remote", || {
+        let files = git(&remote, &["ls-tree", "-r", "--name-only", "main"]).ok()?;
+        files.contains(id).then_some(())
+    })?;
+
+    let desktop = machine(stage, "desktop")?;
+    join(&desktop, "desktop", &remote)?;
+    desktop.api().play(Script::default());
+    let answer = desktop.ask("What is known?", &Ask::default())?;
+    clean(&answer)?;
+    let requests = desktop.api().requests_of(Kind::Main);
+    given(requests.first(), "Round prices half up")
+}
+
+/// What arrives while a session is on is named at its next prompt, and once.
+pub(super) fn arrives(stage: &Stage) -> Result<()> {
+    let remote = bare_repository(stage)?;
+    let laptop = machine(stage, "laptop")?;
+    join(&laptop, "laptop", &remote)?;
+    let desktop = machine(stage, "desktop")?;
+    join(&desktop, "desktop", &remote)?;
+    let learned = remember_session(&laptop, &Store::of(&laptop.home()), "Ship on Tuesdays")?;
+    anamnesis(&laptop, &["sync"])?;
+
+    desktop.api().play(Script::turns([
+        text("The tests pass."),
+        text("Nothing is open."),
+    ]));
+    // The start gives what is there, and sets the sync off.
+    let terminal = Terminal::start(&desktop)?;
+    let store = Store::of(&desktop.home());
+    store.wait_for("the other machine's note", |note| {
+        note.value("id") == learned.value("id")
+    })?;
+    wait_until(REQUEST_LIMIT, "the end of the sync", || {
+        let ended = "SELECT 1 FROM meta WHERE key = 'sync_arrived'";
+        (store.rows(ended).ok()? == ["1"]).then_some(())
+    })?;
+    terminal.send("Run the tests")?;
+    terminal.wait_for("The tests pass.")?;
+    let request = last_request(&desktop)?;
+    given(Some(&request), "Ship on Tuesdays")?;
+    let arrived = "Arrived from laptop since this session began";
+    check(request.text().contains(arrived), || {
+        format!("{arrived:?} is not in\n{}", request.text())
+    })?;
+    terminal.send("What is open?")?;
+    terminal.wait_for("Nothing is open.")?;
+    let told = last_request(&desktop)?.text().matches(arrived).count();
+    check(told == 1, || format!("it was told {told} times"))?;
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()
+}
+
+/// Sets up a machine in a folder of its own, with the plugin installed.
+fn machine<'a>(stage: &Stage<'a>, name: &str) -> Result<Sandbox<'a>> {
+    let folder = stage.folder.join(name);
+    std::fs::create_dir(&folder).context(folder.display())?;
+    let machine = Sandbox::new(stage.client, &folder)?;
+    machine.install_plugin(stage.marketplace)?;
+    Ok(machine)
+}
+
+/// Gives a machine its name and the remote, in the one command that a person types.
+fn join(machine: &Sandbox, name: &str, remote: &Path) -> Result<()> {
+    let remote = remote.to_string_lossy();
+    let arguments = ["init", "--machine-id", name, "--remote", &remote, "--yes"];
+    anamnesis(machine, &arguments).map(drop)
+}
+
+/// Runs the plugin's own program as a person in a terminal would.
+fn anamnesis(machine: &Sandbox, arguments: &[&str]) -> Result<String> {
+    let program = machine.plugin_root()?.join("bin/anamnesis");
+    let mut command = machine.command(program);
+    command.args(arguments);
+    output(command)
+}
+
+fn bare_repository(stage: &Stage) -> Result<std::path::PathBuf> {
+    let path = stage.folder.join("remote.git");
+    let mut command = Command::new("git");
+    command.args(["init", "--quiet", "--bare", "--initial-branch=main"]);
+    output({
+        command.arg(&path);
+        command
+    })?;
+    Ok(path)
+}
+
+fn git(repository: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new("git");
+    command.arg("--git-dir").arg(repository).args(arguments);
+    output(command)
+}
+
+/// Runs a program that has to end well, and returns what it printed.
+fn output(mut command: Command) -> Result<String> {
+    let output = command.output().context("a program")?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Failure::new(format!("{command:?} failed: {said}")))
+    }
+}
