@@ -339,7 +339,7 @@ fn what_a_person_forgot_stays_away() {
     exit 0
     import: imported=0 updated=0 skipped=2 (from [ROOT]/home/.claude)
     ");
-    assert_eq!(home.notes(), [path.clone()]);
+    assert_eq!(home.notes(), std::slice::from_ref(&path));
     assert!(home.read(&path).contains("state: forgotten"));
     home.command(["restore", &id]).run().well();
     assert!(home.read(&path).contains("Use `pnpm`."));

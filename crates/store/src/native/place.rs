@@ -122,7 +122,7 @@ mod tests {
                 "{folder}"
             );
         }
-        assert_eq!(find("-none/of-this", &own).1, false);
+        assert!(!find("-none/of-this", &own).1);
         assert_eq!(find("", &own), (String::new(), false));
         // What a session said of itself counts before any guess.
         let record = |cwd: &str| format!("{{\"type\":\"user\",\"cwd\":{cwd:?}}}\n");
