@@ -23,7 +23,7 @@ use crate::{environment::Environment, failure::Failure};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The store and everything that goes with it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) home: Home,

@@ -54,6 +54,23 @@ impl Failure {
         self
     }
 
+    /// Adds a line to what happened.
+    pub(crate) fn also(mut self, line: &str) -> Self {
+        self.message.push('\n');
+        self.message.push_str(line);
+        self
+    }
+
+    /// What happened.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it, if there is something.
+    pub(crate) fn next_step(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The text for stderr.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("anamnesis: {}\n", self.message);

@@ -18,6 +18,7 @@ mod remember;
 mod remote;
 mod skip;
 mod sync;
+mod terminal_command;
 mod ui;
 
 use std::{env, process::ExitCode};

@@ -6,10 +6,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anamnesis_core::{clean::one_line, id::NoteId};
-use anamnesis_store::journal::Journal;
+use anamnesis_store::journal::{self, Journal};
 use anamnesis_sync::{
-    Act, Answer, Error, GitBackend, Held, Repository, Settings, State, SyncBackend, Synced,
-    remote::Remote,
+    Act, Answer, Error, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend,
+    Synced, remote::Remote,
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl History {
         }
     }
 
-    fn save(&self, journal: &Journal) -> Result<(), anamnesis_store::journal::Error> {
+    fn save(&self, journal: &Journal) -> Result<(), journal::Error> {
         let says = json!({
             "in_step_at": self.in_step_at,
             "tried_at": self.tried_at,
@@ -294,8 +294,98 @@ pub(crate) fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
         })
 }
 
-/// What carries the notes of a store.
-pub(crate) fn backend(
+/// What carries the notes of a store, and keeps in the records how it went.
+pub(crate) struct Carrier<'a> {
+    context: &'a Context,
+    journal: Option<&'a Journal>,
+    has_remote: bool,
+    backend: GitBackend<'a>,
+}
+
+impl<'a> Carrier<'a> {
+    /// Carries to a remote, or nowhere without one.
+    pub(crate) fn new(
+        context: &'a Context,
+        journal: Option<&'a Journal>,
+        remote: Option<Remote>,
+        answer: Answer,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            context,
+            journal,
+            has_remote: remote.is_some(),
+            backend: backend(context, remote, answer, patience),
+        }
+    }
+
+    fn keep(&self, result: &Result<Synced, Error>) -> Result<(), journal::Error> {
+        let Some(journal) = self.journal else {
+            return Ok(());
+        };
+        let environment = &self.context.environment;
+        if self.has_remote {
+            let mut history = History::load(journal);
+            history.add(result, environment.now.timestamp_millis());
+            history.save(journal)?;
+        }
+        match result {
+            Ok(synced) if !synced.changed.is_empty() => {
+                // Now, not when it was begun: a prompt that came meanwhile could not know.
+                let arrived = environment.current_time().timestamp_millis();
+                journal.set_meta(ARRIVED, &arrived.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl SyncBackend for Carrier<'_> {
+    type Error = Error;
+
+    fn init(&self) -> Result<Reached, Error> {
+        self.backend.init()
+    }
+
+    fn sync(&self) -> Result<Synced, Error> {
+        let result = self.backend.sync();
+        if let Err(error) = self.keep(&result) {
+            self.context.log(&format!("sync: {error}"));
+        }
+        for problem in result.iter().flat_map(|synced| &synced.problems) {
+            let reason = one_line(&problem.reason);
+            self.context
+                .log(&format!("sync: {}: {reason}", problem.path));
+        }
+        result
+    }
+
+    fn state(&self) -> Result<State, Error> {
+        self.backend.state()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let hint = advice(&error);
+        let hint =
+            hint.unwrap_or_else(|| "no note is lost; when it is mended: anamnesis sync".to_owned());
+        Self::failed(format!("sync: {error}")).hint(hint)
+    }
+}
+
+/// Syncs with the remote that is set.
+pub(crate) fn run(
+    context: &Context,
+    journal: Option<&Journal>,
+    answer: Answer,
+    patience: Duration,
+) -> Result<Synced, Failure> {
+    let carrier = Carrier::new(context, journal, remote(context)?, answer, patience);
+    Ok(carrier.sync()?)
+}
+
+fn backend(
     context: &Context,
     remote: Option<Remote>,
     answer: Answer,
@@ -311,55 +401,6 @@ pub(crate) fn backend(
         answer,
     };
     GitBackend::new(&context.home, &context.notes, settings)
-}
-
-/// Syncs, and keeps in the records how it went.
-pub(crate) fn run(
-    context: &Context,
-    journal: Option<&Journal>,
-    answer: Answer,
-    patience: Duration,
-) -> Result<Synced, Failure> {
-    let remote = remote(context)?;
-    let has_remote = remote.is_some();
-    let now = context.environment.now.timestamp_millis();
-    let result = backend(context, remote, answer, patience).sync();
-    if let Some(journal) = journal {
-        let keep = || {
-            if has_remote {
-                let mut history = History::load(journal);
-                history.add(&result, now);
-                history.save(journal)?;
-            }
-            match &result {
-                Ok(synced) if !synced.changed.is_empty() => {
-                    // Now, not when it was begun: a prompt that came meanwhile could not know.
-                    let arrived = context.environment.current_time().timestamp_millis();
-                    journal.set_meta(ARRIVED, &arrived.to_string())
-                }
-                _ => Ok(()),
-            }
-        };
-        if let Err(error) = keep() {
-            context.log(&format!("sync: {error}"));
-        }
-    }
-    if let Ok(synced) = &result {
-        for problem in &synced.problems {
-            context.log(&format!(
-                "sync: {}: {}",
-                problem.path,
-                one_line(&problem.reason)
-            ));
-        }
-    }
-    result.map_err(|error| {
-        let failure = Failure::failed(format!("sync: {error}"));
-        match advice(&error) {
-            Some(hint) => failure.hint(hint),
-            None => failure.hint("no note is lost; when that is mended: anamnesis sync"),
-        }
-    })
 }
 
 /// Commits what a command did to notes; the batch by which it can be undone.

@@ -67,9 +67,13 @@ impl Ui {
     /// Asks the person at the terminal; anything but a clear yes is a no.
     pub(crate) fn asks(&self, question: &str) -> bool {
         self.note(&format!("{question} [y/N] "));
-        let mut answer = String::new();
-        let read = io::stdin().lock().take(100).read_line(&mut answer);
-        read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+        answer().is_some_and(|answer| is_yes(&answer))
+    }
+
+    /// Asks the person at the terminal, for whom Enter is a yes; what is neither is a no.
+    pub(crate) fn asks_with_yes(&self, question: &str) -> bool {
+        self.note(&format!("{question} [Y/n] "));
+        answer().is_some_and(|answer| answer.is_empty() || is_yes(&answer))
     }
 
     /// Puts words in the place of the signs that a terminal may not have.
@@ -98,6 +102,17 @@ impl Ui {
             })
             .collect()
     }
+}
+
+/// The line that is typed; nothing when the terminal is closed.
+fn answer() -> Option<String> {
+    let mut line = String::new();
+    let length = io::stdin().lock().take(100).read_line(&mut line).ok()?;
+    (length > 0).then(|| line.trim().to_owned())
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer, "y" | "Y" | "yes")
 }
 
 /// Tells whether a person sits before stdin.

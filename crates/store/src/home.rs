@@ -91,6 +91,11 @@ impl Home {
         self.root.join("quarantine")
     }
 
+    /// The folder of the command for a terminal, where one is wanted.
+    pub fn bin(&self) -> PathBuf {
+        self.root.join("bin")
+    }
+
     /// The log.
     pub fn log(&self) -> PathBuf {
         self.root.join("log").join("anamnesis.log")

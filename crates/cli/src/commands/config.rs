@@ -61,10 +61,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(Action::Set { key, value }) => {
             let setting = changeable(context, key)?;
             let value = parse(context, setting, value)?;
-            change(context, setting, Some(value), ui)
+            change(context, setting, Some(&value), ui)?;
         }
-        Some(Action::Unset { key }) => change(context, changeable(context, key)?, None, ui),
+        Some(Action::Unset { key }) => change(context, changeable(context, key)?, None, ui)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The setting that is meant.
@@ -158,7 +159,7 @@ fn default(context: &Context, setting: &Setting) -> Value {
     }
 }
 
-fn list(context: &Context, json: bool, ui: &Ui) -> Outcome {
+fn list(context: &Context, json: bool, ui: &Ui) {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let all = SETTINGS
         .iter()
@@ -177,7 +178,6 @@ fn list(context: &Context, json: bool, ui: &Ui) -> Outcome {
     if let Some(problem) = &context.config.problem {
         ui.note(&format!("! {}\n→ {}\n", one_line(problem), MEND));
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What to do about a file that makes no sense.
@@ -215,7 +215,7 @@ fn as_line(setting: &Setting, found: &Effective) -> String {
     line
 }
 
-fn get(context: &Context, setting: &Setting, ui: &Ui) -> Outcome {
+fn get(context: &Context, setting: &Setting, ui: &Ui) {
     let keys = Config::keys(&context.home).unwrap_or_default();
     let value = public(setting, &Effective::of(context, &keys, setting).value);
     let text = match &value {
@@ -227,11 +227,15 @@ fn get(context: &Context, setting: &Setting, ui: &Ui) -> Outcome {
         value => word(setting, value) + "\n",
     };
     ui.raw(&text);
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Changes one setting and says what was before.
-fn change(context: &Context, setting: &Setting, value: Option<Value>, ui: &Ui) -> Outcome {
+fn change(
+    context: &Context,
+    setting: &Setting,
+    value: Option<&Value>,
+    ui: &Ui,
+) -> Result<(), Failure> {
     let mut before = None;
     let mut refused = Ok(());
     Config::update(&context.home, |keys| {
@@ -239,32 +243,32 @@ fn change(context: &Context, setting: &Setting, value: Option<Value>, ui: &Ui) -
             .written(keys)
             .filter(|value| !value.is_null())
             .cloned();
-        refused = setting.put(keys, value.clone());
+        refused = setting.put(keys, value.cloned());
     })?;
     refused.map_err(|problem| Failure::failed(problem).hint("anamnesis doctor"))?;
     let name = setting.name;
     let brief = |value: &Value| ui::shorten(&shown(setting, value), VALUE_WIDTH);
     let default = brief(&default(context, setting));
     let was = before.as_ref().map(brief);
-    let mut text = match (&value, was) {
+    let mut text = match (value, was) {
         (Some(value), Some(was)) => format!("{name} = {} (was {was})\n", brief(value)),
         (Some(value), None) => format!("{name} = {} (was {default}, the default)\n", brief(value)),
         (None, Some(was)) => format!("{name} = {default}, the default (was {was})\n"),
         (None, None) => {
             ui.print(&format!("{name} was not set; the default is {default}\n"));
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
     };
     if let (Some(variable), Some(over)) = (setting.variable, context.environment.over(setting)) {
         let over = brief(&over.into());
         text.push_str(&format!("! {variable} is set and goes over it: {over}\n"));
     }
-    match (&value, setting.kind) {
+    match (value, setting.kind) {
         (Some(_), Kind::Address) => text.push_str("→ anamnesis init   (reaches it and joins)\n"),
         _ => text.push_str(&format!("Undo: {}\n", undo(setting, before.as_ref()))),
     }
     ui.print(&text);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The command that puts back what was before.

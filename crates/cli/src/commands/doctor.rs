@@ -22,15 +22,15 @@ use chrono::Utc;
 use serde_json::{Value, json};
 
 use self::records::{recording, records};
-use super::Outcome;
+use super::{Outcome, init::SERVER_NAME};
 use crate::{
     context::Context,
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
     off::{self, Off},
-    remote,
+    python_version, remote,
     sync::Standing,
-    ui,
+    terminal_command, ui,
     ui::Ui,
 };
 
@@ -479,7 +479,7 @@ fn store(context: &Context) -> Check {
 }
 
 /// The checkout that a store lies in; its own `memory/.git` is below it and does not count.
-fn enclosing_repository(root: &Path) -> Option<PathBuf> {
+pub(super) fn enclosing_repository(root: &Path) -> Option<PathBuf> {
     let root = root.canonicalize().ok()?;
     root.ancestors()
         .find(|folder| folder.join(".git").exists())
@@ -672,22 +672,16 @@ fn synced(context: &Context, journal: Option<&Journal>) -> Check {
 }
 
 fn beside(context: &Context) -> Check {
+    let found = python_version::find(&context.environment, SERVER_NAME);
+    if found.is_ok_and(|found| found.has_hooks()) {
+        return Check::new(
+            "beside",
+            Level::Look,
+            "the Python version's hooks are on too: sessions are noted twice",
+        )
+        .hint("anamnesis init   (offers to remove them, with a backup)");
+    }
     if let Some(settings) = settings(context) {
-        let hooks = settings
-            .get("hooks")
-            .map(Value::to_string)
-            .unwrap_or_default();
-        if ["anamnesis inject", "anamnesis capture", "anamnesis sync"]
-            .iter()
-            .any(|marker| hooks.contains(marker))
-        {
-            return Check::new(
-                "beside",
-                Level::Look,
-                "the Python version's hooks are on too: sessions are noted twice",
-            )
-            .hint("take its hooks out of ~/.claude/settings.json");
-        }
         let plugins = settings.get("enabledPlugins").and_then(Value::as_object);
         let other = plugins.into_iter().flatten().find(|(name, enabled)| {
             enabled.as_bool() == Some(true)
@@ -707,28 +701,10 @@ fn beside(context: &Context) -> Check {
             .hint("/plugin   (to choose one)");
         }
     }
-    let own = std::env::current_exe()
-        .ok()
-        .and_then(|path| path.canonicalize().ok());
-    let folders = context
-        .environment
-        .path
-        .iter()
-        .flat_map(std::env::split_paths);
-    let first = folders
-        .map(|folder| folder.join("anamnesis"))
-        .find(|path| path.is_file());
-    match first {
-        Some(first) if first.canonicalize().ok() != own => {
-            let shown = ui::home_path(&first, context.environment.user_home.as_deref());
-            Check::new(
-                "beside",
-                Level::Look,
-                format!("another anamnesis comes first on PATH: {shown}"),
-            )
-            .hint("remove it, or put this one first")
-        }
-        _ => Check::new("beside", Level::Well, "no other memory found"),
+    match terminal_command::other(context) {
+        Some(other) => Check::new("beside", Level::Look, other.first_on_path(context))
+            .hint("remove it, or put this one first"),
+        None => Check::new("beside", Level::Well, "no other memory found"),
     }
 }
 

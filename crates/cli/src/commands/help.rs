@@ -14,7 +14,7 @@ Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget
-Machines   sync
+Machines   init  sync
 Upkeep     backfill
 Privacy    pause  resume  redact  sessions
 Trouble    doctor  config
@@ -38,6 +38,7 @@ Everyday
   mute          Keep a note from coming up by itself
 
 Machines
+  init          Join your machines through a git repository of yours
   sync          Bring the notes of your machines together
 
 Privacy

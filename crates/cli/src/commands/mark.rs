@@ -100,14 +100,14 @@ fn undo(short: &str, project: &str, scope: Scope) -> String {
     format!("anamnesis move {short} --project {project} --scope {scope}")
 }
 
-/// A project's key as a shell takes it.
-pub(super) fn quoted(project: &str) -> String {
-    if project.contains([
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    if word.contains([
         ' ', '\'', '"', '$', '`', '\\', ';', '&', '|', '(', ')', '<', '>', '*', '?',
     ]) {
-        format!("'{}'", project.replace('\'', "'\\''"))
+        format!("'{}'", word.replace('\'', "'\\''"))
     } else {
-        project.to_owned()
+        word.to_owned()
     }
 }
 

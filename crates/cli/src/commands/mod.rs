@@ -10,6 +10,7 @@ mod edit;
 mod forget;
 mod help;
 mod import;
+mod init;
 mod inject;
 mod list;
 mod maintain;
@@ -26,7 +27,10 @@ mod sync;
 mod work;
 mod write;
 
-pub(crate) use self::work::{INDEX_DAMAGED, UNREADABLE};
+pub(crate) use self::{
+    mark::quoted,
+    work::{INDEX_DAMAGED, UNREADABLE},
+};
 
 use std::{io::Read, process::ExitCode, time::Duration};
 
@@ -78,6 +82,7 @@ enum Verb {
     Backfill(backfill::Args),
     Import(import::Args),
     Maintain(maintain::Args),
+    Init(init::Args),
     Config(config::Args),
     #[command(hide = true)]
     Work(work::Args),
@@ -124,6 +129,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Completions(args) => Ok(completions::run(&args, ui)),
         Verb::Help(args) => help::run(&args, ui),
         Verb::Demo(args) => demo::run(&args, &environment, ui),
+        Verb::Init(args) => init::run(&args, environment, ui),
         Verb::Config(args) => config::run(&args, &Context::of(environment, Duration::ZERO)?, ui),
         Verb::Work(args) => work::run(&args, environment),
         // These must work when the store does not.

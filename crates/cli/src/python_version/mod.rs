@@ -80,7 +80,7 @@ fn settings_of(environment: &Environment) -> Option<PathBuf> {
 fn unusable(environment: &Environment, path: &Path, why: &str) -> Failure {
     let path = ui::home_path(path, environment.user_home.as_deref());
     Failure::failed(format!(
-        "{path} cannot be read as settings of Claude Code: {why}\n\
+        "{path} cannot be understood:\n  {why}\n\
          Nothing was changed, there or here, and your notes are safe"
     ))
     .hint(format!("mend {path}, then run it again"))

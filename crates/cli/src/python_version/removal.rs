@@ -4,7 +4,7 @@
 //! order of keys, numbers, indentation and line ends stay as their owner wrote them. What a text is
 //! made of is told by serde_json; here are only places.
 
-use std::{fmt, ops::Range};
+use std::{fmt, iter, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
@@ -147,8 +147,8 @@ fn without(text: &str, fate: impl FnOnce(&RawValue) -> Fate) -> serde_json::Resu
         Fate::Stays(cuts) => cuts,
         // Its braces stay.
         Fate::Goes => {
-            let Span { start, end } = span(text, root);
-            vec![start + 1..end - 1]
+            let braces = span(text, root);
+            iter::once(braces.start + 1..braces.end - 1).collect()
         }
     };
     let mut left = String::with_capacity(text.len());

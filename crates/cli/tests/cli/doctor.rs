@@ -366,7 +366,7 @@ fn the_python_versions_hooks_beside() {
     fs::write(home.claude().join("settings.json"), settings.to_string()).unwrap();
     snapshot!(check(&home, "beside"), @"
     ! beside     the Python version's hooks are on too: sessions are noted twice
-    → take its hooks out of ~/.claude/settings.json
+    → anamnesis init   (offers to remove them, with a backup)
     ");
     assert_eq!(home.run("doctor").code, Some(3));
 }

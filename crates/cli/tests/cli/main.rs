@@ -12,6 +12,9 @@ mod config;
 mod doctor;
 mod forget;
 mod hook_input;
+// Paths are shown as the system writes them, and there is a link.
+#[cfg(unix)]
+mod init;
 mod inject;
 mod journal;
 mod native;

@@ -12,8 +12,8 @@ use anamnesis_testkit::process::{Failure, Result, wait_until};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
-use super::{machines, recording};
 use super::store::{Note, Store, context_blocks};
+use super::{machines, recording};
 
 /// How long the client may take to send a request.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);

@@ -1,0 +1,505 @@
+//! What is said and asked when a machine meets a remote, whatever carries the notes.
+
+use anamnesis_sync::{Held, Reached, SyncBackend, Synced};
+
+use crate::{failure::Failure, ui, ui::Ui};
+
+/// What a question is answered with when Enter is pressed, and when nobody can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsaid {
+    /// Yes in both cases.
+    Yes,
+    /// Yes for Enter; where nobody is there, nothing is done.
+    YesWhenAsked,
+    /// No in both cases.
+    No,
+}
+
+/// Who is talked to.
+pub(super) trait Talk {
+    /// Says something, in whole lines.
+    fn say(&mut self, text: &str);
+
+    /// Asks something, and tells whether the answer is yes.
+    fn asks(&mut self, question: &str, unsaid: Unsaid) -> bool;
+
+    /// Whether it is a person who answers.
+    fn is_person(&self) -> bool;
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// A person at a terminal.
+    Person,
+    /// `--yes`, to everything.
+    Yes,
+    /// Nobody: what is safe is done.
+    Nobody,
+}
+
+/// A terminal, or what stands in its place.
+#[derive(Debug)]
+pub(super) struct Terminal<'a> {
+    pub(super) ui: &'a Ui,
+    pub(super) answers: Answers,
+}
+
+impl Talk for Terminal<'_> {
+    fn say(&mut self, text: &str) {
+        self.ui.print(text);
+    }
+
+    fn asks(&mut self, question: &str, unsaid: Unsaid) -> bool {
+        let (answer, who) = match (self.answers, unsaid) {
+            (Answers::Person, Unsaid::No) => return self.ui.asks(question),
+            (Answers::Person, _) => return self.ui.asks_with_yes(question),
+            (Answers::Yes, _) => (true, "--yes"),
+            (Answers::Nobody, unsaid) => (unsaid == Unsaid::Yes, "nobody to ask; see --yes"),
+        };
+        let word = if answer { "yes" } else { "no" };
+        self.say(&format!("{question} {word} ({who})\n"));
+        answer
+    }
+
+    fn is_person(&self) -> bool {
+        self.answers == Answers::Person
+    }
+}
+
+/// What is said where something failed before anything was done.
+pub(super) const NOTHING_CHANGED: &str = "Nothing was changed, and your notes are safe";
+
+/// The question before notes go where nobody can be told to have looked.
+const PRIVATE: &str = "  Everyone who can read this repository can read your notes, session notes\n  \
+                       included. Private?";
+
+/// Looks at a remote that is about to be joined, and tells whether the person wants that.
+///
+/// # Errors
+/// When the remote cannot be reached or is none of ours. Nothing has been changed.
+pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<bool, Failure>
+where
+    B: SyncBackend,
+    Failure: From<B::Error>,
+{
+    let reached = look(backend, talk).map_err(|failure| failure.also(NOTHING_CHANGED))?;
+    let agreed = if reached.notes_there == 0 && reached.machines.is_empty() {
+        talk.asks(PRIVATE, Unsaid::No)
+    } else {
+        talk.asks(
+            &format!(
+                "  here: {}. Together {}; nothing is overwritten. Join?",
+                ui::count(reached.notes_here, "note"),
+                ui::number(reached.together)
+            ),
+            Unsaid::Yes,
+        )
+    };
+    Ok(agreed)
+}
+
+/// Reaches the remote that is set already, and syncs.
+pub(super) fn meet_again<B>(backend: &B, talk: &mut impl Talk, refresh: impl FnOnce() -> bool)
+where
+    B: SyncBackend,
+    Failure: From<B::Error>,
+{
+    match look(backend, talk) {
+        Ok(_) => sync(backend, talk, refresh),
+        Err(failure) => talk.say(&not_synced(&failure)),
+    }
+}
+
+/// Asks about a remote that nobody has looked at.
+pub(super) fn meet_unseen(talk: &mut impl Talk) -> bool {
+    talk.asks(PRIVATE, Unsaid::No)
+}
+
+/// Looks at the remote and says what it holds.
+fn look<B>(backend: &B, talk: &mut impl Talk) -> Result<Reached, Failure>
+where
+    B: SyncBackend,
+    Failure: From<B::Error>,
+{
+    let reached = backend.init()?;
+    let machines = listed(&reached.machines);
+    talk.say(&match (reached.notes_there, machines) {
+        (0, None) => "✓ reached: it is empty\n".to_owned(),
+        (notes, None) => format!("✓ reached: {}\n", ui::count(notes, "note")),
+        (notes, Some(machines)) => {
+            format!("✓ reached: {}, from {machines}\n", ui::count(notes, "note"))
+        }
+    });
+    Ok(reached)
+}
+
+/// Names on one line: `a`, `a and b`, `a, b and 3 others`.
+fn listed(names: &[String]) -> Option<String> {
+    let name = |name: &String| ui::shorten(&anamnesis_core::clean::one_line(name), 20);
+    match names {
+        [] => None,
+        [one] => Some(name(one)),
+        [one, two] => Some(format!("{} and {}", name(one), name(two))),
+        [one, two, others @ ..] => Some(format!(
+            "{}, {} and {}",
+            name(one),
+            name(two),
+            ui::count(others.len(), "other")
+        )),
+    }
+}
+
+/// Syncs, and says what came of it. A failure loses nothing: a later sync goes on.
+pub(super) fn sync<B>(backend: &B, talk: &mut impl Talk, refresh: impl FnOnce() -> bool)
+where
+    B: SyncBackend,
+    Failure: From<B::Error>,
+{
+    let synced = match backend.sync() {
+        Ok(synced) => synced,
+        Err(error) => return talk.say(&not_synced(&Failure::from(error))),
+    };
+    let mut done = Vec::new();
+    if synced.pulled > 0 {
+        done.push("joined");
+    }
+    if synced.pushed {
+        done.push("pushed");
+    }
+    if refresh() {
+        done.push("searchable");
+    }
+    if synced.held.is_none() && !done.is_empty() {
+        talk.say(&format!("✓ {}\n", done.join(", ")));
+    }
+    talk.say(&remarks(&synced));
+}
+
+/// What is said where a sync failed.
+fn not_synced(failure: &Failure) -> String {
+    format!(
+        "✗ not synced: {}\n  Your notes are safe; they go with the next sync.\n→ {}\n",
+        failure.message().replace('\n', "\n  "),
+        failure.next_step().unwrap_or("anamnesis sync")
+    )
+}
+
+/// What a person should know of a sync that ended.
+fn remarks(synced: &Synced) -> String {
+    let mut text = String::new();
+    match synced.held {
+        Some(Held::MassDeletion { gone, of }) => text.push_str(&format!(
+            "! held back: the remote dropped {} of {}; nothing here was deleted\n→ anamnesis sync\n",
+            ui::number(gone),
+            ui::count(of, "note")
+        )),
+        Some(Held::LocalMassDeletion { gone, of }) => text.push_str(&format!(
+            "! held back: {} of {} are gone here; the remote has them still\n→ anamnesis sync\n",
+            ui::number(gone),
+            ui::count(of, "note")
+        )),
+        Some(Held::Rewritten) => text.push_str(
+            "! held back: the history of the remote was rewritten; nothing here was changed\n\
+             → anamnesis sync\n",
+        ),
+        None => {}
+    }
+    if synced.conflicts > 0 {
+        text.push_str(&format!(
+            "  {}: both texts are kept\n",
+            ui::count(synced.conflicts, "conflict")
+        ));
+    }
+    if !synced.problems.is_empty() {
+        text.push_str(&format!(
+            "  {} of the remote left alone · anamnesis doctor\n",
+            ui::count(synced.problems.len(), "file")
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::cell::RefCell;
+
+    use anamnesis_store::notes::Problem;
+    use anamnesis_sync::State;
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    /// A remote as a test wants it.
+    #[derive(Default)]
+    pub(in super::super) struct Remote {
+        reached: Option<Reached>,
+        synced: Option<Synced>,
+        asked: RefCell<Vec<&'static str>>,
+    }
+
+    impl Remote {
+        /// What it was asked for, in order.
+        pub(in super::super) fn asked(&self) -> Vec<&'static str> {
+            self.asked.borrow().clone()
+        }
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("git.home: no route to host")]
+    pub(in super::super) struct Unreachable;
+
+    impl From<Unreachable> for Failure {
+        fn from(error: Unreachable) -> Self {
+            Self::failed(error.to_string()).hint("check the network, then run it again")
+        }
+    }
+
+    impl SyncBackend for &Remote {
+        type Error = Unreachable;
+
+        fn init(&self) -> Result<Reached, Unreachable> {
+            self.asked.borrow_mut().push("init");
+            self.reached.clone().ok_or(Unreachable)
+        }
+
+        fn sync(&self) -> Result<Synced, Unreachable> {
+            self.asked.borrow_mut().push("sync");
+            self.synced.clone().ok_or(Unreachable)
+        }
+
+        fn state(&self) -> Result<State, Unreachable> {
+            Err(Unreachable)
+        }
+    }
+
+    /// Somebody who answers with these, and with Enter when they are used up.
+    pub(in super::super) struct Person {
+        answers: Vec<bool>,
+        pub(in super::super) heard: String,
+    }
+
+    impl Person {
+        pub(in super::super) fn answering(answers: &[bool]) -> Self {
+            Self {
+                answers: answers.to_vec(),
+                heard: String::new(),
+            }
+        }
+    }
+
+    impl Talk for Person {
+        fn say(&mut self, text: &str) {
+            self.heard.push_str(text);
+        }
+
+        fn asks(&mut self, question: &str, unsaid: Unsaid) -> bool {
+            let choice = if unsaid == Unsaid::No {
+                "[y/N]"
+            } else {
+                "[Y/n]"
+            };
+            let answer = if self.answers.is_empty() {
+                unsaid != Unsaid::No
+            } else {
+                self.answers.remove(0)
+            };
+            let typed = if answer { "y" } else { "n" };
+            self.heard
+                .push_str(&format!("{question} {choice} {typed}\n"));
+            answer
+        }
+
+        fn is_person(&self) -> bool {
+            true
+        }
+    }
+
+    pub(in super::super) fn reached(there: usize, here: usize, machines: &[&str]) -> Remote {
+        Remote {
+            reached: Some(Reached {
+                has_remote: true,
+                notes_there: there,
+                notes_here: here,
+                together: there + here,
+                machines: machines.iter().map(|&name| name.to_owned()).collect(),
+            }),
+            synced: Some(Synced {
+                pushed: true,
+                pulled: there,
+                ..Synced::default()
+            }),
+            ..Remote::default()
+        }
+    }
+
+    /// Meets a remote; returns what was heard and agreed to.
+    fn met(remote: &Remote, answers: &[bool]) -> String {
+        let mut person = Person::answering(answers);
+        let agreed = meet(&remote, &mut person).unwrap();
+        for line in person.heard.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        format!("{}agreed: {agreed}", person.heard)
+    }
+
+    #[test]
+    fn a_remote_with_notes_is_joined_after_a_question() {
+        let remote = reached(1204, 3, &["desktop", "laptop"]);
+        assert_snapshot!(met(&remote, &[]), @"
+        ✓ reached: 1,204 notes, from desktop and laptop
+          here: 3 notes. Together 1,207; nothing is overwritten. Join? [Y/n] y
+        agreed: true
+        ");
+        assert_snapshot!(met(&remote, &[false]), @"
+        ✓ reached: 1,204 notes, from desktop and laptop
+          here: 3 notes. Together 1,207; nothing is overwritten. Join? [Y/n] n
+        agreed: false
+        ");
+        assert_snapshot!(met(&reached(1, 0, &[]), &[]), @"
+        ✓ reached: 1 note
+          here: 0 notes. Together 1; nothing is overwritten. Join? [Y/n] y
+        agreed: true
+        ");
+        let many = ["a", "b", "c", "a machine of a very long name indeed"];
+        assert_snapshot!(met(&reached(7, 1, &many), &[]), @"
+        ✓ reached: 7 notes, from a, b and 2 others
+          here: 1 note. Together 8; nothing is overwritten. Join? [Y/n] y
+        agreed: true
+        ");
+        // Nothing is sent or fetched before the answer.
+        assert_eq!(remote.asked(), ["init", "init"]);
+    }
+
+    #[test]
+    fn an_empty_remote_gets_notes_only_if_it_is_private() {
+        let remote = reached(0, 3, &[]);
+        assert_snapshot!(met(&remote, &[]), @"
+        ✓ reached: it is empty
+          Everyone who can read this repository can read your notes, session notes
+          included. Private? [y/N] n
+        agreed: false
+        ");
+        assert_snapshot!(met(&remote, &[true]), @"
+        ✓ reached: it is empty
+          Everyone who can read this repository can read your notes, session notes
+          included. Private? [y/N] y
+        agreed: true
+        ");
+        assert!(!meet_unseen(&mut Person::answering(&[])));
+    }
+
+    #[test]
+    fn a_remote_that_cannot_be_reached_changes_nothing() {
+        let failure = meet(&&Remote::default(), &mut Person::answering(&[])).unwrap_err();
+        assert_snapshot!(failure.text(), @"
+        anamnesis: git.home: no route to host
+        Nothing was changed, and your notes are safe
+        → check the network, then run it again
+        ");
+    }
+
+    /// Syncs; returns what was heard.
+    fn synced(synced: Option<Synced>) -> String {
+        let remote = Remote {
+            synced,
+            ..Remote::default()
+        };
+        let mut person = Person::answering(&[]);
+        sync(&&remote, &mut person, || true);
+        for line in person.heard.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        person.heard
+    }
+
+    #[test]
+    fn what_came_of_the_first_sync() {
+        let well = Synced {
+            pushed: true,
+            pulled: 12,
+            ..Synced::default()
+        };
+        assert_snapshot!(synced(Some(well.clone())), @"✓ joined, pushed, searchable");
+        let first = Synced {
+            pulled: 0,
+            ..well.clone()
+        };
+        assert_snapshot!(synced(Some(first)), @"✓ pushed, searchable");
+        let problem = Problem {
+            path: "memory/link".to_owned(),
+            reason: "a link".to_owned(),
+        };
+        let odd = Synced {
+            conflicts: 2,
+            problems: vec![problem],
+            ..well.clone()
+        };
+        assert_snapshot!(synced(Some(odd)), @"
+        ✓ joined, pushed, searchable
+          2 conflicts: both texts are kept
+          1 file of the remote left alone · anamnesis doctor
+        ");
+        for held in [
+            Held::MassDeletion {
+                gone: 312,
+                of: 1204,
+            },
+            Held::LocalMassDeletion {
+                gone: 312,
+                of: 1204,
+            },
+            Held::Rewritten,
+        ] {
+            let held = Synced {
+                held: Some(held),
+                ..well.clone()
+            };
+            let heard = synced(Some(held));
+            assert!(
+                heard.starts_with("! held back: ") && !heard.contains('✓'),
+                "{heard}"
+            );
+            assert!(heard.ends_with("\n→ anamnesis sync\n"), "{heard}");
+        }
+        assert_snapshot!(synced(None), @"
+        ✗ not synced: git.home: no route to host
+          Your notes are safe; they go with the next sync.
+        → check the network, then run it again
+        ");
+    }
+
+    #[test]
+    fn a_remote_that_is_set_is_reached_again() {
+        let remote = reached(1204, 3, &["desktop"]);
+        let mut person = Person::answering(&[]);
+        meet_again(&&remote, &mut person, || true);
+        meet_again(&&Remote::default(), &mut person, || true);
+        assert_snapshot!(person.heard, @"
+        ✓ reached: 1,204 notes, from desktop
+        ✓ joined, pushed, searchable
+        ✗ not synced: git.home: no route to host
+          Your notes are safe; they go with the next sync.
+        → check the network, then run it again
+        ");
+    }
+
+    #[test]
+    fn where_nobody_is_asked_what_is_safe_is_done() {
+        let ui = Ui::new(true);
+        for (answers, unsaid, expected) in [
+            (Answers::Yes, Unsaid::No, true),
+            (Answers::Yes, Unsaid::YesWhenAsked, true),
+            (Answers::Nobody, Unsaid::No, false),
+            (Answers::Nobody, Unsaid::YesWhenAsked, false),
+            (Answers::Nobody, Unsaid::Yes, true),
+        ] {
+            let mut terminal = Terminal { ui: &ui, answers };
+            assert_eq!(
+                terminal.asks("  Sure?", unsaid),
+                expected,
+                "{answers:?} {unsaid:?}"
+            );
+        }
+    }
+}

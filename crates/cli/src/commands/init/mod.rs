@@ -1,0 +1,706 @@
+//! `init`: joins this machine to a remote, and what else is done once a machine.
+//!
+//! Nothing has to be set up for one machine. All that is asked has an answer that is safe; where nobody
+//! can be asked, nothing waits. Nothing is ever added to Claude Code's settings.
+
+mod dialogue;
+
+use std::{io, path::PathBuf, process::ExitCode, time::Duration};
+
+use anamnesis_store::{config::Config, settings};
+use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
+use serde_json::Value;
+
+use self::dialogue::{Answers, Talk, Terminal, Unsaid};
+use super::{Outcome, config::REMOTES, doctor};
+use crate::{
+    context::Context,
+    environment::Environment,
+    failure::Failure,
+    python_version::{self, Found, Restored},
+    remote,
+    sync::{self, Carrier},
+    terminal_command::{self, Place},
+    ui,
+    ui::Ui,
+};
+
+/// The name of the Python version's server unless somebody chose another one.
+pub(super) const SERVER_NAME: &str = "anamnesis";
+
+/// How long the store's locks are waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Join your machines through a git repository of yours
+///
+/// Without options it shows how this machine is set up, and offers to remove the hooks and the server
+/// of the Python version. The plugin brings hooks and server of its own, so nothing is added to Claude
+/// Code's settings.
+///
+/// A remote is one person's: it carries the notes of all projects, session notes included.
+#[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
+pub(crate) struct Args {
+    /// The repository: git@HOST:PATH, ssh://…, https://… or a folder
+    #[arg(long, value_name = "URL", conflicts_with = "local_only")]
+    remote: Option<String>,
+    /// Leave the remote; notes stay on this machine
+    #[arg(long)]
+    local_only: bool,
+    /// The name of this machine in notes [default: the host name]
+    #[arg(long, value_name = "NAME")]
+    machine_id: Option<String>,
+    /// The store [default: ~/.anamnesis]
+    #[arg(long, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// Set the remote without reaching it
+    #[arg(long)]
+    no_sync: bool,
+    /// Put the command `anamnesis` into ~/.local/bin
+    #[arg(long)]
+    link: bool,
+    /// Answer every question with yes
+    #[arg(long)]
+    yes: bool,
+    /// Show how things are and what would be done; change nothing
+    #[arg(long)]
+    print: bool,
+    /// The name of the Python version's server
+    #[arg(long, value_name = "NAME", default_value = SERVER_NAME)]
+    name: String,
+    /// Put back what was removed of the Python version, byte for byte
+    #[arg(long)]
+    restore_python: bool,
+    // What the Python version's `init` took; the plugin does it.
+    #[arg(long, hide = true)]
+    command: Option<String>,
+    #[arg(long, hide = true)]
+    uv_project: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    no_mcp: bool,
+    #[arg(long, hide = true)]
+    no_hooks: bool,
+}
+
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    if environment.is_agent && !args.print {
+        return Err(
+            Failure::failed("a machine is set up by a person only").hint(if args.restore_python {
+                "anamnesis init --restore-python   (in a terminal of your own)"
+            } else {
+                "anamnesis init   (in a terminal of your own; --print shows how things are)"
+            }),
+        );
+    }
+    for (option, is_given) in [
+        ("--command", args.command.is_some()),
+        ("--uv-project", args.uv_project.is_some()),
+        ("--no-mcp", args.no_mcp),
+        ("--no-hooks", args.no_hooks),
+    ] {
+        if is_given {
+            ui.note(&format!(
+                "{option} does nothing: the plugin brings its own hooks and server\n"
+            ));
+        }
+    }
+    if args.restore_python {
+        return restore_python(args, &environment, ui);
+    }
+    let plan = Plan::of(args, environment)?;
+    if args.print {
+        ui.print(&plan.text());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answers = match (args.yes, ui::stdin_is_terminal()) {
+        (true, _) => Answers::Yes,
+        (false, true) => Answers::Person,
+        (false, false) => Answers::Nobody,
+    };
+    plan.carry_out(args, &mut Terminal { ui, answers }, sync_backend)?;
+    ui.print("init: done\n");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What carries the notes of this store.
+fn sync_backend(context: &Context) -> Result<Carrying, Failure> {
+    Ok(Carrying {
+        remote: sync::remote(context)?,
+        context: context.clone(),
+    })
+}
+
+/// A store and its remote.
+struct Carrying {
+    context: Context,
+    remote: Option<Remote>,
+}
+
+impl Carrying {
+    fn with<T>(&self, act: impl FnOnce(&Carrier<'_>) -> T) -> T {
+        let journal = self.context.journal();
+        let remote = self.remote.clone();
+        let answer = Answer::None;
+        act(&Carrier::new(
+            &self.context,
+            journal.as_ref(),
+            remote,
+            answer,
+            PATIENCE,
+        ))
+    }
+}
+
+impl SyncBackend for Carrying {
+    type Error = anamnesis_sync::Error;
+
+    fn init(&self) -> Result<Reached, Self::Error> {
+        self.with(|carrier| carrier.init())
+    }
+
+    fn sync(&self) -> Result<Synced, Self::Error> {
+        self.with(|carrier| carrier.sync())
+    }
+
+    fn state(&self) -> Result<State, Self::Error> {
+        self.with(|carrier| carrier.state())
+    }
+}
+
+/// Everything that was looked at before anything is done.
+struct Plan {
+    context: Context,
+    /// The store that hooks use, where it is another one.
+    other_store: Option<PathBuf>,
+    machine: Machine,
+    remote: Wanted,
+    python: Found,
+}
+
+/// The name of this machine.
+struct Machine {
+    name: String,
+    /// Whether it is to be written down.
+    is_new: bool,
+}
+
+/// What is to become of the remote.
+enum Wanted {
+    /// There is none, and none is wanted.
+    None,
+    /// The one that is set stays.
+    Set(Remote),
+    /// This one takes its place.
+    New(Remote),
+    /// It is left. This is how it is shown.
+    Left(String),
+}
+
+impl Plan {
+    /// Looks at everything, and changes nothing.
+    fn of(args: &Args, mut environment: Environment) -> Result<Self, Failure> {
+        let mut other_store = None;
+        if let Some(folder) = &args.home {
+            let folder = std::path::absolute(folder)
+                .map_err(|error| Failure::usage(format!("--home: {error}")))?;
+            other_store = environment.store.replace(folder);
+            other_store = other_store.filter(|store| Some(store) != environment.store.as_ref());
+        }
+        let python = python_version::find(&environment, &args.name)?;
+        let context = Context::of(environment, PATIENCE)?;
+        // One that cannot be read could not be written, either.
+        Config::keys(&context.home)
+            .map_err(|error| Failure::from(error).also(dialogue::NOTHING_CHANGED))?;
+        let machine = match &args.machine_id {
+            Some(name) if settings::is_machine_name(name) => Machine {
+                name: name.clone(),
+                is_new: context.config.machine_id.as_ref() != Some(name),
+            },
+            Some(name) => {
+                return Err(Failure::usage(format!(
+                    "\"{}\" cannot be the name of a machine",
+                    anamnesis_core::clean::one_line(name)
+                ))
+                .hint("1 to 64 letters, digits, `.`, `_` or `-`"));
+            }
+            None => {
+                let name = context.machine_id();
+                let is_unset = context.config.machine_id.is_none();
+                Machine {
+                    is_new: is_unset && settings::is_machine_name(&name),
+                    name,
+                }
+            }
+        };
+        let parse = |address: &str| {
+            remote::parse(address, &context.config).map_err(|error| {
+                Failure::usage(error.to_string())
+                    .also(dialogue::NOTHING_CHANGED)
+                    .hint(REMOTES)
+            })
+        };
+        let remote = match (&args.remote, &context.config.remote) {
+            (Some(address), set) if set.as_deref() != Some(address.trim()) => {
+                Wanted::New(parse(address.trim())?)
+            }
+            (None, Some(set)) if args.local_only => Wanted::Left(remote::shown(set)),
+            _ if args.local_only => Wanted::None,
+            _ => match remote::address(&context) {
+                Some(address) => Wanted::Set(parse(address)?),
+                None => Wanted::None,
+            },
+        };
+        Ok(Self {
+            context,
+            other_store,
+            machine,
+            remote,
+            python,
+        })
+    }
+
+    /// What is there and what would be done, a line each.
+    fn text(&self) -> String {
+        let context = &self.context;
+        let user_home = context.environment.user_home.as_deref();
+        let mut text = self.head();
+        text.push_str(&match &self.remote {
+            Wanted::None => NO_REMOTE.to_owned(),
+            Wanted::Set(remote) => format!("remote   {}\n", remote.shown()),
+            Wanted::New(remote) => {
+                format!("remote   {}: would be reached and joined\n", remote.shown())
+            }
+            Wanted::Left(shown) => format!("remote   {shown}: would be left\n"),
+        });
+        text.push_str("hooks    the plugin's own; nothing is added to Claude Code's settings\n");
+        for line in self.python.summary(user_home) {
+            text.push_str(&format!("python   the Python version's {line}\n"));
+        }
+        let link = terminal_command::link(&context.environment).unwrap_or_default();
+        let link = ui::home_path(&link, user_home);
+        text.push_str(&match terminal_command::place(context) {
+            Place::Ours => format!("command  {link}\n"),
+            _ if terminal_command::is_found(context) => "command  on your PATH\n".to_owned(),
+            Place::Free => "command  not on your PATH · anamnesis init --link\n".to_owned(),
+            Place::Taken => format!("command  {link} is something else, and is left alone\n"),
+        });
+        text.push_str(&self.warnings());
+        text.push_str(&format!(
+            "Nothing was changed. To set this machine up, type in a terminal:\n  {} init\n",
+            terminal_command::typed(context)
+        ));
+        text
+    }
+
+    /// Where the store is and how the machine is called.
+    fn head(&self) -> String {
+        let user_home = self.context.environment.user_home.as_deref();
+        format!(
+            "store    {}\nmachine  {}\n",
+            ui::home_path(self.context.home.root(), user_home),
+            self.machine.name
+        )
+    }
+
+    /// What a person should know before notes are kept there and sent under that name.
+    fn warnings(&self) -> String {
+        let context = &self.context;
+        let user_home = context.environment.user_home.as_deref();
+        let mut text = String::new();
+        // PATH-10: a `git add` in that checkout would take the notes along.
+        if let Some(checkout) = doctor::enclosing_repository(context.home.root()) {
+            text.push_str(&format!(
+                "! the store lies in the git repository {}\n→ move it out: your notes may be \
+                 committed there (ANAMNESIS_HOME)\n",
+                ui::home_path(&checkout, user_home)
+            ));
+        }
+        if !settings::is_machine_name(&self.machine.name) {
+            text.push_str(
+                "! a name should be 1 to 64 letters, digits, `.`, `_` or `-`\n\
+                 → anamnesis init --machine-id NAME\n",
+            );
+        }
+        if let Some(store) = &self.other_store {
+            text.push_str(&format!(
+                "! hooks use {} until ANAMNESIS_HOME says otherwise\n→ set it where claude is \
+                 started, or under \"env\" in Claude Code's settings\n",
+                ui::home_path(store, user_home)
+            ));
+        }
+        if let Some(other) = terminal_command::other(context) {
+            text.push_str(&format!("! {}\n", other.first_on_path(context)));
+        }
+        text
+    }
+
+    /// Does it.
+    fn carry_out<B>(
+        mut self,
+        args: &Args,
+        talk: &mut impl Talk,
+        connect: impl Fn(&Context) -> Result<B, Failure>,
+    ) -> Result<(), Failure>
+    where
+        B: SyncBackend,
+        Failure: From<B::Error>,
+    {
+        self.context
+            .home
+            .create()
+            .map_err(|error| Failure::environment(error.to_string()).hint("anamnesis doctor"))?;
+        talk.say(&self.head());
+        talk.say(&self.warnings());
+        self.settle_remote(args, talk, connect)?;
+        self.remove_python(talk)?;
+        self.offer_link(args, talk)
+    }
+
+    /// Joins, leaves or syncs; writes down what was decided.
+    fn settle_remote<B>(
+        &mut self,
+        args: &Args,
+        talk: &mut impl Talk,
+        connect: impl Fn(&Context) -> Result<B, Failure>,
+    ) -> Result<(), Failure>
+    where
+        B: SyncBackend,
+        Failure: From<B::Error>,
+    {
+        let machine = self.machine.is_new.then(|| self.machine.name.clone());
+        if args.machine_id.is_some() {
+            // What is typed goes over what is set.
+            self.context.environment.machine_id = Some(self.machine.name.clone());
+        }
+        match &self.remote {
+            Wanted::None => {
+                save(&self.context, machine, None)?;
+                talk.say(NO_REMOTE);
+            }
+            Wanted::Left(shown) => {
+                save(&self.context, machine, Some(Value::Null))?;
+                talk.say(&format!(
+                    "remote   none: notes stay on this machine\n\
+                     Undo: anamnesis init --remote {shown}\n"
+                ));
+            }
+            Wanted::Set(remote) => {
+                talk.say(&format!("remote   {}\n", remote.shown()));
+                save(&self.context, machine, None)?;
+                if !args.no_sync {
+                    let backend = connect(&self.context)?;
+                    dialogue::meet_again(&backend, talk, || self.context.index().is_ok());
+                }
+            }
+            Wanted::New(remote) => {
+                talk.say(&format!("remote   {}\n", remote.shown()));
+                let address = remote.as_str().to_owned();
+                let over = self.context.environment.remote.take();
+                self.context.config.remote = Some(address.clone());
+                let backend = if args.no_sync {
+                    None
+                } else {
+                    Some(connect(&self.context)?)
+                };
+                let agreed = match &backend {
+                    Some(backend) => dialogue::meet(backend, talk)?,
+                    None => dialogue::meet_unseen(talk),
+                };
+                let decided = agreed.then(|| address.into());
+                save(&self.context, machine, decided)?;
+                if !agreed {
+                    talk.say("  Not joined: the remote is not set, nothing was sent and no note changed.\n");
+                    return Ok(());
+                }
+                if let Some(backend) = &backend {
+                    dialogue::sync(backend, talk, || self.context.index().is_ok());
+                }
+                talk.say(ONE_PERSON);
+                talk.say(if self.context.config.sync.auto {
+                    "  Syncs by itself after sessions and at start. Stop: anamnesis init --local-only\n"
+                } else {
+                    "  Syncs when you say so: anamnesis sync (sync.auto is off)\n"
+                });
+                if let Some(over) = over.filter(|over| over != remote.as_str()) {
+                    talk.say(&format!(
+                        "! ANAMNESIS_GIT_REMOTE is set and goes over it: {}\n",
+                        remote::shown(&over)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Offers to take the Python version out of Claude Code's files.
+    fn remove_python(&self, talk: &mut impl Talk) -> Result<(), Failure> {
+        if !self.python.is_some() {
+            return Ok(());
+        }
+        let user_home = self.context.environment.user_home.as_deref();
+        let mut text = "The Python version is set up, too: sessions are noted twice.\n".to_owned();
+        for line in self.python.entries() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        talk.say(&text);
+        if !talk.asks("Remove these? A backup is made.", Unsaid::YesWhenAsked) {
+            return Ok(());
+        }
+        let backups = self.python.remove(user_home)?;
+        let mut text = "✓ removed; sessions that run keep theirs until they end\n".to_owned();
+        for backup in backups {
+            text.push_str(&format!(
+                "  backup: {}\n",
+                ui::home_path(&backup, user_home)
+            ));
+        }
+        text.push_str("Undo: anamnesis init --restore-python\n");
+        talk.say(&text);
+        Ok(())
+    }
+
+    /// Offers the command for a terminal.
+    fn offer_link(&self, args: &Args, talk: &mut impl Talk) -> Result<(), Failure> {
+        let context = &self.context;
+        let Some(link) = terminal_command::link(&context.environment) else {
+            return Ok(());
+        };
+        let user_home = context.environment.user_home.as_deref();
+        let shown = ui::home_path(&link, user_home);
+        let folder = context.home.bin();
+        match terminal_command::place(context) {
+            Place::Taken if args.link => {
+                talk.say(&format!("! {shown} is something else, and is left alone\n"));
+                return Ok(());
+            }
+            Place::Taken => return Ok(()),
+            _ if !args.link && terminal_command::is_found(context) => return Ok(()),
+            Place::Ours if !args.link => return Ok(()),
+            Place::Free | Place::Ours => {}
+        }
+        // `--yes` is no wish for a file outside the store.
+        let question = format!("Put `anamnesis` on your PATH, as {shown}?");
+        let is_asked = cfg!(unix) && talk.is_person();
+        let is_wanted = args.link || (is_asked && talk.asks(&question, Unsaid::No));
+        if !is_wanted {
+            return Ok(());
+        }
+        let installed = terminal_command::install(context, context.journal().as_ref());
+        installed.map_err(|error: io::Error| {
+            Failure::failed(format!("cannot make {shown}: {error}"))
+                .also("The rest is done, and your notes are safe")
+                .hint("anamnesis init --link")
+        })?;
+        if cfg!(not(unix)) {
+            talk.say(&format!("→ add {} to your PATH\n", folder.display()));
+            return Ok(());
+        }
+        talk.say(&format!("command  {shown}, kept at the newest version\n"));
+        if let Some(folder) = link.parent()
+            && !terminal_command::is_on_path(&context.environment, folder)
+        {
+            let folder = ui::home_path(folder, user_home);
+            talk.say(&format!("→ add {folder} to your PATH\n"));
+        }
+        Ok(())
+    }
+}
+
+/// The line where there is no remote.
+const NO_REMOTE: &str = "remote   none: notes stay on this machine · anamnesis init --remote URL\n";
+
+/// What is said of a remote once, when it is joined.
+const ONE_PERSON: &str =
+    "  A remote is one person's. What a team should know belongs in its CLAUDE.md.\n";
+
+/// Writes down what was decided: a name, and a remote, which null takes out.
+fn save(context: &Context, machine: Option<String>, remote: Option<Value>) -> Result<(), Failure> {
+    Config::update(&context.home, |keys| {
+        if let Some(name) = machine {
+            keys.insert("machine_id".to_owned(), name.into());
+        }
+        match remote {
+            Some(Value::Null) => drop(keys.shift_remove("remote")),
+            Some(remote) => drop(keys.insert("remote".to_owned(), remote)),
+            None => {}
+        }
+    })
+    .map_err(|error| Failure::from(error).also("Your notes are safe"))
+}
+
+/// Puts the Python version's entries back.
+fn restore_python(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
+    let user_home = environment.user_home.as_deref();
+    let restored = python_version::restore(environment, &args.name).map_err(|error| {
+        Failure::failed(format!("cannot put everything back: {error}"))
+            .also("The backups are kept, and your notes are safe")
+            .hint("anamnesis init --restore-python")
+    })?;
+    if restored.is_empty() {
+        return Err(Failure::failed("there is no backup: nothing was removed")
+            .hint("anamnesis init --print"));
+    }
+    let mut text = String::new();
+    let mut by_hand = None;
+    for file in restored {
+        match file {
+            Restored::Done(path) => text.push_str(&format!(
+                "✓ {} is as it was, byte for byte\n",
+                ui::home_path(&path, user_home)
+            )),
+            Restored::Changed { path, backup } => {
+                text.push_str(&format!(
+                    "! {} was changed since, and is left as it is\n",
+                    ui::home_path(&path, user_home)
+                ));
+                by_hand.get_or_insert(backup);
+            }
+        }
+    }
+    ui.print(&text);
+    match by_hand {
+        None => {
+            ui.print("init: done\n");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(backup) => Err(Failure::failed("not everything was put back").hint(format!(
+            "copy the entries from {}",
+            ui::home_path(&backup, user_home)
+        ))),
+    }
+}
+
+// There is no link elsewhere, so less is asked.
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use clap::Parser;
+    use insta::assert_snapshot;
+
+    use super::{
+        dialogue::tests::{Person, Remote, reached},
+        *,
+    };
+    use crate::commands::{Arguments, Verb};
+
+    /// Runs `init` with these options at a terminal; returns what was heard, and `config.json`.
+    fn run(folder: &tempfile::TempDir, options: &str, remote: &Remote, answers: &[bool]) -> String {
+        let words = ["anamnesis", "init"]
+            .into_iter()
+            .chain(options.split_whitespace());
+        let Some(Verb::Init(args)) = Arguments::try_parse_from(words).unwrap().command else {
+            panic!("it is another command");
+        };
+        let mut environment = Environment::read();
+        environment.store = Some(folder.path().join("store"));
+        environment.user_home = Some(folder.path().to_owned());
+        environment.claude_folder = Some(folder.path().to_owned());
+        environment.claude_state = None;
+        environment.machine_id = None;
+        environment.host_name = Some("laptop".to_owned());
+        environment.remote = None;
+        environment.path = None;
+        let mut person = Person::answering(answers);
+        let done = Plan::of(&args, environment)
+            .and_then(|plan| plan.carry_out(&args, &mut person, |_| Ok(remote)));
+        if let Err(failure) = done {
+            person.say(&failure.text());
+        }
+        let config = std::fs::read_to_string(folder.path().join("store/config.json"));
+        let config = config.unwrap_or_else(|_| "not there".to_owned());
+        format!("{}config.json: {config}", person.heard)
+    }
+
+    #[test]
+    fn a_remote_is_written_down_after_the_person_agreed() {
+        let folder = tempfile::tempdir().unwrap();
+        let remote = reached(12, 3, &["desktop"]);
+        // GIT-11
+        let options = "--remote https://me:hunter2@git.home/memory.git";
+        let refused = run(&folder, options, &remote, &[false]);
+        assert!(!refused.contains("hunter2"));
+        assert_snapshot!(refused, @r#"
+        store    ~/store
+        machine  laptop
+        remote   https://git.home/memory.git
+        ✓ reached: 12 notes, from desktop
+          here: 3 notes. Together 15; nothing is overwritten. Join? [Y/n] n
+          Not joined: the remote is not set, nothing was sent and no note changed.
+        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
+        config.json: {
+          "machine_id": "laptop"
+        }
+        "#);
+        let joined = run(&folder, options, &remote, &[true, false]);
+        let (heard, config) = joined.split_once("config.json: ").unwrap();
+        assert!(!heard.contains("hunter2") && config.contains("hunter2"));
+        assert_snapshot!(heard, @"
+        store    ~/store
+        machine  laptop
+        remote   https://git.home/memory.git
+        ✓ reached: 12 notes, from desktop
+          here: 3 notes. Together 15; nothing is overwritten. Join? [Y/n] y
+        ✓ joined, pushed, searchable
+          A remote is one person's. What a team should know belongs in its CLAUDE.md.
+          Syncs by itself after sessions and at start. Stop: anamnesis init --local-only
+        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
+        ");
+        assert_eq!(remote.asked(), ["init", "init", "sync"]);
+        // From now on it is asked no more.
+        assert_snapshot!(run(&folder, "", &remote, &[false]), @r#"
+        store    ~/store
+        machine  laptop
+        remote   https://git.home/memory.git
+        ✓ reached: 12 notes, from desktop
+        ✓ joined, pushed, searchable
+        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
+        config.json: {
+          "machine_id": "laptop",
+          "remote": "https://me:hunter2@git.home/memory.git"
+        }
+        "#);
+        assert_snapshot!(run(&folder, "--local-only", &remote, &[false]), @r#"
+        store    ~/store
+        machine  laptop
+        remote   none: notes stay on this machine
+        Undo: anamnesis init --remote https://git.home/memory.git
+        Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
+        config.json: {
+          "machine_id": "laptop"
+        }
+        "#);
+        assert_eq!(remote.asked(), ["init", "init", "sync", "init", "sync"]);
+    }
+
+    #[test]
+    fn a_remote_that_is_refused_leaves_everything_as_it_was() {
+        // GIT-17
+        let folder = tempfile::tempdir().unwrap();
+        let heard = run(&folder, "--remote /srv/other.git", &Remote::default(), &[]);
+        assert_snapshot!(heard, @"
+        store    ~/store
+        machine  laptop
+        remote   /srv/other.git
+        anamnesis: git.home: no route to host
+        Nothing was changed, and your notes are safe
+        → check the network, then run it again
+        config.json: not there
+        ");
+    }
+
+    #[test]
+    fn an_empty_remote_is_pushed_to_when_it_is_said_to_be_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let remote = reached(0, 3, &[]);
+        let heard = run(&folder, "--remote /srv/new.git", &remote, &[]);
+        assert!(heard.contains("Private? [y/N] n\n  Not joined"), "{heard}");
+        assert!(!heard.contains("/srv/new.git\","), "{heard}");
+        assert_eq!(remote.asked(), ["init"]);
+        let heard = run(&folder, "--remote /srv/new.git", &remote, &[true, false]);
+        assert!(heard.contains("\"remote\": \"/srv/new.git\""), "{heard}");
+        assert_eq!(remote.asked(), ["init", "init", "sync"]);
+    }
+}

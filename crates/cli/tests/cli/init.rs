@@ -1,0 +1,672 @@
+//! `init`: how a machine is set up, and the Python version's entries in Claude Code's files.
+//!
+//! What is said to a remote is tested beside the dialogue, with a remote of the test's own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_testkit::home::{TestHome, git_repository};
+
+use crate::{SESSION, furnished, home, snapshot};
+
+/// Settings as the Python version leaves them, with hooks and habits of somebody else.
+const SETTINGS: &str = r#"{
+    "model" : "opus",	"budget": 1.50e3,
+    "hooks": {
+        "SessionStart": [
+            {
+                "matcher": "startup|resume|clear",
+                "hooks": [
+                    { "type": "command", "command": "ANAMNESIS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject", "timeout": 15 },
+                    { "type": "command", "command": "echo hello \u2013 you" }
+                ]
+            },
+            {
+                "matcher": "startup|resume",
+                "hooks": [
+                    { "type": "command", "command": "ANAMNESIS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync", "async": true }
+                ]
+            }
+        ],
+        "SessionEnd": [{"hooks": [{"type": "command", "command": "ANAMNESIS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture", "timeout": 180}]}],
+        "Stop": []
+    },
+    "permissions": {}
+}"#;
+
+/// What is left of them.
+const SETTINGS_LEFT: &str = r#"{
+    "model" : "opus",	"budget": 1.50e3,
+    "hooks": {
+        "SessionStart": [
+            {
+                "matcher": "startup|resume|clear",
+                "hooks": [
+                    { "type": "command", "command": "echo hello \u2013 you" }
+                ]
+            }
+        ],
+        "Stop": []
+    },
+    "permissions": {}
+}"#;
+
+const STATE: &str = r#"{"numStartups":12,"mcpServers":{"github":{"type":"stdio","command":"gh"},"anamnesis":{"type":"stdio","command":"/home/me/.local/bin/anamnesis","args":["serve"],"env":{"ANAMNESIS_MACHINE_ID":"laptop"}}},"projects":{}}"#;
+
+const STATE_LEFT: &str =
+    r#"{"numStartups":12,"mcpServers":{"github":{"type":"stdio","command":"gh"}},"projects":{}}"#;
+
+fn settings(home: &TestHome) -> PathBuf {
+    home.claude().join("settings.json")
+}
+
+fn state(home: &TestHome) -> PathBuf {
+    home.claude().join(".claude.json")
+}
+
+/// A home in which the Python version is set up.
+fn with_python() -> TestHome {
+    let home = home();
+    fs::write(settings(&home), SETTINGS).unwrap();
+    fs::write(state(&home), STATE).unwrap();
+    home
+}
+
+/// Every file and link below a folder, by path.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(next) = pending.pop() {
+        for entry in fs::read_dir(next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().unwrap().is_dir() {
+                pending.push(path);
+            } else {
+                let path = path.strip_prefix(folder).unwrap();
+                found.push(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn one_machine_needs_nothing() {
+    let home = home();
+    snapshot!(home.run("init").shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    init: done
+    ");
+    assert_eq!(
+        home.read("config.json"),
+        "{\n  \"machine_id\": \"laptop\"\n}\n"
+    );
+    // A second time changes nothing.
+    home.run("init").well();
+    assert_eq!(
+        home.read("config.json"),
+        "{\n  \"machine_id\": \"laptop\"\n}\n"
+    );
+    assert_eq!(files(&home.claude()), [""; 0]);
+}
+
+#[test]
+fn a_plan_changes_nothing() {
+    let home = with_python();
+    let before = files(&home.user());
+    let plan = home.command(["init", "--print", "--remote", "git@git.home:me/memory.git"]);
+    let plan = plan.by_agent().run();
+    // A shell knows the program by its whole path only.
+    let shown = |text: String| text.replace(env!("CARGO_BIN_EXE_anamnesis"), "[PROGRAM]");
+    snapshot!(shown(plan.shown()), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   git@git.home:me/memory.git: would be reached and joined
+    hooks    the plugin's own; nothing is added to Claude Code's settings
+    python   the Python version's 3 hooks in ~/.claude/settings.json
+    python   the Python version's 1 server in ~/.claude/.claude.json
+    command  not on your PATH · anamnesis init --link
+    Nothing was changed. To set this machine up, type in a terminal:
+      [PROGRAM] init
+    ");
+    assert!(plan.stdout.lines().count() <= 12);
+    let local = home.run("init --print --local-only --machine-id desk");
+    snapshot!(shown(local.shown()), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  desk
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    hooks    the plugin's own; nothing is added to Claude Code's settings
+    python   the Python version's 3 hooks in ~/.claude/settings.json
+    python   the Python version's 1 server in ~/.claude/.claude.json
+    command  not on your PATH · anamnesis init --link
+    Nothing was changed. To set this machine up, type in a terminal:
+      [PROGRAM] init
+    ");
+    assert_eq!(files(&home.user()), before);
+    assert_eq!(read(&settings(&home)), SETTINGS);
+    for line in shown(plan.stdout).lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn the_name_of_the_machine() {
+    let home = home();
+    // GIT-18
+    snapshot!(home.run("init --machine-id ../../etc").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: "../../etc" cannot be the name of a machine
+    → 1 to 64 letters, digits, `.`, `_` or `-`
+    "#);
+    assert!(!home.store().exists());
+    home.write("config.json", r#"{"theirs":   1}"#);
+    snapshot!(home.command(["init", "--machine-id", "desk.local"]).without("ANAMNESIS_MACHINE_ID").run().shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  desk.local
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    init: done
+    ");
+    snapshot!(home.read("config.json"), @r#"
+    {
+      "theirs": 1,
+      "machine_id": "desk.local"
+    }
+    "#);
+    // A name from before is not changed behind anybody's back, nor written down.
+    let odd = home
+        .command(["init", "--print"])
+        .env("ANAMNESIS_MACHINE_ID", "My desk");
+    let odd = odd
+        .run()
+        .shown()
+        .replace(env!("CARGO_BIN_EXE_anamnesis"), "[PROGRAM]");
+    snapshot!(odd, @"
+    exit 0
+    store    ~/.anamnesis
+    machine  My desk
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    hooks    the plugin's own; nothing is added to Claude Code's settings
+    command  not on your PATH · anamnesis init --link
+    ! a name should be 1 to 64 letters, digits, `.`, `_` or `-`
+    → anamnesis init --machine-id NAME
+    Nothing was changed. To set this machine up, type in a terminal:
+      [PROGRAM] init
+    ");
+}
+
+#[test]
+fn a_remote_that_is_not_reached() {
+    let home = home();
+    let init = |words: &str| home.run(&format!("init --no-sync {words}")).shown();
+    snapshot!(init("--remote git@git.home:me/memory.git"), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   git@git.home:me/memory.git
+      Everyone who can read this repository can read your notes, session notes
+      included. Private? no (nobody to ask; see --yes)
+      Not joined: the remote is not set, nothing was sent and no note changed.
+    init: done
+    ");
+    snapshot!(init("--remote git@git.home:me/memory.git --yes"), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   git@git.home:me/memory.git
+      Everyone who can read this repository can read your notes, session notes
+      included. Private? yes (--yes)
+      A remote is one person's. What a team should know belongs in its CLAUDE.md.
+      Syncs by itself after sessions and at start. Stop: anamnesis init --local-only
+    init: done
+    ");
+    snapshot!(init(""), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   git@git.home:me/memory.git
+    init: done
+    ");
+    snapshot!(init("--local-only"), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine
+    Undo: anamnesis init --remote git@git.home:me/memory.git
+    init: done
+    ");
+    snapshot!(init("--local-only"), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    init: done
+    ");
+    let over = home.command(["init", "--no-sync", "--yes", "--remote", "/srv/memory.git"]);
+    // GIT-11
+    let over = over
+        .env("ANAMNESIS_GIT_REMOTE", "https://me:hunter2@git.home/x")
+        .run();
+    snapshot!(over.shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   /srv/memory.git
+      Everyone who can read this repository can read your notes, session notes
+      included. Private? yes (--yes)
+      A remote is one person's. What a team should know belongs in its CLAUDE.md.
+      Syncs by itself after sessions and at start. Stop: anamnesis init --local-only
+    ! ANAMNESIS_GIT_REMOTE is set and goes over it: https://git.home/x
+    init: done
+    ");
+}
+
+#[test]
+fn a_person_is_asked_at_a_terminal() {
+    let home = home();
+    let init = [
+        "init",
+        "--no-sync",
+        "--remote",
+        "git@git.home:me/memory.git",
+    ];
+    snapshot!(home.command(init).input("\n\n").run_on_a_terminal().shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   git@git.home:me/memory.git
+      Not joined: the remote is not set, nothing was sent and no note changed.
+    init: done
+    on stderr:
+      Everyone who can read this repository can read your notes, session notes
+      included. Private? [y/N] Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N]
+    ");
+    assert!(!home.read("config.json").contains("remote"));
+    let output = home.command(init).input("y\nn\n").run_on_a_terminal();
+    assert!(output.stdout.ends_with("init: done\n"), "{output:?}");
+    assert!(
+        home.read("config.json")
+            .contains("git@git.home:me/memory.git")
+    );
+}
+
+#[test]
+fn an_address_that_is_none() {
+    let home = home();
+    snapshot!(home.command(["init", "--remote", "ext::sh -c id"]).run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: `ext` addresses are refused: only ssh, https and absolute paths are taken
+    Nothing was changed, and your notes are safe
+    → git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder
+    ");
+    snapshot!(home.command(["init", "--remote", "https://me:hunter2@/x"]).run().shown(), @"
+    exit 2
+    on stderr:
+    anamnesis: the address names no user, host or port that could exist
+    Nothing was changed, and your notes are safe
+    → git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder
+    ");
+    assert!(!home.store().exists());
+    home.write("config.json", "{\"session_line\": 3");
+    snapshot!(home.run("init").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: config.json is no JSON object: EOF while parsing an object at line 1 column 18; mend the file first
+    Nothing was changed, and your notes are safe
+    → anamnesis doctor
+    ");
+}
+
+#[test]
+fn the_python_version_is_taken_out_and_put_back() {
+    // HOOK-07
+    let home = with_python();
+    snapshot!(home.run("init --yes").shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    The Python version is set up, too: sessions are noted twice.
+      SessionStart: …_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject
+      SessionStart: …IS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis sync
+      SessionEnd: …MACHINE_ID=laptop /home/me/.local/bin/anamnesis capture
+      server anamnesis
+    Remove these? A backup is made. yes (--yes)
+    ✓ removed; sessions that run keep theirs until they end
+      backup: ~/.claude/settings.json.anamnesis-backup
+      backup: ~/.claude/.claude.json.anamnesis-backup
+    Undo: anamnesis init --restore-python
+    init: done
+    ");
+    assert_eq!(read(&settings(&home)), SETTINGS_LEFT);
+    assert_eq!(read(&state(&home)), STATE_LEFT);
+    let doctor = home.run("doctor").stdout;
+    assert!(doctor.contains("✓ beside"), "{doctor}");
+    // Nothing is left to remove.
+    assert!(!home.run("init --yes").well().contains("Python"));
+    snapshot!(home.run("init --restore-python").shown(), @"
+    exit 0
+    ✓ ~/.claude/settings.json is as it was, byte for byte
+    ✓ ~/.claude/.claude.json is as it was, byte for byte
+    init: done
+    ");
+    assert_eq!(read(&settings(&home)), SETTINGS);
+    assert_eq!(read(&state(&home)), STATE);
+    snapshot!(home.run("init --restore-python").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: there is no backup: nothing was removed
+    → anamnesis init --print
+    ");
+    assert!(
+        !files(&home.claude())
+            .iter()
+            .any(|name| name.contains("backup"))
+    );
+}
+
+#[test]
+fn without_a_person_the_python_version_stays() {
+    let home = with_python();
+    let output = home.run("init").well();
+    assert!(
+        output.contains("Remove these? A backup is made. no (nobody to ask; see --yes)\n"),
+        "{output}"
+    );
+    assert_eq!(read(&settings(&home)), SETTINGS);
+    assert_eq!(files(&home.claude()), [".claude.json", "settings.json"]);
+}
+
+#[test]
+fn a_person_says_whether_the_python_version_goes() {
+    let home = with_python();
+    let init = || home.command(["init"]);
+    let _ = init().input("n\nn\n").run_on_a_terminal();
+    assert_eq!(read(&settings(&home)), SETTINGS);
+    // Enter is a yes here.
+    snapshot!(init().input("\nn\n").run_on_a_terminal().stderr, @"Remove these? A backup is made. [Y/n] Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N]");
+    assert_eq!(read(&settings(&home)), SETTINGS_LEFT);
+}
+
+#[test]
+fn a_file_of_claude_codes_keeps_its_place_and_mode() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = with_python();
+    // Kept with other files of its owner's, and reached by a link.
+    let real = home.user().join("dotfiles/settings.json");
+    fs::create_dir(home.user().join("dotfiles")).unwrap();
+    fs::rename(settings(&home), &real).unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&real, settings(&home)).unwrap();
+    home.run("init --yes").well();
+    assert_eq!(read(&real), SETTINGS_LEFT);
+    assert_eq!(fs::read_link(settings(&home)).unwrap(), real);
+    assert_eq!(
+        fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+    home.run("init --restore-python").well();
+    assert_eq!(read(&real), SETTINGS);
+    assert_eq!(
+        fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+}
+
+#[test]
+fn settings_that_changed_since_are_not_written_over() {
+    let home = with_python();
+    home.run("init --yes").well();
+    let changed = SETTINGS_LEFT.replace("opus", "sonnet");
+    fs::write(settings(&home), &changed).unwrap();
+    snapshot!(home.run("init --restore-python").shown(), @"
+    exit 1
+    ! ~/.claude/settings.json was changed since, and is left as it is
+    ✓ ~/.claude/.claude.json is as it was, byte for byte
+    on stderr:
+    anamnesis: not everything was put back
+    → copy the entries from ~/.claude/settings.json.anamnesis-backup
+    ");
+    assert_eq!(read(&settings(&home)), changed);
+    // The other file was as it had been left.
+    assert_eq!(read(&state(&home)), STATE);
+    assert!(
+        home.claude()
+            .join("settings.json.anamnesis-backup")
+            .is_file()
+    );
+}
+
+#[test]
+fn settings_that_cannot_be_understood_are_not_touched() {
+    // HOOK-07
+    let home = with_python();
+    for (path, text) in [
+        (settings(&home), "{\"hooks\": {},}"),
+        (settings(&home), "// mine\n{}"),
+        (settings(&home), "[]"),
+        (state(&home), ""),
+    ] {
+        let before = read(&path);
+        fs::write(&path, text).unwrap();
+        let output = home.run("init --yes --link --machine-id desk");
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(
+            output
+                .stderr
+                .contains("your notes are safe\n→ mend ~/.claude/"),
+            "{output:?}"
+        );
+        assert_eq!(read(&path), text);
+        // Before any side effect.
+        assert_eq!(
+            files(&home.user()),
+            [".claude/.claude.json", ".claude/settings.json"]
+        );
+        fs::write(&path, before).unwrap();
+    }
+    fs::write(settings(&home), "{\"hooks\": {},}").unwrap();
+    snapshot!(home.run("init").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: ~/.claude/settings.json cannot be understood:
+      key must be a string at line 1 column 14
+    Nothing was changed, there or here, and your notes are safe
+    → mend ~/.claude/settings.json, then run it again
+    ");
+}
+
+#[test]
+fn a_server_of_another_name() {
+    let home = home();
+    let text = STATE.replace("\"anamnesis\":", "\"notes\":");
+    fs::write(state(&home), &text).unwrap();
+    assert!(!home.run("init --yes").well().contains("Python"));
+    let output = home.run("init --yes --name notes").well();
+    assert!(output.contains("  server notes\n"), "{output}");
+    assert_eq!(read(&state(&home)), STATE_LEFT);
+    // What is no server of the Python version's stays, whatever its name.
+    let other = r#"{"mcpServers":{"anamnesis":{"command":"docker","args":["run","x"]}}}"#;
+    fs::write(state(&home), other).unwrap();
+    home.run("init --yes").well();
+    assert_eq!(read(&state(&home)), other);
+}
+
+#[test]
+fn what_the_plugin_does_is_said() {
+    let home = home();
+    let options = "init --no-mcp --no-hooks --command anamnesis --uv-project /src";
+    snapshot!(home.run(options).stderr, @"
+    --command does nothing: the plugin brings its own hooks and server
+    --uv-project does nothing: the plugin brings its own hooks and server
+    --no-mcp does nothing: the plugin brings its own hooks and server
+    --no-hooks does nothing: the plugin brings its own hooks and server
+    ");
+    assert_eq!(files(&home.claude()), [""; 0]);
+}
+
+#[test]
+fn the_agent_sets_nothing_up() {
+    let home = with_python();
+    for options in [
+        "",
+        "--yes",
+        "--remote /srv/x.git --no-sync --yes",
+        "--local-only",
+        "--restore-python",
+    ] {
+        let words = format!("init {options}");
+        let output = home.command(words.split_whitespace()).by_agent().run();
+        assert_eq!(output.code, Some(1), "{options}");
+    }
+    snapshot!(home.command(["init"]).by_agent().run().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: a machine is set up by a person only
+    → anamnesis init   (in a terminal of your own; --print shows how things are)
+    ");
+    assert!(!home.store().exists());
+    assert_eq!(read(&settings(&home)), SETTINGS);
+}
+
+#[test]
+fn a_store_in_a_checkout_is_warned_of() {
+    // PATH-10
+    let home = home();
+    git_repository(&home.user(), None);
+    snapshot!(home.run("init").shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    ! the store lies in the git repository ~
+    → move it out: your notes may be committed there (ANAMNESIS_HOME)
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    init: done
+    ");
+}
+
+#[test]
+fn another_store() {
+    let home = home();
+    let output = home.run("init --home ../elsewhere");
+    snapshot!(output.shown(), @r#"
+    exit 0
+    store    [ROOT]/shop/../elsewhere
+    machine  laptop
+    ! hooks use ~/.anamnesis until ANAMNESIS_HOME says otherwise
+    → set it where claude is started, or under "env" in Claude Code's settings
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    init: done
+    "#);
+    assert!(home.root().join("elsewhere/config.json").is_file());
+    assert!(!home.store().exists());
+    assert!(
+        home.run(&format!("init --home {}", home.store().display()))
+            .well()
+            .lines()
+            .count()
+            < 5
+    );
+}
+
+#[test]
+fn the_command_for_a_terminal() {
+    let home = home();
+    let link = home.user().join(".local/bin/anamnesis");
+    assert!(!home.run("init --yes").well().contains("PATH"));
+    assert!(!link.exists());
+    snapshot!(home.run("init --link").shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    command  ~/.local/bin/anamnesis, kept at the newest version
+    → add ~/.local/bin to your PATH
+    init: done
+    ");
+    let copy = home.store().join("bin/anamnesis");
+    assert_eq!(fs::read_link(&link).unwrap(), copy);
+    assert_eq!(
+        fs::read(&copy).unwrap(),
+        fs::read(env!("CARGO_BIN_EXE_anamnesis")).unwrap()
+    );
+    // A second time there is nothing to ask.
+    let again = home.command(["init", "--link"]);
+    let again = again.env("PATH", link.parent().unwrap()).run();
+    snapshot!(again.shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    command  ~/.local/bin/anamnesis, kept at the newest version
+    init: done
+    ");
+    // It is neither open to others nor somebody else's.
+    let doctor = home
+        .command(["doctor"])
+        .env("PATH", link.parent().unwrap())
+        .run();
+    assert!(
+        doctor.stdout.contains("✓ privacy    for you alone"),
+        "{}",
+        doctor.stdout
+    );
+    assert!(doctor.stdout.contains("✓ beside"), "{}", doctor.stdout);
+    // It works from there.
+    let version = std::process::Command::new(&link)
+        .arg("--version")
+        .output()
+        .unwrap();
+    assert!(version.stdout.starts_with(b"anamnesis "));
+}
+
+#[test]
+fn another_command_of_that_name_is_left_alone() {
+    let home = home();
+    let link = home.user().join(".local/bin/anamnesis");
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    fs::write(&link, "#!/opt/python/bin/python3\nprint()\n").unwrap();
+    let init = home.command(["init", "--link"]);
+    snapshot!(init.env("PATH", link.parent().unwrap()).run().shown(), @"
+    exit 0
+    store    ~/.anamnesis
+    machine  laptop
+    ! the Python version's anamnesis comes first on PATH: ~/.local/bin/anamnesis
+    remote   none: notes stay on this machine · anamnesis init --remote URL
+    ! ~/.local/bin/anamnesis is something else, and is left alone
+    init: done
+    ");
+    assert!(read(&link).contains("print()"));
+    assert!(!home.store().join("bin").exists());
+}
+
+#[test]
+fn nothing_is_left_after_the_two_paths_that_are_named() {
+    // HOOK-09
+    let home = furnished();
+    let before: Vec<String> = files(&home.user())
+        .into_iter()
+        .filter(|name| !name.starts_with(".anamnesis/"))
+        .collect();
+    home.run("init --yes --link").well();
+    let _ = home.hook(&home.start(SESSION, "startup")).well();
+    home.settle();
+    fs::remove_dir_all(home.store()).unwrap();
+    fs::remove_file(home.user().join(".local/bin/anamnesis")).unwrap();
+    assert_eq!(files(&home.user()), before);
+}
