@@ -299,6 +299,7 @@ pub(crate) struct Carrier<'a> {
     context: &'a Context,
     journal: Option<&'a Journal>,
     has_remote: bool,
+    begun: DateTime<Utc>,
     backend: GitBackend<'a>,
 }
 
@@ -315,6 +316,7 @@ impl<'a> Carrier<'a> {
             context,
             journal,
             has_remote: remote.is_some(),
+            begun: context.environment.current_time(),
             backend: backend(context, remote, answer, patience),
         }
     }
@@ -326,7 +328,7 @@ impl<'a> Carrier<'a> {
         let environment = &self.context.environment;
         if self.has_remote {
             let mut history = History::load(journal);
-            history.add(result, environment.now.timestamp_millis());
+            history.add(result, self.begun.timestamp_millis());
             history.save(journal)?;
         }
         match result {

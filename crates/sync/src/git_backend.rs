@@ -4,7 +4,7 @@
 //! lock, which is held for as long as that takes. A run that is killed at any point is finished by the
 //! next one: what was not committed still lies in the folder, what was not pushed is in the branch.
 
-use std::{collections::BTreeSet, thread, time::Duration};
+use std::{collections::BTreeSet, fs, thread, time::Duration};
 
 use anamnesis_core::{
     id::NoteId,
@@ -28,7 +28,7 @@ use crate::{
     join::{self, Side},
     layout,
     remote::Remote,
-    repository::{Act, Applied, JOINED, Repository, SyncLock},
+    repository::{Act, Applied, JOINED, LOOSE_OBJECTS, Repository, SyncLock},
     tree::{Changes, LAYOUT},
 };
 
@@ -104,6 +104,7 @@ impl<'a> GitBackend<'a> {
         };
         let mut run = Run::new(self, repository);
         run.gather(&held)?;
+        self.tidy(&run.repository, &held);
         run.synced("committed locally")
     }
 
@@ -120,6 +121,18 @@ impl<'a> GitBackend<'a> {
         let lock = lock::acquire(self.home, Subject::Sync, self.settings.patience);
         let lock = lock.map_err(Error::io(&self.home.derived()))?;
         lock.map(SyncLock).ok_or(Error::Busy)
+    }
+
+    /// Has git pack the repository when small objects pile up. Without git they stay as they are.
+    fn tidy(&self, repository: &Repository, held: &SyncLock) {
+        // As git estimates it: the names of objects are spread evenly over 256 folders.
+        let folder = repository.git_folder().join("objects").join("17");
+        let some = fs::read_dir(folder).into_iter().flatten().count();
+        if some * 256 > LOOSE_OBJECTS
+            && let Ok(git) = self.git(repository, held)
+        {
+            let _ = git.gc();
+        }
     }
 
     /// The user's git, on this repository. It keeps the sync lock as long as it runs.
@@ -198,6 +211,7 @@ impl SyncBackend for GitBackend<'_> {
             run
         };
         run.gather(&held)?;
+        self.tidy(&run.repository, &held);
         let Some(remote) = &self.settings.remote else {
             let detail = match (run.committed, run.repository.head()?.is_some()) {
                 (0, false) => "nothing to commit yet",

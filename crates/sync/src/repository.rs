@@ -42,6 +42,9 @@ pub(crate) const BRANCH: &str = "refs/heads/main";
 /// The tip of the remote's branch that was joined or pushed last.
 pub(crate) const JOINED: &str = "refs/remotes/origin/main";
 
+/// From how many objects on that are not packed git packs them.
+pub(crate) const LOOSE_OBJECTS: usize = 500;
+
 /// The commit that files are being brought to.
 const APPLYING: &str = "refs/anamnesis/applying";
 
@@ -224,7 +227,7 @@ impl Repository {
             let mut config = made.config()?;
             config.set_bool("core.bare", false)?;
             // Receipts make many small objects.
-            config.set_i32("gc.auto", 500)?;
+            config.set_i32("gc.auto", i32::try_from(LOOSE_OBJECTS).unwrap_or(500))?;
         }
         let info = fresh.join("info");
         fs::create_dir_all(&info).map_err(Error::io(&info))?;
@@ -369,6 +372,7 @@ impl Repository {
                 problems: std::mem::take(&mut staged.problems),
                 ..Gathered::default()
             };
+            self.keep_moving(notes, &mut staged)?;
             let gone = staged.gone();
             if !may_delete && is_mass(gone.len(), staged.notes_before) {
                 gathered.held_back = Some((gone.len(), staged.notes_before));
@@ -426,6 +430,31 @@ impl Repository {
             }
         }
         Ok(applied)
+    }
+
+    /// Takes out what only seems to be gone: a note that a command was moving to another folder may have
+    /// been in neither when that was looked at.
+    fn keep_moving(&self, notes: &Notes, staged: &mut Staged) -> Result<(), Error> {
+        let gone = staged.gone();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let _lock = notes.lock()?;
+        for path in gone {
+            let Named::Note(_, id) = tree::named(&path) else {
+                continue;
+            };
+            let scope = Scope::Portable;
+            let mut places = NoteType::ALL.iter().map(|folder| NotePath {
+                scope,
+                folder: *folder,
+                id,
+            });
+            if places.any(|place| notes.stamp(place).is_some()) {
+                staged.changes.remove(&path);
+            }
+        }
+        Ok(())
     }
 
     /// Looks at one file of the folder.

@@ -10,6 +10,7 @@ use super::Outcome;
 use crate::{
     context::Context,
     failure::Failure,
+    native,
     sync::{self, held_text},
     ui::Ui,
 };
@@ -47,6 +48,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
     }
     let journal = context.journal();
+    if let Some(journal) = &journal {
+        native::follow(context, journal);
+    }
     let synced = sync::run(context, journal.as_ref(), answer, PATIENCE)?;
     if args.json {
         ui.json(&json!({

@@ -95,9 +95,18 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     be_humble();
-    if let Err(failure) = pass(&context, args.check, false) {
-        context.log(&format!("work: {}", failure.text()));
-        return Err(failure);
+    for _ in 0..MAX_LOOKS {
+        let done = pass(&context, args.check, false).inspect_err(|failure| {
+            context.log(&format!("work: {}", failure.text()));
+        })?;
+        let Some(journal) = context.journal_within(JOURNAL_PATIENCE) else {
+            break;
+        };
+        exchange(&context, &journal, done.notes > 0);
+        // The network took its time, and whoever came meanwhile found the place taken, and left.
+        if !is_called(&context, &journal) && !is_sync_due(&context, &journal, false) {
+            break;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -134,9 +143,6 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
         }
         refresh(context, check || is_damaged)?;
         kept?;
-        if let Ok(journal) = &opened {
-            exchange(context, journal);
-        }
         // Whoever came meanwhile found the place taken, and left.
         if !opened
             .as_ref()
@@ -150,8 +156,8 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
 }
 
 /// Commits what hooks left, and syncs when it is time. What fails is kept in the records, not told.
-fn exchange(context: &Context, journal: &Journal) {
-    let done = if is_sync_due(context, journal) {
+fn exchange(context: &Context, journal: &Journal, has_news: bool) {
+    let done = if is_sync_due(context, journal, has_news) {
         sync::run(context, Some(journal), Answer::None, Duration::ZERO).map(drop)
     } else {
         sync::commit_all(context)
@@ -161,13 +167,14 @@ fn exchange(context: &Context, journal: &Journal) {
     }
 }
 
-/// Tells whether the remote is to be reached now.
-fn is_sync_due(context: &Context, journal: &Journal) -> bool {
-    let now = context.environment.now.timestamp_millis();
+/// Tells whether the remote is to be reached now: a session began or ended, or there are new notes.
+fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
+    let now = context.environment.current_time().timestamp_millis();
     let wanted = journal.meta(sync::WANTED).ok().flatten();
+    let wanted = wanted.and_then(|time| time.parse().ok());
     context.config.sync.auto
         && remote::address(context).is_some()
-        && History::load(journal).is_due(wanted.and_then(|time| time.parse().ok()), now)
+        && History::load(journal).is_due(if has_news { Some(now) } else { wanted }, now)
 }
 
 /// Tells whether something has come that could be done at once.
