@@ -303,16 +303,28 @@ impl Repository {
     }
 
     /// Finishes what a killed process had begun.
+    ///
+    /// Not where somebody has committed since: the branch must not go back. What was brought here
+    /// already then counts as changed here, and is joined once more.
     pub(crate) fn heal(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
         drop(self.writing()?);
-        let Some(target) = self.tip(APPLYING)? else {
-            return Ok(Applied {
-                before: notes.folder_times(),
-                ..Applied::default()
-            });
+        let nothing = Applied {
+            before: notes.folder_times(),
+            ..Applied::default()
         };
-        let target = target.id();
-        self.bring_to(lock, notes, target)
+        let Some(target) = self.tip(APPLYING)?.map(|commit| commit.id()) else {
+            return Ok(nothing);
+        };
+        let goes_on = match self.head()? {
+            Some(head) => self.git.graph_descendant_of(target, head.id())?,
+            None => true,
+        };
+        if goes_on {
+            return self.bring_to(lock, notes, target);
+        }
+        let _writing = self.writing()?;
+        self.git.find_reference(APPLYING)?.delete()?;
+        Ok(nothing)
     }
 
     /// Commits what became of some notes, in one batch; `None` when nothing did.

@@ -1,6 +1,6 @@
 //! Machines of one person, joined through a bare repository, by the user's own git.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, process::Command, time::Duration};
 
 use anamnesis_core::{
     id::NoteId,
@@ -10,7 +10,9 @@ use anamnesis_store::{
     home::Home,
     notes::{NotePath, Notes},
 };
-use anamnesis_sync::{Answer, GitBackend, Settings, SyncBackend, Synced, remote::Remote};
+use anamnesis_sync::{
+    Act, Answer, GitBackend, Repository, Settings, SyncBackend, Synced, remote::Remote,
+};
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 
@@ -105,6 +107,20 @@ impl Machine {
         };
         let lock = self.notes.lock().unwrap();
         self.notes.create(&lock, &note).unwrap().path
+    }
+
+    /// Writes a note and commits it, as a command does.
+    fn command(&self, title: &str) -> NotePath {
+        let path = self.write(title);
+        let lock = self.notes.lock().unwrap();
+        let repository = Repository::open_or_create(&self.home, &lock, self.name, now()).unwrap();
+        let act = Act {
+            verb: "write",
+            actor: "person",
+        };
+        let ids = BTreeSet::from([path.id]);
+        repository.commit_notes(&lock, &ids, act).unwrap();
+        path
     }
 
     fn edit(&self, path: NotePath, change: impl FnOnce(&mut Note)) -> NotePath {
@@ -213,4 +229,32 @@ fn a_note_deleted_or_moved_on_one_machine_follows_on_the_other() {
     assert_eq!(laptop.notes.find(moves.id), Some(moved));
     assert_eq!(laptop.tree(), desktop.tree());
     assert_eq!(laptop.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn what_is_committed_after_a_killed_sync_stays() {
+    // Killed when it had begun to bring files to a commit, and when it had all but ended.
+    for applying in ["FETCH_HEAD", "HEAD"] {
+        let fleet = Fleet::new();
+        let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
+        laptop.write("first");
+        laptop.sync();
+        desktop.sync();
+        let second = laptop.write("second");
+        laptop.sync();
+        desktop.git(&["fetch", "--quiet", fleet.remote(), "main"]);
+        desktop.git(&["update-ref", "refs/anamnesis/applying", applying]);
+        let third = desktop.command("third");
+        desktop.sync();
+        laptop.sync();
+        for machine in [&laptop, &desktop] {
+            assert_eq!(machine.title(second.id).as_deref(), Some("second"));
+            assert_eq!(
+                machine.title(third.id).as_deref(),
+                Some("third"),
+                "{applying}"
+            );
+        }
+        assert_eq!(laptop.tree(), desktop.tree());
+    }
 }
