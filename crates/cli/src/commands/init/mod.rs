@@ -62,14 +62,14 @@ pub(crate) struct Args {
     /// Put the command `anamnesis` into ~/.local/bin
     #[arg(long)]
     link: bool,
-    /// Answer every question with yes
+    /// Answer every question with yes; `--link` is no question
     #[arg(long)]
     yes: bool,
     /// Show how things are and what would be done; change nothing
     #[arg(long)]
     print: bool,
-    /// The name of the Python version's server
-    #[arg(long, value_name = "NAME", default_value = SERVER_NAME)]
+    /// The name of the Python version's server [default: anamnesis]
+    #[arg(long, value_name = "NAME", default_value = SERVER_NAME, hide_default_value = true)]
     name: String,
     /// Put back what was removed of the Python version, byte for byte
     #[arg(long)]
