@@ -231,12 +231,12 @@ impl SyncBackend for GitBackend<'_> {
                 run.is_in_step = true;
                 return run.synced("synced");
             }
-            if run.repository.head()?.is_none() {
+            let Some(head) = run.repository.head()?.map(|head| head.id()) else {
                 return run.synced("nothing to commit yet");
-            }
+            };
             match git.push(remote, None)? {
                 Pushed::Done => {
-                    run.pushed()?;
+                    run.pushed(head)?;
                     return run.synced("synced");
                 }
                 Pushed::Rejected { reason } => last = reason,
@@ -521,12 +521,11 @@ impl<'a> Run<'a> {
         Ok(head.is_some() && head == there)
     }
 
-    /// Remembers what the remote has now.
-    fn pushed(&mut self) -> Result<(), Error> {
-        if let Some(head) = self.repository.head()?.map(|head| head.id()) {
-            let lock = self.backend.notes.lock()?;
-            self.repository.point(&lock, JOINED, head)?;
-        }
+    /// Remembers what the remote has now: what the branch was at before the push. A command may have
+    /// committed since, and the remote may or may not have that.
+    fn pushed(&mut self, head: Oid) -> Result<(), Error> {
+        let lock = self.backend.notes.lock()?;
+        self.repository.point(&lock, JOINED, head)?;
         self.is_in_step = true;
         Ok(())
     }
