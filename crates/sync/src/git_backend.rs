@@ -231,12 +231,12 @@ impl SyncBackend for GitBackend<'_> {
                 run.is_in_step = true;
                 return run.synced("synced");
             }
-            let Some(head) = run.repository.head()?.map(|head| head.id()) else {
+            let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 return run.synced("nothing to commit yet");
             };
             match git.push(remote, None)? {
                 Pushed::Done => {
-                    run.pushed(head)?;
+                    run.pushed(tip)?;
                     return run.synced("synced");
                 }
                 Pushed::Rejected { reason } => last = reason,

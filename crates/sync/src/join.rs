@@ -17,7 +17,7 @@ use git2::{Commit, Oid, Tree};
 use crate::{
     error::Error,
     repository::{ACTOR, FILE, Repository, entry, is_mass},
-    tree::{Change, Changes, LAYOUT, Named, is_log, named, note_path},
+    tree::{self, Change, Changes, LAYOUT, Named, is_log, named, note_path},
 };
 
 /// One of the two sides of a join.
@@ -69,8 +69,7 @@ pub(crate) fn mass_deletion(
         })
         .collect::<Result<Vec<bool>, Error>>()?;
     let gone = gone.into_iter().filter(|gone| *gone).count();
-    let of = Changes::between(&repository.git, None, Some(base))?;
-    let of = of.notes.len();
+    let of = tree::count_notes(tree::own_files(&repository.git, Some(base))?.keys());
     Ok(is_mass(gone, of).then_some((gone, of)))
 }
 

@@ -384,7 +384,7 @@ impl Repository {
                 problems: std::mem::take(&mut staged.problems),
                 ..Gathered::default()
             };
-            self.keep_moving(notes, &mut staged)?;
+            Self::keep_moving(notes, &mut staged)?;
             let gone = staged.gone();
             if !may_delete && is_mass(gone.len(), staged.notes_before) {
                 gathered.held_back = Some((gone.len(), staged.notes_before));
@@ -446,7 +446,7 @@ impl Repository {
 
     /// Takes out what only seems to be gone: a note that a command was moving to another folder may have
     /// been in neither when that was looked at.
-    fn keep_moving(&self, notes: &Notes, staged: &mut Staged) -> Result<(), Error> {
+    fn keep_moving(notes: &Notes, staged: &mut Staged) -> Result<(), Error> {
         let gone = staged.gone();
         if gone.is_empty() {
             return Ok(());
@@ -509,42 +509,33 @@ impl Repository {
     fn stage_all(&self, notes: &Notes) -> Result<Staged, Error> {
         let head = self.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
-        let mut committed = self.own_files(tree.as_ref())?;
+        let mut committed = tree::own_files(&self.git, tree.as_ref())?;
         let mut staged = Staged {
-            notes_before: committed
-                .keys()
-                .filter(|path| matches!(tree::named(path), Named::Note(..)))
-                .count(),
+            notes_before: tree::count_notes(committed.keys()),
             ..Staged::default()
         };
         let cache = self.cache();
+        let cached = |name: &str, stamp: Option<Stamp>| {
+            let (oid, known) = cache.get(name)?;
+            let stamp = stamp.filter(|stamp| same(*known, *stamp))?;
+            Some((*oid, stamp))
+        };
         for (path, stamp) in notes.list_scope(Scope::Portable).notes {
             let name = note_path(path.folder, path.id);
             let old = committed.remove(&name);
-            let cached = cache.get(&name).filter(|(_, known)| same(*known, stamp));
-            let cached = cached.map(|(oid, _)| (*oid, stamp));
+            let cached = cached(&name, Some(stamp));
             self.stage(&name, &path.absolute(&self.home), old, cached, &mut staged)?;
         }
         for name in self.own_other_files() {
             let old = committed.remove(&name);
-            self.stage(&name, &self.folder().join(&name), old, None, &mut staged)?;
+            let path = self.folder().join(&name);
+            let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));
+            let cached = cached(&name, stamp.ok());
+            self.stage(&name, &path, old, cached, &mut staged)?;
         }
         let gone = committed.into_keys().map(|name| (name, None));
         staged.changes.extend(gone);
         Ok(staged)
-    }
-
-    /// The files of ours that a commit holds, by path.
-    fn own_files(&self, tree: Option<&Tree<'_>>) -> Result<HashMap<String, Oid>, Error> {
-        let changes = Changes::between(&self.git, None, tree)?;
-        let notes = changes.notes.into_iter().filter_map(|(id, change)| {
-            let (folder, oid) = change.new?;
-            Some((note_path(folder, id), oid))
-        });
-        let others = changes.others.into_iter().filter_map(|(path, change)| {
-            (tree::named(&path) != Named::Other).then_some((path, change.new?.0))
-        });
-        Ok(notes.chain(others).collect())
     }
 
     /// Receipts and the marker, as they lie in the folder.

@@ -4,7 +4,10 @@
 //! checks it out (links, submodules, names that stand for git's own folder, huge files) is told apart
 //! from what is ours and from what is merely unknown.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use anamnesis_core::{id::NoteId, note::NoteType};
 use anamnesis_store::notes::Problem;
@@ -83,6 +86,60 @@ pub(crate) fn is_receipt(name: &str) -> bool {
 )]
 pub(crate) fn is_log(name: &str) -> bool {
     name.ends_with(".jsonl")
+}
+
+/// The files of ours that a tree of our own branch holds, by path. Nothing else is looked at.
+///
+/// # Errors
+/// When an object is missing.
+pub(crate) fn own_files(
+    repository: &Repository,
+    tree: Option<&Tree<'_>>,
+) -> Result<HashMap<String, Oid>, Error> {
+    let mut files = HashMap::new();
+    let Some(tree) = tree else { return Ok(files) };
+    if let Some(marker) = tree.get_name(LAYOUT) {
+        files.insert(LAYOUT.to_owned(), marker.id());
+    }
+    let mut folders: Vec<String> = NoteType::ALL.iter().map(ToString::to_string).collect();
+    for machine in subtree(repository, tree, USAGE)?
+        .iter()
+        .flat_map(Tree::iter)
+    {
+        folders.extend(machine.name().ok().map(|name| format!("{USAGE}/{name}")));
+    }
+    for folder in folders {
+        let Some(subtree) = subtree(repository, tree, &folder)? else {
+            continue;
+        };
+        for entry in &subtree {
+            let path = format!("{folder}/{}", String::from_utf8_lossy(entry.name_bytes()));
+            let is_file = !matches!(entry.filemode_raw(), TREE | LINK | GITLINK);
+            if is_file && named(&path) != Named::Other {
+                files.insert(path, entry.id());
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The folder that a tree has at a path.
+fn subtree<'a>(
+    repository: &'a Repository,
+    tree: &Tree<'_>,
+    path: &str,
+) -> Result<Option<Tree<'a>>, Error> {
+    let entry = tree.get_path(Path::new(path)).ok();
+    let entry = entry.filter(|entry| entry.filemode_raw() == TREE);
+    Ok(entry
+        .map(|entry| repository.find_tree(entry.id()))
+        .transpose()?)
+}
+
+/// How many notes are among the files of a tree.
+pub(crate) fn count_notes<'a>(files: impl IntoIterator<Item = &'a String>) -> usize {
+    let is_note = |path: &&String| matches!(named(path), Named::Note(..));
+    files.into_iter().filter(is_note).count()
 }
 
 /// What differs at one path.
