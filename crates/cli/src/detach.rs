@@ -17,25 +17,31 @@ pub(crate) const DETACH: &str = "--detach";
 /// The option of `work` that makes it look for damage in the index.
 pub(crate) const CHECK: &str = "--check";
 
-/// Starts the deferred process and waits for nothing.
-pub(crate) fn start_work(check: bool) -> io::Result<()> {
-    if check {
-        spawn(&["work", DETACH, CHECK])
+/// Starts the deferred process and waits for nothing. It may be kept from seeing the variables that
+/// name a remote.
+pub(crate) fn start_work(check: bool, without_remote: bool) -> io::Result<()> {
+    let hidden: &[&str] = if without_remote {
+        &environment::REMOTE_VARIABLES
     } else {
-        spawn(&["work", DETACH])
+        &[]
+    };
+    if check {
+        spawn(&["work", DETACH, CHECK], hidden)
+    } else {
+        spawn(&["work", DETACH], hidden)
     }
 }
 
 /// Starts the process that does the work; the caller ends right after.
 pub(crate) fn start_detached(check: bool) -> io::Result<()> {
     if check {
-        spawn(&["work", CHECK])
+        spawn(&["work", CHECK], &[])
     } else {
-        spawn(&["work"])
+        spawn(&["work"], &[])
     }
 }
 
-fn spawn(arguments: &[&str]) -> io::Result<()> {
+fn spawn(arguments: &[&str], hidden: &[&str]) -> io::Result<()> {
     let mut command = Command::new(env::current_exe()?);
     command
         .args(arguments)
@@ -44,6 +50,9 @@ fn spawn(arguments: &[&str]) -> io::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    for name in hidden {
+        command.env_remove(name);
+    }
     // Not in the project's folder: that could not be removed or unmounted meanwhile.
     if let Some(folder) = env::temp_dir()
         .ancestors()

@@ -52,6 +52,9 @@ variables! {
     PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
 
+/// The variables that name a remote.
+pub(crate) const REMOTE_VARIABLES: [&str; 2] = [GIT_REMOTE, PLUGIN_REMOTE];
+
 /// What the environment says.
 #[derive(Debug, Clone)]
 #[expect(
@@ -185,6 +188,7 @@ impl Environment {
         match setting.variable? {
             MACHINE_ID => self.machine_id.as_deref(),
             GIT_REMOTE => self.remote.as_deref(),
+            IMPORT_NATIVE => self.is_native_off.then_some("off"),
             _ => None,
         }
     }
@@ -247,6 +251,7 @@ mod tests {
         let mut environment = Environment::read();
         environment.machine_id = Some("a".to_owned());
         environment.remote = Some("b".to_owned());
+        environment.is_native_off = true;
         for setting in SETTINGS {
             let known = |name: &str| VARIABLES.iter().any(|variable| variable.name == name);
             assert!(setting.variable.is_none_or(known), "{}", setting.name);

@@ -93,6 +93,8 @@ struct Reply {
     start_work: bool,
     /// Whether it is to look for damage in the index.
     check_index: bool,
+    /// Whether it must not see the remote that the environment names.
+    without_remote: bool,
 }
 
 /// Runs the hook whose payload is on stdin. The exit code is always 0.
@@ -132,7 +134,7 @@ fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCo
     }
     print(&reply.output);
     if reply.start_work
-        && let Err(error) = detach::start_work(reply.check_index)
+        && let Err(error) = detach::start_work(reply.check_index, reply.without_remote)
         && let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
     {
         context.log(&format!("hook: cannot start the deferred process: {error}"));
@@ -211,12 +213,21 @@ fn answer(
     // Before anything is written: nobody is to see that there was a session.
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
+    let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
+    let environment = &mut context.environment;
+    let names_remote = environment.remote.is_some() || environment.plugin_remote.is_some();
+    let user_home = environment.user_home.clone();
+    let without_remote =
+        names_remote && remote::is_set_by_project(all.iter().copied(), user_home.as_deref());
+    if without_remote {
+        environment.remote = None;
+        environment.plugin_remote = None;
+    }
     let project = OnceCell::new();
     let key = || {
         let project: &Project = project.get_or_init(|| context.project_of(&folder));
         project.key.clone()
     };
-    let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
     if let Some(off) = off::why(&context, &all, key) {
         return switched_off(off, &context, payload.as_ref().ok());
     }
@@ -282,6 +293,7 @@ fn answer(
             MayStart::Work => handled.start_work || has_long_log(),
         },
         check_index: handled.check_index,
+        without_remote,
     }
 }
 

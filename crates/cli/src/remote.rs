@@ -3,11 +3,16 @@
 //! An address may hold a password. Nothing that is printed, logged or recorded comes from the address
 //! itself, only from here.
 
+use std::path::Path;
+
 use anamnesis_core::{clean::one_line, note::text_hash};
-use anamnesis_store::{config::Config, journal::Journal};
+use anamnesis_store::{config::Config, file, journal::Journal};
 use anamnesis_sync::remote::{self, InvalidRemote, Remote};
 
-use crate::context::Context;
+use crate::{context::Context, environment::REMOTE_VARIABLES};
+
+/// How much of a project's settings is read, in bytes.
+const MAX_SETTINGS: usize = 1024 * 1024;
 
 /// Under this name the records keep the hash of the plugin's answer that was last looked at.
 const SEEN: &str = "plugin_remote";
@@ -44,6 +49,25 @@ pub(crate) fn problem(context: &Context) -> Option<String> {
 pub(crate) fn refused(journal: &Journal) -> Option<String> {
     let refused = journal.meta(REFUSED).ok().flatten();
     refused.filter(|refused| !refused.is_empty())
+}
+
+/// Tells whether the settings of a project that these folders belong to set a variable that names a
+/// remote. A repository brings such a file along, and must not say where all notes go.
+pub(crate) fn is_set_by_project<'a>(
+    folders: impl IntoIterator<Item = &'a Path>,
+    user_home: Option<&Path>,
+) -> bool {
+    let folders = folders.into_iter().flat_map(Path::ancestors);
+    let mut folders = folders.filter(|folder| Some(*folder) != user_home);
+    folders.any(|folder| {
+        ["settings.json", "settings.local.json"].iter().any(|name| {
+            let path = folder.join(".claude").join(name);
+            let text = file::read_head(&path, MAX_SETTINGS).map(|(bytes, ..)| bytes);
+            let text = text.unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            REMOTE_VARIABLES.iter().any(|name| text.contains(name))
+        })
+    })
 }
 
 /// Copies the plugin's answer into the settings, when it is another one than last time. No answer is

@@ -73,6 +73,13 @@ pub const SETTINGS: &[Setting] = &[
         value: |config| config.sync.allow_http.into(),
     },
     Setting {
+        name: "import_native",
+        kind: Kind::Switch,
+        variable: Some("ANAMNESIS_IMPORT_NATIVE"),
+        meaning: "Whether Claude Code's own memory is copied into notes.",
+        value: |config| config.import_native.into(),
+    },
+    Setting {
         name: "learn.sync",
         kind: Kind::Switch,
         variable: None,

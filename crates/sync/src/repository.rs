@@ -229,6 +229,8 @@ impl Repository {
             // Receipts make many small objects.
             config.set_i32("gc.auto", i32::try_from(LOOSE_OBJECTS).unwrap_or(500))?;
         }
+        // Samples of libgit2's that nobody asked for.
+        let _ = fs::remove_dir_all(fresh.join("hooks"));
         let info = fresh.join("info");
         fs::create_dir_all(&info).map_err(Error::io(&info))?;
         fs::write(info.join("exclude"), "*.tmp\n").map_err(Error::io(&info))?;

@@ -26,6 +26,7 @@ use crate::{
     failure::Failure,
     native, remote,
     sync::{self, History},
+    terminal_command,
 };
 
 /// How long it waits for those who write notes or the index.
@@ -102,6 +103,9 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         let Some(journal) = context.journal_within(JOURNAL_PATIENCE) else {
             break;
         };
+        if let Err(error) = terminal_command::keep(&context, &journal) {
+            context.log(&format!("work: the command in bin/: {error}"));
+        }
         exchange(&context, &journal, done.notes > 0);
         // The network took its time, and whoever came meanwhile found the place taken, and left.
         if !is_called(&context, &journal) && !is_sync_due(&context, &journal, false) {

@@ -74,6 +74,7 @@ fn by_hand() {
     snapshot!(capture(&home, &path), @"
     exit 0
     capture: wrote episodic note 6A336AEW8SZ5FDNQWA8DJ8QYZW (project=github.com/acme/shop, source=session-end)
+    capture: nothing to commit (no sync)
     ");
     assert_eq!(note(&home), before);
     let by_hook = home.hook(&home.payload("SessionEnd", SESSION));

@@ -72,6 +72,7 @@ fn fresh() {
     ✓ notes      0 notes readable
     ✓ index      was missing, is built now
     ✓ privacy    for you alone
+    ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
     nothing to do
     ");
@@ -104,6 +105,7 @@ fn all_well() {
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
+    ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
     nothing to do
     ");
@@ -302,6 +304,7 @@ fn modes_and_their_repair() {
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
+    ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
     nothing to do
     ");
@@ -516,6 +519,7 @@ fn an_index_that_cannot_be_used_is_built_anew() {
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
+    ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
     nothing to do
     ");
@@ -534,6 +538,7 @@ fn the_states_are_told_apart() {
         "notes",
         "index",
         "privacy",
+        "sync",
         "beside",
     ];
     let fresh = levels(&home());
@@ -583,6 +588,7 @@ fn the_report_names_nobody() {
     notes broken
     index well
     privacy well
+    sync well
     beside well
     PreCompact 1 runs, median [TIME], worst [TIME]
     SessionEnd 1 runs, median [TIME], worst [TIME]
@@ -694,6 +700,7 @@ fn records_that_wait_or_cannot_be_read() {
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
+    ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
     3 to look at
     ");

@@ -443,6 +443,7 @@ fn edit_from_the_command_line() {
     snapshot!(home.command(["edit", "7Q4KZ9", "--stdin"]).input("New text\n").run().shown(), @r#"
     exit 0
     changed #7Q4KZ9 "Start the stub first"
+    Undo: anamnesis undo [BATCH]
     "#);
     snapshot!(home.command(["edit", "7Q4KZ9", "--stdin"]).input("New text\n").run().shown(), @"
     exit 0

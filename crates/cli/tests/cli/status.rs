@@ -13,7 +13,7 @@ fn status_before_the_first_note_and_after() {
     exit 0
     store: ~/.anamnesis · on · this machine only
     notes: 0; this session is noted when it ends
-    sync:  none; notes stay on this machine
+    sync:  none; notes stay on this machine · anamnesis init --remote URL
     state: no session seen yet: start claude once · anamnesis doctor
     ");
     home.hook(&home.start(SESSION, "startup")).well();
@@ -127,7 +127,7 @@ fn status_says_what_waits_and_what_is_wrong() {
            3 notes: 1 fact, 1 how-to, 1 session
            a session starts with 4 notes, ~151 tokens
     notes: 6 in 2 projects, 2 for all projects, 1 on this machine only
-    sync:  none; notes stay on this machine
+    sync:  none; notes stay on this machine · anamnesis init --remote URL
     waits: 1 proposal · anamnesis list --everywhere
     state: 1 file not taken as notes · anamnesis doctor
     ");
