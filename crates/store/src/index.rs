@@ -79,6 +79,9 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE VIRTUAL TABLE note_text USING fts5(title, tags, body, tokenize = 'porter unicode61');
 ";
 
+/// The largest index in memory, in pages of 4 KiB.
+const MAX_PAGES_IN_MEMORY: u32 = 128 * 1024;
+
 /// The notes whose id begins or ends with a text of six characters or more.
 const BY_REFERENCE: &str = "SELECT * FROM note
   WHERE id BETWEEN ? AND ? OR (tail = ? AND id GLOB ?) ORDER BY id";
@@ -348,6 +351,8 @@ pub struct Counts {
     pub by_workspace: BTreeMap<String, usize>,
     /// By state.
     pub by_state: BTreeMap<String, usize>,
+    /// By the machine that wrote them.
+    pub by_machine: BTreeMap<String, usize>,
 }
 
 /// An open index.
@@ -388,6 +393,28 @@ impl Index {
         // at each of them.
         connection.execute_batch("BEGIN")?;
         check(&connection)?;
+        Ok(Self {
+            connection,
+            lock: None,
+        })
+    }
+
+    /// An index in memory of notes that need not lie on the disk, such as those of another time. It is
+    /// gone when it is dropped, whatever happens to the process.
+    ///
+    /// # Errors
+    /// When SQLite refuses, or it would be larger than 512 MiB.
+    pub fn of(notes: impl IntoIterator<Item = Stored>) -> Result<Self, Error> {
+        let connection = sqlite::open_in_memory()?;
+        connection.execute_batch(&format!(
+            "PRAGMA temp_store = MEMORY; PRAGMA max_page_count = {MAX_PAGES_IN_MEMORY}; {SCHEMA}"
+        ))?;
+        let transaction = connection.unchecked_transaction()?;
+        for stored in notes {
+            insert(&transaction, &stored)?;
+        }
+        mark_superseded(&transaction)?;
+        transaction.commit()?;
         Ok(Self {
             connection,
             lock: None,
@@ -979,6 +1006,7 @@ impl Index {
             by_scope: by("scope")?,
             by_workspace: by("workspace_id")?,
             by_state: by("state")?,
+            by_machine: by("machine_id")?,
         })
     }
 

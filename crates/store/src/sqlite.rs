@@ -32,6 +32,11 @@ pub(crate) fn open_write(path: &Path, patience: Duration) -> rusqlite::Result<Co
     configure(Connection::open_with_flags(path, flags)?, patience)
 }
 
+/// Opens a database that is in no file.
+pub(crate) fn open_in_memory() -> rusqlite::Result<Connection> {
+    configure(Connection::open_in_memory()?, Duration::ZERO)
+}
+
 fn configure(connection: Connection, patience: Duration) -> rusqlite::Result<Connection> {
     connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
