@@ -38,6 +38,9 @@ pub enum Error {
     /// The remote holds more than can be meant.
     #[error("the remote holds over {0} files; nothing was taken")]
     TooManyFiles(usize),
+    /// A file of the history is larger than any note that was taken.
+    #[error("the file {0} of the history is over 16 MiB; it is not read")]
+    TooLarge(String),
     /// The repository is of a newer version of Anamnesis.
     #[error(
         "the notes are in format {0}, which a newer anamnesis wrote; update it here, until then nothing is written"

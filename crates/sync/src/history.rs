@@ -1,9 +1,13 @@
 //! What happened to notes: commits, versions of a note, the notes of a day, and taking a batch back.
+//!
+//! Everything is read from git's objects, and no program of git's runs. What stands in a commit may be
+//! a stranger's text: it is for the caller to make it fit for a terminal. Commits that changed no note
+//! (receipts, joins in which nothing clashed) are left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use anamnesis_core::{
-    id::NoteId,
+    id::{IdPrefix, NoteId},
     merge,
     note::{NoteFile, NoteType, Scope, State},
 };
@@ -12,17 +16,24 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use chrono::{DateTime, Utc};
-use git2::{Commit, Oid, Sort};
+use git2::{Commit, ObjectType, Oid, Sort, Tree};
 use ulid::Ulid;
 
 use crate::{
     error::Error,
-    repository::{ACTOR, Act, BATCH, Committed, Repository, entry},
-    tree::{Change, Changes, note_path},
+    join::{folder_of, is_sound},
+    repository::{ACTOR, Act, BATCH, Committed, Repository},
+    tree::{Change, Changes, MAX_FILE},
 };
 
-/// The shortest text by which a batch is looked up.
-pub const SHORTEST_BATCH: usize = 4;
+/// The shortest part of a batch's or a commit's name by which it is looked up.
+pub const SHORTEST_NAME: usize = 4;
+
+/// The verb of the commits that move notes between machine-local and portable.
+const MOVE: &str = "move";
+
+/// How many lines of work that went on side by side are taken into account at most.
+const MAX_HEADS: usize = 16;
 
 /// A commit, as far as it is about notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +42,7 @@ pub struct Event {
     pub commit: String,
     /// When it was made, by the clock of its machine.
     pub at: DateTime<Utc>,
-    /// The machine that made it, if it is one of ours.
+    /// The machine that made it, if it says so.
     pub machine: Option<String>,
     /// Who acted: `person`, `agent`, `session`, `machine`, and so on; none where the commit does not say.
     pub actor: Option<String>,
@@ -41,6 +52,17 @@ pub struct Event {
     pub subject: String,
     /// What it did to notes.
     pub notes: BTreeMap<NoteId, Touched>,
+    /// The title of the first of them that has one, as it was then.
+    pub title: Option<String>,
+}
+
+impl Event {
+    /// What was done: the command, or `sync`. Of another program's commit its first line.
+    pub fn verb(&self) -> &str {
+        let ours = self.subject.strip_prefix("anamnesis: ");
+        let verb = ours.and_then(|rest| Some(rest.split_once(" from ")?.0));
+        verb.unwrap_or(&self.subject)
+    }
 }
 
 /// What a commit did to a note.
@@ -54,15 +76,24 @@ pub enum Touched {
     Removed,
 }
 
+/// A note's file in a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// The folder that it lies in.
+    pub folder: NoteType,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// A note's file before and after a commit; none where it did not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The note.
     pub id: NoteId,
     /// The file before.
-    pub before: Option<Vec<u8>>,
+    pub before: Option<File>,
     /// The file after.
-    pub after: Option<Vec<u8>>,
+    pub after: Option<File>,
 }
 
 /// A note as it was from a commit on.
@@ -71,262 +102,286 @@ pub struct Version {
     /// The commit that made it so.
     pub event: Event,
     /// The file; none when the commit removed it.
-    pub bytes: Option<Vec<u8>>,
+    pub file: Option<File>,
+}
+
+/// The notes as they were at some time, on all machines together.
+#[derive(Debug, Clone, Default)]
+pub struct Moment {
+    places: Places,
+}
+
+impl Moment {
+    /// The notes, by id.
+    pub fn ids(&self) -> impl Iterator<Item = NoteId> {
+        self.places.keys().copied()
+    }
+}
+
+/// Where each note is.
+type Places = BTreeMap<NoteId, (NoteType, Oid)>;
+
+/// What became of a note whose batch was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is as before, byte for byte.
+    Restored,
+    /// It was forgotten, and is as before, byte for byte.
+    Remembered,
+    /// It is forgotten, as before; its text is in the trash.
+    Forgotten,
+    /// It had changed since: what the batch did is gone, the rest stays.
+    Merged,
+    /// The batch had made it, and it is gone.
+    Removed,
+    /// The batch had let it travel, and it is on this machine only.
+    Local,
+    /// It was left as it is, for this reason.
+    Left(&'static str),
 }
 
 /// What taking a batch back came to.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Undone {
-    /// Notes that are byte for byte as before.
-    pub restored: BTreeSet<NoteId>,
-    /// Notes that had changed since: what the batch did was taken out, the rest stays.
-    pub merged: BTreeSet<NoteId>,
-    /// Notes that the batch had made and that are gone now.
-    pub removed: BTreeSet<NoteId>,
-    /// Notes that were left as they are, and why.
-    pub left: BTreeMap<NoteId, &'static str>,
-}
-
-/// A batch that was asked for by a part of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FoundBatch {
-    /// The one.
-    One(Ulid),
-    /// There is none.
-    None,
-    /// These all fit.
-    Many(Vec<Ulid>),
+pub struct Undone {
+    /// What became of each note of the batch.
+    pub notes: BTreeMap<NoteId, Fate>,
+    /// The commit of it; none when nothing changed.
+    pub committed: Option<Committed>,
 }
 
 impl Repository {
-    /// The commits of the branch, newest first; with an id those that touched that note.
+    /// The commits that changed notes, newest first; with an id those that changed that note.
     ///
     /// # Errors
     /// When an object cannot be read.
     pub fn log(&self, note: Option<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
+        let mut lookup = note.map(|id| Lookup::new(self, id));
+        self.events(limit, |commit| match &mut lookup {
+            Some(lookup) => lookup.is_touched_by(commit),
+            None => Ok(true),
+        })
+    }
+
+    /// The commits that can be undone, newest first; with an actor those that it made.
+    ///
+    /// # Errors
+    /// When an object cannot be read.
+    pub fn batches(&self, actor: Option<&str>, limit: usize) -> Result<Vec<Event>, Error> {
+        self.events(limit, |commit| {
+            let is_by = actor.is_none_or(|actor| trailer(commit, ACTOR).as_deref() == Some(actor));
+            Ok(is_by && batch_of(commit).is_some())
+        })
+    }
+
+    fn events(
+        &self,
+        limit: usize,
+        mut is_asked_for: impl FnMut(&Commit<'_>) -> Result<bool, Error>,
+    ) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
         for oid in self.walk()? {
             if events.len() == limit {
                 break;
             }
             let commit = self.git.find_commit(oid?)?;
-            if let Some(id) = note
-                && !touches(&commit, id)?
-            {
-                continue;
+            if is_asked_for(&commit)? {
+                let event = self.event(&commit)?;
+                if !event.notes.is_empty() {
+                    events.push(event);
+                }
             }
-            events.push(self.event(&commit)?);
         }
         Ok(events)
     }
 
-    /// Every version of a note, newest first.
+    /// The versions of a note, newest first.
     ///
     /// # Errors
     /// When an object cannot be read.
-    pub fn versions(&self, id: NoteId) -> Result<Vec<Version>, Error> {
+    pub fn versions(&self, id: NoteId, limit: usize) -> Result<Vec<Version>, Error> {
+        let mut lookup = Lookup::new(self, id);
         let mut versions = Vec::new();
         for oid in self.walk()? {
+            if versions.len() == limit {
+                break;
+            }
             let commit = self.git.find_commit(oid?)?;
-            if touches(&commit, id)? {
-                let bytes = file_in(&commit, id)?;
-                let bytes = bytes.map(|(_, oid)| self.read(oid)).transpose()?;
+            if lookup.is_touched_by(&commit)? {
+                let place = lookup.place_in(&commit.tree()?)?;
                 versions.push(Version {
                     event: self.event(&commit)?,
-                    bytes,
+                    file: self.file(place)?,
                 });
             }
         }
         Ok(versions)
     }
 
-    /// The newest commit that is not younger than a time.
+    /// The notes as they were at a time; none when there was no commit yet.
+    ///
+    /// Machines work side by side: where one line of work had not reached the other yet, the notes of
+    /// both are there. Of a note that both had changed it is what the newer commit says.
     ///
     /// # Errors
     /// When an object cannot be read.
-    pub fn commit_at(&self, time: DateTime<Utc>) -> Result<Option<String>, Error> {
+    pub fn at(&self, time: DateTime<Utc>) -> Result<Option<Moment>, Error> {
+        // The last commits of then, newest first: those that no other one of then is built on.
+        let mut heads = Vec::new();
+        let mut built_on = HashSet::new();
         for oid in self.walk()? {
             let commit = self.git.find_commit(oid?)?;
-            if commit.time().seconds() <= time.timestamp() {
-                return Ok(Some(commit.id().to_string()));
+            let is_built_on = built_on.remove(&commit.id());
+            if is_built_on || commit.time().seconds() <= time.timestamp() {
+                built_on.extend(commit.parent_ids());
+                if !is_built_on {
+                    heads.push(commit.id());
+                }
             }
         }
-        Ok(None)
+        heads.truncate(MAX_HEADS);
+        let base = match heads.as_slice() {
+            [] => return Ok(None),
+            [one] => {
+                let places = self.places(*one)?;
+                return Ok(Some(Moment { places }));
+            }
+            several => self.git.merge_base_many(several).ok(),
+        };
+        let base = base.map(|oid| self.places(oid)).transpose()?;
+        let base = base.unwrap_or_default();
+        let mut places = base.clone();
+        for head in heads.iter().rev() {
+            let head = self.places(*head)?;
+            for id in base.keys().filter(|id| !head.contains_key(id)) {
+                places.remove(id);
+            }
+            let changed = head
+                .iter()
+                .filter(|(id, place)| base.get(id) != Some(place));
+            places.extend(changed.map(|(id, place)| (*id, *place)));
+        }
+        Ok(Some(Moment { places }))
     }
 
-    /// The notes that a commit holds, with their bytes, by id.
+    /// A note as it was at a moment; none when it was not there.
     ///
     /// # Errors
-    /// When there is no such commit, or an object cannot be read.
-    pub fn notes_of(&self, commit: &str) -> Result<BTreeMap<NoteId, (NoteType, Vec<u8>)>, Error> {
-        let tree = self.find(commit)?.tree()?;
-        let contents = Changes::between(&self.git, None, Some(&tree))?;
-        let mut notes = BTreeMap::new();
-        for (id, change) in contents.notes {
-            if let Some((folder, oid)) = change.new {
-                notes.insert(id, (folder, self.read(oid)?));
+    /// When the file cannot be read.
+    pub fn note_at(&self, moment: &Moment, id: NoteId) -> Result<Option<File>, Error> {
+        self.file(moment.places.get(&id).copied())
+    }
+
+    /// The notes of any time whose id begins or ends with what was typed.
+    ///
+    /// # Errors
+    /// When an object cannot be read.
+    pub fn ids_matching(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Error> {
+        let mut found = BTreeSet::new();
+        let mut seen = HashSet::new();
+        for oid in self.walk()? {
+            let tree = self.git.find_commit(oid?)?.tree()?;
+            for (_, folder) in folders(&tree) {
+                if !seen.insert(folder) {
+                    continue;
+                }
+                for entry in &self.git.find_tree(folder)? {
+                    let stem = entry.name().ok().and_then(|name| name.strip_suffix(".md"));
+                    let stem = stem.filter(|stem| typed.matches(stem));
+                    found.extend(stem.and_then(|stem| stem.parse::<NoteId>().ok()));
+                }
             }
         }
-        Ok(notes)
-    }
-
-    /// One note as a commit holds it.
-    ///
-    /// # Errors
-    /// As [`Repository::notes_of`].
-    pub fn note_of(&self, commit: &str, id: NoteId) -> Result<Option<Vec<u8>>, Error> {
-        let found = file_in(&self.find(commit)?, id)?;
-        found.map(|(_, oid)| self.read(oid)).transpose()
+        Ok(found)
     }
 
     /// What a commit did to notes, file by file.
     ///
     /// # Errors
-    /// As [`Repository::notes_of`].
+    /// When there is no such commit, or an object cannot be read.
     pub fn differences(&self, commit: &str) -> Result<Vec<Difference>, Error> {
-        let commit = self.find(commit)?;
+        let commit = self.git.find_commit(Oid::from_str(commit)?)?;
         let mut differences = Vec::new();
         for (id, change) in self.own_changes(&commit)? {
             differences.push(Difference {
                 id,
-                before: change.old.map(|(_, oid)| self.read(oid)).transpose()?,
-                after: change.new.map(|(_, oid)| self.read(oid)).transpose()?,
+                before: self.file(change.old)?,
+                after: self.file(change.new)?,
             });
         }
         Ok(differences)
     }
 
-    /// Finds a batch by its name, or four or more characters of its beginning or end.
+    /// Finds commits by four or more characters of the beginning or end of their batch's name, or of
+    /// the beginning of their own.
     ///
     /// # Errors
     /// When an object cannot be read.
-    pub fn find_batch(&self, typed: &str) -> Result<FoundBatch, Error> {
-        let typed = typed.trim_start_matches('#').to_ascii_uppercase();
-        if typed.len() < SHORTEST_BATCH {
-            return Ok(FoundBatch::None);
+    pub fn find(&self, typed: &str) -> Result<Vec<Event>, Error> {
+        let typed = typed.trim().trim_start_matches('#');
+        let (upper, lower) = (typed.to_ascii_uppercase(), typed.to_ascii_lowercase());
+        let mut found = Vec::new();
+        if typed.len() < SHORTEST_NAME {
+            return Ok(found);
         }
-        let mut found = BTreeSet::new();
         for oid in self.walk()? {
             let commit = self.git.find_commit(oid?)?;
-            if let Some(batch) = batch_of(&commit) {
-                let name = batch.to_string();
-                if name.starts_with(&typed) || name.ends_with(&typed) {
-                    found.insert(batch);
-                }
+            let batch = batch_of(&commit).map(|batch| batch.to_string());
+            let is_meant =
+                batch.is_some_and(|name| name.starts_with(&upper) || name.ends_with(&upper));
+            if is_meant || commit.id().to_string().starts_with(&lower) {
+                found.push(self.event(&commit)?);
             }
         }
-        let mut found = found.into_iter();
-        Ok(match (found.next(), found.len()) {
-            (None, _) => FoundBatch::None,
-            (Some(one), 0) => FoundBatch::One(one),
-            (Some(one), _) => FoundBatch::Many([one].into_iter().chain(found).collect()),
-        })
+        Ok(found)
     }
 
-    /// The commit of a batch.
+    /// When each machine last made a commit, by the name that it has in commits.
     ///
     /// # Errors
     /// When an object cannot be read.
-    pub fn event_of(&self, batch: Ulid) -> Result<Option<Event>, Error> {
+    pub fn last_seen(&self) -> Result<BTreeMap<String, DateTime<Utc>>, Error> {
+        let mut seen = BTreeMap::new();
         for oid in self.walk()? {
             let commit = self.git.find_commit(oid?)?;
-            if batch_of(&commit) == Some(batch) {
-                return Ok(Some(self.event(&commit)?));
+            if let Some(machine) = machine_of(&commit) {
+                let at = seen.entry(machine).or_insert(DateTime::UNIX_EPOCH);
+                *at = time_of(&commit).max(*at);
             }
         }
-        Ok(None)
+        Ok(seen)
     }
 
     /// Takes a commit's changes to notes back, in the folder and in a commit of its own.
     ///
     /// A note that is as the commit left it is again what it was before, byte for byte. One that has
-    /// changed since is merged: what the commit did goes, what came later stays.
+    /// changed since is merged: what the commit did goes, what came later stays. Where the two do not
+    /// fit together it is left as it is.
     ///
     /// # Errors
-    /// When there is no such commit, or a file cannot be written.
+    /// When a file cannot be read or written.
     pub fn undo(
         &self,
         lock: &Lock,
         notes: &Notes,
-        commit: &str,
+        event: &Event,
         act: Act<'_>,
-    ) -> Result<(Undone, Option<Committed>), Error> {
-        let mut undone = Undone::default();
-        let mut touched = BTreeSet::new();
-        for difference in self.differences(commit)? {
-            touched.insert(difference.id);
-            Self::undo_note(lock, notes, &difference, &mut undone, &mut touched)?;
+    ) -> Result<Undone, Error> {
+        let mut fates = BTreeMap::new();
+        for difference in self.differences(&event.commit)? {
+            let undo = Undo {
+                lock,
+                notes,
+                id: difference.id,
+                lies: notes.find(difference.id),
+            };
+            let fate = undo.run(difference, event.verb() == MOVE, self.now)?;
+            fates.insert(undo.id, fate);
         }
-        let committed = self.commit_notes(lock, &touched, act)?;
-        Ok((undone, committed))
-    }
-
-    fn undo_note(
-        lock: &Lock,
-        notes: &Notes,
-        difference: &Difference,
-        undone: &mut Undone,
-        touched: &mut BTreeSet<NoteId>,
-    ) -> Result<(), Error> {
-        let id = difference.id;
-        let lies = notes.find(id);
-        if lies.is_some_and(|path| path.scope == Scope::MachineLocal) {
-            undone.left.insert(id, "it is on this machine only by now");
-            return Ok(());
-        }
-        let now = lies.map(|path| notes.bytes(path)).transpose()?;
-        let put = |bytes: &[u8]| -> Result<(), Error> {
-            let folder = NoteFile::parse(bytes, id).map(|file| file.note().note_type);
-            let folder = folder.unwrap_or(lies.map_or(NoteType::Semantic, |path| path.folder));
-            let scope = Scope::Portable;
-            let path = NotePath { scope, folder, id };
-            notes.place(lock, path, bytes)?;
-            if let Some(old) = lies.filter(|old| *old != path) {
-                notes.remove(lock, old)?;
-            }
-            Ok(())
-        };
-        match (&difference.before, &difference.after, &now, lies) {
-            (before, after, now, _) if after == now => match (before, lies) {
-                (Some(before), _) => {
-                    put(before)?;
-                    undone.restored.insert(id);
-                }
-                (None, Some(path)) => {
-                    notes.remove(lock, path)?;
-                    undone.removed.insert(id);
-                }
-                (None, None) => {}
-            },
-            (_, _, None, _) => {
-                undone.left.insert(id, "it was deleted since");
-            }
-            (None, _, Some(_), _) => {
-                undone.left.insert(id, "it was changed since");
-            }
-            (Some(before), None, Some(now), _) if before == now => {}
-            (Some(_), None, Some(_), _) => {
-                undone.left.insert(id, "it was written again since");
-            }
-            (Some(before), Some(after), Some(now), _) => {
-                let is_forgotten = |bytes: &[u8]| {
-                    NoteFile::parse(bytes, id)
-                        .is_ok_and(|file| file.note().state == State::Forgotten)
-                };
-                if is_forgotten(now) && !is_forgotten(after) {
-                    undone.left.insert(id, "it was forgotten since");
-                    return Ok(());
-                }
-                let merged = merge::merge(id, Some(after), now, before);
-                put(&merged.bytes)?;
-                if let Some(sibling) = &merged.conflict {
-                    crate::repository::add(lock, notes, sibling, Scope::Portable)?;
-                    touched.insert(sibling.id);
-                }
-                undone.merged.insert(id);
-            }
-        }
-        Ok(())
+        let committed = self.commit_notes(lock, &fates.keys().copied().collect(), act)?;
+        Ok(Undone {
+            notes: fates,
+            committed,
+        })
     }
 
     /// The commits of the branch, newest first; none before the first one.
@@ -339,8 +394,27 @@ impl Repository {
         Ok(walk)
     }
 
-    fn find(&self, commit: &str) -> Result<Commit<'_>, Error> {
-        Ok(self.git.find_commit(Oid::from_str(commit)?)?)
+    /// Where the notes of a commit are.
+    fn places(&self, commit: Oid) -> Result<Places, Error> {
+        let tree = self.git.find_commit(commit)?.tree()?;
+        let contents = Changes::between(&self.git, None, Some(&tree))?;
+        let places = contents.notes.into_iter();
+        Ok(places
+            .filter_map(|(id, change)| Some((id, change.new?)))
+            .collect())
+    }
+
+    /// Reads a file. What a commit of a stranger holds is as large as the stranger wants.
+    fn file(&self, place: Option<(NoteType, Oid)>) -> Result<Option<File>, Error> {
+        let Some((folder, oid)) = place else {
+            return Ok(None);
+        };
+        let (size, _) = self.git.odb()?.read_header(oid)?;
+        if size > MAX_FILE {
+            return Err(Error::TooLarge(oid.to_string()));
+        }
+        let bytes = self.read(oid)?;
+        Ok(Some(File { folder, bytes }))
     }
 
     /// The notes that a commit made what no parent of it has, compared with the first parent.
@@ -353,6 +427,9 @@ impl Repository {
         let first = parents.next().map(|parent| parent.tree()).transpose()?;
         let mut changes = Changes::between(&self.git, first.as_ref(), Some(&tree))?.notes;
         for parent in parents {
+            if changes.is_empty() {
+                break;
+            }
             let other = Changes::between(&self.git, Some(&parent.tree()?), Some(&tree))?.notes;
             changes.retain(|id, _| other.contains_key(id));
         }
@@ -360,7 +437,24 @@ impl Repository {
     }
 
     fn event(&self, commit: &Commit<'_>) -> Result<Event, Error> {
-        let notes = self.own_changes(commit)?.into_iter().map(|(id, change)| {
+        let changes = self.own_changes(commit)?;
+        let mut title = None;
+        for (id, change) in &changes {
+            // A tombstone has none; what it was called before is what a person knows it by.
+            for place in [change.new, change.old] {
+                let file = self.file(place).ok().flatten();
+                let file = file.and_then(|file| NoteFile::parse(&file.bytes, *id).ok());
+                title = file.map(|file| file.into_note().title);
+                title = title.filter(|title| !title.trim().is_empty());
+                if title.is_some() {
+                    break;
+                }
+            }
+            if title.is_some() {
+                break;
+            }
+        }
+        let notes = changes.into_iter().map(|(id, change)| {
             let touched = match (change.old, change.new) {
                 (None, _) => Touched::Added,
                 (_, None) => Touched::Removed,
@@ -368,41 +462,216 @@ impl Repository {
             };
             (id, touched)
         });
-        let author = commit.author();
-        let machine = author.email().ok();
-        let machine = machine.and_then(|email| email.strip_prefix("anamnesis@"));
         let message = commit.message().unwrap_or_default();
         Ok(Event {
             commit: commit.id().to_string(),
-            at: DateTime::from_timestamp(commit.time().seconds(), 0).unwrap_or_default(),
-            machine: machine.map(str::to_owned),
+            at: time_of(commit),
+            machine: machine_of(commit),
             actor: trailer(commit, ACTOR),
             batch: batch_of(commit),
             subject: message.lines().next().unwrap_or_default().to_owned(),
             notes: notes.collect(),
+            title,
         })
     }
 }
 
-/// Where a note is in a commit.
-fn file_in(commit: &Commit<'_>, id: NoteId) -> Result<Option<(NoteType, Oid)>, Error> {
-    let tree = commit.tree()?;
-    let mut places = NoteType::ALL.iter();
-    Ok(places.find_map(|folder| Some((*folder, entry(&tree, &note_path(*folder, id))?))))
+/// Takes back what a commit did to one note.
+struct Undo<'a> {
+    lock: &'a Lock,
+    notes: &'a Notes,
+    id: NoteId,
+    lies: Option<NotePath>,
 }
 
-/// Tells whether a commit made a note what no parent of it has.
-fn touches(commit: &Commit<'_>, id: NoteId) -> Result<bool, Error> {
-    let own = file_in(commit, id)?;
-    if commit.parent_count() == 0 {
-        return Ok(own.is_some());
-    }
-    for parent in commit.parents() {
-        if file_in(&parent, id)? == own {
-            return Ok(false);
+impl Undo<'_> {
+    fn run(
+        &self,
+        difference: Difference,
+        is_move: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Fate, Error> {
+        let Difference { before, after, .. } = difference;
+        let Some(lies) = self.lies else {
+            return match (before, after) {
+                (Some(before), None) => self.restore(&before),
+                (None, None) => Ok(Fate::Left("it is as it was before")),
+                _ => Ok(Fate::Left("it was deleted since")),
+            };
+        };
+        let bytes = self.notes.bytes(lies)?;
+        if lies.scope == Scope::MachineLocal {
+            return match before {
+                Some(before) if after.is_none() && self.travels_as(&bytes, &before.bytes) => {
+                    self.restore(&before)
+                }
+                _ => Ok(Fate::Left("it is on this machine only by now")),
+            };
+        }
+        let is = |file: &File| file.folder == lies.folder && file.bytes == bytes;
+        match (before, after) {
+            (before, Some(after)) if is(&after) => match before {
+                Some(before) if self.is_forgotten(&before.bytes) => {
+                    // The text that is put away must be kept somewhere, as by any other forgetting.
+                    self.notes.forget(self.lock, lies, now)?;
+                    self.place(&before)?;
+                    Ok(Fate::Forgotten)
+                }
+                Some(before) if self.is_forgotten(&bytes) => {
+                    self.place(&before)?;
+                    Ok(Fate::Remembered)
+                }
+                Some(before) => self.restore(&before),
+                None if is_move => {
+                    self.notes.set_scope(self.lock, lies, Scope::MachineLocal)?;
+                    Ok(Fate::Local)
+                }
+                None => {
+                    self.notes.remove(self.lock, lies)?;
+                    Ok(Fate::Removed)
+                }
+            },
+            (Some(before), _) if is(&before) => Ok(Fate::Left("it is as it was before")),
+            (Some(before), Some(after)) => self.merge(&before, &after, lies.folder, &bytes),
+            (None, _) => Ok(Fate::Left("it was changed since")),
+            (Some(_), None) => Ok(Fate::Left("it was written again since")),
         }
     }
-    Ok(true)
+
+    /// Takes the change from `before` to `after` out of what the note has become.
+    fn merge(
+        &self,
+        before: &File,
+        after: &File,
+        folder: NoteType,
+        bytes: &[u8],
+    ) -> Result<Fate, Error> {
+        match (self.is_forgotten(&after.bytes), self.is_forgotten(bytes)) {
+            (true, true) => {
+                self.place(before)?;
+                return Ok(Fate::Remembered);
+            }
+            (true, false) => return Ok(Fate::Left("it was written again since")),
+            (false, true) => return Ok(Fate::Left("it was forgotten since")),
+            (false, false) if self.is_forgotten(&before.bytes) => {
+                return Ok(Fate::Left("it was changed since"));
+            }
+            (false, false) => {}
+        }
+        if !is_sound(bytes, self.id) || !is_sound(&before.bytes, self.id) {
+            return Ok(Fate::Left("it cannot be read as a note"));
+        }
+        let merged = merge::merge(self.id, Some(&after.bytes), bytes, &before.bytes);
+        if merged.conflict.is_some() || merged.proposal.is_some() || merged.unreadable.is_some() {
+            return Ok(Fate::Left("the same lines were changed since"));
+        }
+        let folder = folder_of(self.id, Some(after.folder), folder, before.folder, &merged);
+        let bytes = merged.bytes;
+        self.place(&File { folder, bytes })?;
+        Ok(Fate::Merged)
+    }
+
+    fn restore(&self, before: &File) -> Result<Fate, Error> {
+        self.place(before)?;
+        Ok(Fate::Restored)
+    }
+
+    /// Writes the note's file where it belongs, and removes it where it was.
+    fn place(&self, file: &File) -> Result<(), Error> {
+        let path = NotePath {
+            scope: Scope::Portable,
+            folder: file.folder,
+            id: self.id,
+        };
+        self.notes.place(self.lock, path, &file.bytes)?;
+        if let Some(old) = self.lies.filter(|old| *old != path) {
+            self.notes.remove(self.lock, old)?;
+        }
+        Ok(())
+    }
+
+    fn is_forgotten(&self, bytes: &[u8]) -> bool {
+        let file = NoteFile::parse(bytes, self.id);
+        file.is_ok_and(|file| file.note().state == State::Forgotten)
+    }
+
+    /// Tells whether a note of this machine only is the same as one that travelled, but for that.
+    fn travels_as(&self, local: &[u8], portable: &[u8]) -> bool {
+        let rewritten = || {
+            let file = NoteFile::parse(local, self.id).ok()?;
+            let mut note = file.note().clone();
+            note.scope = Scope::Portable;
+            file.rewrite(&note).ok()
+        };
+        rewritten().is_some_and(|text| text.as_bytes() == portable)
+    }
+}
+
+/// Where one note is in many trees. Most of them share their folders.
+struct Lookup<'a> {
+    repository: &'a Repository,
+    name: String,
+    known: HashMap<Oid, Option<Oid>>,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(repository: &'a Repository, id: NoteId) -> Self {
+        Self {
+            repository,
+            name: format!("{id}.md"),
+            known: HashMap::new(),
+        }
+    }
+
+    fn place_in(&mut self, tree: &Tree<'_>) -> Result<Option<(NoteType, Oid)>, Error> {
+        for (note_type, folder) in folders(tree) {
+            let found = if let Some(known) = self.known.get(&folder) {
+                *known
+            } else {
+                let tree = self.repository.git.find_tree(folder)?;
+                let entry = tree.get_name(&self.name);
+                let file = entry.filter(|entry| entry.kind() == Some(ObjectType::Blob));
+                let file = file.map(|entry| entry.id());
+                self.known.insert(folder, file);
+                file
+            };
+            if let Some(file) = found {
+                return Ok(Some((note_type, file)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells whether a commit made the note what no parent of it has.
+    fn is_touched_by(&mut self, commit: &Commit<'_>) -> Result<bool, Error> {
+        let own = self.place_in(&commit.tree()?)?;
+        for parent in commit.parents() {
+            if self.place_in(&parent.tree()?)? == own {
+                return Ok(false);
+            }
+        }
+        Ok(commit.parent_count() > 0 || own.is_some())
+    }
+}
+
+/// The folders of notes in a tree.
+fn folders(tree: &Tree<'_>) -> impl Iterator<Item = (NoteType, Oid)> {
+    NoteType::ALL.iter().filter_map(|folder| {
+        let entry = tree.get_name(folder.as_str())?;
+        (entry.kind() == Some(ObjectType::Tree)).then(|| (*folder, entry.id()))
+    })
+}
+
+/// The machine that a commit says it is from.
+fn machine_of(commit: &Commit<'_>) -> Option<String> {
+    let author = commit.author();
+    let machine = author.email().ok()?.strip_prefix("anamnesis@")?;
+    Some(machine.to_owned())
+}
+
+/// When a commit was made.
+fn time_of(commit: &Commit<'_>) -> DateTime<Utc> {
+    DateTime::from_timestamp(commit.time().seconds(), 0).unwrap_or_default()
 }
 
 /// The batch that a commit says it is.

@@ -394,12 +394,12 @@ impl Join<'_> {
 }
 
 /// Tells whether bytes are a note that can be used.
-fn is_sound(bytes: &[u8], id: NoteId) -> bool {
+pub(crate) fn is_sound(bytes: &[u8], id: NoteId) -> bool {
     NoteFile::parse(bytes, id).is_ok() && !merge::has_conflict_markers(bytes)
 }
 
 /// The folder of a merged note: a field like any other.
-fn folder_of(
+pub(crate) fn folder_of(
     id: NoteId,
     base: Option<NoteType>,
     a: NoteType,

@@ -25,5 +25,5 @@ pub use self::{
     backend::{Held, Reached, State, SyncBackend, Synced},
     error::Error,
     git_backend::{Answer, GitBackend, Settings},
-    repository::{Act, Committed, Repository},
+    repository::{Act, Committed, Repository, name_in_commits},
 };

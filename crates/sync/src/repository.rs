@@ -77,7 +77,7 @@ pub struct Repository {
     pub(crate) git: git2::Repository,
     pub(crate) home: Home,
     machine: String,
-    now: DateTime<Utc>,
+    pub(crate) now: DateTime<Utc>,
 }
 
 /// What a commit is about.
@@ -692,7 +692,7 @@ impl Repository {
         act: Act<'_>,
         batch: Option<Ulid>,
     ) -> Result<Oid, Error> {
-        let machine = self.machine_in_commits();
+        let machine = name_in_commits(&self.machine);
         // A clock that goes wrong must not make a commit older than what it is built on.
         let latest = parents.iter().map(|parent| parent.time().seconds()).max();
         let seconds = self.now.timestamp().max(latest.unwrap_or(i64::MIN));
@@ -712,18 +712,6 @@ impl Repository {
         Ok(self
             .git
             .commit(None, &signature, &signature, &message, &tree, parents)?)
-    }
-
-    /// The machine's name as it stands in commits: one word, whatever the name is.
-    fn machine_in_commits(&self) -> String {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let name = self.machine.chars().take(64);
-        let name: String = name.map(|c| if fits(c) { c } else { '-' }).collect();
-        if name.is_empty() {
-            "unknown".to_owned()
-        } else {
-            name
-        }
     }
 
     /// Points a reference at a commit.
@@ -962,6 +950,18 @@ pub(crate) fn add(
     let id = sibling.id;
     notes.place(lock, NotePath { scope, folder, id }, &sibling.bytes)?;
     Ok(())
+}
+
+/// A machine's name as it stands in commits: one word, whatever the name is.
+pub fn name_in_commits(machine: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name = machine.chars().take(64);
+    let name: String = name.map(|c| if fits(c) { c } else { '-' }).collect();
+    if name.is_empty() {
+        "unknown".to_owned()
+    } else {
+        name
+    }
 }
 
 /// What was committed of what had changed.
