@@ -1,6 +1,9 @@
 //! What every command works on: the store, the settings, the project, who asks.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anamnesis_core::{
     clean::one_line,
@@ -14,7 +17,7 @@ use anamnesis_store::{
     journal::Journal,
     log,
     notes::{Notes, Stored},
-    project::Project,
+    project::{Known, Places, Project},
 };
 
 use crate::{environment::Environment, failure::Failure};
@@ -98,14 +101,40 @@ impl Context {
     }
 
     /// The project of a folder.
-    pub(crate) fn project_of(&self, folder: &std::path::Path) -> Project {
-        Project::of(folder, self.environment.user_home.as_deref())
+    pub(crate) fn project_of(&self, folder: &Path) -> Project {
+        self.known(self.journal_to_read().as_ref(), folder).project
+    }
+
+    /// The project of a folder as far as these records know it, and what they do not know yet.
+    pub(crate) fn known(&self, journal: Option<&Journal>, folder: &Path) -> Known {
+        let user_home = self.environment.user_home.as_deref();
+        match Places::new(journal).recognize(folder, user_home) {
+            Ok(known) => known,
+            Err(error) => {
+                self.log(&error.to_string());
+                Known {
+                    project: Project::of(folder, user_home),
+                    rows: Vec::new(),
+                }
+            }
+        }
+    }
+
+    /// This machine's records as they are, if they can be had at once.
+    fn journal_to_read(&self) -> Option<Journal> {
+        let journal = Journal::open_to_read(&self.home, Duration::from_millis(100));
+        journal.ok().flatten()
     }
 
     /// The project of the command line, else of the folder this process stands in.
     pub(crate) fn project(&self, named: Option<&str>) -> Project {
         match named {
-            Some(key) => Project::named(key),
+            Some(key) => {
+                let mut project = Project::named(key);
+                let others = Places::new(self.journal_to_read().as_ref()).others(key);
+                project.also = others.unwrap_or_default();
+                project
+            }
             None => self.project_of(&Self::current_folder().unwrap_or_default()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_store::{config, index, journal, native, notes};
+use anamnesis_store::{config, index, journal, native, notes, receipts};
 
 /// Something looks wrong and needs the user, but the command was done.
 pub(crate) const NEEDS_ATTENTION: u8 = 3;
@@ -112,6 +112,16 @@ impl From<notes::Error> for Failure {
             }
             notes::Error::Io { .. } | notes::Error::Home(_) => failure.hint("anamnesis doctor"),
             _ => failure,
+        }
+    }
+}
+
+impl From<receipts::Error> for Failure {
+    fn from(error: receipts::Error) -> Self {
+        let failure = Self::failed(error.to_string());
+        match error {
+            receipts::Error::Locked => failure.hint("try again in a moment"),
+            _ => failure.hint("anamnesis doctor"),
         }
     }
 }

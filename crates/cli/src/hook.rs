@@ -34,7 +34,7 @@ use anamnesis_store::{
     config::SessionLine,
     index::Index,
     journal::{self, Journal, Shown, Taken},
-    project::{self, Project},
+    project::{self, Known, Project},
     session_note,
     spool::Spool,
 };
@@ -223,12 +223,7 @@ fn answer(
         environment.remote = None;
         environment.plugin_remote = None;
     }
-    let project = OnceCell::new();
-    let key = || {
-        let project: &Project = project.get_or_init(|| context.project_of(&folder));
-        project.key.clone()
-    };
-    if let Some(off) = off::why(&context, &all, key) {
+    if let Some(off) = off::why(&context, &all, || context.project_of(&folder)) {
         return switched_off(off, &context, payload.as_ref().ok());
     }
     if let Err(error) = context.home.create() {
@@ -262,7 +257,7 @@ fn answer(
         session_id: payload.session_id.clone(),
         context,
         folder,
-        project,
+        known: OnceCell::new(),
     };
     let mut handled = hook.handle(&payload);
     let tag = match &payload.event {
@@ -348,7 +343,7 @@ struct Hook {
     event_name: String,
     session_id: String,
     folder: PathBuf,
-    project: OnceCell<Project>,
+    known: OnceCell<Known>,
     journal: Result<Journal, journal::Error>,
 }
 
@@ -421,8 +416,11 @@ impl Hook {
 
     /// The session's project, found once.
     fn project(&self) -> &Project {
-        self.project
-            .get_or_init(|| self.context.project_of(&self.folder))
+        let journal = self.journal.as_ref().ok();
+        let known = self
+            .known
+            .get_or_init(|| self.context.known(journal, &self.folder));
+        &known.project
     }
 
     /// Gives the working set, and the person one line.
@@ -460,6 +458,7 @@ impl Hook {
         let journal = self.journal.as_ref().ok();
         let request = Request {
             project: &project.key,
+            also: &project.also,
             k: DEFAULT_K,
             session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
             now: self.context.environment.now,
@@ -557,6 +556,7 @@ impl Hook {
         let index = Index::open(&self.context.home).ok()?;
         let request = Request {
             project: &self.project().key,
+            also: &self.project().also,
             k: DEFAULT_K,
             session: None,
             now: self.context.environment.now,
@@ -717,6 +717,9 @@ impl Hook {
             journal.was_shown(&self.session_id, handled.lane, &handled.shown, now)?;
         }
         for (name, value) in &handled.meta {
+            journal.set_meta(name, value)?;
+        }
+        for (name, value) in self.known.get().map_or(&[][..], |known| &known.rows) {
             journal.set_meta(name, value)?;
         }
         let error = handled.errors.first().map(|error| kept(error));

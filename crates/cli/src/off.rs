@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use anamnesis_store::project::Project;
+
 use crate::context::Context;
 
 /// What switches it off: the first that does.
@@ -52,7 +54,7 @@ impl Off {
 pub(crate) fn why(
     context: &Context,
     folders: &[&Path],
-    project: impl FnOnce() -> String,
+    project: impl FnOnce() -> Project,
 ) -> Option<Off> {
     let config = &context.config;
     if context.environment.is_off {
@@ -68,7 +70,8 @@ pub(crate) fn why(
     if folders.iter().any(|folder| exclusions.excludes(folder)) {
         return Some(Off::Folder);
     }
-    let is_paused = !config.paused.projects.is_empty() && config.paused.names(&project());
+    let is_paused = !config.paused.projects.is_empty()
+        && (project().all_keys().iter()).any(|key| config.paused.names(key));
     is_paused.then_some(Off::Project)
 }
 
@@ -78,7 +81,7 @@ pub(crate) fn here(context: &Context) -> Option<Off> {
     let current = Context::current_folder();
     let folders: Vec<&Path> = session.iter().chain(&current).map(AsRef::as_ref).collect();
     why(context, &folders, || match folders.first() {
-        Some(folder) => context.project_of(folder).key,
-        None => context.project(None).key,
+        Some(folder) => context.project_of(folder),
+        None => context.project(None),
     })
 }

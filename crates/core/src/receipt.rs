@@ -19,7 +19,11 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
-use crate::{id::NoteId, note::Scope, project};
+use crate::{
+    id::NoteId,
+    note::{GLOBAL, Scope},
+    project,
+};
 
 /// The version of the lines that this program writes.
 const VERSION: u64 = 1;
@@ -203,7 +207,9 @@ impl Alias {
     /// Says that `key` is the same project as `same_as`; nothing when they are equal, or one is no key
     /// that a project can have.
     pub fn new(key: &str, same_as: &str) -> Option<Self> {
-        let is_alias = key != same_as && project::is_key(key) && project::is_key(same_as);
+        // What applies to all projects is no project.
+        let is_project = |key| key != GLOBAL && project::is_key(key);
+        let is_alias = key != same_as && is_project(key) && is_project(same_as);
         is_alias.then(|| Self {
             key: key.to_owned(),
             same_as: same_as.to_owned(),
@@ -256,6 +262,18 @@ impl Receipt {
     /// Makes a receipt that says nothing yet, with a key of its own.
     pub fn new(now: DateTime<Utc>) -> Self {
         Self::empty(ReceiptKey::generate(now), now.trunc_subsecs(0))
+    }
+
+    /// As [`Receipt::new`], with a key that is later than `earlier` whatever the clocks of the machines
+    /// say: what it says of an alias counts.
+    pub fn later_than(earlier: ReceiptKey, now: DateTime<Utc>) -> Self {
+        let next = DateTime::from_timestamp_millis(
+            i64::try_from(earlier.0.timestamp_ms())
+                .unwrap_or(i64::MAX)
+                .saturating_add(1),
+        );
+        let key = ReceiptKey::generate(next.map_or(now, |next| next.max(now)));
+        Self::empty(key, now.trunc_subsecs(0))
     }
 
     fn empty(key: ReceiptKey, at: DateTime<Utc>) -> Self {

@@ -4,6 +4,8 @@
 //! places kept for the last sessions. Pinned notes come before newer ones. Superseded notes, notes not in use, tasks and session notes that
 //! a reflection took up are left out. After a compaction also what this session was doing.
 
+use std::cmp::Ordering;
+
 use anamnesis_core::{
     id::NoteId,
     note::{GLOBAL, Kind, Note, NoteType, State},
@@ -27,6 +29,8 @@ const MAX_SESSIONS: usize = 2;
 pub struct Request<'a> {
     /// The project's key.
     pub project: &'a str,
+    /// The other keys that it has or had.
+    pub also: &'a [String],
     /// How many notes of the project.
     pub k: usize,
     /// The session that goes on after a compaction.
@@ -68,6 +72,15 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
             limit,
         })
     };
+    let of_all_keys = |note_type, limit| {
+        let mut entries = Vec::new();
+        for key in keys(request) {
+            entries.extend(recent(key, note_type, limit)?);
+        }
+        entries.sort_by(|a, b| newest_first(a, b).then(b.id().cmp(&a.id())));
+        entries.truncate(limit);
+        Ok::<_, Error>(entries)
+    };
     let mut globals = recent(GLOBAL, NoteType::Procedural, usize::MAX)?;
     globals.extend(recent(GLOBAL, NoteType::Semantic, usize::MAX)?);
     // A session without a project is nobody else's business.
@@ -86,16 +99,12 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     if request.project == GLOBAL {
         return Ok(selection);
     }
-    let sessions = recent(request.project, NoteType::Episodic, MAX_SESSIONS)?;
+    let sessions = of_all_keys(NoteType::Episodic, MAX_SESSIONS)?;
     let reserved = sessions.len().min(request.k);
-    let mut durable = recent(request.project, NoteType::Procedural, reach(request))?;
-    durable.extend(recent(request.project, NoteType::Semantic, reach(request))?);
+    let mut durable = of_all_keys(NoteType::Procedural, reach(request))?;
+    durable.extend(of_all_keys(NoteType::Semantic, reach(request))?);
     // Stable: of equals the procedural ones stay first, each type in its own order.
-    durable.sort_by(|a, b| {
-        (&b.updated_at, b.confidence)
-            .partial_cmp(&(&a.updated_at, a.confidence))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    durable.sort_by(newest_first);
     let mut kept = pinned(index, request)?;
     kept.extend(durable.into_iter().filter(|entry| !entry.pinned));
     kept.retain(|entry| !request.had.contains(&(entry.id(), entry.stamp)));
@@ -115,17 +124,30 @@ fn reach(request: &Request<'_>) -> usize {
     request.k.saturating_add(request.had.len())
 }
 
+/// Every key of the project.
+fn keys<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a str> {
+    std::iter::once(request.project).chain(request.also.iter().map(String::as_str))
+}
+
+fn newest_first(a: &Entry, b: &Entry) -> Ordering {
+    (&b.updated_at, b.confidence)
+        .partial_cmp(&(&a.updated_at, a.confidence))
+        .unwrap_or(Ordering::Equal)
+}
+
 /// The durable notes of the project that a person keeps at the top, newest first.
 fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
     let mut pinned = Vec::new();
     for note_type in [NoteType::Procedural, NoteType::Semantic] {
-        pinned.extend(index.recent(Recent {
-            project: request.project,
-            note_type,
-            now: request.now,
-            only_pinned: true,
-            limit: reach(request),
-        })?);
+        for project in keys(request) {
+            pinned.extend(index.recent(Recent {
+                project,
+                note_type,
+                now: request.now,
+                only_pinned: true,
+                limit: reach(request),
+            })?);
+        }
     }
     pinned.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
     Ok(pinned)
@@ -137,7 +159,7 @@ fn current(notes: &Notes, entry: &Entry, request: &Request<'_>, reason: Reason) 
     let is_taken_up = note.note_type == NoteType::Episodic && note.has_tag("reflected");
     let fits = note.state == State::Active
         && note.kind() != Kind::Task
-        && (note.project == request.project || note.is_global())
+        && (keys(request).any(|key| note.project == key) || note.is_global())
         && (reason == Reason::ThisSession || !is_taken_up);
     fits.then_some(note)
 }
@@ -192,6 +214,7 @@ pub(crate) mod tests {
         fn selected(&self, k: usize) -> Vec<String> {
             let request = Request {
                 project: "p",
+                also: &[],
                 k,
                 session: None,
                 now: now(),
@@ -346,6 +369,7 @@ pub(crate) mod tests {
         assert_eq!(fixture.selected(8), ["mine"]);
         let request = Request {
             project: GLOBAL,
+            also: &[],
             k: 8,
             session: None,
             now: now(),
@@ -372,6 +396,7 @@ pub(crate) mod tests {
         std::fs::remove_file(gone.path.absolute(&fixture.home)).unwrap();
         let request = Request {
             project: "p",
+            also: &[],
             k: 8,
             session: None,
             now: now(),
@@ -398,6 +423,7 @@ pub(crate) mod tests {
         });
         let request = Request {
             project: "p",
+            also: &[],
             k: 8,
             session: Some("s"),
             now: now(),

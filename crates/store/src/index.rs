@@ -270,8 +270,8 @@ fn blank() -> Note {
 /// Which notes a question is about. Every value is bound, never pasted into SQL.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Exactly this project.
-    pub project: Option<String>,
+    /// Exactly the projects of these keys; of none: all.
+    pub projects: Vec<String>,
     /// Exactly this type.
     pub note_type: Option<NoteType>,
     /// Exactly this kind.
@@ -286,15 +286,13 @@ pub struct Filter {
 
 impl Filter {
     fn conditions(&self) -> (String, Vec<Value>) {
-        let mut conditions = vec!["1"];
-        let mut values = Vec::new();
+        let mut values: Vec<_> = self.projects.iter().cloned().map(Value::Text).collect();
+        let keys = format!("note.project IN ({})", vec!["?"; values.len()].join(", "));
+        let mut conditions = vec![if values.is_empty() { "1" } else { &keys }];
         let mut add = |condition, value: &str| {
             conditions.push(condition);
             values.push(Value::Text(value.to_owned()));
         };
-        if let Some(project) = &self.project {
-            add("note.project = ?", project);
-        }
         if let Some(note_type) = self.note_type {
             add("note.type = ?", note_type.as_str());
         }
@@ -1798,7 +1796,7 @@ mod tests {
         let index = fixture.refreshed();
         for project in ["p' OR 1=1 --", "\" OR \"\"=\"", "%", "*"] {
             let filter = Filter {
-                project: Some(project.to_owned()),
+                projects: vec![project.to_owned()],
                 ..Filter::default()
             };
             assert!(index.list(&filter, 10).unwrap().is_empty());

@@ -4,6 +4,10 @@
 //! set its key and nothing else. Reading needs no repository that libgit2 can open, so a clone with
 //! a reference format it does not know has its project, too.
 
+mod identity;
+
+pub use self::identity::{Hint, Identities, Known, Places};
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -44,55 +48,61 @@ pub struct Project {
     pub key: String,
     /// The step that gave it.
     pub step: Step,
+    /// The other keys that the project has or had.
+    pub also: Vec<String>,
+    /// What a marker says that is not followed, since it is another project's key.
+    pub untrusted: Option<String>,
 }
 
 impl Project {
     /// A project that somebody named.
     pub fn named(key: &str) -> Self {
+        Self::new(key.to_owned(), Step::Named)
+    }
+
+    fn new(key: String, step: Step) -> Self {
         Self {
-            key: key.to_owned(),
-            step: Step::Named,
+            key,
+            step,
+            also: Vec::new(),
+            untrusted: None,
         }
+    }
+
+    /// Every key of the project, the one it has now first.
+    pub fn all_keys(&self) -> Vec<String> {
+        let mut keys = vec![self.key.clone()];
+        keys.extend(self.also.iter().cloned());
+        keys
     }
 
     /// Finds the project of `folder`, which is absolute; `user_home` ends the search for a marker.
     pub fn of(folder: &Path, user_home: Option<&Path>) -> Self {
-        if let Some((key, path)) = marker(folder, user_home) {
-            return Self {
-                key,
-                step: Step::Marker(path),
-            };
+        match marker(folder, user_home) {
+            Some((key, path)) => Self::new(key, Step::Marker(path)),
+            None => Self::without_marker(folder),
         }
+    }
+
+    /// Finds the project of `folder` as if there were no marker.
+    fn without_marker(folder: &Path) -> Self {
         if let Some(repository) = Repository::around(folder) {
-            if let Some(key) = repository.origin().as_deref().and_then(project::of_remote) {
-                return Self {
-                    key,
-                    step: Step::Remote(repository.root),
-                };
+            if let Some(key) = repository.remote() {
+                return Self::new(key, Step::Remote(repository.root));
             }
-            let name = repository
-                .root
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned());
-            if let Some(key) = name.as_deref().and_then(project::of_folder_name) {
-                return Self {
-                    key,
-                    step: Step::Repository(repository.root),
-                };
+            if let Some(key) = repository
+                .name()
+                .and_then(|name| project::of_folder_name(&name))
+            {
+                return Self::new(key, Step::Repository(repository.root));
             }
         }
         let name = folder
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
         match name.as_deref().and_then(project::of_folder_name) {
-            Some(key) => Self {
-                key,
-                step: Step::Folder,
-            },
-            None => Self {
-                key: GLOBAL.to_owned(),
-                step: Step::Nothing,
-            },
+            Some(key) => Self::new(key, Step::Folder),
+            None => Self::new(GLOBAL.to_owned(), Step::Nothing),
         }
     }
 }
@@ -154,6 +164,27 @@ impl Repository {
                 directory,
             })
         })
+    }
+
+    /// The key that the remote `origin` gives.
+    fn remote(&self) -> Option<String> {
+        self.origin().as_deref().and_then(project::of_remote)
+    }
+
+    /// The name of the repository's folder: of a linked work tree the name of the folder that it
+    /// belongs to.
+    fn name(&self) -> Option<String> {
+        let is_linked = self.common != self.directory;
+        let folder = match fs::canonicalize(&self.common) {
+            Ok(common) if is_linked && common.ends_with(".git") => common.parent()?.to_owned(),
+            Ok(common) if is_linked => common,
+            _ => self.root.clone(),
+        };
+        let name = folder.file_name()?.to_string_lossy().into_owned();
+        // A bare repository is called so.
+        let is_bare = is_linked && name.len() > ".git".len();
+        let bare = name.strip_suffix(".git").filter(|_| is_bare);
+        Some(bare.map_or_else(|| name.clone(), str::to_owned))
     }
 
     /// The address of the remote `origin`, with `url.*.insteadOf` applied as git does.
@@ -220,25 +251,25 @@ mod tests {
 
     use super::*;
 
-    struct Fixture {
-        folder: tempfile::TempDir,
+    pub(super) struct Fixture {
+        pub(super) folder: tempfile::TempDir,
     }
 
     impl Fixture {
-        fn new() -> Self {
+        pub(super) fn new() -> Self {
             Self {
                 folder: tempfile::tempdir().unwrap(),
             }
         }
 
-        fn path(&self, path: &str) -> PathBuf {
+        pub(super) fn path(&self, path: &str) -> PathBuf {
             let path = self.folder.path().join(path);
             fs::create_dir_all(&path).unwrap();
             path
         }
 
         /// Git with nothing of the user's.
-        fn git(folder: &Path, arguments: &[&str]) {
+        pub(super) fn git(folder: &Path, arguments: &[&str]) {
             let status = Command::new("git")
                 .args(["-c", "user.name=dev", "-c", "user.email=dev@example.com"])
                 .args(arguments)
@@ -254,7 +285,7 @@ mod tests {
             );
         }
 
-        fn repository(&self, path: &str) -> PathBuf {
+        pub(super) fn repository(&self, path: &str) -> PathBuf {
             let folder = self.path(path);
             Self::git(&folder, &["init", "--quiet"]);
             folder
@@ -281,10 +312,7 @@ mod tests {
         let project = Project::of(&inside, Some(fixture.folder.path()));
         assert_eq!(
             project,
-            Project {
-                key: "My Key".to_owned(),
-                step: Step::Marker(repository.join(MARKER))
-            }
+            Project::new("My Key".to_owned(), Step::Marker(repository.join(MARKER)))
         );
         assert_eq!(fixture.key(&fixture.path("Loose Folder")), "loose folder");
     }
@@ -317,7 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn work_trees_share_the_remote() {
+    fn work_trees_share() {
+        // INJ-15
         let fixture = Fixture::new();
         let repository = fixture.repository("main");
         Fixture::git(
@@ -326,7 +355,7 @@ mod tests {
         );
         Fixture::git(&repository, &["worktree", "add", "--quiet", "../tree"]);
         let tree = fixture.path("tree");
-        assert_eq!(fixture.key(&tree), "tree");
+        assert_eq!(fixture.key(&tree), "main");
         Fixture::git(&repository, &["remote", "add", "origin", "https://h/o/r"]);
         assert_eq!(fixture.key(&tree), "h/o/r");
     }
@@ -390,10 +419,7 @@ mod tests {
         assert_eq!(fixture.key(Path::new("/no/such/Folder")), "folder");
         assert_eq!(
             Project::of(Path::new("/"), None),
-            Project {
-                key: GLOBAL.to_owned(),
-                step: Step::Nothing
-            }
+            Project::new(GLOBAL.to_owned(), Step::Nothing)
         );
         let odd = fixture.repository("$(touch x); 'quoted'");
         assert_eq!(fixture.key(&odd), "$(touch x); 'quoted'");

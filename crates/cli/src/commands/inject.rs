@@ -28,17 +28,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let input = hook_input();
     let project = match &args.project {
-        Some(key) => key.clone(),
-        None => {
-            context
-                .project_of(&folder(input.transcript_path.as_deref(), input.cwd))
-                .key
-        }
+        Some(key) => context.project(Some(key)),
+        None => context.project_of(&folder(input.transcript_path.as_deref(), input.cwd)),
     };
     // A session waits for this, so another process that writes the index is not waited for.
     let index = context.index_without_waiting()?;
     let request = Request {
-        project: &project,
+        project: &project.key,
+        also: &project.also,
         k: usize::try_from(args.k).unwrap_or(0),
         session: None,
         now: context.environment.now,
@@ -58,7 +55,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 })
             })
             .collect();
-        ui.json(&json!({ "project": project, "notes": notes }));
+        ui.json(&json!({ "project": project.key, "notes": notes }));
     } else {
         ui.print(&render::inject_block(&chosen, |id| {
             Context::short(&index, id)

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anamnesis_core::note::{GLOBAL, Kind, NoteType, Scope};
-use anamnesis_store::index::Filter;
+use anamnesis_store::{index::Filter, project::Project};
 use serde_json::json;
 
 use super::Outcome;
@@ -53,13 +53,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let project = match (&args.project, args.global, args.everywhere) {
-        (Some(key), _, _) => Some(key.clone()),
-        (None, true, _) => Some(GLOBAL.to_owned()),
+        (Some(key), _, _) => Some(context.project(Some(key))),
+        (None, true, _) => Some(Project::named(GLOBAL)),
         (None, false, true) => None,
-        (None, false, false) => Some(context.project(None).key),
+        (None, false, false) => Some(context.project(None)),
     };
     let filter = Filter {
-        project: project.clone(),
+        projects: project.as_ref().map(Project::all_keys).unwrap_or_default(),
         note_type: args.note_type,
         kind: args.kind,
         scope: args.scope,
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if entries.is_empty() {
-        let place = project.map_or_else(String::new, |key| format!(" of {key}"));
+        let place = project.map_or_else(String::new, |project| format!(" of {}", project.key));
         ui.print(&format!("0 notes{place}\n→ anamnesis list --everywhere\n"));
         return Ok(ExitCode::SUCCESS);
     }

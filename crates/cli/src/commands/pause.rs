@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use anamnesis_core::clean::one_line;
-use anamnesis_store::config::{Config, Paused};
+use anamnesis_store::{
+    config::{Config, Paused},
+    project::Project,
+};
 
 use super::{Outcome, mark::quoted};
 use crate::{
@@ -130,7 +133,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
     }
     // Of another project, only what holds everywhere can be told.
     let still = if what.project.is_some() {
-        off::why(&context, &[], String::new)
+        off::why(&context, &[], || Project::named(""))
     } else {
         off::here(&context)
     };

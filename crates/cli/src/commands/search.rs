@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_core::note::{Kind, NoteType, Scope};
 use anamnesis_recall::search::{self, MAX_HITS};
-use anamnesis_store::index::Filter;
+use anamnesis_store::{index::Filter, project::Project};
 use serde_json::json;
 
 use super::{Outcome, read_text, show};
@@ -55,12 +55,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Err(Failure::usage("there are no words to search for"));
     }
     let project = if args.here {
-        Some(context.project(None).key)
+        Some(context.project(None))
     } else {
-        args.project.clone()
+        args.project
+            .as_deref()
+            .map(|key| context.project(Some(key)))
     };
     let filter = Filter {
-        project,
+        projects: project.as_ref().map(Project::all_keys).unwrap_or_default(),
         note_type: args.note_type,
         kind: args.kind,
         scope: args.scope,

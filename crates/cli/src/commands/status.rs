@@ -10,6 +10,7 @@ use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::{
     config::Retention,
     index::{Filter, Index},
+    project::Project,
 };
 use serde_json::json;
 
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .unwrap_or_default();
     let project = context.project_of(&folder);
     let counts = index.counts()?;
-    let status = status(context, &index, &project.key)?;
+    let status = status(context, &index, &project)?;
     let verdict = doctor::verdict(context, &index);
     let store = ui::home_path(
         context.home.root(),
@@ -199,11 +200,11 @@ impl Kept {
     }
 }
 
-fn status(context: &Context, index: &Index, project: &str) -> Result<Status, Failure> {
+fn status(context: &Context, index: &Index, project: &Project) -> Result<Status, Failure> {
     let mut by_kind = BTreeMap::new();
     for kind in Kind::ALL {
         let filter = Filter {
-            project: Some(project.to_owned()),
+            projects: project.all_keys(),
             kind: Some(*kind),
             with_superseded: true,
             ..Filter::default()
@@ -216,11 +217,12 @@ fn status(context: &Context, index: &Index, project: &str) -> Result<Status, Fai
     let now = context.environment.now;
     let journal = context.journal();
     let request = Request {
-        project,
+        project: &project.key,
+        also: &project.also,
         k: DEFAULT_K,
         session: None,
         now,
-        had: &native::copies(journal.as_ref(), project),
+        had: &native::copies(journal.as_ref(), &project.key),
     };
     let chosen = working_set::select(index, &context.notes, &request)?;
     let block = render::hook_block(&chosen, now, |id| Context::short(index, id));

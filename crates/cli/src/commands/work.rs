@@ -13,6 +13,8 @@ use anamnesis_store::{
     index::Index,
     journal::{Error, Journal, NOTE, Pruned},
     lock::{self, Lock, Subject},
+    project::Identities,
+    receipts::Receipts,
     spool::Spool,
 };
 use anamnesis_sync::Answer;
@@ -115,6 +117,15 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes down what folders showed of their projects. It can wait for the next pass.
+fn settle_projects(context: &Context, journal: &Journal) {
+    let (machine, receipts) = (context.machine_id(), Receipts::new(context.home.clone()));
+    let now = context.environment.now;
+    if let Err(error) = Identities::new(journal, &receipts, &machine, now, PATIENCE).settle() {
+        context.log(&format!("work: {error}"));
+    }
+}
+
 /// Takes the place of the one process that works; `None` when somebody else keeps it.
 pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>, Failure> {
     lock::acquire(&context.home, Subject::Work, patience).map_err(|error| {
@@ -140,6 +151,9 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
             Ok(journal) => upkeep(context, journal, prune, &mut done),
             Err(_) => Ok(()),
         };
+        if let Ok(journal) = &opened {
+            settle_projects(context, journal);
+        }
         let is_damaged = opened.as_ref().is_ok_and(has_damage);
         if is_damaged && let Ok(journal) = &opened {
             // Before the look: what is met from now on is another matter.

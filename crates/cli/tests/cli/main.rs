@@ -20,6 +20,7 @@ mod journal;
 mod native;
 mod notes;
 mod pause;
+mod project;
 mod python_version;
 mod remember;
 mod security_table;

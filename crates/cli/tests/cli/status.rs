@@ -191,7 +191,9 @@ fn the_project_and_the_step_that_gave_it() {
       "key": "github.com/acme/shop",
       "step": "remote",
       "from": "[ROOT]/shop",
-      "folder": "[ROOT]/shop"
+      "folder": "[ROOT]/shop",
+      "also": [],
+      "untrusted": null
     }
     "#);
     // It is a question about a folder; no store is made for it.

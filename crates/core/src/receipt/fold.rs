@@ -582,6 +582,11 @@ impl Aliases {
         self.projects.get(key).map_or(key, |(now, _)| now)
     }
 
+    /// Every key that is not alone, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.projects.keys().map(String::as_str)
+    }
+
     /// Every other key of the project of a key, in order.
     pub fn others<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         let keys = self.projects.get(key).map(|(_, keys)| keys);

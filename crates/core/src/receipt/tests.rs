@@ -109,7 +109,7 @@ fn what_is_not_understood_is_passed_over() {
         r#""shown":["../../etc/passwd",3,null],"used":[[],["x",1,1],[3]],"fb":[["x","good"]]"#,
         &format!(r#""used":[["{ONE}",0,1],["{ONE}",-1,1],["{ONE}",1,-1],["{ONE}",1,1e20]]"#),
         &format!(r#""fb":[["{ONE}","excellent"],["{ONE}"]]"#),
-        r#""alias":[["a","a"],["a",""],["a\u0000","b"],["a\nb","c"],["a"],[1,2]]"#,
+        r#""alias":[["a","a"],["a",""],["shop","global"],["global","shop"],["a\u0000","b"],["a\nb","c"],["a"],[1,2]]"#,
         r#""s":"3F2C3F2C3F2C","p":"a\u202eb""#,
         r#""s":"+12345678901","p":" shop""#,
         r#""s":7,"p":["x"]"#,
@@ -254,6 +254,17 @@ fn aliases_are_resolved_in_every_shape() {
     assert_eq!(split.pairs().collect::<Vec<_>>(), [("b", "c")]);
     let again = aliases(&[("a", "b", true), ("a", "b", false), ("a", "b", true)]);
     assert_eq!(again.current("a"), "b");
+}
+
+#[test]
+fn a_clock_that_is_behind_has_the_last_word_all_the_same() {
+    let ahead = Receipt::new(at("2030-01-01T00:00:00Z"));
+    let now = at("2026-03-04T10:11:12Z");
+    let later = Receipt::later_than(ahead.key(), now);
+    assert!(later.key() > ahead.key());
+    assert_eq!(later.at(), now);
+    let soon = Receipt::later_than(Receipt::new(now).key(), at("2026-03-05T00:00:00Z"));
+    assert_eq!(soon.key().0.timestamp_ms(), 1_772_668_800_000);
 }
 
 #[test]

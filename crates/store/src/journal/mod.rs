@@ -28,7 +28,7 @@ pub use self::{
 };
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -40,7 +40,7 @@ use anamnesis_core::{
     note::text_hash,
 };
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 use ulid::Ulid;
 
 use crate::{
@@ -481,6 +481,47 @@ impl Journal {
             })
             .optional()?;
         Ok(value)
+    }
+
+    /// The values kept under several names, of those that there are.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn metas(&self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
+        let places = vec!["?"; names.len()].join(", ");
+        let values = self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT key, value FROM meta WHERE key IN ({places})"
+            ))?
+            .query_map(params_from_iter(names), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        Ok(values)
+    }
+
+    /// Every value whose name begins with `prefix`.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn metas_under(&self, prefix: &str) -> Result<BTreeMap<String, String>, Error> {
+        let values = self
+            .connection
+            .prepare("SELECT key, value FROM meta WHERE substr(key, 1, length(?1)) = ?1")?
+            .query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        Ok(values)
+    }
+
+    /// Forgets a value.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn remove_meta(&self, key: &str) -> Result<(), Error> {
+        self.connection
+            .execute("DELETE FROM meta WHERE key = ?", [key])?;
+        Ok(())
     }
 
     /// When the first session was seen, milliseconds since 1970: what is older is from before the

@@ -1,0 +1,670 @@
+//! What this machine knows of projects: which folder had which key, and which keys are one project.
+//!
+//! The key that a folder gives by itself changes when its remote is renamed or added, when the folder
+//! is renamed, when a marker is put into it; two folders that have nothing in common may give the
+//! same one. So the records keep for each folder, recognised by its inode and when it was made,
+//! what key it had. One key after another in one folder: that is an alias, which travels in the
+//! receipts. Everything else that looks alike is a hint for a person.
+//!
+//! Recognising a folder reads a few rows and writes none; what is to be kept is handed back, so that
+//! a hook keeps it in its one transaction.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use anamnesis_core::{
+    clean::one_line,
+    note::text_hash,
+    receipt::{Alias, Aliases, Counts, Receipt},
+    redact::redact,
+};
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{Project, Repository, Step};
+use crate::{
+    file::Stamp,
+    journal::{self, Journal},
+    receipts::{self, Receipts},
+};
+
+/// How the names of rows begin: what a place has been, which remote a key belongs to, which other
+/// keys a project has.
+const PLACE: &str = "place ";
+const BOUND: &str = "bound ";
+const SAME: &str = "same ";
+
+/// How many commits are looked through for the first one.
+const MAX_COMMITS: usize = 10_000;
+
+/// How many digits of a commit tell repositories of one name apart.
+const SUFFIX_LENGTH: usize = 4;
+
+/// A folder's project, and what is new about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The project.
+    pub project: Project,
+    /// Rows of the records, to be written with [`Journal::set_meta`].
+    pub rows: Vec<(String, String)>,
+}
+
+/// Two keys that may be one project; nobody but a person can tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    /// One key.
+    pub one: String,
+    /// The other one.
+    pub other: String,
+    /// What they have in common.
+    pub reason: &'static str,
+}
+
+/// What the records know of the folders of projects.
+#[derive(Debug)]
+pub struct Places<'a> {
+    journal: Option<&'a Journal>,
+}
+
+impl<'a> Places<'a> {
+    /// Asks these records. Without any, a folder's key is what it gives by itself.
+    pub fn new(journal: Option<&'a Journal>) -> Self {
+        Self { journal }
+    }
+
+    /// Finds the project of a folder, as [`Project::of`] does, and what the records say of it.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn recognize(
+        &self,
+        folder: &Path,
+        user_home: Option<&Path>,
+    ) -> Result<Known, journal::Error> {
+        let mut project = Project::of(folder, user_home);
+        let mut rows = Vec::new();
+        let Some(place) = Place::of(&project.step, folder) else {
+            return Ok(Known { project, rows });
+        };
+        let given = project.key.clone();
+        let (place_name, bound_name) = (place.row_name(), format!("{BOUND}{given}"));
+        let same_name = format!("{SAME}{given}");
+        let kept = self.rows(&[&place_name, &bound_name, &same_name])?;
+        let bound = kept.get(&bound_name).and_then(|text| Bound::parse(text));
+        let before = kept.get(&place_name).and_then(|text| Row::parse(text));
+        let row = match &before {
+            Some(row) if row.given == given => Row {
+                folder: place.written(),
+                ..row.clone()
+            },
+            _ => {
+                let key = self.choose(&place, &project, folder, bound.as_ref())?;
+                Row::after(before.as_ref(), &place, &project, key)
+            }
+        };
+        if before.as_ref() != Some(&row) {
+            rows.push((place_name, row.to_json()));
+        }
+        // Folders outside of git share a name with whoever has it.
+        if bound.is_none() && row.key == given && project.step != Step::Folder {
+            rows.push((bound_name, Bound::of(&place).to_json()));
+        }
+        let mut same = kept.get(&same_name).cloned();
+        if row.key != given {
+            let name = format!("{SAME}{}", row.key);
+            same = self.rows(&[&name])?.remove(&name);
+            if matches!(project.step, Step::Marker(_)) {
+                project = Project::without_marker(folder);
+                project.untrusted = Some(given);
+            }
+        }
+        project.key = row.key;
+        project.also = same.as_deref().map(read_keys).unwrap_or_default();
+        project.also.extend(row.was.into_iter().map(|(key, _)| key));
+        project.also.sort();
+        project.also.dedup();
+        Ok(Known { project, rows })
+    }
+
+    /// The other keys of the project that somebody names.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn others(&self, key: &str) -> Result<Vec<String>, journal::Error> {
+        let name = format!("{SAME}{key}");
+        let same = self.rows(&[&name])?.remove(&name);
+        Ok(same.as_deref().map(read_keys).unwrap_or_default())
+    }
+
+    /// The key of a folder that is new, or gives another key than before.
+    fn choose(
+        &self,
+        place: &Place,
+        given: &Project,
+        folder: &Path,
+        bound: Option<&Bound>,
+    ) -> Result<String, journal::Error> {
+        match given.step {
+            Step::Marker(_) if place.needs_trust(&given.key, bound) => {
+                let other = Project::without_marker(folder);
+                let name = format!("{BOUND}{}", other.key);
+                let bound = self.rows(&[&name])?.remove(&name);
+                let bound = bound.as_deref().and_then(Bound::parse);
+                self.choose(place, &other, folder, bound.as_ref())
+            }
+            Step::Repository(_) => match bound {
+                Some(bound)
+                    if bound.place != place.id && !self.has_first_commit(place, bound)? =>
+                {
+                    Ok(format!("{}~{}", given.key, place.digits()))
+                }
+                _ => Ok(given.key.clone()),
+            },
+            _ => Ok(given.key.clone()),
+        }
+    }
+
+    /// Tells whether a repository begins with the commit of the one that has its name.
+    fn has_first_commit(&self, place: &Place, bound: &Bound) -> Result<bool, journal::Error> {
+        let name = format!("{PLACE}{}", bound.place);
+        let row = self.rows(&[&name])?.remove(&name);
+        let first = row.and_then(|row| Row::parse(&row)).and_then(|row| {
+            let found = || row.place(&bound.place)?.first_commit();
+            row.first.clone().or_else(found)
+        });
+        Ok(first.is_some() && first == place.first_commit())
+    }
+
+    fn rows(&self, names: &[&str]) -> Result<BTreeMap<String, String>, journal::Error> {
+        match self.journal {
+            Some(journal) => journal.metas(names),
+            None => Ok(BTreeMap::new()),
+        }
+    }
+}
+
+/// The same for callers that change what is known.
+#[derive(Debug)]
+pub struct Identities<'a> {
+    journal: &'a Journal,
+    receipts: &'a Receipts,
+    machine: &'a str,
+    now: DateTime<Utc>,
+    patience: Duration,
+}
+
+impl<'a> Identities<'a> {
+    /// Names what is changed: the records, and the receipts of this machine.
+    pub fn new(
+        journal: &'a Journal,
+        receipts: &'a Receipts,
+        machine: &'a str,
+        now: DateTime<Utc>,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            journal,
+            receipts,
+            machine,
+            now,
+            patience,
+        }
+    }
+
+    /// Follows the marker of a folder from now on, and returns its key; nothing when it is followed.
+    ///
+    /// # Errors
+    /// When the records cannot be read or written.
+    pub fn trust(
+        &self,
+        folder: &Path,
+        user_home: Option<&Path>,
+    ) -> Result<Option<String>, journal::Error> {
+        let known = Places::new(Some(self.journal)).recognize(folder, user_home)?;
+        let Some(key) = known.project.untrusted else {
+            return Ok(None);
+        };
+        let given = Project::of(folder, user_home);
+        if let Some(place) = Place::of(&given.step, folder) {
+            let row = Row::after(None, &place, &given, key.clone());
+            self.journal.set_meta(&place.row_name(), &row.to_json())?;
+        }
+        Ok(Some(key))
+    }
+
+    /// Says that `key` is the same project as `same_as`; tells whether that is new.
+    ///
+    /// # Errors
+    /// When the records or the receipts cannot be written.
+    pub fn merge(&self, key: &str, same_as: &str) -> Result<bool, receipts::Error> {
+        let known = self.receipts.aliases();
+        let Some(alias) = Alias::new(key, same_as) else {
+            return Ok(false);
+        };
+        if known.others(key).any(|other| other == same_as) {
+            return Ok(false);
+        }
+        self.say(vec![alias], Vec::new())?;
+        Ok(true)
+    }
+
+    /// Takes back every alias of `key`, and returns the keys that it was the same as.
+    ///
+    /// # Errors
+    /// When the records or the receipts cannot be written.
+    pub fn split(&self, key: &str) -> Result<Vec<String>, receipts::Error> {
+        let counts = self.receipts.read_all().0.total();
+        let holding = counts
+            .aliases
+            .into_iter()
+            .filter(|(_, verdict)| verdict.holds);
+        let aliases: Vec<_> = holding
+            .map(|(alias, _)| alias)
+            .filter(|alias| alias.key() == key || alias.same_as() == key)
+            .collect();
+        let others = aliases.iter().map(|alias| {
+            let other = if alias.key() == key {
+                alias.same_as()
+            } else {
+                alias.key()
+            };
+            other.to_owned()
+        });
+        let others = others.collect();
+        if !aliases.is_empty() {
+            self.say(Vec::new(), aliases)?;
+        }
+        Ok(others)
+    }
+
+    /// Writes down what folders have shown since: first commits, and keys that came after others.
+    ///
+    /// # Errors
+    /// When the records or the receipts cannot be written.
+    pub fn settle(&self) -> Result<(), receipts::Error> {
+        let same = self.journal.metas_under(SAME)?;
+        let mut learned = Vec::new();
+        for (name, text) in self.journal.metas_under(PLACE)? {
+            let Some(row) = Row::parse(&text) else {
+                continue;
+            };
+            let id = name.strip_prefix(PLACE).unwrap_or_default();
+            if !row.is_looked_at
+                && let Some(place) = row.place(id)
+                && place.has_commits()
+            {
+                let row = Row {
+                    first: place.first_commit(),
+                    is_looked_at: true,
+                    ..row.clone()
+                };
+                self.journal.set_meta(&name, &row.to_json())?;
+            }
+            let known = same.get(&format!("{SAME}{}", row.key));
+            let known = known.map(|keys| read_keys(keys)).unwrap_or_default();
+            let new = row.was.iter().filter(|(key, _)| !known.contains(key));
+            learned.extend(new.filter_map(|(key, _)| Alias::new(key, &row.key)));
+        }
+        if learned.is_empty() {
+            return Ok(());
+        }
+        // What a person took back is not learned again.
+        let judged = self.receipts.read_all().0.total().aliases;
+        learned.retain(|alias| !judged.contains_key(alias));
+        self.say(learned, Vec::new())
+    }
+
+    /// Takes up the aliases of all machines; after the receipts changed.
+    ///
+    /// # Errors
+    /// When the records cannot be written.
+    pub fn refresh(&self, counts: &Counts) -> Result<(), journal::Error> {
+        let aliases = Aliases::of(counts);
+        let keys = aliases.keys();
+        let mut same: BTreeMap<_, _> = keys
+            .map(|key| {
+                let others: Vec<_> = aliases.others(key).collect();
+                (format!("{SAME}{key}"), json!(others).to_string())
+            })
+            .collect();
+        self.journal.together(|journal| {
+            for (name, value) in journal.metas_under(SAME)? {
+                match same.remove(&name) {
+                    Some(new) if new != value => journal.set_meta(&name, &new)?,
+                    Some(_) => {}
+                    None => journal.remove_meta(&name)?,
+                }
+            }
+            for (name, value) in &same {
+                journal.set_meta(name, value)?;
+            }
+            for (name, text) in journal.metas_under(PLACE)? {
+                let Some(mut row) = Row::parse(&text) else {
+                    continue;
+                };
+                let now = row.key.clone();
+                row.was.retain(|(key, _)| {
+                    let alias = Alias::new(key, &now);
+                    let verdict = alias.and_then(|alias| counts.aliases.get(&alias));
+                    verdict.is_none_or(|verdict| verdict.holds)
+                });
+                if row.to_json() != text {
+                    journal.set_meta(&name, &row.to_json())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Why a key is another's, and in which folder that was seen; nothing when no folder of this
+    /// machine shows it.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn reason(
+        &self,
+        key: &str,
+        other: &str,
+    ) -> Result<Option<(String, PathBuf)>, journal::Error> {
+        let rows = self.journal.metas_under(PLACE)?;
+        let mut rows = rows.values().filter_map(|text| Row::parse(text));
+        Ok(rows.find_map(|row| {
+            let is_between =
+                |was: &str| (row.key == key && was == other) || (row.key == other && was == key);
+            let (_, why) = row.was.iter().find(|(was, _)| is_between(was))?;
+            Some((why.clone(), PathBuf::from(&row.folder)))
+        }))
+    }
+
+    /// Keys that may be one project.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn hints(&self) -> Result<Vec<Hint>, journal::Error> {
+        let places = Places::new(Some(self.journal));
+        let mut by_commit: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for text in self.journal.metas_under(PLACE)?.values() {
+            if let Some(Row {
+                key,
+                first: Some(first),
+                ..
+            }) = Row::parse(text)
+            {
+                by_commit.entry(first).or_default().push(key);
+            }
+        }
+        let mut hints = Vec::new();
+        for mut keys in by_commit.into_values() {
+            keys.sort();
+            keys.dedup();
+            let one = keys.remove(0);
+            let same = places.others(&one)?;
+            keys.retain(|key| !same.contains(key));
+            hints.extend(keys.into_iter().map(|other| Hint {
+                one: one.clone(),
+                other,
+                reason: "same first commit",
+            }));
+        }
+        hints.sort_by(|a, b| (&a.one, &a.other).cmp(&(&b.one, &b.other)));
+        Ok(hints)
+    }
+
+    fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), receipts::Error> {
+        let counts = self.receipts.read_all().0.total();
+        let judged = aliases.iter().chain(&unaliases);
+        let judged = judged.filter_map(|alias| counts.aliases.get(alias));
+        let mut receipt = match judged.map(|verdict| verdict.receipt).max() {
+            Some(earlier) => Receipt::later_than(earlier, self.now),
+            None => Receipt::new(self.now),
+        };
+        if !aliases.is_empty() || !unaliases.is_empty() {
+            receipt.aliases = aliases;
+            receipt.unaliases = unaliases;
+            self.receipts
+                .append(self.journal, self.machine, &receipt, self.patience)?;
+        }
+        self.refresh(&self.receipts.read_all().0.total())?;
+        Ok(())
+    }
+}
+
+/// A folder that gives a project its key, wherever it is moved on its disk.
+struct Place {
+    /// A hash of what stays the same when the folder is renamed.
+    id: String,
+    /// The folder.
+    folder: PathBuf,
+    /// The repository that it is in.
+    repository: Option<Repository>,
+}
+
+impl Place {
+    /// The place that gave a key; none for keys that no folder gave.
+    fn of(step: &Step, folder: &Path) -> Option<Self> {
+        match step {
+            // The marker lies in a folder of its own.
+            Step::Marker(path) => Self::at(path.parent()?.parent()?),
+            Step::Remote(root) | Step::Repository(root) => Self::at(root),
+            Step::Folder => Self::at(folder),
+            Step::Nothing | Step::Named => None,
+        }
+    }
+
+    fn at(folder: &Path) -> Option<Self> {
+        let folder = fs::canonicalize(folder).ok()?;
+        let repository = Repository::around(&folder);
+        let (lasting, below) = match &repository {
+            // All work trees have it in common.
+            Some(repository) => {
+                let below = folder.strip_prefix(&repository.root).unwrap_or(&folder);
+                (repository.common.as_path(), below)
+            }
+            None => (folder.as_path(), Path::new("")),
+        };
+        let metadata = fs::metadata(lasting).ok()?;
+        let made = metadata.created().ok();
+        let made = made.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mark = match made {
+            Some(made) => format!("{} {}", Stamp::of(&metadata).inode, made.as_nanos()),
+            // An inode alone is used again.
+            None => fs::canonicalize(lasting).ok()?.display().to_string(),
+        };
+        Some(Self {
+            id: text_hash(&format!("{mark} {}", below.display())),
+            folder,
+            repository,
+        })
+    }
+
+    fn row_name(&self) -> String {
+        format!("{PLACE}{}", self.id)
+    }
+
+    /// The folder as it may stand in the records: its name can hold a secret like any other text.
+    fn written(&self) -> String {
+        redact(&one_line(&self.folder.to_string_lossy()))
+            .text
+            .into_owned()
+    }
+
+    fn remote(&self) -> Option<String> {
+        self.repository.as_ref().and_then(Repository::remote)
+    }
+
+    fn first_commit(&self) -> Option<String> {
+        self.repository.as_ref().and_then(first_commit)
+    }
+
+    fn has_commits(&self) -> bool {
+        let repository = self.repository.as_ref();
+        let opened = repository.and_then(|found| git2::Repository::open(&found.root).ok());
+        opened.is_some_and(|opened| opened.head().is_ok())
+    }
+
+    /// A few digits that tell it from others of its name.
+    fn digits(&self) -> String {
+        let mut digits = self.first_commit().unwrap_or_else(|| self.id.clone());
+        digits.truncate(SUFFIX_LENGTH);
+        digits
+    }
+
+    /// Tells whether a marker says another project's key: one that is bound to another remote here, or
+    /// that has the form of a remote's and is not of its own.
+    fn needs_trust(&self, key: &str, bound: Option<&Bound>) -> bool {
+        // HOOK-03
+        let remote = self.remote();
+        let is_bound = bound.is_some_and(|bound| bound.remote != remote);
+        let is_own = remote.as_deref().is_some_and(|remote| {
+            let rest = key.strip_prefix(remote);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        let has_host = key
+            .split_once('/')
+            .is_some_and(|(host, _)| host.contains('.'));
+        (is_bound || has_host) && !is_own
+    }
+}
+
+/// The first commit of the branch that is checked out, going back by first parents; none where
+/// libgit2 cannot tell, or the way is too long.
+fn first_commit(repository: &Repository) -> Option<String> {
+    let opened = git2::Repository::open(&repository.root).ok()?;
+    let mut commit = opened.head().ok()?.peel_to_commit().ok()?;
+    for _ in 0..MAX_COMMITS {
+        // A shallow clone ends before its first commit.
+        if commit.parent_count() == 0 {
+            return (!opened.is_shallow()).then(|| commit.id().to_string());
+        }
+        commit = commit.parent(0).ok()?;
+    }
+    None
+}
+
+/// What is kept of a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Row {
+    /// Where it was last.
+    folder: String,
+    /// The key that it gave by itself.
+    given: String,
+    /// The step that gave it.
+    step: String,
+    /// The key that it has.
+    key: String,
+    /// The keys that it had before, each with the reason of the change.
+    was: Vec<(String, String)>,
+    /// The first commit, if there is one that can be told.
+    first: Option<String>,
+    /// Whether somebody looked for it: a long history is gone through once.
+    is_looked_at: bool,
+}
+
+impl Row {
+    /// The row of a place that is new, or gives another key than before.
+    fn after(before: Option<&Self>, place: &Place, given: &Project, key: String) -> Self {
+        let step = match given.step {
+            Step::Marker(_) => "marker",
+            Step::Remote(_) => "remote",
+            _ => "name",
+        };
+        let mut was = Vec::new();
+        if let Some(before) = before {
+            let steps = [before.step.as_str(), step];
+            let why = ["marker", "remote", "name"]
+                .into_iter()
+                .find(|step| steps.contains(step));
+            was.clone_from(&before.was);
+            was.push((
+                before.key.clone(),
+                format!("the {} changed", why.unwrap_or("name")),
+            ));
+            was.retain(|(was, _)| *was != key);
+        }
+        Self {
+            folder: place.written(),
+            given: given.key.clone(),
+            step: step.to_owned(),
+            key,
+            was,
+            first: before.and_then(|before| before.first.clone()),
+            is_looked_at: before.is_some_and(|before| before.is_looked_at),
+        }
+    }
+
+    /// The place, if it is still where it was last.
+    fn place(&self, id: &str) -> Option<Place> {
+        Place::at(Path::new(&self.folder)).filter(|place| place.id == id)
+    }
+
+    fn to_json(&self) -> String {
+        json!({
+            "folder": self.folder, "given": self.given, "step": self.step, "key": self.key,
+            "was": self.was, "first": self.first, "looked_at": self.is_looked_at,
+        })
+        .to_string()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        let was = value
+            .get("was")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let was = was.filter_map(|pair| {
+            let text = |index| Some(pair.get(index)?.as_str()?.to_owned());
+            Some((text(0)?, text(1)?))
+        });
+        Some(Self {
+            folder: text("folder")?,
+            given: text("given")?,
+            step: text("step")?,
+            key: text("key")?,
+            was: was.collect(),
+            first: text("first"),
+            is_looked_at: value.get("looked_at").and_then(Value::as_bool) == Some(true),
+        })
+    }
+}
+
+/// Who had a key first on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    place: String,
+    remote: Option<String>,
+}
+
+impl Bound {
+    fn of(place: &Place) -> Self {
+        Self {
+            place: place.id.clone(),
+            remote: place.remote(),
+        }
+    }
+
+    fn to_json(&self) -> String {
+        json!({ "place": self.place, "remote": self.remote }).to_string()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        Some(Self {
+            place: text("place")?,
+            remote: text("remote"),
+        })
+    }
+}
+
+fn read_keys(text: &str) -> Vec<String> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

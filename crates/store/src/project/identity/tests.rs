@@ -1,0 +1,368 @@
+use std::path::Path;
+
+use super::{super::tests::Fixture, *};
+use crate::home::Home;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Projects on a machine with records.
+struct Machine {
+    fixture: Fixture,
+    journal: Journal,
+    receipts: Receipts,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let fixture = Fixture::new();
+        let home = Home::new(fixture.folder.path().join("store"));
+        home.create().unwrap();
+        Self {
+            journal: Journal::open(&home, PATIENCE).unwrap(),
+            receipts: Receipts::new(home),
+            fixture,
+        }
+    }
+
+    /// A repository with a commit of its own.
+    fn repository(&self, path: &str) -> PathBuf {
+        let folder = self.fixture.repository(path);
+        Fixture::git(
+            &folder,
+            &["commit", "--quiet", "--allow-empty", "--message", path],
+        );
+        folder
+    }
+
+    fn cloned(&self, path: &str, remote: &str) -> PathBuf {
+        let folder = self.repository(path);
+        Fixture::git(&folder, &["remote", "add", "origin", remote]);
+        folder
+    }
+
+    fn mark(folder: &Path, key: &str) {
+        fs::create_dir_all(folder.join(".anamnesis")).unwrap();
+        fs::write(folder.join(".anamnesis/project"), key).unwrap();
+    }
+
+    /// What a session that starts in a folder does.
+    fn start(&self, folder: &Path) -> Project {
+        let known = Places::new(Some(&self.journal))
+            .recognize(folder, Some(self.fixture.folder.path()))
+            .unwrap();
+        for (name, value) in &known.rows {
+            self.journal.set_meta(name, value).unwrap();
+        }
+        known.project
+    }
+
+    fn key(&self, folder: &Path) -> String {
+        self.start(folder).key
+    }
+
+    fn identities(&self) -> Identities<'_> {
+        let now = DateTime::from_timestamp(1_772_618_400, 0).unwrap();
+        Identities::new(&self.journal, &self.receipts, "laptop", now, PATIENCE)
+    }
+
+    fn pairs(&self) -> Vec<(String, String)> {
+        let aliases = self.receipts.aliases();
+        let pairs = aliases
+            .pairs()
+            .map(|(key, now)| (key.to_owned(), now.to_owned()));
+        pairs.collect()
+    }
+}
+
+fn pair(key: &str, now: &str) -> (String, String) {
+    (key.to_owned(), now.to_owned())
+}
+
+#[test]
+fn a_remote_that_is_added_and_changed_makes_aliases() {
+    // INJ-15
+    let machine = Machine::new();
+    let shop = machine.repository("shop");
+    assert_eq!(machine.key(&shop), "shop");
+    Fixture::git(
+        &shop,
+        &["remote", "add", "origin", "https://a.example/acme/shop"],
+    );
+    let project = machine.start(&shop);
+    // Before the deferred process ran.
+    assert_eq!(project.all_keys(), ["a.example/acme/shop", "shop"]);
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.pairs(), [pair("shop", "a.example/acme/shop")]);
+    Fixture::git(
+        &shop,
+        &["remote", "set-url", "origin", "https://b.example/acme/shop"],
+    );
+    machine.start(&shop);
+    machine.identities().settle().unwrap();
+    let expected = ["b.example/acme/shop", "a.example/acme/shop", "shop"];
+    assert_eq!(machine.start(&shop).all_keys(), expected);
+    let why = machine
+        .identities()
+        .reason("b.example/acme/shop", "a.example/acme/shop")
+        .unwrap();
+    assert!(why.unwrap().0 == "the remote changed");
+    // Whoever has the old key has the notes of all, too.
+    let others = Places::new(Some(&machine.journal)).others("shop").unwrap();
+    assert_eq!(others, ["a.example/acme/shop", "b.example/acme/shop"]);
+    // Nothing is written twice.
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.receipts.read_all().0.total().receipts, 2);
+}
+
+#[test]
+fn a_folder_that_is_renamed_or_marked_keeps_its_notes() {
+    let machine = Machine::new();
+    let shop = machine.repository("shop");
+    machine.start(&shop);
+    let store = machine.fixture.folder.path().join("web-shop");
+    fs::rename(&shop, &store).unwrap();
+    assert_eq!(machine.start(&store).all_keys(), ["web-shop", "shop"]);
+    Machine::mark(&store, "storefront");
+    assert_eq!(
+        machine.start(&store).all_keys(),
+        ["storefront", "shop", "web-shop"]
+    );
+    machine.identities().settle().unwrap();
+    assert_eq!(
+        machine.pairs(),
+        [pair("shop", "storefront"), pair("web-shop", "storefront")]
+    );
+}
+
+#[test]
+fn another_repository_in_the_same_place_is_another_project() {
+    let machine = Machine::new();
+    let folder = machine.cloned("scratch", "https://h.example/o/one");
+    machine.start(&folder);
+    fs::remove_dir_all(&folder).unwrap();
+    let folder = machine.cloned("scratch", "https://h.example/o/two");
+    assert_eq!(machine.start(&folder).all_keys(), ["h.example/o/two"]);
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.pairs(), []);
+}
+
+#[test]
+fn repositories_of_one_name_do_not_share_and_copies_do() {
+    // INJ-15
+    let machine = Machine::new();
+    let (first, second) = (machine.repository("a/api"), machine.repository("b/api"));
+    assert_eq!(machine.key(&first), "api");
+    let key = machine.key(&second);
+    let digits = key.strip_prefix("api~").unwrap();
+    assert!(
+        digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{key}"
+    );
+    // Each keeps its key, and a third one has its own.
+    assert_eq!(
+        (machine.key(&second), machine.key(&first)),
+        (key.clone(), "api".to_owned())
+    );
+    let third = machine.repository("c/api");
+    assert!(machine.key(&third) != key && machine.key(&third) != "api");
+    let copy = machine.fixture.path("d").join("api");
+    let from = first.display().to_string();
+    Fixture::git(&machine.fixture.path("d"), &["clone", "--quiet", &from]);
+    Fixture::git(&copy, &["remote", "remove", "origin"]);
+    assert_eq!(machine.key(&copy), "api");
+    // A folder without git has no history to tell it by.
+    assert_eq!(machine.key(&machine.fixture.path("e/api")), "api");
+    // Nor is a repository of one name as yet the other.
+    let empty = machine.fixture.repository("f/api");
+    assert!(machine.key(&empty).starts_with("api~"));
+}
+
+#[test]
+fn a_repository_that_was_moved_to_another_disk_is_known_by_its_first_commit() {
+    let machine = Machine::new();
+    let shop = machine.repository("a/shop");
+    machine.start(&shop);
+    machine.identities().settle().unwrap();
+    let moved = machine.fixture.path("b").join("shop");
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&shop, &moved])
+        .status();
+    assert!(copied.unwrap().success());
+    fs::remove_dir_all(&shop).unwrap();
+    assert_eq!(machine.key(&moved), "shop");
+}
+
+#[test]
+fn a_marker_reads_no_other_projects_notes() {
+    // HOOK-03
+    let machine = Machine::new();
+    let mine = machine.cloned("mine", "https://h.example/me/mine");
+    Machine::mark(&mine, "diary");
+    assert_eq!(machine.key(&mine), "diary");
+    let plain = machine.cloned("plain", "https://h.example/me/plain");
+    machine.start(&plain);
+    for wanted in ["diary", "h.example/me/plain", "h.example/me/not-here-yet"] {
+        let theirs = machine.cloned(
+            &format!("theirs {wanted}").replace('/', "-"),
+            "https://h.example/they/x",
+        );
+        Machine::mark(&theirs, wanted);
+        for _ in 0..2 {
+            let project = machine.start(&theirs);
+            assert_eq!(project.all_keys(), ["h.example/they/x"]);
+            assert_eq!(project.untrusted.as_deref(), Some(wanted));
+            assert!(matches!(project.step, Step::Remote(_)));
+        }
+    }
+    // In a folder without git, too.
+    let unpacked = machine.fixture.path("unpacked");
+    Machine::mark(&unpacked, "diary");
+    assert_eq!(machine.key(&unpacked), "unpacked");
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.pairs(), []);
+    let user_home = machine.fixture.folder.path();
+    let trusted = machine
+        .identities()
+        .trust(&unpacked, Some(user_home))
+        .unwrap();
+    assert_eq!(trusted.as_deref(), Some("diary"));
+    let project = machine.start(&unpacked);
+    assert_eq!(
+        (project.all_keys(), project.untrusted.clone()),
+        (vec!["diary".to_owned()], None)
+    );
+    assert_eq!(
+        machine
+            .identities()
+            .trust(&unpacked, Some(user_home))
+            .unwrap(),
+        None
+    );
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.pairs(), []);
+    // What a person trusted is one key, not whatever comes after it.
+    Machine::mark(&unpacked, "h.example/me/plain");
+    assert_eq!(
+        machine.start(&unpacked).untrusted.as_deref(),
+        Some("h.example/me/plain")
+    );
+}
+
+#[test]
+fn packages_of_a_repository_are_projects_of_their_own() {
+    // INJ-15
+    let machine = Machine::new();
+    let mono = machine.cloned("mono", "https://h.example/acme/mono");
+    let (cart, tax) = (mono.join("cart"), mono.join("tax"));
+    Machine::mark(&cart, "h.example/acme/mono/cart");
+    Machine::mark(&tax, "tax");
+    for _ in 0..2 {
+        assert_eq!(
+            machine.start(&cart).all_keys(),
+            ["h.example/acme/mono/cart"]
+        );
+        assert_eq!(machine.start(&tax).all_keys(), ["tax"]);
+        assert_eq!(machine.start(&mono).all_keys(), ["h.example/acme/mono"]);
+    }
+    let again = machine.cloned("again", "https://h.example/acme/mono");
+    Machine::mark(&again.join("tax"), "tax");
+    assert_eq!(machine.key(&again.join("tax")), "tax");
+    machine.identities().settle().unwrap();
+    assert_eq!(machine.pairs(), []);
+    assert_eq!(
+        machine.identities().hints().unwrap()[0].reason,
+        "same first commit"
+    );
+}
+
+#[test]
+fn work_trees_share_with_their_repository() {
+    // INJ-15
+    let machine = Machine::new();
+    let shop = machine.repository("shop");
+    Fixture::git(&shop, &["worktree", "add", "--quiet", "../fix"]);
+    let tree = machine.fixture.path("fix");
+    for _ in 0..2 {
+        assert_eq!(machine.start(&shop).all_keys(), ["shop"]);
+        assert_eq!(machine.start(&tree).all_keys(), ["shop"]);
+    }
+}
+
+#[test]
+fn a_fork_is_a_hint_until_a_person_says_so() {
+    // INJ-15
+    let machine = Machine::new();
+    let shop = machine.cloned("shop", "https://h.example/acme/shop");
+    let from = shop.display().to_string();
+    Fixture::git(
+        machine.fixture.folder.path(),
+        &["clone", "--quiet", &from, "fork"],
+    );
+    let fork = machine.fixture.path("fork");
+    Fixture::git(
+        &fork,
+        &["remote", "set-url", "origin", "https://h.example/me/shop"],
+    );
+    machine.start(&shop);
+    assert_eq!(machine.start(&fork).all_keys(), ["h.example/me/shop"]);
+    let identities = machine.identities();
+    identities.settle().unwrap();
+    assert_eq!(machine.pairs(), []);
+    let hint = Hint {
+        one: "h.example/acme/shop".to_owned(),
+        other: "h.example/me/shop".to_owned(),
+        reason: "same first commit",
+    };
+    assert_eq!(identities.hints().unwrap(), *std::slice::from_ref(&hint));
+    assert!(identities.merge(&hint.other, &hint.one).unwrap());
+    assert!(!identities.merge(&hint.one, &hint.other).unwrap());
+    assert_eq!(
+        machine.start(&fork).all_keys(),
+        ["h.example/me/shop", "h.example/acme/shop"]
+    );
+    assert_eq!(
+        machine.start(&shop).all_keys(),
+        ["h.example/acme/shop", "h.example/me/shop"]
+    );
+    assert_eq!(identities.hints().unwrap(), []);
+    assert_eq!(identities.split(&hint.one).unwrap(), ["h.example/me/shop"]);
+    assert_eq!(machine.start(&fork).all_keys(), ["h.example/me/shop"]);
+    assert_eq!(identities.split(&hint.one).unwrap(), [""; 0]);
+}
+
+#[test]
+fn what_a_person_took_back_is_not_learned_again() {
+    let machine = Machine::new();
+    let shop = machine.repository("shop");
+    machine.start(&shop);
+    Fixture::git(&shop, &["remote", "add", "origin", "https://h.example/o/r"]);
+    machine.start(&shop);
+    let identities = machine.identities();
+    identities.settle().unwrap();
+    assert_eq!(identities.split("shop").unwrap(), ["h.example/o/r"]);
+    for _ in 0..2 {
+        assert_eq!(machine.start(&shop).all_keys(), ["h.example/o/r"]);
+        identities.settle().unwrap();
+    }
+    assert_eq!(machine.pairs(), []);
+}
+
+#[test]
+fn without_records_a_folder_has_the_key_that_it_gives() {
+    let machine = Machine::new();
+    let shop = machine.repository("shop");
+    let user_home = Some(machine.fixture.folder.path());
+    let project = Places::new(None)
+        .recognize(&shop, user_home)
+        .unwrap()
+        .project;
+    assert_eq!(project, Project::of(&shop, user_home));
+    // HOOK-03
+    Machine::mark(&shop, "h.example/me/diary");
+    let project = Places::new(None)
+        .recognize(&shop, user_home)
+        .unwrap()
+        .project;
+    assert_eq!(project.key, "shop");
+}
