@@ -6,7 +6,11 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anamnesis_core::{clean::one_line, id::NoteId};
-use anamnesis_store::journal::{self, Journal};
+use anamnesis_store::{
+    journal::{self, Journal},
+    project::Identities,
+    receipts::Receipts,
+};
 use anamnesis_sync::{
     Act, Answer, Error, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend,
     Synced, remote::Remote,
@@ -152,7 +156,7 @@ impl Standing {
             Ok(remote) => (remote, None),
             Err(_) => (None, remote::problem(context)),
         };
-        let state = backend(context, remote, Answer::None, Duration::ZERO).state();
+        let state = backend(context, journal, remote, Answer::None, Duration::ZERO).state();
         let state = state.unwrap_or_else(|error| {
             problem = Some(one_line(&error.to_string()));
             State::default()
@@ -317,7 +321,7 @@ impl<'a> Carrier<'a> {
             journal,
             has_remote: remote.is_some(),
             begun: context.environment.current_time(),
-            backend: backend(context, remote, answer, patience),
+            backend: backend(context, journal, remote, answer, patience),
         }
     }
 
@@ -330,6 +334,14 @@ impl<'a> Carrier<'a> {
             let mut history = History::load(journal);
             history.add(result, self.begun.timestamp_millis());
             history.save(journal)?;
+        }
+        if result.as_ref().is_ok_and(|synced| synced.pulled > 0) {
+            // What other machines found out about projects.
+            let receipts = Receipts::new(self.context.home.clone());
+            let machine = self.context.machine_id();
+            let now = environment.now;
+            let identities = Identities::new(journal, &receipts, &machine, now, Duration::ZERO);
+            identities.refresh(&receipts.read_all().0.total())?;
         }
         match result {
             Ok(synced) if !synced.changed.is_empty() => {
@@ -387,12 +399,15 @@ pub(crate) fn run(
     Ok(carrier.sync()?)
 }
 
-fn backend(
-    context: &Context,
+fn backend<'a>(
+    context: &'a Context,
+    journal: Option<&Journal>,
     remote: Option<Remote>,
     answer: Answer,
     patience: Duration,
-) -> GitBackend<'_> {
+) -> GitBackend<'a> {
+    let receipts = journal.filter(|_| context.config.learn_sync);
+    let receipts = receipts.map(|journal| Receipts::new(context.home.clone()).own_folders(journal));
     let settings = Settings {
         machine_id: context.machine_id(),
         remote,
@@ -401,6 +416,7 @@ fn backend(
         patience,
         time_limit: TIME_LIMIT,
         answer,
+        receipts: receipts.and_then(Result::ok).unwrap_or_default(),
     };
     GitBackend::new(&context.home, &context.notes, settings)
 }
@@ -437,8 +453,8 @@ pub(crate) fn commit(
 }
 
 /// Commits whatever changed in `memory/`: what hooks wrote, and what was edited by hand.
-pub(crate) fn commit_all(context: &Context) -> Result<(), Failure> {
-    let committed = backend(context, None, Answer::None, Duration::ZERO).commit();
+pub(crate) fn commit_all(context: &Context, journal: &Journal) -> Result<(), Failure> {
+    let committed = backend(context, Some(journal), None, Answer::None, Duration::ZERO).commit();
     committed
         .map(drop)
         .map_err(|error| Failure::failed(format!("commit: {error}")))

@@ -70,6 +70,8 @@ pub struct Settings {
     pub time_limit: Duration,
     /// What the person has said.
     pub answer: Answer,
+    /// The folders of receipts that this installation writes, which alone are sent.
+    pub receipts: Vec<String>,
 }
 
 /// Synchronizes the notes of a store through git.
@@ -262,7 +264,7 @@ impl SyncBackend for GitBackend<'_> {
         };
         standing.initialized = true;
         standing.head = repository.short_head()?;
-        standing.dirty = repository.is_dirty(self.notes)?;
+        standing.dirty = repository.is_dirty(self.notes, &self.settings.receipts)?;
         if let Some(head) = repository.head()? {
             let joined = repository.tip(JOINED)?;
             standing.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;
@@ -346,9 +348,12 @@ impl<'a> Run<'a> {
     /// Commits what lies in the folder.
     fn gather(&mut self, held: &SyncLock) -> Result<(), Error> {
         let may_delete = self.backend.settings.answer == Answer::Accept;
-        let gathered = self
-            .repository
-            .commit_all(held, self.backend.notes, may_delete)?;
+        let gathered = self.repository.commit_all(
+            held,
+            self.backend.notes,
+            &self.backend.settings.receipts,
+            may_delete,
+        )?;
         self.committed += gathered.commits;
         for problem in gathered.problems {
             if !self.problems.contains(&problem) {

@@ -9,6 +9,7 @@ use anamnesis_core::{
     id::NoteId,
     merge::{self, Merged, Sibling},
     note::{NoteFile, NoteType, State},
+    receipt::join_lines,
 };
 use anamnesis_store::notes::Problem;
 use chrono::DateTime;
@@ -75,28 +76,6 @@ pub(crate) fn mass_deletion(
 
 fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
     NoteFile::parse(bytes, id).is_ok_and(|file| file.note().state == State::Forgotten)
-}
-
-/// The lines of two logs that only grow: each line once. Where one is the beginning of the other,
-/// that is the other.
-pub(crate) fn lines(a: &[u8], b: &[u8]) -> Vec<u8> {
-    if a.starts_with(b) {
-        return a.to_vec();
-    }
-    if b.starts_with(a) {
-        return b.to_vec();
-    }
-    let both: BTreeSet<&[u8]> = [a, b]
-        .into_iter()
-        .flat_map(|log| log.split(|byte| *byte == b'\n'))
-        .filter(|line| !line.is_empty())
-        .collect();
-    let mut out = Vec::with_capacity(a.len() + b.len());
-    for line in both {
-        out.extend_from_slice(line);
-        out.push(b'\n');
-    }
-    out
 }
 
 impl Repository {
@@ -373,7 +352,7 @@ impl Join<'_> {
             (Some((a, mode)), Some((b, _))) => {
                 let merged = match named(path) {
                     Named::Receipt if is_log(path) => {
-                        let log = lines(&self.repository.read(a)?, &self.repository.read(b)?);
+                        let log = join_lines(&self.repository.read(a)?, &self.repository.read(b)?);
                         self.repository.git.blob(&log)?
                     }
                     // A newer format is not taken at all; an older one says less.
@@ -448,18 +427,4 @@ pub(crate) fn is_ours(commit: &Commit<'_>) -> bool {
     message
         .lines()
         .any(|line| line.starts_with(ACTOR) && line[ACTOR.len()..].starts_with(": "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn logs_are_united() {
-        assert_eq!(lines(b"a\nb\n", b"a\n"), b"a\nb\n");
-        assert_eq!(lines(b"a\n", b"a\nb\n"), b"a\nb\n");
-        assert_eq!(lines(b"a\nc\n", b"a\nb\n"), b"a\nb\nc\n");
-        assert_eq!(lines(b"a\nb\n", b"a\nc\n"), b"a\nb\nc\n");
-        assert_eq!(lines(b"", b"x\n"), b"x\n");
-    }
 }

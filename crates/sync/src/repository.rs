@@ -19,6 +19,7 @@ use anamnesis_core::{
     id::NoteId,
     merge::{self, Sibling},
     note::{NoteFile, NoteType, Scope, State, timestamp},
+    receipt::join_lines,
 };
 use anamnesis_store::{
     file::{self, Stamp},
@@ -376,12 +377,13 @@ impl Repository {
         &self,
         _held: &SyncLock,
         notes: &Notes,
+        receipts: &[String],
         may_delete: bool,
     ) -> Result<Gathered, Error> {
         loop {
             let head = self.head()?;
             let expected = head.as_ref().map(Commit::id);
-            let mut staged = self.stage_all(notes)?;
+            let mut staged = self.stage_all(notes, receipts)?;
             let mut gathered = Gathered {
                 problems: std::mem::take(&mut staged.problems),
                 ..Gathered::default()
@@ -418,8 +420,8 @@ impl Repository {
     }
 
     /// Tells whether something of ours changed since the branch's tip.
-    pub(crate) fn is_dirty(&self, notes: &Notes) -> Result<bool, Error> {
-        Ok(!self.stage_all(notes)?.changes.is_empty())
+    pub(crate) fn is_dirty(&self, notes: &Notes, receipts: &[String]) -> Result<bool, Error> {
+        Ok(!self.stage_all(notes, receipts)?.changes.is_empty())
     }
 
     /// Puts the files back that are gone from the folder and stand in the branch.
@@ -431,7 +433,7 @@ impl Repository {
         let Some(tree) = self.head()?.as_ref().map(Commit::tree).transpose()? else {
             return Ok(applied);
         };
-        let staged = self.stage_all(notes)?;
+        let staged = self.stage_all(notes, &[])?;
         for path in staged.changes.iter().filter(|(_, new)| new.is_none()) {
             if let (Named::Note(folder, id), Some(oid)) =
                 (tree::named(path.0), entry(&tree, path.0))
@@ -507,11 +509,18 @@ impl Repository {
         Ok(())
     }
 
-    /// Looks at every file of ours in the folder, reading those whose stamp is new.
-    fn stage_all(&self, notes: &Notes) -> Result<Staged, Error> {
+    /// Looks at every file of ours in the folder, reading those whose stamp is new. Of the receipts only
+    /// this installation's folders are looked at: nobody else writes them, and what a copied store has
+    /// of them is older than what their machine has.
+    fn stage_all(&self, notes: &Notes, receipts: &[String]) -> Result<Staged, Error> {
         let head = self.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
         let mut committed = tree::own_files(&self.git, tree.as_ref())?;
+        committed.retain(|path, _| {
+            let machine = path.strip_prefix(".usage/");
+            let machine = machine.and_then(|rest| rest.split('/').next());
+            machine.is_none_or(|machine| receipts.iter().any(|own| own == machine))
+        });
         let mut staged = Staged {
             notes_before: tree::count_notes(committed.keys()),
             ..Staged::default()
@@ -528,7 +537,7 @@ impl Repository {
             let cached = cached(&name, Some(stamp));
             self.stage(&name, &path.absolute(&self.home), old, cached, &mut staged)?;
         }
-        for name in self.own_other_files() {
+        for name in self.own_other_files(receipts) {
             let old = committed.remove(&name);
             let path = self.folder().join(&name);
             let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));
@@ -541,7 +550,7 @@ impl Repository {
     }
 
     /// Receipts and the marker, as they lie in the folder.
-    fn own_other_files(&self) -> Vec<String> {
+    fn own_other_files(&self, receipts: &[String]) -> Vec<String> {
         let mut names = Vec::new();
         if self.folder().join(tree::LAYOUT).is_file() {
             names.push(tree::LAYOUT.to_owned());
@@ -550,14 +559,14 @@ impl Repository {
         if !home::is_real_folder(&usage) {
             return names;
         }
-        for machine in folder_names(&usage) {
-            let folder = usage.join(&machine);
-            if !tree::is_machine(&machine) || !home::is_real_folder(&folder) {
+        for machine in receipts {
+            let folder = usage.join(machine);
+            if !tree::is_machine(machine) || !home::is_real_folder(&folder) {
                 continue;
             }
-            let receipts = folder_names(&folder).into_iter();
-            let receipts = receipts.filter(|name| tree::is_receipt(name));
-            names.extend(receipts.map(|name| format!("{}/{machine}/{name}", tree::USAGE)));
+            let files = folder_names(&folder).into_iter();
+            let files = files.filter(|name| tree::is_receipt(name));
+            names.extend(files.map(|name| format!("{}/{machine}/{name}", tree::USAGE)));
         }
         names
     }
@@ -904,7 +913,7 @@ impl Repository {
         let blob = self.git.find_blob(oid)?;
         let bytes = match found {
             Some(found) if found == blob.content() => return Ok(()),
-            Some(found) if tree::is_log(name) => crate::join::lines(&found, blob.content()),
+            Some(found) if tree::is_log(name) => join_lines(&found, blob.content()),
             _ => blob.content().to_vec(),
         };
         let mut folder = self.folder();

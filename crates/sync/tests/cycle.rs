@@ -92,6 +92,7 @@ impl Machine {
             patience: Duration::from_secs(5),
             time_limit: Duration::from_secs(60),
             answer: self.answer,
+            receipts: Vec::new(),
         };
         GitBackend::new(&self.home, &self.notes, settings)
             .sync()

@@ -178,7 +178,7 @@ fn exchange(context: &Context, journal: &Journal, has_news: bool) {
     let done = if is_sync_due(context, journal, has_news) {
         sync::run(context, Some(journal), Answer::None, Duration::ZERO).map(drop)
     } else {
-        sync::commit_all(context)
+        sync::commit_all(context, journal)
     };
     if let Err(failure) = done {
         context.log(failure.text().trim_end());
@@ -283,6 +283,10 @@ fn upkeep(
             Spool::new(&context.home).forget_unreadable(age);
         }
         journal.set_meta(PRUNED, &today)?;
+        let receipts = Receipts::new(context.home.clone());
+        if let Err(error) = receipts.compact(journal, context.environment.now, PATIENCE) {
+            context.log(&format!("receipts: {error}"));
+        }
     }
     Ok(())
 }
