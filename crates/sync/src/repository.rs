@@ -216,7 +216,14 @@ impl Repository {
             return Ok(repository);
         }
         home.create()?;
-        // Made beside and renamed: a half-made one is none.
+        // Made beside and renamed: a half-made one is none. Whoever holds the lock knows that nobody
+        // makes one.
+        for name in folder_names(&folder) {
+            if name.starts_with(".git.") && name.ends_with(".tmp") {
+                let half_made = folder.join(name);
+                fs::remove_dir_all(&half_made).map_err(Error::io(&half_made))?;
+            }
+        }
         let fresh = folder.join(format!(".git.{}.tmp", Ulid::generate()));
         let mut options = git2::RepositoryInitOptions::new();
         options

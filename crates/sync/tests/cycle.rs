@@ -291,3 +291,15 @@ fn a_commit_during_a_push_is_no_rewritten_history() {
     assert_eq!(synced.held, None);
     assert_eq!(laptop.title(third.id).as_deref(), Some("third"));
 }
+
+#[test]
+fn a_half_made_repository_is_gone_when_there_is_one() {
+    let fleet = Fleet::new();
+    let laptop = fleet.machine("laptop");
+    let half_made = laptop.home.tree(Scope::Portable);
+    let half_made = half_made.join(".git.01ARZ3NDEKTSV4RRFFQ69G5FAV.tmp");
+    std::fs::create_dir_all(half_made.join("refs")).unwrap();
+    laptop.write("first");
+    laptop.sync();
+    assert!(!half_made.exists());
+}
