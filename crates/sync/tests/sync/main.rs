@@ -1,0 +1,8 @@
+//! Machines of one person, joined through a bare repository, by the user's own git; and what they
+//! refuse of a remote that means harm.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod fleet;
+
+mod cycle;
