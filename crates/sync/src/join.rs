@@ -163,7 +163,18 @@ impl Join<'_> {
                 };
                 (their.old, result)
             }
-            (Some(our), Some(their)) => (our.new, self.two_sided(id, *our, *their)?),
+            (Some(our), Some(their)) => {
+                let stays = self.keeps
+                    && our.new.is_some()
+                    && !self.takes_away(id, *our)?
+                    && self.takes_away(id, *their)?;
+                let result = if stays {
+                    our.new
+                } else {
+                    self.two_sided(id, *our, *their)?
+                };
+                (our.new, result)
+            }
         };
         for folder in NoteType::ALL {
             let is_there = ours.is_some_and(|(old, _)| old == *folder);

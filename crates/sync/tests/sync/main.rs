@@ -6,3 +6,4 @@
 mod fleet;
 
 mod cycle;
+mod held;

@@ -1,0 +1,296 @@
+//! What is not done before the person has said so: a history that was rewritten, many notes gone.
+
+use anamnesis_core::note::NoteType;
+use anamnesis_store::notes::NotePath;
+use anamnesis_sync::{Answer, Held};
+
+use crate::fleet::{Fleet, Machine};
+
+/// Titles `note 0` and so on.
+fn titles(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("note {number}")).collect()
+}
+
+fn pair(fleet: &Fleet, count: usize) -> (Machine, Machine, Vec<NotePath>) {
+    let titles = titles(count);
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    fleet.pair(&titles)
+}
+
+/// Both have the same, and nothing more happens.
+fn assert_in_step(fleet: &Fleet, machines: &[&Machine]) {
+    for machine in machines {
+        let synced = machine.sync();
+        assert_eq!(synced.held, None, "{}: {synced:?}", machine.name);
+        assert!(synced.pushed);
+    }
+    for machine in machines {
+        machine.sync();
+    }
+    for machine in machines {
+        assert_eq!(machine.tree(), machines[0].tree(), "{}", machine.name);
+        assert_eq!(machine.git(&["rev-parse", "main"]), fleet.tip());
+        assert_eq!(machine.git(&["status", "--porcelain"]), "");
+        let tip = fleet.tip();
+        assert_eq!(machine.sync().pulled, 0);
+        assert_eq!(fleet.tip(), tip, "a sync of nothing makes a commit");
+    }
+}
+
+/// A remote with one commit that has half of the notes and one that is new, no history, and machines
+/// that have work of their own.
+fn rewritten(fleet: &Fleet) -> (Machine, Machine, Vec<NotePath>) {
+    let (laptop, desktop, paths) = pair(fleet, 4);
+    let stranger = fleet.stranger();
+    let mut tree = stranger.put_note(stranger.tree(), "theirs");
+    for path in &paths[..2] {
+        tree = stranger.without(tree, &format!("semantic/{}.md", path.id));
+    }
+    stranger.rewrite(tree);
+    laptop.write("laptop's");
+    laptop.edit(paths[0], |note| note.title = "edited".to_owned());
+    (laptop, desktop, paths)
+}
+
+#[test]
+fn a_rewritten_history_is_held() {
+    // GIT-06
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = rewritten(&fleet);
+    let tip = fleet.tip();
+    for _ in 0..2 {
+        let synced = laptop.sync();
+        assert_eq!(synced.held, Some(Held::Rewritten));
+        assert!(!synced.pushed);
+        assert_eq!(synced.changed, []);
+    }
+    // What was written here is committed and stays; the remote is as it was left.
+    assert_eq!(laptop.title(paths[0].id).as_deref(), Some("edited"));
+    assert_eq!(laptop.notes.list().notes.len(), 5);
+    assert_eq!(laptop.git(&["status", "--porcelain"]), "");
+    assert_eq!(fleet.tip(), tip);
+    let written = laptop.write("written while it is held");
+    laptop.sync();
+    assert!(laptop.git(&["ls-tree", "-r", "main"]).contains(&written.id.to_string()));
+    assert_eq!(desktop.sync().held, Some(Held::Rewritten));
+    assert_eq!(desktop.notes.list().notes.len(), 4);
+}
+
+#[test]
+fn a_rewritten_history_is_undone() {
+    // GIT-06
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = rewritten(&fleet);
+    laptop.sync();
+    desktop.sync();
+    let restored = laptop.answer(Answer::Restore);
+    assert_eq!(restored.held, None);
+    assert!(restored.pushed, "{restored:?}");
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    let all = ["edited", "laptop's", "note 1", "note 2", "note 3", "theirs"];
+    assert_eq!(laptop.titles(), all);
+    assert_eq!(desktop.title(paths[0].id).as_deref(), Some("edited"));
+}
+
+#[test]
+fn a_rewritten_history_is_accepted() {
+    // GIT-06
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = rewritten(&fleet);
+    laptop.sync();
+    let accepted = laptop.answer(Answer::Accept);
+    assert_eq!(accepted.held, None);
+    assert!(accepted.pushed, "{accepted:?}");
+    // What was not pushed yet is not a part of what was rewritten.
+    assert_eq!(laptop.titles(), ["laptop's", "note 2", "note 3", "theirs"]);
+    // The edit of a note that is gone now is kept on this machine.
+    let kept = laptop.notes.list_scope(anamnesis_core::note::Scope::MachineLocal);
+    assert_eq!(kept.notes.len(), 1);
+    // The old history is gone from the branch.
+    let log = laptop.git(&["log", "--format=%s", "--reverse"]);
+    assert!(log.starts_with("work\n"), "{log}");
+    assert_eq!(desktop.answer(Answer::Accept).held, None);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(desktop.notes.find(paths[0].id), None);
+}
+
+#[test]
+fn a_remote_that_was_set_back_gets_everything_again() {
+    // GIT-06: a backup that was put back, say.
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 2);
+    let stranger = fleet.stranger();
+    let old = stranger.git.refname_to_id("refs/heads/main").unwrap();
+    laptop.edit(paths[0], |note| note.title = "edited".to_owned());
+    laptop.write("later");
+    laptop.sync();
+    desktop.sync();
+    stranger.git.reference("refs/heads/main", old, true, "").unwrap();
+    desktop.write("desktop's");
+    assert_in_step(&fleet, &[&desktop, &laptop]);
+    assert_eq!(laptop.titles(), ["desktop's", "edited", "later", "note 1"]);
+}
+
+#[test]
+fn a_set_back_and_built_upon_remote_loses_nothing() {
+    // GIT-06
+    let fleet = Fleet::new();
+    let (laptop, desktop, _) = pair(&fleet, 2);
+    let stranger = fleet.stranger();
+    let old = stranger.git.refname_to_id("refs/heads/main").unwrap();
+    laptop.write("later");
+    laptop.sync();
+    desktop.sync();
+    stranger.git.reference("refs/heads/main", old, true, "").unwrap();
+    stranger.push(stranger.put_note(stranger.tree(), "theirs"));
+    assert_eq!(laptop.sync().held, Some(Held::Rewritten));
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&desktop, &laptop]);
+    assert_eq!(desktop.titles(), ["later", "note 0", "note 1", "theirs"]);
+}
+
+/// Takes notes out of the remote's branch by a commit of a stranger.
+fn delete_there(fleet: &Fleet, paths: &[NotePath]) {
+    let stranger = fleet.stranger();
+    let mut tree = stranger.put_note(stranger.tree(), "theirs");
+    for path in paths {
+        tree = stranger.without(tree, &format!("semantic/{}.md", path.id));
+    }
+    stranger.push(tree);
+}
+
+#[test]
+fn a_few_deleted_notes_are_deleted() {
+    // GIT-07: more than twenty, and more than a fifth.
+    for (gone, of) in [(20, 30), (21, 105)] {
+        let fleet = Fleet::new();
+        let (laptop, desktop, paths) = pair(&fleet, of);
+        delete_there(&fleet, &paths[..gone]);
+        assert_eq!(laptop.sync().held, None, "{gone} of {of}");
+        assert_in_step(&fleet, &[&laptop, &desktop]);
+        assert_eq!(laptop.titles().len(), of - gone + 1);
+    }
+}
+
+#[test]
+fn many_deleted_notes_are_held() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    delete_there(&fleet, &paths[..21]);
+    laptop.edit(paths[0], |note| note.title = "edited".to_owned());
+    let tip = fleet.tip();
+    let mass = Some(Held::MassDeletion { gone: 21, of: 30 });
+    for machine in [&laptop, &desktop, &laptop] {
+        let synced = machine.sync();
+        assert_eq!(synced.held, mass);
+        assert_eq!((synced.pushed, synced.changed.len()), (false, 0));
+        assert_eq!(machine.titles().len(), 30);
+    }
+    assert_eq!(fleet.tip(), tip);
+    // A new machine has nothing that could be lost.
+    let fresh = fleet.machine("fresh");
+    fresh.sync();
+    assert_eq!(fresh.titles().len(), 10);
+
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop, &fresh]);
+    assert_eq!(desktop.titles().len(), 31);
+    assert_eq!(desktop.title(paths[0].id).as_deref(), Some("edited"));
+    for path in &paths[1..] {
+        assert!(fresh.notes.find(path.id).is_some());
+    }
+}
+
+#[test]
+fn many_deleted_notes_are_deleted_when_it_is_meant() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    delete_there(&fleet, &paths[..21]);
+    let own = laptop.write("laptop's");
+    laptop.sync();
+    laptop.answer(Answer::Accept);
+    assert_eq!(laptop.titles().len(), 11);
+    assert_eq!(desktop.sync().held, Some(Held::MassDeletion { gone: 21, of: 30 }));
+    desktop.answer(Answer::Accept);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert!(desktop.notes.find(own.id).is_some());
+    assert_eq!(desktop.notes.find(paths[0].id), None);
+}
+
+#[test]
+fn many_tombstones_are_a_mass_deletion() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    let lock = desktop.notes.lock().unwrap();
+    for path in &paths[..25] {
+        desktop.notes.forget(&lock, *path, desktop.now).unwrap();
+    }
+    drop(lock);
+    desktop.sync();
+    assert_eq!(laptop.sync().held, Some(Held::MassDeletion { gone: 25, of: 30 }));
+    assert_eq!(laptop.title(paths[0].id).as_deref(), Some("note 0"));
+    laptop.answer(Answer::Restore);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(desktop.title(paths[0].id).as_deref(), Some("note 0"));
+}
+
+#[test]
+fn moved_notes_are_not_gone() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    for path in &paths {
+        laptop.edit(*path, |note| note.note_type = NoteType::Procedural);
+    }
+    assert_eq!(laptop.sync().held, None);
+    assert_in_step(&fleet, &[&desktop, &laptop]);
+    assert_eq!(desktop.titles().len(), 30);
+}
+
+#[test]
+fn a_folder_that_was_emptied_is_held() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    laptop.remove(&paths[..21]);
+    laptop.write("laptop's");
+    laptop.edit(paths[29], |note| note.title = "edited".to_owned());
+    desktop.write("desktop's");
+    desktop.sync();
+    // The rest travels.
+    for of in [30, 32] {
+        let synced = laptop.sync();
+        assert_eq!(synced.held, Some(Held::LocalMassDeletion { gone: 21, of }));
+        assert!(synced.pushed, "{synced:?}");
+    }
+    desktop.sync();
+    assert_eq!(desktop.titles().len(), 32);
+    assert_eq!(desktop.title(paths[29].id).as_deref(), Some("edited"));
+    // One that is edited elsewhere meanwhile is not written here before the person has said a word.
+    desktop.edit(paths[0], |note| note.title = "edited".to_owned());
+    desktop.sync();
+    laptop.sync();
+
+    let restored = laptop.answer(Answer::Restore);
+    assert_eq!(restored.held, None, "{restored:?}");
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(laptop.titles().len(), 32);
+    assert_eq!(laptop.title(paths[0].id).as_deref(), Some("edited"));
+}
+
+#[test]
+fn a_folder_that_was_emptied_on_purpose_is_empty_everywhere() {
+    // GIT-07
+    let fleet = Fleet::new();
+    let (laptop, desktop, paths) = pair(&fleet, 30);
+    laptop.remove(&paths[..21]);
+    laptop.sync();
+    laptop.answer(Answer::Accept);
+    assert_eq!(desktop.sync().held, Some(Held::MassDeletion { gone: 21, of: 30 }));
+    desktop.answer(Answer::Accept);
+    assert_in_step(&fleet, &[&laptop, &desktop]);
+    assert_eq!(desktop.titles().len(), 9);
+}
