@@ -13,6 +13,7 @@ mod failure;
 mod hook;
 mod native;
 mod off;
+mod past;
 mod python_version;
 mod remember;
 mod remote;

@@ -1377,6 +1377,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
+        let fixture = Fixture::new();
+        let old = fixture.add("pnpm", |note| note.body = "Use pnpm.".to_owned());
+        let new = fixture.add("yarn", |note| {
+            note.body = "Use yarn, no longer pnpm.".to_owned();
+            note.supersedes = vec![old.path.id.to_string()];
+        });
+        let memory = Index::of([old, new]).unwrap();
+        let disk = fixture.refreshed();
+        let filter = Filter {
+            with_superseded: true,
+            ..Filter::default()
+        };
+        let found = |index: &Index| index.find("pnpm", &filter, EVEN, 9).unwrap();
+        assert_eq!(found(&memory), found(&disk));
+        assert_eq!(found(&memory).len(), 2);
+        assert_eq!(memory.counts().unwrap(), disk.counts().unwrap());
+    }
+
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()
     }

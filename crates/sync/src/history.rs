@@ -52,7 +52,7 @@ pub struct Event {
     pub subject: String,
     /// What it did to notes.
     pub notes: BTreeMap<NoteId, Touched>,
-    /// The title of the first of them that has one, as it was then.
+    /// The title, as it was then, of the note that was asked for, else of the first that has one.
     pub title: Option<String>,
 }
 
@@ -156,7 +156,7 @@ impl Repository {
     /// When an object cannot be read.
     pub fn log(&self, note: Option<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
         let mut lookup = note.map(|id| Lookup::new(self, id));
-        self.events(limit, |commit| match &mut lookup {
+        self.events(note, limit, |commit| match &mut lookup {
             Some(lookup) => lookup.is_touched_by(commit),
             None => Ok(true),
         })
@@ -167,7 +167,7 @@ impl Repository {
     /// # Errors
     /// When an object cannot be read.
     pub fn batches(&self, actor: Option<&str>, limit: usize) -> Result<Vec<Event>, Error> {
-        self.events(limit, |commit| {
+        self.events(None, limit, |commit| {
             let is_by = actor.is_none_or(|actor| trailer(commit, ACTOR).as_deref() == Some(actor));
             Ok(is_by && batch_of(commit).is_some())
         })
@@ -175,6 +175,7 @@ impl Repository {
 
     fn events(
         &self,
+        about: Option<NoteId>,
         limit: usize,
         mut is_asked_for: impl FnMut(&Commit<'_>) -> Result<bool, Error>,
     ) -> Result<Vec<Event>, Error> {
@@ -185,7 +186,7 @@ impl Repository {
             }
             let commit = self.git.find_commit(oid?)?;
             if is_asked_for(&commit)? {
-                let event = self.event(&commit)?;
+                let event = self.event(&commit, about)?;
                 if !event.notes.is_empty() {
                     events.push(event);
                 }
@@ -209,7 +210,7 @@ impl Repository {
             if lookup.is_touched_by(&commit)? {
                 let place = lookup.place_in(&commit.tree()?)?;
                 versions.push(Version {
-                    event: self.event(&commit)?,
+                    event: self.event(&commit, Some(id))?,
                     file: self.file(place)?,
                 });
             }
@@ -329,7 +330,7 @@ impl Repository {
             let is_meant =
                 batch.is_some_and(|name| name.starts_with(&upper) || name.ends_with(&upper));
             if is_meant || commit.id().to_string().starts_with(&lower) {
-                found.push(self.event(&commit)?);
+                found.push(self.event(&commit, None)?);
             }
         }
         Ok(found)
@@ -436,10 +437,12 @@ impl Repository {
         Ok(changes)
     }
 
-    fn event(&self, commit: &Commit<'_>) -> Result<Event, Error> {
+    /// What a commit did; its title is that of the note in question, if there is one.
+    fn event(&self, commit: &Commit<'_>, about: Option<NoteId>) -> Result<Event, Error> {
         let changes = self.own_changes(commit)?;
         let mut title = None;
-        for (id, change) in &changes {
+        let in_question = about.and_then(|id| changes.get_key_value(&id));
+        for (id, change) in in_question.into_iter().chain(&changes) {
             // A tombstone has none; what it was called before is what a person knows it by.
             for place in [change.new, change.old] {
                 let file = self.file(place).ok().flatten();

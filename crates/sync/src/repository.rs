@@ -219,7 +219,7 @@ impl Repository {
         // Made beside and renamed: a half-made one is none. Whoever holds the lock knows that nobody
         // makes one.
         for name in folder_names(&folder) {
-            if name.starts_with(".git.") && name.ends_with(".tmp") {
+            if name.starts_with(".git.") && name.strip_suffix(".tmp").is_some() {
                 let half_made = folder.join(name);
                 fs::remove_dir_all(&half_made).map_err(Error::io(&half_made))?;
             }

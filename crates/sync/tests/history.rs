@@ -1,5 +1,7 @@
 //! What happened to notes, on one machine and on two, and taking a batch of it back.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{collections::BTreeSet, path::Path, process::Command, time::Duration};
 
 use anamnesis_core::{

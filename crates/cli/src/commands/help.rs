@@ -14,8 +14,8 @@ Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget
-Machines   init  sync
-Upkeep     backfill
+Machines   init  sync  machines
+Upkeep     undo  backfill
 Privacy    pause  resume  redact  sessions
 Trouble    doctor  config
 
@@ -40,6 +40,7 @@ Everyday
 Machines
   init          Join your machines through a git repository of yours
   sync          Bring the notes of your machines together
+  machines      Show your machines: what each wrote, and when it was last heard of
 
 Privacy
   pause         Stop recording a project, and giving it notes
@@ -48,6 +49,10 @@ Privacy
   sessions      Show what is recorded of each session
 
 Upkeep
+  undo          Take a batch back; without one, list the last ten
+  log           Show what was done to the notes, on all your machines
+  diff          Show what a batch did, note by note
+  history       Show the versions of a note
   backfill      Remember the sessions from before the install
   import        Copy Claude Code's own memory into notes
   maintain      Let old records go and empty the trash

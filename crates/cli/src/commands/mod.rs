@@ -5,14 +5,18 @@ mod capture;
 mod completions;
 mod config;
 mod demo;
+mod diff;
 mod doctor;
 mod edit;
 mod forget;
 mod help;
+mod history;
 mod import;
 mod init;
 mod inject;
 mod list;
+mod log;
+mod machines;
 mod maintain;
 mod mark;
 mod pause;
@@ -24,6 +28,7 @@ mod sessions;
 mod show;
 mod status;
 mod sync;
+mod undo;
 mod work;
 mod write;
 
@@ -64,6 +69,11 @@ enum Verb {
     Forget(forget::Args),
     Restore(forget::RestoreArgs),
     Sync(sync::Args),
+    Machines(machines::Args),
+    Log(log::Args),
+    Diff(diff::Args),
+    History(history::Args),
+    Undo(undo::Args),
     Move(mark::MoveArgs),
     Pin(mark::PinArgs),
     Mute(mark::MuteArgs),
@@ -144,6 +154,11 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Forget(args) => forget::run(&args, &Context::open(environment)?, ui),
         Verb::Restore(args) => forget::restore(&args, &Context::open(environment)?, ui),
         Verb::Sync(args) => sync::run(&args, &Context::open(environment)?, ui),
+        Verb::Machines(args) => machines::run(&args, &Context::open(environment)?, ui),
+        Verb::Log(args) => log::run(&args, &Context::open(environment)?, ui),
+        Verb::Diff(args) => diff::run(&args, &Context::open(environment)?, ui),
+        Verb::History(args) => history::run(&args, &Context::open(environment)?, ui),
+        Verb::Undo(args) => undo::run(&args, &Context::open(environment)?, ui),
         Verb::Move(args) => mark::move_note(&args, &Context::open(environment)?, ui),
         Verb::Pin(args) => mark::pin(&args, &Context::open(environment)?, ui),
         Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),

@@ -2,13 +2,29 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::note::{Kind, NoteType, Scope};
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    note::{Kind, NoteType, Scope},
+};
 use anamnesis_recall::search::{self, MAX_HITS};
-use anamnesis_store::{index::Filter, project::Project};
+use anamnesis_store::{
+    index::{Filter, Index},
+    notes::Stored,
+    project::Project,
+};
+use anamnesis_sync::history::Moment;
+use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use super::{Outcome, read_text, show};
-use crate::{context::Context, failure::Failure, ui, ui::Ui};
+use crate::{
+    context::Context,
+    failure::Failure,
+    past::{self, Past},
+    ui,
+    ui::Ui,
+};
 
 /// Find notes by words
 ///
@@ -40,6 +56,9 @@ pub(crate) struct Args {
     /// Only notes that travel (`portable`) or do not (`machine-local`)
     #[arg(long, value_parser = crate::commands::write::scope)]
     scope: Option<Scope>,
+    /// Among the notes as they were at the end of that day (2026-01-31), or at that time
+    #[arg(long, value_name = "DATE")]
+    at: Option<String>,
     /// Print JSON, with bodies
     #[arg(long)]
     json: bool,
@@ -68,13 +87,24 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         scope: args.scope,
         ..Filter::default()
     };
-    let index = context.index()?;
+    let past = args
+        .at
+        .as_ref()
+        .map(|date| At::new(context, date))
+        .transpose()?;
+    let index = match &past {
+        Some(past) => past.index()?,
+        None => context.index()?,
+    };
     let hits = search::search(&index, &query, &filter, args.k)?;
     if args.json {
         let notes: Vec<serde_json::Value> = hits
             .iter()
             .map(|hit| {
-                let stored = context.notes.read(hit.entry.path).ok();
+                let stored = match &past {
+                    Some(past) => past.stored(hit.entry.id()),
+                    None => context.notes.read(hit.entry.path).ok(),
+                };
                 let note = stored.map(|stored| {
                     let mut note = stored.note();
                     note.body = show::shown(context, &note.body);
@@ -85,11 +115,19 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 json
             })
             .collect();
-        ui.json(&json!({ "notes": notes, "capped": args.k > MAX_HITS }));
+        let mut json = json!({ "notes": notes, "capped": args.k > MAX_HITS });
+        if let Some(past) = &past {
+            json["at"] = past::iso(past.time).into();
+        }
+        ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
     if hits.is_empty() {
-        ui.print("no note has any of these words\n");
+        let then = past.as_ref().map_or_else(String::new, |past| {
+            format!(" at {}", past::shown_time(past.time))
+        });
+        let has = if past.is_some() { "had" } else { "has" };
+        ui.print(&format!("no note {has} any of these words{then}\n"));
         return Ok(ExitCode::SUCCESS);
     }
     let now = context.environment.now;
@@ -102,7 +140,39 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ));
         text.push('\n');
     }
-    text.push_str("→ anamnesis show ID\n");
+    match &args.at {
+        Some(date) => text.push_str(&format!(
+            "→ anamnesis show ID --at \"{}\"\n",
+            one_line(date)
+        )),
+        None => text.push_str("→ anamnesis show ID\n"),
+    }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The notes of another time.
+struct At<'a> {
+    past: Past<'a>,
+    time: DateTime<Utc>,
+    moment: Moment,
+}
+
+impl<'a> At<'a> {
+    fn new(context: &'a Context, date: &str) -> Result<Self, Failure> {
+        let past = Past::open(context)?;
+        let (time, moment) = past.at(date)?;
+        Ok(Self { past, time, moment })
+    }
+
+    /// An index of them, for this one search. What was no note then is not found.
+    fn index(&self) -> Result<Index, Failure> {
+        Ok(Index::of(
+            self.moment.ids().filter_map(|id| self.stored(id)),
+        )?)
+    }
+
+    fn stored(&self, id: NoteId) -> Option<Stored> {
+        self.past.stored_at(&self.moment, id).ok().flatten()
+    }
 }

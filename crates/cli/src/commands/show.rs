@@ -6,10 +6,16 @@ use anamnesis_core::{
     clean::{clean, one_line},
     note::State,
 };
-use anamnesis_store::index::Entry;
+use anamnesis_store::index::{Entry, Index};
 
 use super::Outcome;
-use crate::{context::Context, remember, ui, ui::Ui};
+use crate::{
+    context::Context,
+    failure::Failure,
+    past::{self, Past},
+    remember, ui,
+    ui::Ui,
+};
 
 /// Show one note
 #[derive(Debug, clap::Args)]
@@ -19,12 +25,18 @@ pub(crate) struct Args {
     /// The file as it is
     #[arg(long, conflicts_with = "json")]
     raw: bool,
+    /// As it was at the end of that day (2026-01-31), or at that time (2026-01-31T09:30Z, "3 d ago")
+    #[arg(long, value_name = "DATE")]
+    at: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    if let Some(date) = &args.at {
+        return run_at(args, date, context, ui);
+    }
     let index = context.index()?;
     let entry = Context::resolve(&index, &args.id)?;
     if args.raw {
@@ -72,6 +84,50 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "\n→ anamnesis edit {short}   |   anamnesis forget {short}\n"
         ));
     }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a note as it was.
+fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
+    let past = Past::open(context)?;
+    let (time, moment) = past.at(date)?;
+    let id = past.resolve_at(&args.id, time, &moment)?;
+    past.refuse_withheld(id)?;
+    if args.raw {
+        let file = past
+            .repository
+            .note_at(&moment, id)
+            .map_err(past::failure)?;
+        let bytes = file.map(|file| file.bytes).unwrap_or_default();
+        ui.print(&shown(context, &String::from_utf8_lossy(&bytes)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    // An index of this note alone knows how it is shown.
+    let stored = past.stored_at(&moment, id)?;
+    let index = Index::of(stored.clone())?;
+    let (Some(stored), Some(entry)) = (stored, index.get(id)?) else {
+        return Err(Failure::failed(format!(
+            "#{} was not there then",
+            past.short(id)
+        )));
+    };
+    let mut note = stored.note();
+    note.body = shown(context, &note.body);
+    if args.json {
+        let mut json = ui::note_json(&entry, Some(&note));
+        json["at"] = past::iso(time).into();
+        ui.json(&json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let short = past.short(id);
+    let mut text = heading(&entry, &short, context);
+    text.push_str(&format!("as it was at {}\n", past::shown_time(time)));
+    let body = note.body.trim_end();
+    if !body.is_empty() {
+        text.push_str(&format!("\n{body}\n"));
+    }
+    text.push_str(&format!("\n→ anamnesis history {short}\n"));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
 }

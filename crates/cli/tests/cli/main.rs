@@ -11,6 +11,7 @@ mod command_line;
 mod config;
 mod doctor;
 mod forget;
+mod history;
 mod hook_input;
 // Paths are shown as the system writes them, and there is a link.
 #[cfg(unix)]

@@ -61,12 +61,12 @@ fn a_note_deleted_or_moved_on_one_machine_follows_on_the_other() {
         .set_scope(&lock, hides, Scope::MachineLocal)
         .unwrap();
     drop(lock);
-    let moved = desktop.edit(moves, |note| note.note_type = NoteType::Procedural);
+    let there = desktop.edit(moves, |note| note.note_type = NoteType::Procedural);
     desktop.sync();
     laptop.sync();
     assert_eq!(laptop.notes.find(goes.id), None);
     assert_eq!(laptop.notes.find(hides.id), None);
-    assert_eq!(laptop.notes.find(moves.id), Some(moved));
+    assert_eq!(laptop.notes.find(moves.id), Some(there));
     assert_eq!(laptop.tree(), desktop.tree());
     assert_eq!(laptop.git(&["status", "--porcelain"]), "");
 }
@@ -131,66 +131,7 @@ fn a_commit_during_a_push_is_no_rewritten_history() {
     assert_eq!(laptop.title(third.id).as_deref(), Some("third"));
 }
 
-#[test]
-fn what_is_committed_after_a_killed_sync_stays() {
-    // Killed when it had begun to bring files to a commit, and when it had all but ended.
-    for applying in ["FETCH_HEAD", "HEAD"] {
-        let fleet = Fleet::new();
-        let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
-        laptop.write("first");
-        laptop.sync();
-        desktop.sync();
-        let second = laptop.write("second");
-        laptop.sync();
-        desktop.git(&["fetch", "--quiet", fleet.remote(), "main"]);
-        desktop.git(&["update-ref", "refs/anamnesis/applying", applying]);
-        let third = desktop.command("third");
-        desktop.sync();
-        laptop.sync();
-        for machine in [&laptop, &desktop] {
-            assert_eq!(machine.title(second.id).as_deref(), Some("second"));
-            assert_eq!(
-                machine.title(third.id).as_deref(),
-                Some("third"),
-                "{applying}"
-            );
-        }
-        assert_eq!(laptop.tree(), desktop.tree());
-    }
-}
-
 #[cfg(unix)]
-#[test]
-fn a_commit_during_a_push_is_no_rewritten_history() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let fleet = Fleet::new();
-    let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
-    laptop.write("first");
-    laptop.sync();
-    desktop.sync();
-    // The remote has taken the branch, and laptop's push has not ended yet.
-    let hook = format!("{}/hooks/post-receive", fleet.remote());
-    let own = laptop.home.tree(Scope::Portable);
-    let own = own.join(".git").display().to_string();
-    let script = format!(
-        "#!/bin/sh\nunset GIT_DIR GIT_QUARANTINE_PATH\nexport GIT_DIR='{own}'\n\
-         git -c user.name=a -c user.email=b update-ref refs/heads/main \\\n\
-         $(git -c user.name=a -c user.email=b commit-tree -p main -m later main^{{tree}})\n"
-    );
-    std::fs::write(&hook, script).unwrap();
-    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
-    laptop.write("second");
-    laptop.sync();
-    assert_eq!(laptop.git(&["log", "-1", "--format=%s"]), "later\n");
-    std::fs::remove_file(&hook).unwrap();
-    let third = desktop.write("third");
-    desktop.sync();
-    let synced = laptop.sync();
-    assert_eq!(synced.held, None);
-    assert_eq!(laptop.title(third.id).as_deref(), Some("third"));
-}
-
 #[test]
 fn a_half_made_repository_is_gone_when_there_is_one() {
     let fleet = Fleet::new();

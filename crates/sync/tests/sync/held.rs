@@ -71,7 +71,11 @@ fn a_rewritten_history_is_held() {
     assert_eq!(fleet.tip(), tip);
     let written = laptop.write("written while it is held");
     laptop.sync();
-    assert!(laptop.git(&["ls-tree", "-r", "main"]).contains(&written.id.to_string()));
+    assert!(
+        laptop
+            .git(&["ls-tree", "-r", "main"])
+            .contains(&written.id.to_string())
+    );
     assert_eq!(desktop.sync().held, Some(Held::Rewritten));
     assert_eq!(desktop.notes.list().notes.len(), 4);
 }
@@ -104,7 +108,9 @@ fn a_rewritten_history_is_accepted() {
     // What was not pushed yet is not a part of what was rewritten.
     assert_eq!(laptop.titles(), ["laptop's", "note 2", "note 3", "theirs"]);
     // The edit of a note that is gone now is kept on this machine.
-    let kept = laptop.notes.list_scope(anamnesis_core::note::Scope::MachineLocal);
+    let kept = laptop
+        .notes
+        .list_scope(anamnesis_core::note::Scope::MachineLocal);
     assert_eq!(kept.notes.len(), 1);
     // The old history is gone from the branch.
     let log = laptop.git(&["log", "--format=%s", "--reverse"]);
@@ -125,7 +131,10 @@ fn a_remote_that_was_set_back_gets_everything_again() {
     laptop.write("later");
     laptop.sync();
     desktop.sync();
-    stranger.git.reference("refs/heads/main", old, true, "").unwrap();
+    stranger
+        .git
+        .reference("refs/heads/main", old, true, "")
+        .unwrap();
     desktop.write("desktop's");
     assert_in_step(&fleet, &[&desktop, &laptop]);
     assert_eq!(laptop.titles(), ["desktop's", "edited", "later", "note 1"]);
@@ -141,7 +150,10 @@ fn a_set_back_and_built_upon_remote_loses_nothing() {
     laptop.write("later");
     laptop.sync();
     desktop.sync();
-    stranger.git.reference("refs/heads/main", old, true, "").unwrap();
+    stranger
+        .git
+        .reference("refs/heads/main", old, true, "")
+        .unwrap();
     stranger.push(stranger.put_note(stranger.tree(), "theirs"));
     assert_eq!(laptop.sync().held, Some(Held::Rewritten));
     laptop.answer(Answer::Restore);
@@ -212,7 +224,10 @@ fn many_deleted_notes_are_deleted_when_it_is_meant() {
     laptop.sync();
     laptop.answer(Answer::Accept);
     assert_eq!(laptop.titles().len(), 11);
-    assert_eq!(desktop.sync().held, Some(Held::MassDeletion { gone: 21, of: 30 }));
+    assert_eq!(
+        desktop.sync().held,
+        Some(Held::MassDeletion { gone: 21, of: 30 })
+    );
     desktop.answer(Answer::Accept);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert!(desktop.notes.find(own.id).is_some());
@@ -230,7 +245,10 @@ fn many_tombstones_are_a_mass_deletion() {
     }
     drop(lock);
     desktop.sync();
-    assert_eq!(laptop.sync().held, Some(Held::MassDeletion { gone: 25, of: 30 }));
+    assert_eq!(
+        laptop.sync().held,
+        Some(Held::MassDeletion { gone: 25, of: 30 })
+    );
     assert_eq!(laptop.title(paths[0].id).as_deref(), Some("note 0"));
     laptop.answer(Answer::Restore);
     assert_in_step(&fleet, &[&laptop, &desktop]);
@@ -289,7 +307,10 @@ fn a_folder_that_was_emptied_on_purpose_is_empty_everywhere() {
     laptop.remove(&paths[..21]);
     laptop.sync();
     laptop.answer(Answer::Accept);
-    assert_eq!(desktop.sync().held, Some(Held::MassDeletion { gone: 21, of: 30 }));
+    assert_eq!(
+        desktop.sync().held,
+        Some(Held::MassDeletion { gone: 21, of: 30 })
+    );
     desktop.answer(Answer::Accept);
     assert_in_step(&fleet, &[&laptop, &desktop]);
     assert_eq!(desktop.titles().len(), 9);

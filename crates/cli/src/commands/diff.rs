@@ -1,0 +1,259 @@
+//! `diff`: what a batch did, note by note.
+
+use std::{collections::BTreeSet, process::ExitCode, time::Duration};
+
+use anamnesis_core::{
+    clean::one_line,
+    id::{IdPrefix, NoteId},
+    note::{NoteFile, State},
+};
+use anamnesis_store::index::Entry;
+use anamnesis_sync::history::{Difference, Event, File};
+use serde_json::{Value, json};
+use similar::{Algorithm, ChangeTag, TextDiff};
+
+use super::Outcome;
+use crate::{
+    context::Context,
+    failure::Failure,
+    past::{self, Past},
+    remember,
+    sync::short_batch,
+    ui::{self, LIST_LENGTH, Ui, ago, shorten},
+};
+
+/// How long the alignment of two texts may be improved.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The lines around a change.
+const CONTEXT: usize = 2;
+
+/// Show what a batch did, note by note
+///
+/// The lines that came and went, front matter first. Of a note it is what last happened to it. Secrets
+/// are masked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A batch or a commit as `log` shows it, or a note's id
+    what: String,
+    /// All notes, not only the first twenty
+    #[arg(long)]
+    all: bool,
+    /// Print JSON, with the texts before and after
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let past = Past::open(context)?;
+    let (event, note) = find(&past, &args.what)?;
+    let mut differences = past
+        .repository
+        .differences(&event.commit)
+        .map_err(past::failure)?;
+    if let Some(note) = note {
+        differences.retain(|difference| difference.id == note);
+    }
+    if args.json {
+        let mut json = past.json(&event);
+        let notes = differences.iter().map(|one| note_json(&past, one));
+        json["notes"] = notes.collect();
+        ui.json(&json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let machine = event.machine.as_deref().unwrap_or("an unknown machine");
+    let batch = event.batch.map_or_else(String::new, |batch| {
+        format!(" · batch {}", short_batch(batch))
+    });
+    let mut text = format!(
+        "{} by {} on {}, {}{batch} · commit {}\n",
+        shorten(&past::shown_verb(&event), 20),
+        past::shown_actor(&event),
+        shorten(&one_line(machine), 16),
+        ago(event.at, context.environment.now),
+        event.commit.get(..7).unwrap_or_default(),
+    );
+    let total = differences.len();
+    if !args.all {
+        differences.truncate(LIST_LENGTH);
+    }
+    for difference in &differences {
+        text.push_str(&note_text(&past, difference));
+    }
+    if differences.len() < total {
+        text.push_str(&format!(
+            "\n{} of {} notes shown · --all\n",
+            differences.len(),
+            ui::number(total)
+        ));
+    }
+    if let Some(batch) = event.batch {
+        text.push_str(&format!("\n→ anamnesis undo {}\n", short_batch(batch)));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The commit that is meant; with the note, if a note was named.
+fn find(past: &Past<'_>, typed: &str) -> Result<(Event, Option<NoteId>), Failure> {
+    let mut events = past.repository.find(typed).map_err(past::failure)?;
+    let notes = match IdPrefix::parse(typed) {
+        Ok(reference) if events.is_empty() => past.candidates(&reference)?,
+        Ok(reference) => {
+            let entries = past.index.matching(&reference)?;
+            entries.iter().map(Entry::id).collect()
+        }
+        Err(_) => BTreeSet::new(),
+    };
+    if events.len() + notes.len() > 1 {
+        let lines = events.iter().map(|event| past.line(event));
+        let notes = notes
+            .iter()
+            .map(|id| format!("{id}  {}", past.title_of(*id)));
+        return Err(ambiguous(typed, &lines.chain(notes).collect::<Vec<_>>()));
+    }
+    if let Some(event) = events.pop() {
+        return Ok((event, None));
+    }
+    let note = notes.into_iter().next().ok_or_else(|| nothing(typed))?;
+    past.refuse_withheld(note)?;
+    let mut events = past.repository.log(Some(note), 1).map_err(past::failure)?;
+    match events.pop() {
+        Some(event) => Ok((event, Some(note))),
+        None => Err(without_history(past, note)),
+    }
+}
+
+/// Says that a note was never committed.
+pub(super) fn without_history(past: &Past<'_>, note: NoteId) -> Failure {
+    let short = past.short(note);
+    Failure::failed(format!(
+        "#{short} has no history: it is on this machine only, or was not committed yet"
+    ))
+    .hint(format!("anamnesis show {short}"))
+}
+
+/// Says that there is no such batch.
+pub(super) fn nothing(typed: &str) -> Failure {
+    let typed = one_line(typed);
+    Failure::failed(format!("no batch \"{}\"", shorten(&typed, 40)))
+        .hint("four or more characters of its end: anamnesis log")
+}
+
+/// Lists what a name stands for.
+pub(super) fn ambiguous(typed: &str, lines: &[String]) -> Failure {
+    let shown = lines.iter().take(LIST_LENGTH).cloned().collect::<Vec<_>>();
+    let typed = one_line(typed);
+    let amount = lines.len();
+    Failure::usage(format!(
+        "\"{}\" stands for {amount} things:\n{}",
+        shorten(&typed, 40),
+        shown.join("\n")
+    ))
+    .hint("type more of it")
+}
+
+fn note_text(past: &Past<'_>, difference: &Difference) -> String {
+    let id = difference.id;
+    let did = did(difference);
+    let title = [&difference.after, &difference.before]
+        .into_iter()
+        .flatten()
+        .filter_map(|file| NoteFile::parse(&file.bytes, id).ok())
+        .map(|file| one_line(&remember::safe(&file.note().title)))
+        .find(|title| !title.is_empty())
+        .unwrap_or_default();
+    let short = past.short(id);
+    if past.is_withheld(id) {
+        return format!("\n#{short} {did}\n  forgotten or gone; a person can look at it\n");
+    }
+    let head = format!("\n#{short} {did}  ");
+    let room = ui::WIDTH.saturating_sub(head.chars().count());
+    format!("{head}{}\n{}", shorten(&title, room), lines(difference))
+}
+
+fn note_json(past: &Past<'_>, difference: &Difference) -> Value {
+    let mut json = json!({ "id": difference.id.to_string(), "did": did(difference) });
+    if !past.is_withheld(difference.id) {
+        json["before"] = difference.before.as_ref().map(text_of).into();
+        json["after"] = difference.after.as_ref().map(text_of).into();
+        json["diff"] = lines(difference).into();
+    }
+    json
+}
+
+fn did(difference: &Difference) -> &'static str {
+    let is_forgotten = |file: &Option<File>| {
+        let file = file
+            .as_ref()
+            .and_then(|file| NoteFile::parse(&file.bytes, difference.id).ok());
+        file.is_some_and(|file| file.note().state == State::Forgotten)
+    };
+    match (&difference.before, &difference.after) {
+        (None, _) => "new",
+        (_, None) => "gone",
+        (before, after) if !is_forgotten(before) && is_forgotten(after) => "forgotten",
+        _ => "changed",
+    }
+}
+
+/// A file as it may be shown.
+fn text_of(file: &File) -> String {
+    remember::safe(&String::from_utf8_lossy(&file.bytes))
+}
+
+/// The lines that came and went.
+fn lines(difference: &Difference) -> String {
+    let text = |file: &Option<File>| file.as_ref().map(text_of).unwrap_or_default();
+    let (before, after) = (text(&difference.before), text(&difference.after));
+    let ((old_fields, old_body), (new_fields, new_body)) = (split(&before), split(&after));
+    let mut out = String::new();
+    for change in diff(old_fields, new_fields).iter_all_changes() {
+        // That it changed is why it stands here.
+        if change.value().starts_with("updated_at:") {
+            continue;
+        }
+        let sign = match change.tag() {
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+            ChangeTag::Equal => continue,
+        };
+        // A note that is new or gone is told by its title and text.
+        if difference.before.is_none() || difference.after.is_none() {
+            let is_title = change.value().starts_with("title:");
+            if !is_title {
+                continue;
+            }
+        }
+        out.push_str(&format!("{sign}{}\n", change.value().trim_end()));
+    }
+    let body = diff(old_body, new_body);
+    let mut unified = body.unified_diff();
+    out.push_str(
+        &unified
+            .context_radius(CONTEXT)
+            .missing_newline_hint(false)
+            .to_string(),
+    );
+    out
+}
+
+fn diff<'a>(old: &'a str, new: &'a str) -> TextDiff<'a, 'a, 'a, str> {
+    TextDiff::configure()
+        .algorithm(Algorithm::Patience)
+        .timeout(PATIENCE)
+        .diff_lines(old, new)
+}
+
+/// The front matter of a file and its text.
+fn split(text: &str) -> (&str, &str) {
+    let fields = text.strip_prefix("---\n").and_then(|rest| {
+        // The end of the last line belongs to it, or it would differ from the same line elsewhere.
+        let (fields, body) = rest.split_at_checked(rest.find("\n---")? + 1)?;
+        Some((fields, body.trim_start_matches('-')))
+    });
+    match fields {
+        Some((fields, body)) => (fields, body.trim_start_matches(['\r', '\n'])),
+        None => ("", text),
+    }
+}

@@ -1,0 +1,134 @@
+//! `history`: the versions of a note.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    note::{Note, NoteFile, State},
+};
+use anamnesis_sync::history::{File, Version};
+use serde_json::json;
+
+use super::{Outcome, diff};
+use crate::{
+    context::Context,
+    past::{self, Past},
+    remember,
+    ui::{self, LIST_LENGTH, Ui, shorten},
+};
+
+/// Show the versions of a note
+///
+/// Newest first: when, on which machine, by whom, the batch, and what was changed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Six or more characters of the beginning or end of its id; it may be gone
+    id: String,
+    /// All of them, not only the newest twenty
+    #[arg(long)]
+    all: bool,
+    /// Print JSON, with the texts
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let past = Past::open(context)?;
+    let id = past.resolve(&args.id)?;
+    past.refuse_withheld(id)?;
+    let limit = if args.all { usize::MAX } else { LIST_LENGTH };
+    // One more, to compare the last one shown with.
+    let versions = past
+        .repository
+        .versions(id, limit.saturating_add(1))
+        .map_err(past::failure)?;
+    if versions.is_empty() {
+        return Err(diff::without_history(&past, id));
+    }
+    let has_more = versions.len() > limit;
+    let shown = versions.iter().take(limit).enumerate();
+    let changes = shown.map(|(place, version)| {
+        let older = versions.get(place + 1);
+        (version, changes(id, version, older))
+    });
+    if args.json {
+        let versions = changes.map(|(version, changes)| {
+            let mut json = past.json(&version.event);
+            json["changed"] = changes.into();
+            let file = version.file.as_ref();
+            json["file"] = file.map(|file| text(file)).into();
+            json
+        });
+        let versions: Vec<_> = versions.collect();
+        ui.json(&json!({ "id": id.to_string(), "versions": versions, "more": has_more }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let short = past.short(id);
+    let mut out = match past.index.get(id)? {
+        Some(entry) => ui::note_line(&entry, &short, context.environment.now),
+        None => format!("#{short} is gone"),
+    };
+    out.push('\n');
+    for (version, changes) in changes {
+        let what = format!("{} {changes}", past::shown_verb(&version.event));
+        let beginning = past.beginning(&version.event);
+        out.push_str(&format!("{beginning} {}\n", past::cut(&what)));
+    }
+    if has_more {
+        out.push_str(&format!("the newest {limit} shown · --all\n"));
+    }
+    out.push_str(&format!(
+        "→ anamnesis show {short} --at DATE   |   anamnesis diff BATCH\n"
+    ));
+    ui.print(&out);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(file: &File) -> String {
+    remember::safe(&String::from_utf8_lossy(&file.bytes))
+}
+
+/// What a version changed, in a few words.
+fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String {
+    let note = |version: &Version| -> Option<Note> {
+        let file = NoteFile::parse(&version.file.as_ref()?.bytes, id).ok()?;
+        Some(file.into_note())
+    };
+    let Some(file) = &version.file else {
+        return "(gone)".to_owned();
+    };
+    let before = older.and_then(|older| older.file.as_ref());
+    let Some(before) = before else {
+        return "(new)".to_owned();
+    };
+    let (Some(new), Some(old)) = (note(version), older.and_then(note)) else {
+        return "(cannot be read as a note)".to_owned();
+    };
+    if new.state == State::Forgotten && old.state != State::Forgotten {
+        return "(forgotten)".to_owned();
+    }
+    let mut parts = Vec::new();
+    let changed = [
+        (new.title != old.title, "title"),
+        (new.body != old.body, "text"),
+        (new.tags != old.tags, "tags"),
+        (new.project != old.project, "project"),
+        (
+            new.kind() != old.kind() || file.folder != before.folder,
+            "kind",
+        ),
+        (new.state != old.state, "state"),
+        (new.pinned != old.pinned, "pinned"),
+    ];
+    parts.extend(changed.iter().filter(|(is, _)| *is).map(|(_, word)| *word));
+    if parts.is_empty() {
+        parts.push("fields");
+    }
+    let mut text = parts.join(", ");
+    if new.title != old.title {
+        let title = one_line(&remember::safe(&new.title));
+        text.push_str(&format!(": {}", shorten(&title, 60)));
+    }
+    text
+}

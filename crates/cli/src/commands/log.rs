@@ -1,0 +1,65 @@
+//! `log`: what was done to the notes that travel.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::Outcome;
+use crate::{
+    context::Context,
+    past::{self, Past},
+    ui::{LIST_LENGTH, Ui},
+};
+
+/// Show what was done to the notes, on all your machines
+///
+/// Newest first: when, on which machine, by whom, the batch by which it can be undone, and what: notes
+/// that are new (+), changed (~) and gone (-), with the title of the first. Notes of this machine only
+/// have no history.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many lines
+    #[arg(short, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all")]
+    n: usize,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    /// Only what was done to this note
+    #[arg(long, value_name = "ID")]
+    note: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let past = Past::open(context)?;
+    let note = args
+        .note
+        .as_ref()
+        .map(|typed| past.resolve(typed))
+        .transpose()?;
+    let limit = if args.all { usize::MAX } else { args.n };
+    // One more tells whether there are more.
+    let mut events = past
+        .repository
+        .log(note, limit.saturating_add(1))
+        .map_err(past::failure)?;
+    let has_more = events.len() > limit;
+    events.truncate(limit);
+    if args.json {
+        let commits: Vec<_> = events.iter().map(|event| past.json(event)).collect();
+        ui.json(&json!({ "commits": commits, "more": has_more }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text: String = events.iter().map(|event| past.line(event) + "\n").collect();
+    if events.is_empty() {
+        text.push_str("0 commits: nothing was done to notes that travel\n");
+    } else if has_more {
+        text.push_str(&format!("the newest {} shown · --all\n", events.len()));
+    } else {
+        text.push_str("→ anamnesis diff BATCH   |   anamnesis undo BATCH\n");
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}

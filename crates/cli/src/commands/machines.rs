@@ -1,0 +1,100 @@
+//! `machines`: who wrote what, and when each was last heard of.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use anamnesis_core::clean::one_line;
+use anamnesis_sync::name_in_commits;
+use chrono::{DateTime, Utc};
+use serde_json::json;
+
+use super::Outcome;
+use crate::{
+    context::Context,
+    past,
+    sync::{self, History},
+    ui::{self, Ui, ago, shorten},
+};
+
+/// Show your machines: what each wrote, and when it was last heard of
+///
+/// A machine is heard of by what it commits. One that has nothing to say, or does not sync, looks the
+/// same.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of a machine.
+#[derive(Default)]
+struct Machine {
+    notes: usize,
+    seen: Option<DateTime<Utc>>,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let counts = context.index()?.counts()?;
+    let mut machines: BTreeMap<String, Machine> = BTreeMap::new();
+    for (name, notes) in counts.by_machine {
+        machines.entry(one_line(&name)).or_default().notes += notes;
+    }
+    let own = context.machine_id();
+    machines.entry(own.clone()).or_default();
+    if let Some(repository) = past::open(context)? {
+        for (name, time) in repository.last_seen().map_err(past::failure)? {
+            // In commits a name is one plain word; in notes it is as it was typed.
+            let known = machines
+                .iter_mut()
+                .find(|(known, _)| name_in_commits(known) == name);
+            let machine = match known {
+                Some((_, machine)) => machine,
+                None => machines.entry(one_line(&name)).or_default(),
+            };
+            machine.seen = machine.seen.max(Some(time));
+        }
+    }
+    let history = context.journal().map(|journal| History::load(&journal));
+    let synced = history.and_then(|history| sync::time(history.in_step_at?));
+    if args.json {
+        let list = machines.iter().map(|(name, machine)| {
+            json!({
+                "machine_id": name,
+                "this": *name == own,
+                "notes": machine.notes,
+                "last_seen": machine.seen.map(past::iso),
+            })
+        });
+        let list: Vec<_> = list.collect();
+        ui.json(&json!({ "machines": list, "in_step_at": synced.map(past::iso) }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = context.environment.now;
+    let mut list: Vec<_> = machines.into_iter().collect();
+    // This one first, then as they were heard of.
+    list.sort_by_key(|(name, machine)| (*name != own, std::cmp::Reverse(machine.seen)));
+    let width = list
+        .iter()
+        .map(|(name, _)| name.chars().count().min(24))
+        .max();
+    let width = width.unwrap_or(0);
+    let mut text = String::new();
+    for (name, machine) in list {
+        let seen = machine
+            .seen
+            .map_or_else(|| "no commit yet".to_owned(), |seen| ago(seen, now));
+        let this = if name == own { "  this machine" } else { "" };
+        text.push_str(&format!(
+            "{:<width$}  {:>12}  {seen}{this}\n",
+            shorten(&name, 24),
+            ui::count(machine.notes, "note"),
+        ));
+    }
+    text.push_str(&match (synced, context.config.remote.is_some()) {
+        (_, false) => "sync: none; notes stay on this machine\n".to_owned(),
+        (None, true) => "sync: not yet · anamnesis sync\n".to_owned(),
+        (Some(time), true) => format!("sync: this machine was in step {}\n", ago(time, now)),
+    });
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}

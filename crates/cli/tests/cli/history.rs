@@ -1,0 +1,553 @@
+//! `log`, `diff`, `history`, `show --at`, `search --at`, `undo`, `machines`.
+
+use anamnesis_testkit::home::{Invocation, Output, TestHome};
+
+use crate::{furnished, home, snapshot};
+
+/// A command some minutes after the clock of the tests.
+fn later<'a>(home: &'a TestHome, minutes: u32, words: &str) -> Invocation<'a> {
+    let now = format!("2026-01-02T03:{:02}:05Z", 4 + minutes);
+    home.command(words.split_whitespace())
+        .env("ANAMNESIS_NOW", now)
+}
+
+/// A home whose notes are committed: three batches, of a person, an agent and a session.
+fn committed() -> TestHome {
+    let home = furnished();
+    home.run("sync").well();
+    home
+}
+
+/// Puts the place in the log for the names of batches and commits, which are drawn.
+fn told(home: &TestHome, output: &Output) -> String {
+    let log = home.run("log --all --json").json();
+    let mut text = output.shown();
+    for (place, commit) in log["commits"].as_array().unwrap().iter().rev().enumerate() {
+        if let Some(batch) = commit["batch"].as_str() {
+            text = text.replace(batch, &format!("[BATCH {place}]"));
+            text = text.replace(&batch[20..], &format!("BATCH{place}"));
+        }
+        let name = commit["commit"].as_str().unwrap();
+        text = text.replace(name, &format!("[COMMIT {place}]"));
+        text = text.replace(&name[..7], &format!("COMMIT{place}"));
+    }
+    text
+}
+
+/// The newest batch, as people are shown it.
+fn newest_batch(home: &TestHome) -> String {
+    let log = home.run("log -n 1 --json").json();
+    let batch = log["commits"][0]["batch"].as_str().unwrap();
+    batch[20..].to_owned()
+}
+
+/// Edits the note about tests, then forgets the one about deploys.
+fn changed() -> TestHome {
+    let home = committed();
+    let edit = "edit 7Q4KZ9 --stdin --title Integration_tests_need_a_stub";
+    later(&home, 10, edit)
+        .input("`make stub` binds port 9191; without it the login tests hang.\n")
+        .run()
+        .well();
+    later(&home, 20, "forget ZD81QV").run().well();
+    home
+}
+
+#[test]
+fn before_the_first_commit_there_is_no_history() {
+    let home = home();
+    for command in [
+        "log",
+        "undo",
+        "diff 7Q4KZ9",
+        "history 7Q4KZ9",
+        "show 7Q4KZ9 --at 2026-01-01",
+    ] {
+        let output = home.run(command);
+        assert_eq!(output.code, Some(1), "{command}");
+        assert!(
+            output.stderr.contains("there is no history yet"),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn the_log_is_one_line_a_commit() {
+    let home = changed();
+    snapshot!(told(&home, &later(&home, 30, "log").run()), @"
+    exit 0
+    10 min ago laptop     you        BATCH4 forget ~1 Deploys go through Jenkins
+    20 min ago laptop     you        BATCH3 edit ~1 Integration_tests_need_a_stub
+    30 min ago laptop     session    BATCH2 sync +1 Add rate limits to the login
+    30 min ago laptop     you        BATCH1 sync +3 Package manager is pnpm
+    30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
+    → anamnesis diff BATCH   |   anamnesis undo BATCH
+    ");
+    snapshot!(told(&home, &later(&home, 30, "log -n 1").run()), @"
+    exit 0
+    10 min ago laptop     you        BATCH4 forget ~1 Deploys go through Jenkins
+    the newest 1 shown · --all
+    ");
+    snapshot!(told(&home, &later(&home, 30, "log --note 7q4kz9 --json").run()), @r#"
+    exit 0
+    {
+      "commits": [
+        {
+          "commit": "[COMMIT 3]",
+          "at": "2026-01-02T03:14:05Z",
+          "machine": "laptop",
+          "actor": "person",
+          "batch": "[BATCH 3]",
+          "did": "edit",
+          "title": "Integration_tests_need_a_stub",
+          "notes": [
+            {
+              "id": "01JZ00000000000000007Q4KZ9",
+              "did": "changed"
+            }
+          ]
+        },
+        {
+          "commit": "[COMMIT 1]",
+          "at": "2026-01-02T03:04:05Z",
+          "machine": "laptop",
+          "actor": "person",
+          "batch": "[BATCH 1]",
+          "did": "sync",
+          "title": "Integration tests need the stub server",
+          "notes": [
+            {
+              "id": "01JZ00000000000000004T8WQX",
+              "did": "new"
+            },
+            {
+              "id": "01JZ00000000000000007Q4KZ9",
+              "did": "new"
+            },
+            {
+              "id": "01JZ0000000000000000ZD81QV",
+              "did": "new"
+            }
+          ]
+        }
+      ],
+      "more": false
+    }
+    "#);
+}
+
+#[test]
+fn a_diff_is_told_note_by_note() {
+    let home = changed();
+    let edit = home.run("log --note 7Q4KZ9 --json").json();
+    let edit = edit["commits"][0].clone();
+    let batch = &edit["batch"].as_str().unwrap()[20..];
+    let of_batch = later(&home, 30, &format!("diff {batch}")).run();
+    snapshot!(told(&home, &of_batch), @r#"
+    exit 0
+    edit by you on laptop, 20 min ago · batch BATCH3 · commit COMMIT3
+
+    #7Q4KZ9 changed  Integration_tests_need_a_stub
+    -title: "Integration tests need the stub server"
+    +title: Integration_tests_need_a_stub
+    @@ -1 +1 @@
+    -`make stub` binds port 9090; without it the login tests hang.
+    +`make stub` binds port 9191; without it the login tests hang.
+
+    → anamnesis undo [BATCH]
+    "#);
+    // By the commit, and by the note, it is the same.
+    let commit = &edit["commit"].as_str().unwrap()[..9];
+    for name in [commit, "7Q4KZ9", "#7q4kz9"] {
+        assert_eq!(
+            later(&home, 30, &format!("diff {name}")).run(),
+            of_batch,
+            "{name}"
+        );
+    }
+    snapshot!(told(&home, &later(&home, 30, "diff ZD81QV").run()), @r#"
+    exit 0
+    forget by you on laptop, 10 min ago · batch BATCH4 · commit COMMIT4
+
+    #ZD81QV forgotten  Deploys go through Jenkins
+    -title: "Deploys go through Jenkins"
+    +title: ''
+    +state: forgotten
+
+    → anamnesis undo [BATCH]
+    "#);
+    snapshot!(told(&home, &later(&home, 30, "diff ZZZZZZ").run()), @r#"
+    exit 1
+    on stderr:
+    anamnesis: no batch "ZZZZZZ"
+    → four or more characters of its end: anamnesis log
+    "#);
+    let json = later(&home, 30, "diff 7Q4KZ9 --json").run().json();
+    assert!(
+        json["notes"][0]["before"]
+            .as_str()
+            .unwrap()
+            .contains("port 9090")
+    );
+    assert!(
+        json["notes"][0]["after"]
+            .as_str()
+            .unwrap()
+            .contains("port 9191")
+    );
+    assert!(
+        json["notes"][0]["diff"]
+            .as_str()
+            .unwrap()
+            .contains("\n+`make stub` binds port 9191")
+    );
+}
+
+#[test]
+fn what_an_old_commit_holds_is_masked_and_no_command_to_a_terminal() {
+    let home = committed();
+    let path = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
+    let text = home.read(path);
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    home.write(
+        path,
+        text.replace("port 9090", &format!("{token} \u{1b}[31mred\u{202e}")),
+    );
+    home.run("sync").well();
+    for command in ["diff 7Q4KZ9", "diff 7Q4KZ9 --json", "history 7Q4KZ9 --json"] {
+        let shown = home.run(command).well();
+        assert!(shown.contains("red"), "{shown}");
+        assert!(!shown.contains(&token), "{shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+        assert!(!shown.contains("\\u001b"), "{shown}");
+    }
+}
+
+#[test]
+fn a_note_has_versions() {
+    let home = changed();
+    snapshot!(told(&home, &later(&home, 30, "history 7Q4KZ9").run()), @"
+    exit 0
+    #7Q4KZ9 how-to  Integration_tests_need_a_stub  you, 20 min
+    20 min ago laptop     you        BATCH3 edit title, text: Integration_tests_nee…
+    30 min ago laptop     you        BATCH1 sync (new)
+    → anamnesis show 7Q4KZ9 --at DATE   |   anamnesis diff BATCH
+    ");
+    snapshot!(told(&home, &later(&home, 30, "history ZD81QV").run()), @"
+    exit 0
+    #ZD81QV fact  (no title)  you, 10 min, forgotten
+    10 min ago laptop     you        BATCH4 forget (forgotten)
+    30 min ago laptop     you        BATCH1 sync (new)
+    → anamnesis show ZD81QV --at DATE   |   anamnesis diff BATCH
+    ");
+    let json = later(&home, 30, "history 7Q4KZ9 --json").run().json();
+    assert_eq!(
+        json["versions"][0]["changed"],
+        "title, text: Integration_tests_need_a_stub"
+    );
+    assert!(
+        json["versions"][1]["file"]
+            .as_str()
+            .unwrap()
+            .contains("port 9090")
+    );
+    // A file that is gone has a history all the same.
+    std::fs::remove_file(
+        home.store()
+            .join("memory/procedural/01JZ00000000000000007Q4KZ9.md"),
+    )
+    .unwrap();
+    home.run("sync").well();
+    let gone = home.run("history 7Q4KZ9").well();
+    assert!(gone.starts_with("#7Q4KZ9 is gone\n"), "{gone}");
+    assert!(gone.contains("(gone)"), "{gone}");
+    // One that never travelled has none.
+    let id = home
+        .run("write --scope machine-local --title Here")
+        .new_id();
+    let output = home.run(&format!("history {id}"));
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("on this machine only"), "{output:?}");
+}
+
+#[test]
+fn a_note_is_shown_as_it_was() {
+    let home = changed();
+    snapshot!(told(&home, &later(&home, 30, "show 7Q4KZ9 --at 2026-01-02T03:05Z").run()), @"
+    exit 0
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    github.com/acme/shop · laptop · memory/procedural/01JZ00000000000000007Q4KZ9.md
+    as it was at 2026-01-02 03:05:00 UTC
+
+    `make stub` binds port 9090; without it the login tests hang.
+
+    → anamnesis history 7Q4KZ9
+    ");
+    // What was forgotten since is there for a person who asks for it.
+    let then = home.command(["show", "ZD81QV", "--at", "15 min ago"]);
+    let then = then
+        .env("ANAMNESIS_NOW", "2026-01-02T03:34:05Z")
+        .run()
+        .well();
+    assert!(then.contains("Deploys go through Jenkins"), "{then}");
+    let now = later(&home, 30, "show ZD81QV --at 2026-01-02").run().well();
+    assert!(!now.contains("Jenkins"), "{now}");
+    let raw = later(&home, 30, "show 7Q4KZ9 --raw --at 2026-01-02T03:05Z")
+        .run()
+        .well();
+    assert!(
+        raw.starts_with("---\nid: 01JZ00000000000000007Q4KZ9\n"),
+        "{raw}"
+    );
+    let json = later(&home, 30, "show 7Q4KZ9 --json --at 2026-01-02T03:05Z")
+        .run()
+        .json();
+    assert_eq!(json["at"], "2026-01-02T03:05:00Z");
+    assert_eq!(json["title"], "Integration tests need the stub server");
+    snapshot!(home.run("show 7Q4KZ9 --at 2026-01-01").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: the history has nothing before 2026-01-01 23:59:59 UTC
+    → anamnesis log --all   (its last line is the oldest)
+    ");
+    snapshot!(home.run("show ZZZZZZ --at 2026-01-02").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: #ZZZZZZ was not there at 2026-01-02 23:59:59 UTC
+    → anamnesis history ZZZZZZ
+    ");
+    snapshot!(home.run("show 7Q4KZ9 --at soon").shown(), @r#"
+    exit 2
+    on stderr:
+    anamnesis: "soon" is not a date
+    → 2026-01-31, 2026-01-31T09:30Z, yesterday, or "3 d ago"
+    "#);
+}
+
+#[test]
+fn notes_are_found_as_they_were_and_nothing_is_left_behind() {
+    let home = changed();
+    let search = |words: &str| later(&home, 30, words).run();
+    snapshot!(search("search stub jenkins --at 2026-01-02T03:05Z").shown(), @r#"
+    exit 0
+    #ZD81QV fact  Deploys go through Jenkins  you, 10 d
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+    → anamnesis show ID --at "2026-01-02T03:05Z"
+    "#);
+    assert!(search("search jenkins").well().contains("no note has"));
+    let found = search("search 9090 --at 2026-01-02T03:05Z --json").json();
+    assert!(
+        found["notes"][0]["body"]
+            .as_str()
+            .unwrap()
+            .contains("port 9090")
+    );
+    let not = search("search 9191 --at 2026-01-02T03:05Z").well();
+    assert_eq!(
+        not,
+        "no note had any of these words at 2026-01-02 03:05:00 UTC\n"
+    );
+    assert_eq!(search("search stub --at 2025-01-01").code, Some(1));
+    let mut left: Vec<_> = std::fs::read_dir(home.store().join("derived"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.ends_with(".lock") && !name.starts_with("index.db"))
+        .collect();
+    left.sort();
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn a_batch_is_taken_back_and_the_undo_too() {
+    // DEL-03
+    let home = committed();
+    let path = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
+    let before = home.read(path);
+    later(&home, 10, "edit 7Q4KZ9 --stdin")
+        .input("Other text.\n")
+        .run()
+        .well();
+    let after = home.read(path);
+    let edit = newest_batch(&home);
+    let undone = later(&home, 20, &format!("undo {edit}")).run();
+    snapshot!(told(&home, &undone), @r#"
+    exit 0
+    undid BATCH3: edit by you, 10 min ago
+      restored  #7Q4KZ9 "Integration tests need the stub server"
+    Undo: anamnesis undo [BATCH]
+    "#);
+    assert_eq!(home.read(path), before);
+    assert!(home.run("search 9090").well().contains("#7Q4KZ9"));
+    let undo = newest_batch(&home);
+    later(&home, 21, &format!("undo #{undo}")).run().well();
+    assert_eq!(home.read(path), after);
+    snapshot!(told(&home, &later(&home, 30, "undo").run()), @"
+    exit 0
+    9 min ago  laptop     you        BATCH5 undo ~1 Integration tests need the stub…
+    10 min ago laptop     you        BATCH4 undo ~1 Integration tests need the stub…
+    20 min ago laptop     you        BATCH3 edit ~1 Integration tests need the stub…
+    30 min ago laptop     session    BATCH2 sync +1 Add rate limits to the login
+    30 min ago laptop     you        BATCH1 sync +3 Package manager is pnpm
+    30 min ago laptop     agent      BATCH0 sync +1 Rate limits live in middleware/…
+    → anamnesis undo [BATCH]   (the newest; any other by its six characters)
+    ");
+    // Twice is once.
+    let undone = later(&home, 30, &format!("undo {undo}")).run();
+    snapshot!(told(&home, &undone), @r#"
+    exit 1
+    did not undo BATCH4: undo by you, 10 min ago
+      left      #7Q4KZ9 "Integration tests need the stub…"  (it is as it was before)
+    on stderr:
+    anamnesis: nothing was undone
+    "#);
+}
+
+#[test]
+fn what_came_later_stays_and_is_told() {
+    let home = committed();
+    let edit = |minutes, text: &str| {
+        let command = later(&home, minutes, "edit 7Q4KZ9 --stdin");
+        command.input(text).run().well();
+        newest_batch(&home)
+    };
+    edit(10, "One.\n\nTwo.\n");
+    let wrong = edit(11, "One, wrong.\n\nTwo.\n");
+    edit(12, "One, wrong.\n\nTwo, better.\n");
+    let undone = later(&home, 20, &format!("undo {wrong}")).run();
+    snapshot!(told(&home, &undone), @r#"
+    exit 0
+    undid BATCH4: edit by you, 9 min ago
+      merged    #7Q4KZ9 "Integration tests need the stub…"  (what came later stays)
+    Undo: anamnesis undo [BATCH]
+    "#);
+    let text = home.read("memory/procedural/01JZ00000000000000007Q4KZ9.md");
+    assert!(text.contains("One.\n\nTwo, better."), "{text}");
+    let clash = edit(13, "Once more.\n");
+    edit(14, "And again.\n");
+    let left = later(&home, 20, &format!("undo {clash} --json")).run();
+    assert_eq!(left.code, Some(1));
+    let json = left.json();
+    assert_eq!(json["batch"], serde_json::Value::Null);
+    assert_eq!(json["notes"][0]["did"], "left");
+    assert_eq!(json["notes"][0]["why"], "the same lines were changed since");
+}
+
+#[test]
+fn an_undone_forgetting_is_remembered() {
+    let home = committed();
+    let path = "memory/semantic/01JZ0000000000000000ZD81QV.md";
+    let before = home.read(path);
+    later(&home, 10, "forget ZD81QV").run().well();
+    let trash = home.store().join("trash/01JZ0000000000000000ZD81QV.md");
+    assert!(trash.exists());
+    let forget = newest_batch(&home);
+    later(&home, 20, &format!("undo {forget}")).run().well();
+    assert_eq!(home.read(path), before);
+    assert!(!trash.exists());
+    // The same text may be written again: nothing remembers that it was forgotten.
+    let undo = newest_batch(&home);
+    let again = later(&home, 21, &format!("undo {undo}")).run();
+    assert!(again.well().contains("forgotten #ZD81QV"));
+    assert!(home.read(path).contains("state: forgotten"));
+    assert!(trash.exists());
+    later(&home, 22, "restore ZD81QV").run().well();
+    assert_eq!(home.read(path), before);
+}
+
+#[test]
+fn an_agent_takes_back_its_own_batches_only() {
+    let home = changed();
+    let by_agent = |words: &str| later(&home, 30, words).by_agent().run();
+    let refused = by_agent(&format!("undo {}", newest_batch(&home)));
+    snapshot!(refused.shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: an agent takes back its own batches only; this one is undone by a person
+    ");
+    assert!(
+        home.read("memory/semantic/01JZ0000000000000000ZD81QV.md")
+            .contains("forgotten")
+    );
+    let own = by_agent("edit B2M6RD --title Limits").well();
+    assert!(own.contains("Undo: anamnesis undo "), "{own}");
+    let listed = by_agent("undo").well();
+    assert!(
+        listed.contains("agent") && !listed.contains(" you "),
+        "{listed}"
+    );
+    let undone = by_agent(&format!("undo {}", newest_batch(&home))).well();
+    assert!(undone.contains("restored  #B2M6RD"), "{undone}");
+    // Of what a person forgot it is shown nothing.
+    for command in [
+        "log",
+        "log --json",
+        "diff ZD81QV",
+        "history ZD81QV",
+        "show ZD81QV --at 2026-01-02T03:05Z",
+        "search jenkins --at 2026-01-02T03:05Z",
+        "undo",
+        "diff ZD81QV --json",
+        "log --note ZD81QV",
+    ] {
+        let output = by_agent(command);
+        assert!(!output.shown().contains("Jenkins"), "{command}: {output:?}");
+    }
+}
+
+#[test]
+fn a_name_that_stands_for_more_lists_what() {
+    let home = committed();
+    // All batches of a moment begin alike, since they begin with its time.
+    let log = home.run("log --json").json();
+    let batch = log["commits"][0]["batch"].as_str().unwrap();
+    let output = home.run(&format!("undo {}", &batch[..4]));
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(
+        output.stderr.contains("stands for 3 things:\n"),
+        "{output:?}"
+    );
+    let output = home.run("undo ZZZZZZ");
+    snapshot!(output.shown(), @r#"
+    exit 1
+    on stderr:
+    anamnesis: no batch "ZZZZZZ"
+    → four or more characters of its end: anamnesis log
+    "#);
+}
+
+#[test]
+fn machines_are_told_with_what_each_wrote() {
+    let home = committed();
+    snapshot!(later(&home, 30, "machines").run().shown(), @"
+    exit 0
+    laptop        4 notes  30 min ago  this machine
+    desktop        1 note  no commit yet
+    sync: none; notes stay on this machine
+    ");
+    snapshot!(later(&home, 30, "machines --json").run().shown(), @r#"
+    exit 0
+    {
+      "machines": [
+        {
+          "machine_id": "desktop",
+          "this": false,
+          "notes": 1,
+          "last_seen": null
+        },
+        {
+          "machine_id": "laptop",
+          "this": true,
+          "notes": 4,
+          "last_seen": "2026-01-02T03:04:05Z"
+        }
+      ],
+      "in_step_at": null
+    }
+    "#);
+    snapshot!(self::home().run("machines").shown(), @"
+    exit 0
+    laptop       0 notes  no commit yet  this machine
+    sync: none; notes stay on this machine
+    ");
+}
