@@ -353,9 +353,12 @@ impl Join<'_> {
         our: Option<&Change<(Oid, i32)>>,
         their: Change<(Oid, i32)>,
     ) -> Result<(), Error> {
+        if self.keeps && their.new.is_none() {
+            return Ok(());
+        }
         let Some(our) = our else {
-            // Unchanged here.
-            self.updates.insert(path.to_owned(), their.new);
+            // Unchanged here. A note that came in place of something else has its update already.
+            self.updates.entry(path.to_owned()).or_insert(their.new);
             return Ok(());
         };
         let result = match (our.new, their.new) {

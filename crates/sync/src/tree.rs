@@ -5,7 +5,7 @@
 //! from what is ours and from what is merely unknown.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::Path,
 };
 
@@ -98,7 +98,9 @@ pub(crate) fn own_files(
 ) -> Result<HashMap<String, Oid>, Error> {
     let mut files = HashMap::new();
     let Some(tree) = tree else { return Ok(files) };
-    if let Some(marker) = tree.get_name(LAYOUT) {
+    if let Some(marker) = tree.get_name(LAYOUT)
+        && is_file(marker.filemode_raw())
+    {
         files.insert(LAYOUT.to_owned(), marker.id());
     }
     let mut folders: Vec<String> = NoteType::ALL.iter().map(ToString::to_string).collect();
@@ -114,8 +116,7 @@ pub(crate) fn own_files(
         };
         for entry in &subtree {
             let path = format!("{folder}/{}", String::from_utf8_lossy(entry.name_bytes()));
-            let is_file = !matches!(entry.filemode_raw(), TREE | LINK | GITLINK);
-            if is_file && named(&path) != Named::Other {
+            if is_file(entry.filemode_raw()) && named(&path) != Named::Other {
                 files.insert(path, entry.id());
             }
         }
@@ -185,6 +186,7 @@ impl Changes {
     ) -> Result<Self, Error> {
         let mut changes = Self::default();
         changes.compare(repository, old, new, "", 0)?;
+        changes.refuse_second_files(repository, old)?;
         changes.problems.sort();
         Ok(changes)
     }
@@ -204,14 +206,27 @@ impl Changes {
         }
         let before = entries(old);
         let after = entries(new);
+        // What is refused says nothing about what was there before: that stays.
+        let mut refused = BTreeSet::new();
+        for (name, (oid, mode)) in &after {
+            self.seen += 1;
+            if self.seen > MAX_ENTRIES {
+                return Err(Error::TooManyFiles(MAX_ENTRIES));
+            }
+            if before.get(name) != Some(&(*oid, *mode))
+                && let Some(reason) = danger(repository, name, *oid, *mode, depth)?
+            {
+                self.refuse(&join(folder, name), reason);
+                refused.insert(name);
+            }
+        }
         for (name, (oid, mode)) in &before {
-            if after.get(name) == Some(&(*oid, *mode)) {
+            if after.get(name) == Some(&(*oid, *mode)) || refused.contains(name) {
                 continue;
             }
             let path = join(folder, name);
-            let is_tree = |mode: i32| mode == TREE;
-            if is_tree(*mode) {
-                let stays = after.get(name).is_some_and(|(_, mode)| is_tree(*mode));
+            if *mode == TREE {
+                let stays = after.get(name).is_some_and(|(_, mode)| *mode == TREE);
                 if !stays && depth < MAX_DEPTH {
                     let old = repository.find_tree(*oid)?;
                     self.compare(repository, Some(&old), None, &path, depth + 1)?;
@@ -221,22 +236,12 @@ impl Changes {
             }
         }
         for (name, (oid, mode)) in &after {
-            self.seen += 1;
-            if self.seen > MAX_ENTRIES {
-                return Err(Error::TooManyFiles(MAX_ENTRIES));
-            }
             let was = before.get(name);
-            if was == Some(&(*oid, *mode)) {
+            if was == Some(&(*oid, *mode)) || refused.contains(name) {
                 continue;
             }
             let path = join(folder, name);
-            if let Some(reason) = danger(repository, name, *oid, *mode)? {
-                self.refuse(&path, reason);
-            } else if *mode == TREE {
-                if depth >= MAX_DEPTH {
-                    self.refuse(&path, "too deep a folder");
-                    continue;
-                }
+            if *mode == TREE {
                 let new = repository.find_tree(*oid)?;
                 let old = was
                     .filter(|(_, mode)| *mode == TREE)
@@ -252,7 +257,7 @@ impl Changes {
 
     fn left(&mut self, path: &str, oid: Oid, mode: i32) {
         match named(path) {
-            Named::Note(folder, id) if mode != LINK && mode != GITLINK => {
+            Named::Note(folder, id) if is_file(mode) => {
                 let old = &mut self.notes.entry(id).or_default().old;
                 *old = old.or(Some((folder, oid)));
             }
@@ -264,14 +269,48 @@ impl Changes {
         match named(path) {
             Named::Note(folder, id) => {
                 let change = self.notes.entry(id).or_default();
-                if change.new.is_some() {
-                    self.refuse(path, "the same id as another file");
-                } else {
+                let Some((first, _)) = change.new else {
+                    change.new = Some((folder, oid));
+                    return;
+                };
+                // Rather the one that lies where the note has always been.
+                let stays = change.old.is_some_and(|(old, _)| old == folder);
+                if stays {
                     change.new = Some((folder, oid));
                 }
+                self.refuse(&note_path(if stays { first } else { folder }, id), SECOND);
             }
             _ => self.others.entry(path.to_owned()).or_default().new = Some((oid, mode)),
         }
+    }
+
+    /// Refuses new files of notes that lie in another folder and did not leave it.
+    fn refuse_second_files(
+        &mut self,
+        repository: &Repository,
+        old: Option<&Tree<'_>>,
+    ) -> Result<(), Error> {
+        let Some(old) = old else { return Ok(()) };
+        let mut folders = Vec::new();
+        for folder in NoteType::ALL {
+            folders.extend(subtree(repository, old, folder.as_str())?);
+        }
+        let is_there = |id: NoteId| {
+            let name = format!("{id}.md");
+            let mut entries = folders.iter().filter_map(|folder| folder.get_name(&name));
+            entries.any(|entry| is_file(entry.filemode_raw()))
+        };
+        let new = self
+            .notes
+            .iter()
+            .filter(|(_, change)| change.old.is_none())
+            .filter_map(|(id, change)| Some((*id, change.new?.0)));
+        let second: Vec<(NoteId, NoteType)> = new.filter(|(id, _)| is_there(*id)).collect();
+        for (id, folder) in second {
+            self.notes.remove(&id);
+            self.refuse(&note_path(folder, id), SECOND);
+        }
+        Ok(())
     }
 
     fn refuse(&mut self, path: &str, reason: &str) {
@@ -282,9 +321,18 @@ impl Changes {
     }
 }
 
-const TREE: i32 = 0o040_000;
+/// git's modes of what is no regular file.
+pub(crate) const TREE: i32 = 0o040_000;
 const LINK: i32 = 0o120_000;
 const GITLINK: i32 = 0o160_000;
+
+/// Why one of two files of a note is not taken.
+const SECOND: &str = "the same id as another file";
+
+/// Tells whether a mode is a regular file's.
+pub(crate) fn is_file(mode: i32) -> bool {
+    !matches!(mode, TREE | LINK | GITLINK)
+}
 
 /// The entries of a tree by name. Names that are no UTF-8 are shown with their bytes replaced, and are
 /// never ours.
@@ -314,6 +362,7 @@ fn danger(
     name: &str,
     oid: Oid,
     mode: i32,
+    depth: usize,
 ) -> Result<Option<&'static str>, Error> {
     Ok(match mode {
         LINK => Some("a link"),
@@ -325,6 +374,7 @@ fn danger(
         _ if name.contains(char::REPLACEMENT_CHARACTER) || name.contains(char::is_control) => {
             Some("a name that is no text")
         }
+        TREE if depth >= MAX_DEPTH => Some("too deep a folder"),
         TREE => None,
         _ => {
             let (size, kind) = repository.odb()?.read_header(oid)?;
