@@ -28,7 +28,9 @@ use anamnesis_store::{
     notes::{NotePath, Notes, Problem},
 };
 use chrono::{DateTime, Utc};
-use git2::{Commit, FileMode, IndexEntry, IndexTime, ObjectType, Oid, Signature, Time, Tree};
+use git2::{
+    Commit, IndexEntry, IndexEntryExtendedFlag, IndexTime, ObjectType, Oid, Signature, Time, Tree,
+};
 use ulid::Ulid;
 
 use crate::{
@@ -666,38 +668,73 @@ impl Repository {
         base: Option<&Tree<'_>>,
         updates: &BTreeMap<String, Option<(Oid, i32)>>,
     ) -> Result<Oid, Error> {
-        let empty;
-        let base = if let Some(base) = base {
-            base
-        } else {
-            let oid = self.git.treebuilder(None)?.write()?;
-            empty = self.git.find_tree(oid)?;
-            &empty
-        };
-        let mut builder = git2::build::TreeUpdateBuilder::new();
-        let mut is_changed = false;
+        let updates: Vec<Update<'_>> = updates
+            .iter()
+            .map(|(path, new)| (path.as_str(), *new))
+            .collect();
+        self.folder_with(base, "", &updates)
+    }
+
+    /// Writes the tree of one folder. Where a file and a folder of the same name come together, the one
+    /// that is ours stays, else the folder.
+    fn folder_with(
+        &self,
+        base: Option<&Tree<'_>>,
+        folder: &str,
+        updates: &[Update<'_>],
+    ) -> Result<Oid, Error> {
+        let mut files = BTreeMap::new();
+        let mut folders: BTreeMap<&str, Vec<Update<'_>>> = BTreeMap::new();
         for (path, new) in updates {
-            match new {
-                Some((oid, mode)) => {
-                    let mode = if *mode == EXECUTABLE {
-                        FileMode::BlobExecutable
-                    } else {
-                        FileMode::Blob
-                    };
-                    builder.upsert(path.as_str(), *oid, mode);
+            match path.split_once('/') {
+                Some((name, below)) => folders.entry(name).or_default().push((below, *new)),
+                None => {
+                    files.insert(*path, *new);
                 }
-                None if base.get_path(Path::new(path)).is_ok() => {
-                    builder.remove(path.as_str());
-                }
-                None => continue,
             }
-            is_changed = true;
         }
-        if is_changed {
-            Ok(builder.create_updated(&self.git, base)?)
-        } else {
-            Ok(base.id())
+        let names: BTreeSet<&str> = files.keys().chain(folders.keys()).copied().collect();
+        let mut builder = self.git.treebuilder(base)?;
+        for name in names {
+            let path = if folder.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{folder}/{name}")
+            };
+            let old = builder.get(name)?;
+            let old = old.map(|entry| (entry.id(), entry.filemode_raw()));
+            let (old_folder, old_file) = match old {
+                Some((oid, tree::TREE)) => (Some(self.git.find_tree(oid)?), None),
+                old => (None, old),
+            };
+            let file = files.get(name).copied().unwrap_or(old_file);
+            let inner = match folders.get(name) {
+                Some(below) => Some(self.folder_with(old_folder.as_ref(), &path, below)?),
+                None => old_folder.map(|folder| folder.id()),
+            };
+            let inner = match inner {
+                Some(oid) if self.git.find_tree(oid)?.is_empty() => None,
+                inner => inner,
+            };
+            let new = match (file, inner) {
+                (Some(file), None) => Some(file),
+                (Some(file), Some(_)) if tree::named(&path) != Named::Other => Some(file),
+                (_, Some(oid)) => Some((oid, tree::TREE)),
+                (None, None) => None,
+            };
+            match new {
+                new if new == old => {}
+                Some((oid, mode)) => {
+                    let mode = match mode {
+                        tree::TREE | EXECUTABLE => mode,
+                        _ => FILE,
+                    };
+                    builder.insert(name, oid, mode)?;
+                }
+                None => builder.remove(name)?,
+            }
         }
+        Ok(builder.write()?)
     }
 
     /// Writes a commit that no reference names yet.
@@ -942,6 +979,17 @@ impl Repository {
             for (path, (oid, stamp)) in stamps {
                 index.add(&index_entry(path, *oid, *stamp))?;
             }
+            // What is only carried is never in the folder, and not deleted for that.
+            let is_carried =
+                |path: &[u8]| tree::named(&String::from_utf8_lossy(path)) == Named::Other;
+            let carried: Vec<IndexEntry> = index
+                .iter()
+                .filter(|entry| is_carried(&entry.path))
+                .collect();
+            for mut entry in carried {
+                entry.flags_extended |= IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+                index.add(&entry)?;
+            }
             index.write()
         };
         if update().is_err() {
@@ -994,6 +1042,9 @@ pub(crate) struct Gathered {
 /// Changes by session and actor.
 type Groups = BTreeMap<(String, String), FileChanges>;
 
+/// What becomes of a path: a file with its mode, or nothing.
+type Update<'a> = (&'a str, Option<(Oid, i32)>);
+
 /// The modes of regular files.
 pub(crate) const FILE: i32 = 0o100_644;
 const EXECUTABLE: i32 = 0o100_755;
@@ -1020,7 +1071,7 @@ pub(crate) fn is_mass(gone: usize, of: usize) -> bool {
 /// The file that a tree has at a path.
 pub(crate) fn entry(tree: &Tree<'_>, path: &str) -> Option<Oid> {
     let entry = tree.get_path(Path::new(path)).ok()?;
-    (entry.kind() == Some(ObjectType::Blob)).then(|| entry.id())
+    tree::is_file(entry.filemode_raw()).then(|| entry.id())
 }
 
 /// The session of a note and who wrote it, for the trailers of a commit.
