@@ -7,3 +7,4 @@ mod fleet;
 
 mod cycle;
 mod held;
+mod trees;
