@@ -7,4 +7,5 @@ mod fleet;
 
 mod cycle;
 mod held;
+mod texts;
 mod trees;
