@@ -121,6 +121,21 @@ pub fn hashes(key: &Key, private_texts: &[String]) -> Vec<Hash> {
     hashes
 }
 
+/// Returns the hashes of a text that a person named: as a whole if it is one token, however short or
+/// common, and of its tokens that nobody would write by chance.
+pub fn hashes_of(key: &Key, text: &str) -> Vec<Hash> {
+    let mut hashes = hashes(key, &[text.to_owned()]);
+    let is_token = !text.contains(char::is_whitespace) && text.len() <= LONGEST;
+    if is_token
+        && !text.contains(MASK_START)
+        && let Some(hash) = key.hash(text)
+        && !hashes.contains(&hash)
+    {
+        hashes.push(hash);
+    }
+    hashes
+}
+
 /// What is recognized: hashes, each with the key that it was made with. None by default.
 #[derive(Debug, Clone, Default)]
 pub struct Echoes {

@@ -20,6 +20,8 @@ pub mod echo;
 
 pub mod redact;
 
+pub mod needle;
+
 mod clip;
 pub mod sanitize;
 

@@ -32,6 +32,9 @@ use crate::{
 /// The tag of a note that was made because two others clash.
 pub const CONFLICT_TAG: &str = "merge-conflict";
 
+/// What a proposal says at its end when the note that it was is purged.
+const PURGED: &str = "(Kept on this machine only: another machine purged this note, or a text in it, while it was edited here.)";
+
 /// A note that a merge makes beside the note itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
@@ -278,6 +281,24 @@ fn proposal(base: Option<&NoteFile>, edited: &Version<'_>) -> Option<Sibling> {
             note.scope = Scope::MachineLocal;
         })
     })
+}
+
+/// Returns the text of a note that was edited here while another machine purged it, as a proposal that
+/// says so; it stays on this machine.
+///
+/// # Errors
+/// When `edited` is no note.
+pub fn edited_after_purge(id: NoteId, edited: &[u8]) -> Result<Option<Sibling>, Unreadable> {
+    let file = NoteFile::parse(edited, id)?;
+    if file.note().state == State::Forgotten {
+        return Ok(None);
+    }
+    let hash = bytes_hash(edited);
+    Ok(Some(sibling(&file, &[&hash], |note| {
+        note.state = State::Proposed;
+        note.scope = Scope::MachineLocal;
+        note.body = format!("{}\n\n{PURGED}", note.body.trim_end());
+    })))
 }
 
 /// Returns a note as one of its own, tagged and linked to the note that it was. `hashes` are those of

@@ -247,6 +247,8 @@ pub struct Receipt {
     pub verified: Vec<PortableId>,
     /// Notes that were purged and must not come back.
     pub gone: Vec<PortableId>,
+    /// Notes out of which a text was purged.
+    pub masked: Vec<PortableId>,
     /// Project keys that became one.
     pub aliases: Vec<Alias>,
     /// Aliases that no longer hold.
@@ -288,6 +290,7 @@ impl Receipt {
             feedback: Vec::new(),
             verified: Vec::new(),
             gone: Vec::new(),
+            masked: Vec::new(),
             aliases: Vec::new(),
             unaliases: Vec::new(),
         }
@@ -368,6 +371,7 @@ impl Receipt {
             .chain(feedback)
             .chain(ids(Field::Verified, &self.verified))
             .chain(ids(Field::Gone, &self.gone))
+            .chain(ids(Field::Masked, &self.masked))
             .chain(pairs(Field::Alias, &self.aliases))
             .chain(pairs(Field::Unalias, &self.unaliases))
     }
@@ -402,6 +406,7 @@ impl Receipt {
             feedback: list(Field::Feedback).filter_map(feedback).collect(),
             verified: ids(Field::Verified),
             gone: ids(Field::Gone),
+            masked: ids(Field::Masked),
             aliases: aliases(Field::Alias),
             unaliases: aliases(Field::Unalias),
             ..Self::empty(key, at)
@@ -417,6 +422,7 @@ enum Field {
     Feedback,
     Verified,
     Gone,
+    Masked,
     Alias,
     Unalias,
 }
@@ -429,6 +435,7 @@ impl Field {
             Self::Feedback => "fb",
             Self::Verified => "ok",
             Self::Gone => "gone",
+            Self::Masked => "masked",
             Self::Alias => "alias",
             Self::Unalias => "unalias",
         }

@@ -207,6 +207,8 @@ pub struct Counts {
     pub pairs: BTreeMap<(PortableId, PortableId), PairCounts>,
     /// Notes that were purged.
     pub gone: BTreeSet<PortableId>,
+    /// Notes out of which a text was purged.
+    pub masked: BTreeSet<PortableId>,
     /// Aliases of projects.
     pub aliases: BTreeMap<Alias, Verdict>,
 }
@@ -219,6 +221,7 @@ impl Counts {
         for receipt in receipts {
             counts.receipts += 1;
             counts.gone.extend(&receipt.gone);
+            counts.masked.extend(&receipt.masked);
             for (aliases, holds) in [(&receipt.aliases, true), (&receipt.unaliases, false)] {
                 for alias in aliases {
                     let receipt = receipt.key();
@@ -299,6 +302,7 @@ impl Counts {
             self.add_pair(*pair, counts);
         }
         self.gone.extend(&other.gone);
+        self.masked.extend(&other.masked);
         for (alias, verdict) in &other.aliases {
             self.judge(alias, *verdict);
         }
@@ -365,7 +369,10 @@ impl FoldFile {
             let last = written(counts.last);
             json!([one.to_string(), other.to_string(), counts.sessions, last])
         });
-        let gone = counts.gone.iter().map(|note| Value::from(note.to_string()));
+        let ids = |notes: &BTreeSet<PortableId>| -> Value {
+            let ids = notes.iter().map(|note| Value::from(note.to_string()));
+            ids.collect()
+        };
         let aliases = |holds| {
             let chosen = counts.aliases.iter();
             let chosen = chosen.filter(move |(_, verdict)| verdict.holds == holds);
@@ -381,7 +388,8 @@ impl FoldFile {
             "sessions": counts.sessions,
             "notes": notes,
             "pairs": pairs.collect::<Value>(),
-            "gone": gone.collect::<Value>(),
+            "gone": ids(&counts.gone),
+            "masked": ids(&counts.masked),
             "alias": aliases(true),
             "unalias": aliases(false),
         })
@@ -434,6 +442,7 @@ impl FoldFile {
             }
         }
         counts.gone.extend(list("gone").filter_map(id));
+        counts.masked.extend(list("masked").filter_map(id));
         for (name, holds) in [("alias", true), ("unalias", false)] {
             for (alias, receipt) in list(name).filter_map(read_alias) {
                 counts.judge(&alias, Verdict { receipt, holds });
