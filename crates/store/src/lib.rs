@@ -26,6 +26,8 @@ pub mod native;
 
 pub mod receipts;
 
+pub mod purge;
+
 pub mod config;
 
 pub mod settings;

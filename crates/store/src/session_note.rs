@@ -12,7 +12,7 @@ use anamnesis_core::{
 use chrono::{DateTime, Utc};
 
 use crate::{
-    journal::{Journal, LOST},
+    journal::{self, Journal, LOST},
     notes::{Error, NotePath, Notes, Stored},
 };
 
@@ -144,6 +144,15 @@ pub fn is_own(journal: &Journal, session: &str, note: &Note) -> bool {
     journal
         .is_session_body(session, &own_text(&note.title, &note.body))
         .unwrap_or(false)
+}
+
+/// Takes note that a session's note which capture wrote says this now, although capture did not write
+/// it so: a text in it was masked.
+///
+/// # Errors
+/// When the records refuse.
+pub fn keep_own(journal: &Journal, session: &str, note: &Note) -> Result<(), journal::Error> {
+    journal.session_body_written(session, &own_text(&note.title, &note.body))
 }
 
 /// The text that tells whether a person changed the note: a new title is a person's word, too.

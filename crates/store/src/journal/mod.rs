@@ -9,6 +9,7 @@ mod forget;
 mod job;
 mod listing;
 mod native;
+mod purge;
 mod retention;
 mod schema;
 mod session;
@@ -22,6 +23,7 @@ pub use self::{
         Contents, StoredDelegation, StoredJob, StoredPrompt, StoredShown, StoredSummary,
         StoredTurnEnd,
     },
+    purge::Mentions,
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
@@ -428,7 +430,7 @@ impl Journal {
         Ok(runs)
     }
 
-    /// What texts of a session must not repeat.
+    /// What texts of a session must not repeat: what was private in it, and what was purged.
     ///
     /// # Errors
     /// When SQLite refuses.
@@ -438,15 +440,13 @@ impl Journal {
             .prepare_cached("SELECT key, hash FROM private_token WHERE session = ?")?
             .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_, _>>()?;
-        Ok(rows
-            .iter()
-            .filter_map(|(key, hash)| {
-                Some((
-                    Key::new(key.as_slice().try_into().ok()?),
-                    Hash::from_bytes(hash)?,
-                ))
-            })
-            .collect())
+        let private = rows.iter().filter_map(|(key, hash)| {
+            Some((
+                Key::new(key.as_slice().try_into().ok()?),
+                Hash::from_bytes(hash)?,
+            ))
+        });
+        Ok(private.chain(self.purged_hashes()?).collect())
     }
 
     /// The mode that SQLite keeps its log in: `wal`, or another where that cannot be had.

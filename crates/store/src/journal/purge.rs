@@ -1,0 +1,356 @@
+//! Takes a text out of the records, wherever it stands.
+//!
+//! Every column of every table is looked at, but the ids by which rows find each other: the client
+//! makes those. Rows are changed where they are; then the file is written anew, because a page that
+//! SQLite has moved rows about in may keep bytes of what they said.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anamnesis_core::{
+    echo::{self, Hash, Key},
+    needle::Needle,
+};
+use rusqlite::{params_from_iter, types::Value};
+use ulid::Ulid;
+
+use super::{Error, Journal};
+use crate::sqlite;
+
+/// Under this name stand the hashes of what was purged.
+const PURGED: &str = "purged";
+
+/// Columns by which rows find each other.
+const IDS: [&str; 6] = ["session", "id", "prompt_id", "agent_id", "note", "hash"];
+
+/// How many rows hold a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mentions {
+    /// By table.
+    pub rows: BTreeMap<String, usize>,
+    /// The sessions that they belong to.
+    pub sessions: BTreeSet<String>,
+}
+
+impl Mentions {
+    /// How many rows of all tables.
+    pub fn count(&self) -> usize {
+        self.rows.values().sum()
+    }
+
+    /// How many rows of one table.
+    pub fn of(&self, table: &str) -> usize {
+        self.rows.get(table).copied().unwrap_or(0)
+    }
+}
+
+/// A table as far as a text may stand in it.
+struct Table {
+    name: String,
+    /// What makes a row one.
+    key: Vec<String>,
+    columns: Vec<String>,
+    has_session: bool,
+}
+
+impl Journal {
+    /// Tells how many rows hold a text. Nothing is changed.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn mentions(&self, needle: &Needle) -> Result<Mentions, Error> {
+        let mut mentions = Mentions::default();
+        for table in self.tables()? {
+            self.each_mention(&table, needle, &mut mentions, |_, _| Ok(()))?;
+        }
+        Ok(mentions)
+    }
+
+    /// Masks a text in every row, and tells in how many.
+    ///
+    /// # Errors
+    /// When SQLite refuses; then either nothing was masked, or all of it and bytes of it are still in
+    /// the file.
+    pub fn mask(&self, needle: &Needle) -> Result<Mentions, Error> {
+        let mentions = self.together(|journal| {
+            let mut mentions = Mentions::default();
+            for table in journal.tables()? {
+                let set: Vec<String> = numbered(&table.columns, 0, " = ").collect();
+                let key: Vec<String> = numbered(&table.key, table.columns.len(), " IS ").collect();
+                // A masked row may be like another one.
+                let change = format!(
+                    "UPDATE OR REPLACE \"{}\" SET {} WHERE {}",
+                    table.name,
+                    set.join(", "),
+                    key.join(" AND ")
+                );
+                journal.each_mention(&table, needle, &mut mentions, |masked, key| {
+                    let values = masked.iter().chain(key);
+                    journal
+                        .connection
+                        .execute(&change, params_from_iter(values))?;
+                    Ok(())
+                })?;
+            }
+            Ok(mentions)
+        })?;
+        // Also when nothing was found: a run before this one may have been killed here.
+        self.connection
+            .execute_batch("PRAGMA temp_store = MEMORY; VACUUM")?;
+        sqlite::checkpoint(&self.connection)?;
+        Ok(mentions)
+    }
+
+    /// From now on hooks recognize the text, as a keyed hash of it.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn purged(&self, needle: &Needle) -> Result<(), Error> {
+        let key = match self.purged_hashes()?.first() {
+            Some((key, _)) => *key,
+            None => Key::new(Ulid::generate().random().to_be_bytes()),
+        };
+        self.together(|journal| {
+            let mut all = journal.purged_hashes()?;
+            for hash in echo::hashes_of(&key, needle.text()) {
+                if !all.contains(&(key, hash)) {
+                    all.push((key, hash));
+                }
+            }
+            let all: Vec<String> = all
+                .iter()
+                .map(|(key, hash)| hex(&[&key.to_bytes()[..], &hash.to_bytes()].concat()))
+                .collect();
+            journal.set_meta(PURGED, &all.join(" "))
+        })
+    }
+
+    /// The hashes of what was purged.
+    pub(super) fn purged_hashes(&self) -> Result<Vec<(Key, Hash)>, Error> {
+        let kept = self.meta(PURGED)?.unwrap_or_default();
+        let hashes = kept.split_whitespace().filter_map(|text| {
+            let bytes = unhex(text)?;
+            let (key, hash) = bytes.split_first_chunk()?;
+            Some((Key::new(*key), Hash::from_bytes(hash)?))
+        });
+        Ok(hashes.collect())
+    }
+
+    /// Calls `change` with the masked columns and the key of each row that holds the text.
+    fn each_mention(
+        &self,
+        table: &Table,
+        needle: &Needle,
+        mentions: &mut Mentions,
+        mut change: impl FnMut(&[Value], &[Value]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let width = table.columns.len();
+        let names: Vec<String> = table.columns.iter().chain(&table.key).map(quoted).collect();
+        let session = if table.has_session { "session" } else { "NULL" };
+        let mut statement = self.connection.prepare(&format!(
+            "SELECT {}, {session} FROM \"{}\"",
+            names.join(", "),
+            table.name
+        ))?;
+        let mut found: Vec<(Vec<Value>, Option<String>)> = Vec::new();
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let values: Vec<Value> = (0..names.len())
+                .map(|number| row.get(number))
+                .collect::<Result<_, _>>()?;
+            if values
+                .iter()
+                .take(width)
+                .any(|value| masked(value, needle).is_some())
+            {
+                found.push((values, row.get(names.len())?));
+            }
+        }
+        for (values, session) in found {
+            let (columns, key) = values.split_at(width);
+            let columns: Vec<Value> = columns
+                .iter()
+                .map(|value| masked(value, needle).unwrap_or_else(|| value.clone()))
+                .collect();
+            change(&columns, key)?;
+            *mentions.rows.entry(table.name.clone()).or_default() += 1;
+            mentions.sessions.extend(session);
+        }
+        Ok(())
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, Error> {
+        let names: Vec<String> = self
+            .connection
+            .prepare(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+            )?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let mut tables = Vec::new();
+        for name in names {
+            let columns: Vec<(String, String, i64)> = self
+                .connection
+                .prepare("SELECT name, type, pk FROM pragma_table_info(?)")?
+                .query_map([&name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                .collect::<Result<_, _>>()?;
+            let is_text = |kind: &str| kind == "TEXT" || kind == "BLOB";
+            let texts = columns
+                .iter()
+                .filter(|(column, kind, _)| is_text(kind) && !IDS.contains(&column.as_str()));
+            let table = Table {
+                key: columns
+                    .iter()
+                    .filter(|(.., key)| *key > 0)
+                    .map(|(column, ..)| column.clone())
+                    .collect(),
+                columns: texts.map(|(column, ..)| column.clone()).collect(),
+                has_session: columns.iter().any(|(column, ..)| column == "session"),
+                name,
+            };
+            if !table.columns.is_empty() {
+                tables.push(table);
+            }
+        }
+        Ok(tables)
+    }
+}
+
+/// A value without the text; none if it does not hold it.
+fn masked(value: &Value, needle: &Needle) -> Option<Value> {
+    match value {
+        Value::Text(text) => needle.mask_text(text).map(Value::Text),
+        Value::Blob(bytes) => needle.mask(bytes).map(Value::Blob),
+        _ => None,
+    }
+}
+
+/// Columns with the numbers of their parameters.
+fn numbered<'a>(
+    columns: &'a [String],
+    before: usize,
+    sign: &'a str,
+) -> impl Iterator<Item = String> + 'a {
+    let numbers = before + 1..;
+    columns
+        .iter()
+        .zip(numbers)
+        .map(move |(column, number)| format!("{}{sign}?{number}", quoted(column)))
+}
+
+fn quoted(name: &String) -> String {
+    format!("\"{name}\"")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pairs = (0..text.len()).step_by(2);
+    pairs
+        .map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Duration};
+
+    use super::*;
+    use crate::home::Home;
+
+    const SECRET: &str = "s3cr et\"value";
+
+    #[test]
+    fn a_text_is_in_no_byte_of_the_records_afterwards() {
+        // DEL-01
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        home.create().unwrap();
+        let journal = Journal::open(&home, Duration::from_secs(5)).unwrap();
+        let filler = "x".repeat(3_000);
+        let json = serde_json::to_string(&format!("{filler}{SECRET}")).unwrap();
+        journal
+            .connection
+            .execute_batch(
+                "INSERT INTO session (id, project, started_at, seen_at) VALUES ('s', 'p', 1, 1), ('t', 'p', 1, 1)",
+            )
+            .unwrap();
+        for number in 0..50 {
+            let holds = number % 2 == 0;
+            let (text, input) = if holds {
+                (format!("a {SECRET} b {filler}"), json.clone())
+            } else {
+                ("harmless".to_owned(), "{}".to_owned())
+            };
+            journal
+                .connection
+                .execute(
+                    "INSERT INTO prompt (session, number, kind, privacy, text, many_tags, at) VALUES ('s', ?1, 'person', 'none', ?2, 0, 1)",
+                    rusqlite::params![number, text],
+                )
+                .unwrap();
+            journal
+                .connection
+                .execute(
+                    "INSERT INTO tool_event (session, id, tool, input, outcome, is_from_batch, many_tags, at) VALUES ('s', ?1, 'Bash', ?2, 'ok', 0, 0, 1)",
+                    rusqlite::params![number.to_string(), input],
+                )
+                .unwrap();
+            if holds {
+                journal
+                    .connection
+                    .execute(
+                        "INSERT INTO file_use VALUES (last_insert_rowid(), 's', ?1, 'read')",
+                        [format!("/x/{SECRET}")],
+                    )
+                    .unwrap();
+            }
+        }
+        journal.set_meta("other", SECRET).unwrap();
+        let needle = Needle::new(SECRET).unwrap();
+        let before = journal.mentions(&needle).unwrap();
+        assert_eq!(
+            (
+                before.of("prompt"),
+                before.of("tool_event"),
+                before.of("file_use")
+            ),
+            (25, 25, 25)
+        );
+        assert_eq!((before.of("meta"), before.count()), (1, 76));
+        assert_eq!(before.sessions, BTreeSet::from(["s".to_owned()]));
+        assert_eq!(journal.mask(&needle).unwrap(), before);
+        assert_eq!(journal.mentions(&needle).unwrap(), Mentions::default());
+        for name in ["journal.db", "journal.db-wal"] {
+            let bytes = fs::read(folder.path().join(name)).unwrap_or_default();
+            assert!(!needle.is_in(&bytes), "{name}");
+            assert!(!bytes.windows(5).any(|part| part == b"s3cr "), "{name}");
+        }
+        let integrity: String = journal
+            .connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(integrity, "ok");
+    }
+
+    #[test]
+    fn what_was_purged_is_recognized_in_every_session() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        home.create().unwrap();
+        let journal = Journal::open(&home, Duration::from_secs(5)).unwrap();
+        assert!(journal.echoes("any").unwrap().is_empty());
+        for text in ["hunter", "another-v4lue", "hunter"] {
+            journal.purged(&Needle::new(text).unwrap()).unwrap();
+        }
+        assert_eq!(journal.purged_hashes().unwrap().len(), 2);
+        let echoes = journal.echoes("any").unwrap();
+        assert_eq!(
+            echoes.mask("pw=hunter, hunters another-v4lue."),
+            "pw=[private], hunters [private]."
+        );
+        let kept = fs::read(folder.path().join("journal.db-wal")).unwrap();
+        assert!(!Needle::new("hunter").unwrap().is_in(&kept));
+    }
+}

@@ -1,0 +1,379 @@
+//! Taking a text out of the store's files: notes, the trash, what waits and what was set aside, logs.
+//!
+//! Not here: what is in a database ([`crate::journal`], the index, which is built anew), and git's
+//! folder. Settings are a person's, so they are named and left as they are; so is whatever is no file
+//! of ours.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_core::{id::NoteId, needle::Needle};
+use chrono::{DateTime, Utc};
+
+use crate::{
+    file,
+    home::Home,
+    lock::Lock,
+    notes::{self, NotePath, Notes},
+};
+
+/// The largest file that is read, in bytes.
+const MAX_LENGTH: usize = 256 * 1024 * 1024;
+
+/// A text cannot be taken out of a file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is a part of an id, or of a key, of a note that is in use.
+    #[error("the text is a part of what makes {0} a note; nothing was changed")]
+    Structural(String),
+    /// The file system refused.
+    #[error("cannot take it out of {path}: {source}")]
+    Io {
+        /// The file, relative to the store.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A note could not be changed.
+    #[error(transparent)]
+    Notes(#[from] notes::Error),
+}
+
+/// Where a text stands, or stood.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Notes.
+    pub notes: BTreeSet<NotePath>,
+    /// Other files of ours, relative to the store.
+    pub files: BTreeSet<String>,
+    /// Files that are not ours to change, relative to the store.
+    pub left: BTreeSet<String>,
+}
+
+impl Places {
+    /// How many places of ours there are.
+    pub fn count(&self) -> usize {
+        self.notes.len() + self.files.len()
+    }
+}
+
+/// What a file is to us.
+enum Kind {
+    Note(NotePath),
+    /// A note's old bytes.
+    Trashed(NoteId),
+    Text,
+    /// Parts of it are found by where they are: a damaged database that was set aside.
+    Binary,
+    /// What a killed process left.
+    Leftover,
+    /// Databases, which are changed as such, and what never holds a text of anybody.
+    None,
+    NotOurs,
+}
+
+/// Tells where a text stands. Nothing is changed.
+///
+/// # Errors
+/// When it cannot be taken out of a note.
+pub fn find(home: &Home, needle: &Needle) -> Result<Places, Error> {
+    walk(home, needle, |_, _| Ok(()))
+}
+
+/// Masks a text wherever it stands, and tells where that was.
+///
+/// Whoever holds the lock knows that nobody writes a note meanwhile. A process that is killed in
+/// between has masked some of the places; the next run masks the rest.
+///
+/// # Errors
+/// When it cannot be taken out of a note, or a file cannot be written.
+pub fn mask(home: &Home, lock: &Lock, notes: &Notes, needle: &Needle) -> Result<Places, Error> {
+    // Nothing is changed when something cannot be.
+    find(home, needle)?;
+    walk(home, needle, |path, change| {
+        let written = match change {
+            Change::Note(note, bytes) => {
+                notes.place(lock, note, bytes)?;
+                return Ok(());
+            }
+            Change::Bytes(bytes) => file::write_atomic(path, bytes).map(drop),
+            Change::Remove => fs::remove_file(path),
+        };
+        written.map_err(|source| Error::Io {
+            path: home.relative(path),
+            source,
+        })
+    })
+}
+
+/// What is to become of it.
+enum Change<'a> {
+    Note(NotePath, &'a [u8]),
+    Bytes(&'a [u8]),
+    Remove,
+}
+
+fn walk(
+    home: &Home,
+    needle: &Needle,
+    mut apply: impl FnMut(&Path, Change<'_>) -> Result<(), Error>,
+) -> Result<Places, Error> {
+    let mut places = Places::default();
+    let mut pending = vec![home.root().to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                let is_git = entry.file_name() == ".git";
+                let is_program = folder == home.root() && entry.file_name() == "bin";
+                if !is_git && !is_program {
+                    pending.push(path);
+                }
+                continue;
+            }
+            let kind = kind_of(home, &path);
+            if matches!(kind, Kind::None) {
+                continue;
+            }
+            let Ok((bytes, ..)) = file::read_head(&path, MAX_LENGTH) else {
+                continue;
+            };
+            if !needle.is_in(&bytes) {
+                continue;
+            }
+            let name = home.relative(&path);
+            let structural = |_| Error::Structural(name.clone());
+            match kind {
+                Kind::Note(note) => {
+                    let masked = needle.mask_note(note.id, &bytes).map_err(structural)?;
+                    apply(&path, Change::Note(note, &masked.unwrap_or_default()))?;
+                    places.notes.insert(note);
+                    continue;
+                }
+                Kind::NotOurs => {
+                    places.left.insert(name);
+                    continue;
+                }
+                Kind::Trashed(id) => {
+                    let masked = needle.mask_note(id, &bytes).map_err(structural)?;
+                    apply(&path, Change::Bytes(&masked.unwrap_or_default()))?;
+                }
+                Kind::Text => {
+                    let masked = needle.mask(&bytes).unwrap_or_default();
+                    apply(&path, Change::Bytes(&masked))?;
+                }
+                Kind::Binary => {
+                    let masked = needle.mask_in_place(&bytes).unwrap_or_default();
+                    apply(&path, Change::Bytes(&masked))?;
+                }
+                Kind::Leftover => apply(&path, Change::Remove)?,
+                Kind::None => continue,
+            }
+            places.files.insert(name);
+        }
+    }
+    Ok(places)
+}
+
+/// Tells what a file is by where it lies.
+fn kind_of(home: &Home, path: &Path) -> Kind {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let relative = home.relative(path);
+    let top = relative.split('/').next().unwrap_or_default();
+    let is_in = |folder: PathBuf| path.starts_with(folder);
+    if name.starts_with('.') && Path::new(&*name).extension() == Some(OsStr::new("tmp")) {
+        return Kind::Leftover;
+    }
+    if let Ok(note) = relative.parse::<NotePath>() {
+        return Kind::Note(note);
+    }
+    // Beside a database lies its log.
+    if is_in(home.derived()) || top.starts_with("journal.db") {
+        return Kind::None;
+    }
+    if is_in(home.trash()) {
+        let id = name.strip_suffix(".md").and_then(|id| id.parse().ok());
+        return id.map_or(Kind::Text, Kind::Trashed);
+    }
+    if is_in(home.quarantine()) {
+        return if name.starts_with("journal-") {
+            Kind::Binary
+        } else {
+            Kind::Text
+        };
+    }
+    let is_log = home
+        .log()
+        .parent()
+        .is_some_and(|logs| path.starts_with(logs));
+    if is_log || is_in(home.spool()) || is_in(home.receipts()) {
+        return Kind::Text;
+    }
+    // Settings, another program's files, and what a person put there.
+    Kind::NotOurs
+}
+
+/// Deletes what is kept of notes beside the notes themselves: the trash, what was set aside, what a
+/// killed process left.
+///
+/// # Errors
+/// When a file is there and cannot be deleted.
+pub fn drop_copies(
+    home: &Home,
+    lock: &Lock,
+    notes: &Notes,
+    ids: &BTreeSet<NoteId>,
+) -> Result<(), Error> {
+    for id in ids {
+        notes.drop_trashed(*id)?;
+        notes.drop_leftovers(lock, *id)?;
+        let beginning = format!("{id}-");
+        for entry in fs::read_dir(home.quarantine())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if entry.file_name().to_string_lossy().starts_with(&beginning) {
+                fs::remove_file(entry.path()).map_err(|source| Error::Io {
+                    path: home.relative(&entry.path()),
+                    source,
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Turns notes into tombstones, and deletes every copy of them.
+///
+/// # Errors
+/// When a tombstone cannot be written.
+pub fn bury(
+    home: &Home,
+    lock: &Lock,
+    notes: &Notes,
+    ids: &BTreeSet<NoteId>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    for id in ids {
+        if let Some(path) = notes.find(*id)
+            && !notes.is_forgotten(path)
+        {
+            notes.forget(lock, path, now)?;
+        }
+    }
+    drop_copies(home, lock, notes, ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use anamnesis_core::note::{Note, NoteType, Scope};
+
+    use super::*;
+
+    const SECRET: &str = "s3cr-et-value";
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn store() -> (tempfile::TempDir, Home, Notes) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let notes = Notes::new(home.clone(), Duration::from_secs(5));
+        (folder, home, notes)
+    }
+
+    fn note(title: &str, scope: Scope) -> Note {
+        Note {
+            title: title.to_owned(),
+            scope,
+            body: format!("the value is {SECRET}"),
+            ..Note::new(NoteId::generate(now()), NoteType::Semantic, now())
+        }
+    }
+
+    #[test]
+    fn a_text_is_masked_in_every_file_of_ours_and_in_no_other() {
+        // DEL-01
+        let (_folder, home, notes) = store();
+        let needle = Needle::new(SECRET).unwrap();
+        let lock = notes.lock().unwrap();
+        let shared = notes.create(&lock, &note(SECRET, Scope::Portable)).unwrap();
+        let local = note("x", Scope::MachineLocal);
+        let local = notes.create(&lock, &local).unwrap();
+        let forgotten = notes.create(&lock, &note("y", Scope::Portable)).unwrap();
+        notes.forget(&lock, forgotten.path, now()).unwrap();
+        let put = |path: PathBuf, bytes: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        };
+        let text = format!("a {SECRET} b");
+        put(home.log(), &text);
+        put(
+            home.spool().join("x.json"),
+            &format!("{{\"a\":\"{SECRET}\"}}"),
+        );
+        put(home.quarantine().join("spool-x"), &text);
+        put(home.quarantine().join("journal-1.db"), &text);
+        put(home.tree(Scope::Portable).join(".x.md.1.tmp"), &text);
+        let others = [
+            home.config(),
+            home.root().join("index.db"),
+            home.tree(Scope::Portable).join("own.txt"),
+        ];
+        for path in &others {
+            put(path.clone(), &text);
+        }
+        let before = find(&home, &needle).unwrap();
+        let masked = mask(&home, &lock, &notes, &needle).unwrap();
+        assert_eq!(before, masked);
+        assert_eq!(masked.notes, BTreeSet::from([shared.path, local.path]));
+        assert_eq!(masked.files.len(), 6, "{masked:?}");
+        assert_eq!(masked.left.len(), others.len(), "{masked:?}");
+        let after = find(&home, &needle).unwrap();
+        assert_eq!((after.count(), after.left), (0, masked.left));
+        let title = notes.read(shared.path).unwrap().note().title;
+        assert_eq!(title, anamnesis_core::redact::MASK);
+        let database = fs::read(home.quarantine().join("journal-1.db")).unwrap();
+        assert_eq!(database.len(), text.len());
+        assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
+    }
+
+    #[test]
+    fn nothing_is_changed_when_a_note_would_be_none_any_more() {
+        let (_folder, home, notes) = store();
+        let lock = notes.lock().unwrap();
+        let stored = notes.create(&lock, &note("x", Scope::Portable)).unwrap();
+        fs::write(home.log(), format!("{}", stored.path.id)).unwrap();
+        let id = stored.path.id.to_string();
+        let needle = Needle::new(&id[10..]).unwrap();
+        let refused = mask(&home, &lock, &notes, &needle);
+        assert!(matches!(refused, Err(Error::Structural(_))), "{refused:?}");
+        assert_eq!(fs::read_to_string(home.log()).unwrap(), id);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_note_that_is_buried() {
+        let (_folder, home, notes) = store();
+        let lock = notes.lock().unwrap();
+        let stored = notes.create(&lock, &note("x", Scope::Portable)).unwrap();
+        let id = stored.path.id;
+        fs::create_dir_all(home.quarantine()).unwrap();
+        fs::write(home.quarantine().join(format!("{id}-abc.txt")), SECRET).unwrap();
+        bury(&home, &lock, &notes, &BTreeSet::from([id]), now()).unwrap();
+        assert!(notes.is_forgotten(stored.path));
+        let needle = Needle::new(SECRET).unwrap();
+        assert_eq!(find(&home, &needle).unwrap(), Places::default());
+    }
+}
