@@ -49,6 +49,15 @@ pub enum Error {
     /// The remote is something else.
     #[error("the remote holds no notes of anamnesis but {0}; nothing was joined")]
     NotOurs(String),
+    /// Something else has to be decided before history is rewritten.
+    #[error("sync waits for you; nothing was rewritten")]
+    Held,
+    /// What is to be purged could not be taken out of the store's files.
+    #[error(transparent)]
+    Purge(#[from] anamnesis_store::purge::Error),
+    /// The record of a purge could not be written, so nothing was rewritten.
+    #[error("{0}; nothing was rewritten")]
+    NoRecord(String),
     /// Another sync is at it.
     #[error("another sync is running")]
     Busy,

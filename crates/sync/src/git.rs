@@ -230,6 +230,19 @@ impl Git {
     /// When the remote cannot be reached, or does not take it for another reason than that somebody
     /// was faster.
     pub fn push(&self, remote: &Remote, replacing: Option<Oid>) -> Result<Pushed, Error> {
+        self.push_from("refs/heads/main", remote, replacing)
+    }
+
+    /// As [`Git::push`], from another reference than `main`.
+    ///
+    /// # Errors
+    /// As [`Git::push`].
+    pub fn push_from(
+        &self,
+        reference: &str,
+        remote: &Remote,
+        replacing: Option<Oid>,
+    ) -> Result<Pushed, Error> {
         let connection = self.connect(remote)?;
         self.remove_leftovers();
         let mut command = self.network_command(remote, &connection.ssh);
@@ -246,7 +259,8 @@ impl Git {
         if let Some(expected) = replacing {
             command.arg(format!("--force-with-lease=refs/heads/main:{expected}"));
         }
-        command.args(["origin", "refs/heads/main:refs/heads/main"]);
+        command.arg("origin");
+        command.arg(format!("{reference}:refs/heads/main"));
         let finished = self.run(command, self.limits())?;
         if succeeded(&finished) {
             return Ok(Pushed::Done);

@@ -16,6 +16,7 @@ use anamnesis_store::{
     index::Index,
     lock::{self, Lock, Subject},
     notes::{Notes, Problem},
+    purge,
 };
 use chrono::{DateTime, Utc};
 use git2::{Commit, Oid, Tree};
@@ -27,6 +28,7 @@ use crate::{
     git::{Fetched, Git, GitEnvironment, INCOMING, Pushed},
     join::{self, Side},
     layout,
+    purge::{PURGED, Purge, Purged, Record, Rewriting},
     remote::Remote,
     repository::{Act, Applied, JOINED, LOOSE_OBJECTS, Repository, SyncLock},
     tree::{Changes, LAYOUT},
@@ -108,6 +110,84 @@ impl<'a> GitBackend<'a> {
         run.gather(&held)?;
         self.tidy(&run.repository, &held);
         run.synced("committed locally")
+    }
+
+    /// Takes notes, or a text, out of the files of notes and out of history, here and in the remote.
+    ///
+    /// The files come first, then the remote, then the repository here. `record` is told which notes
+    /// go and in which the text was masked, and has to write that into the receipts; it may be called
+    /// again when more is found.
+    ///
+    /// # Errors
+    /// When the remote cannot be reached, something waits for the person, or a step fails. Files may
+    /// have been changed then; the remote and the history here are as before, or the next sync
+    /// finishes what is begun.
+    pub fn purge(
+        &self,
+        purge: &Purge,
+        record: &mut dyn FnMut(&BTreeSet<NoteId>, &BTreeSet<NoteId>) -> Result<(), String>,
+    ) -> Result<Purged, Error> {
+        let held = self.hold()?;
+        let mut run = {
+            let lock = self.notes.lock()?;
+            let repository = self.open(&lock)?;
+            let mut run = Run::new(self, repository);
+            let healed = run.repository.heal(&lock, self.notes)?;
+            run.take_up(healed);
+            if let Some(remote) = &self.settings.remote {
+                run.repository.set_remote(&lock, remote.as_str())?;
+            }
+            run
+        };
+        let git = self.git(&run.repository, &held)?;
+        let mut purged = Purged::default();
+        let mut last = String::new();
+        for round in 1..=MAX_TRIES {
+            run.gather(&held)?;
+            if let Some(remote) = &self.settings.remote {
+                fetch(&git, remote, &run.repository)?;
+                run.integrate()?;
+            }
+            if run.held.is_some() {
+                return Err(Error::Held);
+            }
+            run.clean(purge)?;
+            run.gather(&held)?;
+            let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
+                // Nothing was ever committed.
+                purged.gone.clone_from(&purge.ids);
+                return Ok(purged);
+            };
+            let mut rewriting = Rewriting::new(&run.repository, purge);
+            rewriting.of(tip)?;
+            let found = std::mem::take(&mut rewriting.found);
+            let (gone, masked): (BTreeSet<NoteId>, BTreeSet<NoteId>) =
+                found.into_iter().partition(|id| purge.ids.contains(id));
+            drop(rewriting);
+            let gone = gone.union(&purge.ids).copied().collect();
+            if (&gone, &masked) != (&purged.gone, &purged.masked) {
+                record(&gone, &masked).map_err(Error::NoRecord)?;
+                (purged.gone, purged.masked) = (gone, masked);
+                run.gather(&held)?;
+            }
+            let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
+                continue;
+            };
+            let new = run.rewrite(purge, tip, &mut purged)?;
+            match run.replace(&git, tip, new)? {
+                Ok(()) => {
+                    purged.pushed = self.settings.remote.is_some();
+                    run.finish_purge(&git, &mut purged)?;
+                    return Ok(purged);
+                }
+                Err(reason) => last = reason,
+            }
+            pause(round);
+        }
+        Err(Error::TooBusy {
+            tries: MAX_TRIES,
+            reason: last,
+        })
     }
 
     fn open(&self, lock: &Lock) -> Result<Repository, Error> {
@@ -231,6 +311,7 @@ impl SyncBackend for GitBackend<'_> {
             run.mark(&held)?;
             if run.is_pushed()? {
                 run.is_in_step = true;
+                run.prune(&git);
                 return run.synced("synced");
             }
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
@@ -239,6 +320,7 @@ impl SyncBackend for GitBackend<'_> {
             match git.push(remote, None)? {
                 Pushed::Done => {
                     run.pushed(tip)?;
+                    run.prune(&git);
                     return run.synced("synced");
                 }
                 Pushed::Rejected { reason } => last = reason,
@@ -384,6 +466,11 @@ impl<'a> Run<'a> {
                 Repository::propose(&lock, self.backend.notes, Some(proposal))?;
                 self.changed.insert(proposal.id);
             }
+            if let Some(record) = &joined.purged {
+                self.repository.begin_pruning()?;
+                let home = self.backend.home;
+                purge::drop_copies(home, &lock, self.backend.notes, &record.gone)?;
+            }
             let applied = self
                 .repository
                 .bring_to(&lock, self.backend.notes, joined.commit)?;
@@ -444,16 +531,20 @@ impl<'a> Run<'a> {
             .map(|oid| repository.git.find_commit(oid))
             .transpose()?;
         let mut goes_on = true;
+        let mut purged = None;
         if is_rewritten {
             match answer {
                 Answer::Restore => {}
-                Answer::Accept => {
+                Answer::Accept | Answer::None => {
+                    if let Some(joined) = &joined {
+                        purged = repository.purged_between(joined, &incoming)?;
+                    }
+                    if purged.is_none() && answer == Answer::None {
+                        self.held = Some(Held::Rewritten);
+                        return Ok(None);
+                    }
                     base = joined;
                     goes_on = false;
-                }
-                Answer::None => {
-                    self.held = Some(Held::Rewritten);
-                    return Ok(None);
                 }
             }
         }
@@ -476,6 +567,7 @@ impl<'a> Run<'a> {
             side(head.as_ref()),
             side(Some(&incoming)),
             answer == Answer::Restore,
+            purged.as_ref(),
         )?;
         let is_ahead = match &head {
             Some(head) if goes_on => !repository
@@ -503,6 +595,7 @@ impl<'a> Run<'a> {
             proposals: result.proposals,
             unreadable: result.unreadable,
             problems: result.problems,
+            purged,
         }))
     }
 
@@ -533,6 +626,123 @@ impl<'a> Run<'a> {
         self.repository.point(&lock, JOINED, head)?;
         self.is_in_step = true;
         Ok(())
+    }
+
+    /// Takes what is to be purged out of the files of the store.
+    fn clean(&mut self, what: &Purge) -> Result<(), Error> {
+        let GitBackend { home, notes, .. } = self.backend;
+        let lock = notes.lock()?;
+        let before = notes.folder_times();
+        purge::bury(home, &lock, notes, &what.ids, self.backend.settings.now)?;
+        let mut ids = what.ids.clone();
+        if let Some(needle) = &what.needle {
+            let places = purge::mask(home, &lock, notes, needle)?;
+            ids.extend(places.notes.iter().map(|path| path.id));
+        }
+        drop(lock);
+        self.take_up(Applied { notes: ids, before });
+        Ok(())
+    }
+
+    /// Writes the history of a commit anew, with the tombstones of what is gone at its end. No branch
+    /// names it yet.
+    fn rewrite(&self, what: &Purge, head: Oid, purged: &mut Purged) -> Result<Oid, Error> {
+        let repository = &self.repository;
+        let mut rewriting = Rewriting::new(repository, what);
+        let tip = rewriting.of(tip)?;
+        purged.commits = rewriting.rewritten;
+        let tip = repository.git.find_commit(tip)?;
+        let old_tree = repository.git.find_commit(head)?.tree()?;
+        let tree = repository.with_tombstones(&tip.tree()?, &old_tree, &what.ids)?;
+        if tree == tip.tree_id() {
+            return Ok(tip.id());
+        }
+        let act = Act {
+            verb: "purge",
+            actor: "person",
+        };
+        repository.write_commit(tree, &[&tip], act, None)
+    }
+
+    /// Puts a rewritten history in the place of the branch, in the remote first; git's words when
+    /// somebody was faster.
+    fn replace(&mut self, git: &Git, head: Oid, new: Oid) -> Result<Result<(), String>, Error> {
+        let notes = self.backend.notes;
+        let remote = self.backend.settings.remote.as_ref();
+        let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
+        if let (Some(remote), Some(there)) = (remote, there) {
+            let lock = notes.lock()?;
+            self.repository.point(&lock, PURGED, new)?;
+            drop(lock);
+            if let Pushed::Rejected { reason } = git.push_from(PURGED, remote, Some(there))? {
+                return Ok(Err(reason));
+            }
+        }
+        let lock = notes.lock()?;
+        self.repository.begin_pruning()?;
+        if there.is_some() {
+            self.repository.point(&lock, INCOMING, new)?;
+        }
+        // A command may have committed while the remote was talked to.
+        if self.repository.head()?.map(|tip| tip.id()) != Some(head) {
+            drop(lock);
+            if there.is_none() {
+                return Ok(Err("notes were written meanwhile".to_owned()));
+            }
+            // The remote is rewritten: from here on this machine is one like any other.
+            self.integrate()?;
+            return Ok(Ok(()));
+        }
+        let applied = self.repository.bring_to(&lock, notes, new)?;
+        if there.is_some() {
+            self.repository.point(&lock, JOINED, new)?;
+        }
+        drop(lock);
+        self.take_up(applied);
+        if let (Some(remote), None) = (remote, there)
+            && let Pushed::Rejected { reason } = git.push(remote, None)?
+        {
+            return Ok(Err(reason));
+        }
+        if remote.is_some() {
+            self.pushed(new)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Drops what the old history was made of, here and in a remote that is a folder.
+    fn finish_purge(&self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
+        let lock = self.backend.notes.lock()?;
+        purged.dropped = self.repository.drop_references()?;
+        self.repository.prune(git)?;
+        drop(lock);
+        let Some(remote) = &self.backend.settings.remote else {
+            return Ok(());
+        };
+        purged.remote_left = match remote.folder() {
+            Some(folder) => git
+                .prune_remote(folder)
+                .err()
+                .map(|error| error.to_string()),
+            None => Some("its host keeps what was replaced until it tidies up".to_owned()),
+        };
+        Ok(())
+    }
+
+    /// Drops what a history was made of that a purge has replaced. The next run does it if this one
+    /// cannot.
+    fn prune(&mut self, git: &Git) {
+        if !self.repository.is_pruning() {
+            return;
+        }
+        let lock = self.backend.notes.lock().map_err(Error::from);
+        let pruned = lock.and_then(|_lock| self.repository.prune(git));
+        if let Err(error) = pruned {
+            self.problems.push(Problem {
+                path: "memory/.git".to_owned(),
+                reason: format!("what was purged is still in it: {error}"),
+            });
+        }
     }
 
     /// Takes up in the index what became of files.
@@ -585,6 +795,8 @@ struct Target {
     proposals: Vec<anamnesis_core::merge::Sibling>,
     unreadable: Vec<(NoteId, Vec<u8>)>,
     problems: Vec<Problem>,
+    /// What the remote's history was rewritten without.
+    purged: Option<Record>,
 }
 
 impl Repository {
@@ -605,6 +817,17 @@ impl Repository {
             walk.hide(since)?;
         }
         Ok(walk.count())
+    }
+
+    /// The machines that made the commits of the branch, by name.
+    ///
+    /// # Errors
+    /// When an object cannot be read.
+    pub fn machines_in_history(&self) -> Result<Vec<String>, Error> {
+        match self.head()? {
+            Some(head) => self.machines(&head),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The machines that made commits, by name.

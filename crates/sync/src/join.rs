@@ -17,6 +17,7 @@ use git2::{Commit, Oid, Tree};
 
 use crate::{
     error::Error,
+    purge::Record,
     repository::{ACTOR, FILE, Repository, entry, is_mass},
     tree::{self, Change, Changes, LAYOUT, Named, is_log, named, note_path},
 };
@@ -74,7 +75,7 @@ pub(crate) fn mass_deletion(
     Ok(is_mass(gone, of).then_some((gone, of)))
 }
 
-fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
+pub(crate) fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
     NoteFile::parse(bytes, id).is_ok_and(|file| file.note().state == State::Forgotten)
 }
 
@@ -84,7 +85,8 @@ impl Repository {
         Ok(self.git.find_blob(oid)?.content().to_vec())
     }
 
-    /// Joins two sides. Where `keeps` is set, notes that the other side took away stay.
+    /// Joins two sides. Where `keeps` is set, notes that the other side took away stay. What `purged`
+    /// names is as the other side has it; what our side made of it meanwhile becomes a proposal.
     ///
     /// # Errors
     /// When an object is missing, or a side is over the limits.
@@ -93,6 +95,7 @@ impl Repository {
         ours: Side<'_>,
         theirs: Side<'_>,
         keeps: bool,
+        purged: Option<&Record>,
     ) -> Result<Joined, Error> {
         let our_tree = ours.tree()?;
         let their_tree = theirs.tree()?;
@@ -103,6 +106,7 @@ impl Repository {
             ours,
             theirs,
             keeps,
+            purged,
             siblings: 0,
             proposals: Vec::new(),
             unreadable: Vec::new(),
@@ -132,6 +136,7 @@ struct Join<'a> {
     ours: Side<'a>,
     theirs: Side<'a>,
     keeps: bool,
+    purged: Option<&'a Record>,
     siblings: usize,
     proposals: Vec<Sibling>,
     unreadable: Vec<(NoteId, Vec<u8>)>,
@@ -171,7 +176,7 @@ impl Join<'_> {
                 let result = if stays {
                     our.new
                 } else {
-                    self.two_sided(id, *our, *their)?
+                    self.both_changed(id, *our, *their)?
                 };
                 (our.new, result)
             }
@@ -223,6 +228,57 @@ impl Join<'_> {
         }
         let whole = Self::with_dropped_keys(id, folder, Some(&base), bytes, side)?;
         Ok(Some((folder, self.repository.git.blob(&whole)?)))
+    }
+
+    /// A note that both sides changed, the other one perhaps by a purge.
+    fn both_changed(
+        &mut self,
+        id: NoteId,
+        our: Change<Place>,
+        their: Change<Place>,
+    ) -> Result<Option<Place>, Error> {
+        let is_gone = self.purged.is_some_and(|purged| purged.gone.contains(&id));
+        let is_masked = self
+            .purged
+            .is_some_and(|purged| purged.masked.contains(&id));
+        if our.new == their.new || !(is_gone || is_masked) {
+            return self.two_sided(id, our, their);
+        }
+        if !is_gone {
+            let (siblings, proposals) = (self.siblings, self.proposals.len());
+            let aside = (
+                self.updates.clone(),
+                self.unreadable.len(),
+                self.problems.len(),
+            );
+            let result = self.two_sided(id, our, their)?;
+            let is_clean = (self.siblings, self.proposals.len(), self.unreadable.len())
+                == (siblings, proposals, aside.1);
+            let revives = match (our.old, their.new, result) {
+                (Some((_, old)), Some((_, new)), Some((_, result))) => {
+                    let read = |oid| self.repository.read(oid);
+                    brings_back(&read(old)?, &read(new)?, &read(result)?)
+                }
+                _ => false,
+            };
+            if is_clean && !revives {
+                return Ok(result);
+            }
+            // Ours may hold the text: it stays on this machine, as a whole.
+            self.siblings = siblings;
+            self.proposals.truncate(proposals);
+            self.updates = aside.0;
+            self.unreadable.truncate(aside.1);
+            self.problems.truncate(aside.2);
+        }
+        if let Some((_, oid)) = our.new {
+            let edited = self.repository.read(oid)?;
+            match merge::edited_after_purge(id, &edited) {
+                Ok(proposal) => self.proposals.extend(proposal),
+                Err(_) => self.put_aside(id, edited),
+            }
+        }
+        Ok(their.new)
     }
 
     /// A note that both sides changed.
@@ -384,6 +440,20 @@ impl Join<'_> {
         }
         Ok(())
     }
+}
+
+/// Tells whether a joined file has a word again that a masked one had lost.
+fn brings_back(before: &[u8], masked: &[u8], joined: &[u8]) -> bool {
+    fn words(bytes: &[u8]) -> BTreeSet<&[u8]> {
+        bytes
+            .split(|byte| !byte.is_ascii_alphanumeric() && byte.is_ascii())
+            .filter(|word| !word.is_empty())
+            .collect()
+    }
+    let (masked, joined) = (words(masked), words(joined));
+    words(before)
+        .into_iter()
+        .any(|word| !masked.contains(word) && joined.contains(word))
 }
 
 /// Tells whether bytes are a note that can be used.

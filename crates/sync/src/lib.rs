@@ -18,6 +18,7 @@ mod tree;
 
 mod join;
 mod layout;
+pub mod purge;
 
 pub mod history;
 

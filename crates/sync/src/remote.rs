@@ -140,6 +140,21 @@ impl Remote {
         &self.shown
     }
 
+    /// Returns where it is, for people: the host, or the folder.
+    pub fn place(&self) -> &str {
+        match &self.way {
+            Way::Folder(_) => &self.shown,
+            Way::Ssh(ssh) => match ssh.destination.rsplit_once('@') {
+                Some((_, host)) => host,
+                None => &ssh.destination,
+            },
+            _ => {
+                let rest = self.shown.split_once("://").map_or("", |(_, rest)| rest);
+                rest.split('/').next().unwrap_or_default()
+            }
+        }
+    }
+
     /// Returns the folder, if the remote is one.
     pub fn folder(&self) -> Option<&Path> {
         match &self.way {

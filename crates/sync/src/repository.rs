@@ -55,7 +55,7 @@ const APPLYING: &str = "refs/anamnesis/applying";
 const WRITING: &str = "anamnesis-writing";
 
 /// The lock files that a process of ours may leave when it is killed while it writes.
-const LOCKS: [&str; 8] = [
+const LOCKS: [&str; 9] = [
     "index.lock",
     "HEAD.lock",
     "config.lock",
@@ -64,6 +64,7 @@ const LOCKS: [&str; 8] = [
     "refs/remotes/origin/main.lock",
     "refs/anamnesis/applying.lock",
     "refs/anamnesis/incoming.lock",
+    "refs/anamnesis/purged.lock",
 ];
 
 /// More notes than this, and more than a fifth of all, are not deleted without a word of the person.

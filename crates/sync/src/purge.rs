@@ -1,0 +1,598 @@
+//! Taking notes, or a text, out of history, here and in the remote.
+//!
+//! Every commit that held it is written anew without it; commits before the first one keep their ids.
+//! The new history is pushed, over exactly the one that was joined, before the branch here moves: a
+//! process that is killed before that has changed nothing but files, and one that is killed after it
+//! finds the rewritten remote at its next sync and takes it over, like any other machine. What the
+//! old history was made of is then dropped from the disk; a marker stands until that is done.
+//!
+//! The other machines know a purge by its receipt, which names ids and no text ([`Record`]).
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs,
+    path::Path,
+};
+
+use anamnesis_core::{
+    id::NoteId,
+    needle::Needle,
+    note::NoteType,
+    receipt::{FoldFile, PortableId, Receipt, ReceiptKey},
+};
+use chrono::{DateTime, Utc};
+use git2::{Commit, ObjectType, Oid, Sort, Tree};
+
+use crate::{
+    error::Error,
+    git::{Git, INCOMING},
+    repository::{BRANCH, FILE, JOINED, Repository, entry},
+    tree::{Changes, Named, is_log, named, note_path},
+};
+
+/// The rewritten history on its way to the remote.
+pub(crate) const PURGED: &str = "refs/anamnesis/purged";
+
+/// Stands in git's folder until what an old history was made of is dropped.
+const PRUNING: &str = "anamnesis-pruning";
+
+/// Files of git's folder that name old commits, or hold their words.
+const TRACES: [&str; 6] = [
+    "FETCH_HEAD",
+    "ORIG_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MSG",
+    "COMMIT_EDITMSG",
+    "logs",
+];
+
+/// The deepest folder that is looked into.
+const MAX_DEPTH: usize = 32;
+
+/// What is to be taken out of history.
+#[derive(Debug, Clone, Default)]
+pub struct Purge {
+    /// Notes, as a whole.
+    pub ids: BTreeSet<NoteId>,
+    /// A text, wherever it stands.
+    pub needle: Option<Needle>,
+}
+
+/// Where it stands in history.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The notes, each with the commits that wrote it.
+    pub notes: BTreeMap<NoteId, Written>,
+    /// Files that are no notes.
+    pub others: BTreeSet<String>,
+    /// Commits that say it in their message.
+    pub messages: usize,
+}
+
+impl Standing {
+    /// Tells whether it stands nowhere.
+    pub fn is_empty(&self) -> bool {
+        self.notes.is_empty() && self.others.is_empty() && self.messages == 0
+    }
+}
+
+/// The commits that wrote something.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// How many.
+    pub commits: usize,
+    /// When the first of those was made that the remote has; none if it has none of them.
+    pub pushed_at: Option<DateTime<Utc>>,
+}
+
+/// What a purge did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Commits that were written anew.
+    pub commits: usize,
+    /// Notes that are gone.
+    pub gone: BTreeSet<NoteId>,
+    /// Notes in which the text was masked.
+    pub masked: BTreeSet<NoteId>,
+    /// Whether the remote has the new history.
+    pub pushed: bool,
+    /// Why what the old history was made of may still lie in the remote.
+    pub remote_left: Option<String>,
+    /// Branches, tags and the like that named the old history and were deleted.
+    pub dropped: Vec<String>,
+}
+
+/// What the receipts say that was purged between two commits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) gone: BTreeSet<NoteId>,
+    pub(crate) masked: BTreeSet<NoteId>,
+}
+
+impl Record {
+    fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.masked.is_empty()
+    }
+}
+
+/// A history that is being written anew.
+pub(crate) struct Rewriting<'a> {
+    repository: &'a Repository,
+    purge: &'a Purge,
+    /// What became of commits.
+    commits: HashMap<Oid, Oid>,
+    /// What became of trees, by what their files are to us.
+    trees: HashMap<(Oid, Place), Option<Oid>>,
+    /// What became of the files of notes.
+    notes: HashMap<(Oid, NoteId), Oid>,
+    /// What became of other files.
+    others: HashMap<Oid, Oid>,
+    /// What was found.
+    pub(crate) found: BTreeSet<NoteId>,
+    pub(crate) found_elsewhere: bool,
+    /// How many commits are new.
+    pub(crate) rewritten: usize,
+}
+
+/// Which folder a tree is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    Root,
+    Notes(NoteType),
+    Elsewhere,
+}
+
+impl Place {
+    /// The folder of this name in this one.
+    fn folder(self, name: &[u8]) -> Self {
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        match (self, name.parse()) {
+            (Self::Root, Ok(folder)) => Self::Notes(folder),
+            _ => Self::Elsewhere,
+        }
+    }
+
+    /// The note whose file has this name in this folder.
+    fn note(self, name: &[u8]) -> Option<NoteId> {
+        let Self::Notes(folder) = self else {
+            return None;
+        };
+        let name = std::str::from_utf8(name).ok()?;
+        match named(&format!("{folder}/{name}")) {
+            Named::Note(_, id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Rewriting<'a> {
+    pub(crate) fn new(repository: &'a Repository, purge: &'a Purge) -> Self {
+        Self {
+            repository,
+            purge,
+            commits: HashMap::new(),
+            trees: HashMap::new(),
+            notes: HashMap::new(),
+            others: HashMap::new(),
+            found: BTreeSet::new(),
+            found_elsewhere: false,
+            rewritten: 0,
+        }
+    }
+
+    /// Writes everything that a commit is built on anew, and returns what became of it. No reference
+    /// names it yet.
+    pub(crate) fn of(&mut self, tip: Oid) -> Result<Oid, Error> {
+        let git = &self.repository.git;
+        let mut walk = git.revwalk()?;
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
+        walk.push(tip)?;
+        for oid in walk {
+            let oid = oid?;
+            if !self.commits.contains_key(&oid) {
+                let new = self.commit(oid)?;
+                self.rewritten += usize::from(new != oid);
+                self.commits.insert(oid, new);
+            }
+        }
+        Ok(self.commits.get(&tip).copied().unwrap_or(tip))
+    }
+
+    /// Writes one commit anew: with other parents, another tree and another message, as far as these
+    /// changed, and nothing else. A signature does not fit any more and is left out.
+    fn commit(&mut self, oid: Oid) -> Result<Oid, Error> {
+        let commit = self.repository.git.find_commit(oid)?;
+        let old_tree = commit.tree_id();
+        let tree = match self.tree(old_tree, Place::Root, 0)? {
+            Some(tree) => tree,
+            None => self.repository.git.treebuilder(None)?.write()?,
+        };
+        let odb = self.repository.git.odb()?;
+        let object = odb.read(oid)?;
+        let bytes = object.data();
+        let end = bytes.windows(2).position(|pair| pair == b"\n\n");
+        let (head, message) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+        let masked = self.purge.needle.as_ref();
+        let masked = masked.and_then(|needle| needle.mask(message));
+        self.found_elsewhere |= masked.is_some();
+        let moved = |parent: Oid| self.commits.get(&parent).copied().unwrap_or(parent);
+        let is_moved = commit.parent_ids().any(|parent| moved(parent) != parent);
+        if tree == old_tree && masked.is_none() && !is_moved {
+            return Ok(oid);
+        }
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut is_signature = false;
+        for line in head.split_inclusive(|byte| *byte == b'\n') {
+            is_signature = match line.first() {
+                Some(b' ') => is_signature,
+                _ => line.starts_with(b"gpgsig") || line.starts_with(b"mergetag"),
+            };
+            if is_signature {
+                continue;
+            }
+            let text = std::str::from_utf8(line).unwrap_or_default().trim_end();
+            match text.split_once(' ') {
+                Some(("tree", _)) => out.extend(format!("tree {tree}\n").bytes()),
+                Some(("parent", parent)) => {
+                    let parent = moved(Oid::from_str(parent)?);
+                    out.extend(format!("parent {parent}\n").bytes());
+                }
+                _ => out.extend(line),
+            }
+        }
+        out.extend(masked.as_deref().unwrap_or(message));
+        Ok(odb.write(ObjectType::Commit, &out)?)
+    }
+
+    /// Writes a tree anew; `None` when nothing is left in it.
+    fn tree(&mut self, oid: Oid, place: Place, depth: usize) -> Result<Option<Oid>, Error> {
+        if depth > MAX_DEPTH {
+            return Ok(Some(oid));
+        }
+        if let Some(known) = self.trees.get(&(oid, place)) {
+            return Ok(*known);
+        }
+        let tree = self.repository.git.find_tree(oid)?;
+        let mut changes: Vec<(Vec<u8>, Option<Oid>, i32)> = Vec::new();
+        for item in &tree {
+            let name = item.name_bytes();
+            let new = match item.kind() {
+                Some(ObjectType::Tree) => self.tree(item.id(), place.folder(name), depth + 1)?,
+                Some(ObjectType::Blob) => match place.note(name) {
+                    Some(id) if self.purge.ids.contains(&id) => {
+                        self.found.insert(id);
+                        None
+                    }
+                    Some(id) => Some(self.note(item.id(), id)?),
+                    None => Some(self.other(item.id())?),
+                },
+                _ => Some(item.id()),
+            };
+            if new != Some(item.id()) {
+                changes.push((name.to_vec(), new, item.filemode()));
+            }
+        }
+        let new = if changes.is_empty() {
+            Some(oid)
+        } else {
+            let mut builder = self.repository.git.treebuilder(Some(&tree))?;
+            for (name, new, mode) in changes {
+                match new {
+                    Some(new) => drop(builder.insert(&name, new, mode)?),
+                    None => builder.remove(&name)?,
+                }
+            }
+            (!builder.is_empty()).then(|| builder.write()).transpose()?
+        };
+        self.trees.insert((oid, place), new);
+        Ok(new)
+    }
+
+    fn note(&mut self, oid: Oid, id: NoteId) -> Result<Oid, Error> {
+        let Some(needle) = &self.purge.needle else {
+            return Ok(oid);
+        };
+        if let Some(known) = self.notes.get(&(oid, id)) {
+            return Ok(*known);
+        }
+        let bytes = self.repository.read(oid)?;
+        // What cannot be masked as a note was no note that anybody reads now: those were looked at.
+        let masked = match needle.mask_note(id, &bytes) {
+            Ok(masked) => masked,
+            Err(_) => needle.mask(&bytes),
+        };
+        let new = match masked {
+            Some(masked) => {
+                self.found.insert(id);
+                self.repository.git.blob(&masked)?
+            }
+            None => oid,
+        };
+        self.notes.insert((oid, id), new);
+        Ok(new)
+    }
+
+    fn other(&mut self, oid: Oid) -> Result<Oid, Error> {
+        let Some(needle) = &self.purge.needle else {
+            return Ok(oid);
+        };
+        if let Some(known) = self.others.get(&oid) {
+            return Ok(*known);
+        }
+        let new = match needle.mask(&self.repository.read(oid)?) {
+            Some(masked) => {
+                self.found_elsewhere = true;
+                self.repository.git.blob(&masked)?
+            }
+            None => oid,
+        };
+        self.others.insert(oid, new);
+        Ok(new)
+    }
+}
+
+impl Repository {
+    /// Tells where something stands in the history of the branch. Nothing is changed.
+    ///
+    /// # Errors
+    /// When an object cannot be read.
+    pub fn standing(&self, purge: &Purge) -> Result<Standing, Error> {
+        let mut standing = Standing::default();
+        let Some(head) = self.head()? else {
+            return Ok(standing);
+        };
+        let pushed = self.tip(JOINED)?.map(|tip| tip.id());
+        let mut known: HashMap<Oid, bool> = HashMap::new();
+        let mut holds = |oid: Oid| -> Result<bool, Error> {
+            let Some(needle) = &purge.needle else {
+                return Ok(false);
+            };
+            if let Some(known) = known.get(&oid) {
+                return Ok(*known);
+            }
+            let holds = needle.is_in(&self.read(oid)?);
+            known.insert(oid, holds);
+            Ok(holds)
+        };
+        let mut walk = self.git.revwalk()?;
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
+        walk.push(head.id())?;
+        for oid in walk {
+            let commit = self.git.find_commit(oid?)?;
+            if let Some(needle) = &purge.needle
+                && needle.is_in(commit.message_raw_bytes())
+            {
+                standing.messages += 1;
+            }
+            let before = match commit.parent(0) {
+                Ok(parent) => Some(parent.tree()?),
+                Err(_) => None,
+            };
+            let tree = commit.tree()?;
+            let changes = Changes::between(&self.git, before.as_ref(), Some(&tree))?;
+            let is_pushed = || -> Result<bool, Error> {
+                Ok(match pushed {
+                    Some(pushed) if pushed == commit.id() => true,
+                    Some(pushed) => self.git.graph_descendant_of(pushed, commit.id())?,
+                    None => false,
+                })
+            };
+            for (id, change) in changes.notes {
+                let Some((_, oid)) = change.new else { continue };
+                if purge.ids.contains(&id) || holds(oid)? {
+                    let written = standing.notes.entry(id).or_default();
+                    // A merge brings what other commits wrote.
+                    if commit.parent_count() < 2 || written.commits == 0 {
+                        written.commits += 1;
+                    }
+                    if written.pushed_at.is_none() && is_pushed()? {
+                        written.pushed_at = DateTime::from_timestamp(commit.time().seconds(), 0);
+                    }
+                }
+            }
+            for (path, change) in changes.others {
+                let Some((oid, _)) = change.new else { continue };
+                if self.is_blob(oid)? && holds(oid)? {
+                    standing.others.insert(path);
+                }
+            }
+        }
+        Ok(standing)
+    }
+
+    fn is_blob(&self, oid: Oid) -> Result<bool, Error> {
+        // A submodule's commit is not here.
+        match self.git.odb()?.read_header(oid) {
+            Ok((_, kind)) => Ok(kind == ObjectType::Blob),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts the tombstones that a tree has for notes into another one.
+    pub(crate) fn with_tombstones(
+        &self,
+        tree: &Tree<'_>,
+        of: &Tree<'_>,
+        ids: &BTreeSet<NoteId>,
+    ) -> Result<Oid, Error> {
+        let mut updates = BTreeMap::new();
+        for id in ids {
+            for folder in NoteType::ALL {
+                let path = note_path(*folder, *id);
+                if let Some(oid) = entry(of, &path)
+                    && crate::join::is_tombstone(&self.read(oid)?, *id)
+                {
+                    updates.insert(path, Some((oid, FILE)));
+                }
+            }
+        }
+        self.tree_with(Some(tree), &updates)
+    }
+
+    /// What was purged between two commits of a rewritten history, as its receipts say; `None` where
+    /// they say nothing, or notes are missing that they do not name.
+    pub(crate) fn purged_between(
+        &self,
+        old: &Commit<'_>,
+        new: &Commit<'_>,
+    ) -> Result<Option<Record>, Error> {
+        let (old_tree, new_tree) = (old.tree()?, new.tree()?);
+        let changes = Changes::between(&self.git, Some(&old_tree), Some(&new_tree))?;
+        let mut known = Said::default();
+        let mut said = Said::default();
+        for (path, change) in &changes.others {
+            if named(path) != Named::Receipt {
+                continue;
+            }
+            if let Some((oid, _)) = change.old {
+                known.read(path, &self.read(oid)?);
+            }
+            if let Some((oid, _)) = change.new {
+                said.read(path, &self.read(oid)?);
+            }
+        }
+        let record = said.since(&known);
+        if record.is_empty() {
+            return Ok(None);
+        }
+        let missing = changes
+            .notes
+            .iter()
+            .filter(|(id, change)| change.new.is_none() && !record.gone.contains(id))
+            .map(|(id, _)| *id);
+        let missing: BTreeSet<NoteId> = missing.collect();
+        let is_all = missing.is_empty() || self.were_all_there(&missing, old, new)?;
+        Ok(is_all.then_some(record))
+    }
+
+    /// Tells whether each of some notes stands somewhere in what is new of a history: then it was
+    /// deleted there, for all to see.
+    fn were_all_there(
+        &self,
+        ids: &BTreeSet<NoteId>,
+        old: &Commit<'_>,
+        new: &Commit<'_>,
+    ) -> Result<bool, Error> {
+        let mut unseen = ids.clone();
+        let mut walk = self.git.revwalk()?;
+        walk.push(new.id())?;
+        walk.hide(old.id())?;
+        for oid in walk {
+            let commit = self.git.find_commit(oid?)?;
+            let tree = commit.tree()?;
+            let parent = commit.parent(0).and_then(|parent| parent.tree()).ok();
+            let changes = Changes::between(&self.git, parent.as_ref(), Some(&tree))?;
+            for id in changes.notes.keys() {
+                unseen.remove(id);
+            }
+            if unseen.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// From now on, until it is done, what no reference names has to be dropped from the disk.
+    pub(crate) fn begin_pruning(&self) -> Result<(), Error> {
+        let marker = self.git_folder().join(PRUNING);
+        fs::write(&marker, "").map_err(Error::io(&marker))
+    }
+
+    /// Tells whether something waits to be dropped.
+    pub(crate) fn is_pruning(&self) -> bool {
+        self.git_folder().join(PRUNING).exists()
+    }
+
+    /// Drops everything from the disk that the branch does not need.
+    pub(crate) fn prune(&self, git: &Git) -> Result<(), Error> {
+        for name in TRACES {
+            let path = self.git_folder().join(name);
+            // What is not there need not be removed; what cannot be, git's own pruning names.
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
+        }
+        git.prune_now()?;
+        let marker = self.git_folder().join(PRUNING);
+        match fs::remove_file(&marker) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io(&marker)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes the references that are neither the branch nor on its way, and could name an old
+    /// history; with their names.
+    pub(crate) fn drop_references(&self) -> Result<Vec<String>, Error> {
+        let head = self.head()?.map(|head| head.id());
+        let mut dropped = Vec::new();
+        for reference in self.git.references()? {
+            let mut reference = reference?;
+            let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+            if [BRANCH, JOINED, INCOMING].contains(&name.as_str()) || name == "HEAD" {
+                continue;
+            }
+            let commit = reference.peel_to_commit().ok().map(|commit| commit.id());
+            let is_in_branch = match (head, commit) {
+                (Some(head), Some(commit)) => {
+                    head == commit || self.git.graph_descendant_of(head, commit)?
+                }
+                _ => false,
+            };
+            if !is_in_branch && reference.symbolic_target_bytes().is_none() {
+                reference.delete()?;
+                if !name.starts_with("refs/anamnesis/") {
+                    dropped.push(name);
+                }
+            }
+        }
+        Ok(dropped)
+    }
+}
+
+/// What receipts say of purges.
+#[derive(Debug, Default)]
+struct Said {
+    lines: BTreeMap<ReceiptKey, Receipt>,
+    /// Of months that are compacted, only the sums are known.
+    gone: BTreeSet<PortableId>,
+    masked: BTreeSet<PortableId>,
+}
+
+impl Said {
+    fn read(&mut self, path: &str, bytes: &[u8]) {
+        let name = Path::new(path).file_name().unwrap_or_default();
+        if is_log(&name.to_string_lossy()) {
+            let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+            let receipts = lines.filter_map(|line| Receipt::parse_line(line).ok());
+            let receipts = receipts.map(|receipt| (receipt.key(), receipt));
+            self.lines.extend(receipts);
+        } else if let Ok(file) = FoldFile::parse(bytes) {
+            self.gone.extend(file.counts.gone);
+            self.masked.extend(file.counts.masked);
+        }
+    }
+
+    /// What is said here and was not said there.
+    fn since(&self, known: &Self) -> Record {
+        let new = |lists: fn(&Self) -> &BTreeSet<PortableId>,
+                   list: fn(&Receipt) -> &[PortableId]| {
+            let lines = self.lines.iter();
+            let lines = lines.filter(|(key, _)| !known.lines.contains_key(key));
+            let said = lines.flat_map(|(_, receipt)| list(receipt));
+            // Lines that were summed up since are not new.
+            let old = known.lines.values().flat_map(list);
+            let old: BTreeSet<PortableId> = old.chain(lists(known)).copied().collect();
+            let summed = lists(self).iter().filter(|id| !old.contains(id));
+            said.chain(summed).map(|id| id.id()).collect()
+        };
+        Record {
+            gone: new(|said| &said.gone, |receipt| &receipt.gone),
+            masked: new(|said| &said.masked, |receipt| &receipt.masked),
+        }
+    }
+}

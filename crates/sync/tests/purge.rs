@@ -1,0 +1,676 @@
+//! Taking notes, or a text, out of the history of several machines.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anamnesis_core::{
+    id::NoteId,
+    needle::Needle,
+    note::{Note, NoteType, Scope, State},
+    receipt::{PortableId, Receipt},
+    redact::MASK,
+};
+use anamnesis_store::{
+    home::Home,
+    index::Index,
+    journal::Journal,
+    notes::{NotePath, Notes},
+    receipts::Receipts,
+};
+use anamnesis_sync::{
+    Answer, Error, GitBackend, Held, Repository, Settings, SyncBackend, Synced,
+    git::GitEnvironment,
+    purge::{Purge, Purged},
+    remote::Remote,
+};
+use chrono::{DateTime, Utc};
+use tempfile::TempDir;
+
+const SECRET: &str = "gr33n-T7-apple";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+}
+
+fn needle() -> Needle {
+    Needle::new(SECRET).unwrap()
+}
+
+fn text() -> Purge {
+    Purge {
+        needle: Some(needle()),
+        ..Purge::default()
+    }
+}
+
+fn notes(ids: &[NoteId]) -> Purge {
+    Purge {
+        ids: ids.iter().copied().collect(),
+        ..Purge::default()
+    }
+}
+
+fn run(arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new("git").args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// A remote and the machines that use it.
+struct Fleet {
+    folder: TempDir,
+}
+
+struct Machine {
+    name: &'static str,
+    home: Home,
+    notes: Notes,
+    remote: Option<Remote>,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = Self { folder };
+        let remote = fleet.remote();
+        let remote = remote.to_str().unwrap();
+        run(&["init", "--quiet", "--bare", "--initial-branch=main", remote]);
+        fleet
+    }
+
+    fn remote(&self) -> PathBuf {
+        self.folder.path().join("remote.git")
+    }
+
+    fn machine(&self, name: &'static str) -> Machine {
+        let home = Home::new(self.folder.path().join(name));
+        home.create().unwrap();
+        Machine {
+            name,
+            notes: Notes::new(home.clone(), PATIENCE),
+            home,
+            remote: Some(Remote::parse(self.remote().to_str().unwrap(), false).unwrap()),
+        }
+    }
+
+    fn three(&self) -> [Machine; 3] {
+        ["laptop", "desktop", "server"].map(|name| self.machine(name))
+    }
+
+    fn assert_clean(&self) {
+        assert_no_object_holds(&self.remote());
+        assert_no_file_holds(&self.remote());
+    }
+}
+
+/// Looks into every object of a repository, whatever names it.
+fn object_holds(git_dir: &Path) -> bool {
+    let dir = format!("--git-dir={}", git_dir.display());
+    let objects = run(&[
+        &dir,
+        "cat-file",
+        "--batch-all-objects",
+        "--batch",
+        "--unordered",
+    ]);
+    needle().is_in(&objects)
+}
+
+fn assert_no_object_holds(git_dir: &Path) {
+    assert!(!object_holds(git_dir), "{} has it", git_dir.display());
+}
+
+fn assert_no_file_holds(folder: &Path) {
+    let holding = holding(folder);
+    assert!(holding.is_empty(), "{holding:?}");
+}
+
+/// The files below a folder that hold the text.
+fn holding(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if needle().is_in(&fs::read(&path).unwrap()) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+impl Machine {
+    fn backend(&self, answer: Answer) -> GitBackend<'_> {
+        let settings = Settings {
+            machine_id: self.name.to_owned(),
+            remote: self.remote.clone(),
+            environment: GitEnvironment::choose(std::env::vars_os()),
+            now: now(),
+            patience: PATIENCE,
+            time_limit: Duration::from_secs(60),
+            answer,
+        };
+        GitBackend::new(&self.home, &self.notes, settings)
+    }
+
+    fn sync(&self) -> Synced {
+        let synced = self.backend(Answer::None).sync().unwrap();
+        assert_eq!(synced.held, None, "{synced:?}");
+        synced
+    }
+
+    fn try_purge(&self, purge: &Purge) -> Result<Purged, Error> {
+        let journal = Journal::open(&self.home, PATIENCE).unwrap();
+        let receipts = Receipts::new(self.home.clone());
+        let ids = |ids: &BTreeSet<NoteId>| {
+            let ids = ids
+                .iter()
+                .map(|id| PortableId::of(*id, Scope::Portable).unwrap());
+            ids.collect()
+        };
+        self.backend(Answer::None)
+            .purge(purge, &mut |gone, masked| {
+                let mut receipt = Receipt::new(now());
+                receipt.gone = ids(gone);
+                receipt.masked = ids(masked);
+                receipts
+                    .append(&journal, self.name, &receipt, PATIENCE)
+                    .map_err(|error| error.to_string())
+            })
+    }
+
+    fn purge(&self, purge: &Purge) -> Purged {
+        let purged = self.try_purge(purge).unwrap();
+        assert_eq!(purged.remote_left, None);
+        purged
+    }
+
+    fn write(&self, title: &str, body: &str) -> NotePath {
+        let note = Note {
+            title: title.to_owned(),
+            body: body.to_owned(),
+            machine_id: self.name.to_owned(),
+            ..Note::new(NoteId::generate(now()), NoteType::Semantic, now())
+        };
+        let lock = self.notes.lock().unwrap();
+        self.notes.create(&lock, &note).unwrap().path
+    }
+
+    fn edit(&self, path: NotePath, change: impl FnOnce(&mut Note)) {
+        let lock = self.notes.lock().unwrap();
+        self.notes.update(&lock, path, change).unwrap();
+    }
+
+    fn note(&self, path: NotePath) -> Note {
+        self.notes.read(path).unwrap().note()
+    }
+
+    fn proposals(&self) -> Vec<Note> {
+        let local = self.notes.list_scope(Scope::MachineLocal).notes;
+        local.into_iter().map(|(path, _)| self.note(path)).collect()
+    }
+
+    fn git_dir(&self) -> PathBuf {
+        self.home.tree(Scope::Portable).join(".git")
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let folder = self.home.tree(Scope::Portable);
+        let mut all = vec![
+            "-C",
+            folder.to_str().unwrap(),
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@y",
+        ];
+        all.extend(arguments);
+        String::from_utf8(run(&all)).unwrap()
+    }
+
+    fn head(&self) -> String {
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// The index and everything else that is derived is made anew by whoever opens it next.
+    fn assert_clean(&self) {
+        drop(Index::in_step(&self.home, &self.notes, PATIENCE).unwrap());
+        assert_no_object_holds(&self.git_dir());
+        assert_no_file_holds(self.home.root());
+        assert_eq!(self.git(&["status", "--porcelain"]), "");
+        self.git(&["fsck", "--strict"]);
+    }
+}
+
+/// The three have the same, and nobody has the text.
+fn assert_in_step(fleet: &Fleet, machines: &[Machine]) {
+    for _ in 0..2 {
+        for machine in machines {
+            assert!(machine.sync().pushed);
+        }
+    }
+    let heads: BTreeSet<String> = machines.iter().map(Machine::head).collect();
+    assert_eq!(heads.len(), 1);
+    fleet.assert_clean();
+}
+
+#[test]
+fn a_text_is_in_no_byte_of_any_machine_after_a_purge_on_one() {
+    // DEL-01
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, desktop, server] = &machines;
+    let before = laptop.write("before", "nothing to hide");
+    laptop.sync();
+    let first = laptop.head();
+    let leaked = laptop.write(SECRET, &format!("the value is {SECRET}, really"));
+    laptop.sync();
+    laptop.edit(leaked, |note| note.body.push_str("\nmore"));
+    for machine in [laptop, desktop, server] {
+        machine.sync();
+    }
+    desktop.write("other", "of another machine");
+    desktop.sync();
+    laptop.git(&["tag", "old"]);
+    assert!(object_holds(&laptop.git_dir()) && object_holds(&fleet.remote()));
+
+    let purged = laptop.purge(&text());
+    assert_eq!(purged.masked, BTreeSet::from([leaked.id]));
+    assert!(purged.gone.is_empty() && purged.pushed, "{purged:?}");
+    assert_eq!(purged.dropped, ["refs/tags/old"]);
+    laptop.assert_clean();
+    fleet.assert_clean();
+    assert_eq!(laptop.note(leaked).title, MASK);
+    // What was before it is as it was.
+    laptop.git(&["merge-base", "--is-ancestor", first.trim(), "HEAD"]);
+
+    assert_in_step(&fleet, &machines);
+    for machine in &machines {
+        machine.assert_clean();
+        assert_eq!(
+            machine.note(leaked).body,
+            format!("the value is {MASK}, really\nmore")
+        );
+        assert_eq!(machine.note(before).title, "before");
+    }
+}
+
+#[test]
+fn a_purged_note_stays_away_whatever_the_others_have() {
+    // DEL-01
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, desktop, server] = &machines;
+    let purged = laptop.write("goes", SECRET);
+    let stays = laptop.write("stays", "one");
+    for machine in &machines {
+        machine.sync();
+    }
+    // One has edits to it that nobody has seen, one is stale, one pushes in between.
+    desktop.edit(purged, |note| note.body = "words of the desktop".to_owned());
+    desktop.edit(stays, |note| note.title = "stays there".to_owned());
+    desktop.backend(Answer::None).commit().unwrap();
+    let own = desktop.write("own", "of the desktop");
+    let between = server.write("between", "of the server");
+    server.sync();
+
+    let done = laptop.purge(&notes(&[purged.id]));
+    assert_eq!(done.gone, BTreeSet::from([purged.id]));
+    fleet.assert_clean();
+    laptop.assert_clean();
+    assert_in_step(&fleet, &machines);
+    for machine in &machines {
+        assert_eq!(machine.note(purged).state, State::Forgotten);
+        assert_eq!(machine.note(stays).title, "stays there");
+        assert_eq!(machine.note(own).title, "own");
+        assert_eq!(machine.note(between).title, "between");
+        machine.assert_clean();
+    }
+    // Its own words the desktop keeps to itself, and says why.
+    let [kept] = &desktop.proposals()[..] else {
+        panic!("{:?}", desktop.proposals());
+    };
+    assert!(
+        kept.body.starts_with("words of the desktop"),
+        "{}",
+        kept.body
+    );
+    assert!(kept.body.contains("purged"), "{}", kept.body);
+    assert_eq!((laptop.proposals().len(), server.proposals().len()), (0, 0));
+}
+
+#[test]
+fn a_forgotten_note_is_out_of_history_and_its_trash_is_empty_everywhere() {
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, desktop, _] = &machines;
+    let forgotten = laptop.write("x", SECRET);
+    laptop.sync();
+    desktop.sync();
+    let lock = desktop.notes.lock().unwrap();
+    desktop.notes.forget(&lock, forgotten, now()).unwrap();
+    drop(lock);
+    desktop.sync();
+    laptop.sync();
+    laptop.purge(&notes(&[forgotten.id]));
+    assert_in_step(&fleet, &machines);
+    for machine in &machines {
+        machine.assert_clean();
+    }
+}
+
+#[test]
+fn edits_of_a_masked_note_travel_without_the_text_or_not_at_all() {
+    let body = format!("first paragraph\n\nthe value is {SECRET}\n\nlast paragraph");
+    // What the other machine makes of the body meanwhile, and whether that can travel.
+    let edits = [
+        (body.replace("first", "a better first"), true),
+        (body.replace("the value", "our value"), false),
+        (format!("{body}\n\nagain: {SECRET}"), false),
+        (
+            format!(
+                "value: {SECRET}\n\n{}",
+                body.replace(&format!("the value is {SECRET}\n\n"), "")
+            ),
+            false,
+        ),
+    ];
+    for (edited, travels) in edits {
+        let fleet = Fleet::new();
+        let machines = fleet.three();
+        let [laptop, desktop, _] = &machines;
+        let leaked = laptop.write("x", &body);
+        for machine in &machines {
+            machine.sync();
+        }
+        desktop.edit(leaked, |note| note.body.clone_from(&edited));
+        laptop.purge(&text());
+        assert_in_step(&fleet, &machines);
+        let now = laptop.note(leaked).body;
+        if travels {
+            assert_eq!(now, edited.replace(SECRET, MASK));
+            desktop.assert_clean();
+        } else {
+            assert_eq!(now, body.replace(SECRET, MASK), "{edited}");
+            // The text is on the machine that wrote it, and in no object.
+            assert_eq!(desktop.proposals().len(), 1, "{edited}");
+            assert_no_object_holds(&desktop.git_dir());
+            desktop.purge(&text());
+            desktop.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn who_was_faster_is_joined_and_purged_too() {
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, desktop, server] = &machines;
+    let leaked = laptop.write("x", SECRET);
+    for machine in &machines {
+        machine.sync();
+    }
+    // The laptop has not seen this.
+    let second = desktop.write("second", &format!("also {SECRET}"));
+    desktop.edit(leaked, |note| note.title = "renamed".to_owned());
+    desktop.sync();
+    let purged = laptop.purge(&text());
+    assert_eq!(purged.masked, BTreeSet::from([leaked.id, second.id]));
+    assert_eq!(laptop.note(leaked).title, "renamed");
+    let _ = server;
+    assert_in_step(&fleet, &machines);
+    for machine in &machines {
+        machine.assert_clean();
+    }
+}
+
+#[test]
+fn who_pushes_or_writes_in_that_moment_is_joined() {
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, desktop, _] = &machines;
+    let leaked = laptop.write("x", SECRET);
+    for machine in &machines {
+        machine.sync();
+    }
+    // The desktop pushes between the laptop's fetch and its push.
+    let mut said = Vec::new();
+    let between = desktop.write("between", &format!("with {SECRET}"));
+    let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
+    let receipts = Receipts::new(laptop.home.clone());
+    let backend = laptop.backend(Answer::None);
+    let purged = backend.purge(&text(), &mut |_, masked| {
+        if said.is_empty() {
+            desktop.sync();
+            // After the laptop's push, git on the laptop commits what an editor left.
+            let memory = laptop.home.tree(Scope::Portable);
+            let hook = format!(
+                "#!/bin/sh\nunset $(git rev-parse --local-env-vars)\ncd {}\necho own > own.txt\n\
+                 git add own.txt && git -c user.name=x -c user.email=x@y commit --quiet -m own\n",
+                memory.display()
+            );
+            let path = fleet.remote().join("hooks/post-receive");
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, hook).unwrap();
+            run(&[
+                "-C",
+                fleet.remote().to_str().unwrap(),
+                "config",
+                "core.hooksPath",
+                "hooks",
+            ]);
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(&path, mode).unwrap();
+        }
+        said.push(masked.clone());
+        let mut receipt = Receipt::new(now());
+        let ids = masked
+            .iter()
+            .map(|id| PortableId::of(*id, Scope::Portable).unwrap());
+        receipt.masked = ids.collect();
+        let written = receipts.append(&journal, "laptop", &receipt, PATIENCE);
+        written.map_err(|error| error.to_string())
+    });
+    fs::remove_file(fleet.remote().join("hooks/post-receive")).unwrap();
+    purged.unwrap();
+    let both = BTreeSet::from([leaked.id, between.id]);
+    assert_eq!(said, [BTreeSet::from([leaked.id]), both]);
+    assert_in_step(&fleet, &machines);
+    for machine in &machines {
+        machine.assert_clean();
+        assert_eq!(machine.git(&["show", "HEAD:own.txt"]), "own\n");
+    }
+}
+
+#[test]
+fn two_purges_are_both_done() {
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, desktop, server] = &machines;
+    let leaked = laptop.write("x", &format!("{SECRET} and more"));
+    let other = laptop.write("y", "other words");
+    for machine in &machines {
+        machine.sync();
+    }
+    laptop.purge(&text());
+    // This one has not taken the first over yet.
+    desktop.purge(&notes(&[other.id]));
+    server.purge(&text());
+    assert_in_step(&fleet, &machines);
+    for machine in &machines {
+        machine.assert_clean();
+        assert_eq!(machine.note(leaked).body, format!("{MASK} and more"));
+        assert_eq!(machine.note(other).state, State::Forgotten);
+    }
+}
+
+#[test]
+fn a_store_without_a_remote_is_purged_too() {
+    let fleet = Fleet::new();
+    let laptop = Machine {
+        remote: None,
+        ..fleet.machine("laptop")
+    };
+    let leaked = laptop.write(SECRET, "x");
+    laptop.sync();
+    let gone = laptop.write("goes", SECRET);
+    laptop.sync();
+    // git's own traces of the old history.
+    laptop.git(&["commit", "--quiet", "--amend", "-m", SECRET]);
+    laptop.git(&["branch", "other"]);
+    let purge = Purge {
+        needle: Some(needle()),
+        ids: BTreeSet::from([gone.id]),
+    };
+    let purged = laptop.purge(&purge);
+    assert!(!purged.pushed);
+    assert_eq!(purged.masked, BTreeSet::from([leaked.id]));
+    laptop.assert_clean();
+    assert_eq!(laptop.note(gone).state, State::Forgotten);
+    let again = laptop.purge(&text());
+    assert_eq!((again.commits, again.masked.len()), (0, 0));
+}
+
+#[test]
+fn history_keeps_what_is_not_purged() {
+    let fleet = Fleet::new();
+    let [laptop, desktop, _] = fleet.three();
+    laptop.write("one", "x");
+    laptop.sync();
+    let leaked = laptop.write("two", SECRET);
+    laptop.sync();
+    desktop.sync();
+    desktop.write("three", "y");
+    desktop.sync();
+    let log = |machine: &Machine| machine.git(&["log", "--reverse", "--format=%an|%ae|%at|%ct|%B"]);
+    laptop.sync();
+    let (before, head) = (log(&laptop), laptop.head());
+    laptop.purge(&text());
+    assert_ne!(laptop.head(), head);
+    let after = log(&laptop);
+    assert!(after.starts_with(&before), "{before}\n{after}");
+    let repository = Repository::open(&laptop.home, "laptop", now())
+        .unwrap()
+        .unwrap();
+    assert!(repository.standing(&text()).unwrap().is_empty());
+    let standing = repository.standing(&notes(&[leaked.id])).unwrap();
+    assert_eq!(standing.notes[&leaked.id].commits, 1);
+    assert!(standing.notes[&leaked.id].pushed_at.is_some());
+}
+
+#[test]
+fn a_rewriting_that_says_more_or_less_than_it_does_is_held() {
+    let fleet = Fleet::new();
+    let [laptop, desktop, _] = fleet.three();
+    let first = laptop.write("first", "x");
+    laptop.write("second", "y");
+    laptop.sync();
+    desktop.sync();
+    // A receipt names one note, and another one is missing too.
+    let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
+    let mut receipt = Receipt::new(now());
+    receipt.gone = vec![PortableId::of(first.id, Scope::Portable).unwrap()];
+    let receipts = Receipts::new(laptop.home.clone());
+    receipts
+        .append(&journal, "laptop", &receipt, PATIENCE)
+        .unwrap();
+    fs::remove_dir_all(laptop.home.tree(Scope::Portable).join("semantic")).unwrap();
+    laptop.git(&["add", "--all"]);
+    laptop.git(&["checkout", "--quiet", "--orphan", "other"]);
+    laptop.git(&["commit", "--quiet", "-m", "all new"]);
+    laptop.git(&["push", "--quiet", "--force", "origin", "other:main"]);
+    let synced = desktop.backend(Answer::None).sync().unwrap();
+    assert_eq!(synced.held, Some(Held::Rewritten));
+    assert_eq!(desktop.note(first).title, "first");
+    let refused = desktop.try_purge(&text());
+    assert!(matches!(refused, Err(Error::Held)), "{refused:?}");
+}
+
+#[test]
+fn a_purge_that_is_killed_is_finished_or_begun_again() {
+    // Killed after the remote was rewritten, before anything happened here.
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, desktop, _] = &machines;
+    let leaked = laptop.write("x", SECRET);
+    for machine in &machines {
+        machine.sync();
+    }
+    let stale = fleet.folder.path().join("copy");
+    copy(laptop.home.root(), &stale);
+    laptop.purge(&text());
+    fs::remove_dir_all(laptop.home.root()).unwrap();
+    fs::rename(&stale, laptop.home.root()).unwrap();
+    assert_in_step(&fleet, &machines);
+    laptop.assert_clean();
+    assert_eq!(laptop.note(leaked).body, MASK);
+    desktop.assert_clean();
+
+    // Killed after the files, before the history: what is left is a change like any other.
+    let fleet = Fleet::new();
+    let machines = fleet.three();
+    let [laptop, ..] = &machines;
+    let leaked = laptop.write("x", SECRET);
+    laptop.sync();
+    let refused = laptop
+        .backend(Answer::None)
+        .purge(&text(), &mut |_, _| Err("killed".to_owned()));
+    assert!(matches!(refused, Err(Error::NoRecord(_))), "{refused:?}");
+    assert_eq!(laptop.note(leaked).body, MASK);
+    laptop.sync();
+    laptop.purge(&text());
+    assert_in_step(&fleet, &machines);
+
+    // Killed before the old objects were dropped.
+    let fleet = Fleet::new();
+    let machine = fleet.machine("laptop");
+    machine.write("x", SECRET);
+    machine.sync();
+    let objects = machine.git_dir().join("objects");
+    let kept = fleet.folder.path().join("objects");
+    copy(&objects, &kept);
+    machine.purge(&text());
+    copy(&kept, &objects);
+    fs::write(machine.git_dir().join("anamnesis-pruning"), "").unwrap();
+    machine.sync();
+    machine.assert_clean();
+}
+
+#[test]
+fn a_remote_that_is_away_is_told_before_history_is_touched() {
+    let fleet = Fleet::new();
+    let laptop = fleet.machine("laptop");
+    let leaked = laptop.write("x", SECRET);
+    laptop.sync();
+    let head = laptop.head();
+    fs::rename(fleet.remote(), fleet.folder.path().join("away")).unwrap();
+    assert!(matches!(laptop.try_purge(&text()), Err(Error::Network(_))));
+    assert_eq!(laptop.head(), head);
+    assert_eq!(laptop.note(leaked).body, SECRET);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else if !target.exists() {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
