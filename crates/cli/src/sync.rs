@@ -407,7 +407,8 @@ fn backend<'a>(
     patience: Duration,
 ) -> GitBackend<'a> {
     let receipts = journal.filter(|_| context.config.learn_sync);
-    let receipts = receipts.map(|journal| Receipts::new(context.home.clone()).own_folders(journal));
+    let installation =
+        receipts.map(|journal| Receipts::new(context.home.clone()).installation(journal));
     let settings = Settings {
         machine_id: context.machine_id(),
         remote,
@@ -416,7 +417,7 @@ fn backend<'a>(
         patience,
         time_limit: TIME_LIMIT,
         answer,
-        receipts: receipts.and_then(Result::ok).unwrap_or_default(),
+        installation: installation.and_then(Result::ok),
     };
     GitBackend::new(&context.home, &context.notes, settings)
 }
@@ -453,8 +454,8 @@ pub(crate) fn commit(
 }
 
 /// Commits whatever changed in `memory/`: what hooks wrote, and what was edited by hand.
-pub(crate) fn commit_all(context: &Context, journal: &Journal) -> Result<(), Failure> {
-    let committed = backend(context, Some(journal), None, Answer::None, Duration::ZERO).commit();
+pub(crate) fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
+    let committed = backend(context, journal, None, Answer::None, Duration::ZERO).commit();
     committed
         .map(drop)
         .map_err(|error| Failure::failed(format!("commit: {error}")))

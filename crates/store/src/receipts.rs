@@ -297,13 +297,17 @@ impl Receipts {
     /// # Errors
     /// When this machine's records cannot be used.
     pub fn own_folders(&self, journal: &Journal) -> Result<Vec<String>, Error> {
-        let installation = self.installation(journal)?;
+        Ok(self.folders_of(&self.installation(journal)?))
+    }
+
+    /// The folders of an installation, by its id.
+    pub fn folders_of(&self, installation: &str) -> Vec<String> {
         let mut machines = self.machines();
         machines.retain(|machine| {
             let owner = owner_of(&self.home.receipts().join(machine));
-            owner.as_deref() == Some(&*installation)
+            owner.as_deref() == Some(installation)
         });
-        Ok(machines)
+        machines
     }
 
     /// The folders of machines, in order.

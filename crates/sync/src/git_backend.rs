@@ -72,9 +72,13 @@ pub struct Settings {
     pub time_limit: Duration,
     /// What the person has said.
     pub answer: Answer,
-    /// The folders of receipts that this installation writes, which alone are sent.
-    pub receipts: Vec<String>,
+    /// The id of this installation, whose receipts are sent; without one none are.
+    pub installation: Option<String>,
 }
+
+/// Writes down which notes go in a purge, and in which a text was masked.
+pub type RecordPurge<'a> =
+    dyn FnMut(&BTreeSet<NoteId>, &BTreeSet<NoteId>) -> Result<(), String> + 'a;
 
 /// Synchronizes the notes of a store through git.
 #[derive(Debug)]
@@ -122,11 +126,7 @@ impl<'a> GitBackend<'a> {
     /// When the remote cannot be reached, something waits for the person, or a step fails. Files may
     /// have been changed then; the remote and the history here are as before, or the next sync
     /// finishes what is begun.
-    pub fn purge(
-        &self,
-        purge: &Purge,
-        record: &mut dyn FnMut(&BTreeSet<NoteId>, &BTreeSet<NoteId>) -> Result<(), String>,
-    ) -> Result<Purged, Error> {
+    pub fn purge(&self, purge: &Purge, record: &mut RecordPurge<'_>) -> Result<Purged, Error> {
         let held = self.hold()?;
         let mut run = {
             let lock = self.notes.lock()?;
@@ -346,7 +346,7 @@ impl SyncBackend for GitBackend<'_> {
         };
         standing.initialized = true;
         standing.head = repository.short_head()?;
-        standing.dirty = repository.is_dirty(self.notes, &self.settings.receipts)?;
+        standing.dirty = repository.is_dirty(self.notes, self.settings.installation.as_deref())?;
         if let Some(head) = repository.head()? {
             let joined = repository.tip(JOINED)?;
             standing.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;
@@ -430,12 +430,10 @@ impl<'a> Run<'a> {
     /// Commits what lies in the folder.
     fn gather(&mut self, held: &SyncLock) -> Result<(), Error> {
         let may_delete = self.backend.settings.answer == Answer::Accept;
-        let gathered = self.repository.commit_all(
-            held,
-            self.backend.notes,
-            &self.backend.settings.receipts,
-            may_delete,
-        )?;
+        let installation = self.backend.settings.installation.as_deref();
+        let gathered =
+            self.repository
+                .commit_all(held, self.backend.notes, installation, may_delete)?;
         self.committed += gathered.commits;
         for problem in gathered.problems {
             if !self.problems.contains(&problem) {
@@ -649,7 +647,7 @@ impl<'a> Run<'a> {
     fn rewrite(&self, what: &Purge, head: Oid, purged: &mut Purged) -> Result<Oid, Error> {
         let repository = &self.repository;
         let mut rewriting = Rewriting::new(repository, what);
-        let tip = rewriting.of(tip)?;
+        let tip = rewriting.of(head)?;
         purged.commits = rewriting.rewritten;
         let tip = repository.git.find_commit(tip)?;
         let old_tree = repository.git.find_commit(head)?.tree()?;

@@ -25,6 +25,6 @@ pub mod history;
 pub use self::{
     backend::{Held, Reached, State, SyncBackend, Synced},
     error::Error,
-    git_backend::{Answer, GitBackend, Settings},
+    git_backend::{Answer, GitBackend, RecordPurge, Settings},
     repository::{Act, Committed, Repository, name_in_commits},
 };

@@ -26,6 +26,7 @@ use anamnesis_store::{
     home::{self, Home},
     lock::Lock,
     notes::{NotePath, Notes, Problem},
+    receipts::Receipts,
 };
 use chrono::{DateTime, Utc};
 use git2::{
@@ -387,13 +388,13 @@ impl Repository {
         &self,
         _held: &SyncLock,
         notes: &Notes,
-        receipts: &[String],
+        installation: Option<&str>,
         may_delete: bool,
     ) -> Result<Gathered, Error> {
         loop {
             let head = self.head()?;
             let expected = head.as_ref().map(Commit::id);
-            let mut staged = self.stage_all(notes, receipts)?;
+            let mut staged = self.stage_all(notes, installation)?;
             let mut gathered = Gathered {
                 problems: std::mem::take(&mut staged.problems),
                 ..Gathered::default()
@@ -430,8 +431,12 @@ impl Repository {
     }
 
     /// Tells whether something of ours changed since the branch's tip.
-    pub(crate) fn is_dirty(&self, notes: &Notes, receipts: &[String]) -> Result<bool, Error> {
-        Ok(!self.stage_all(notes, receipts)?.changes.is_empty())
+    pub(crate) fn is_dirty(
+        &self,
+        notes: &Notes,
+        installation: Option<&str>,
+    ) -> Result<bool, Error> {
+        Ok(!self.stage_all(notes, installation)?.changes.is_empty())
     }
 
     /// Puts the files back that are gone from the folder and stand in the branch.
@@ -443,7 +448,7 @@ impl Repository {
         let Some(tree) = self.head()?.as_ref().map(Commit::tree).transpose()? else {
             return Ok(applied);
         };
-        let staged = self.stage_all(notes, &[])?;
+        let staged = self.stage_all(notes, None)?;
         for path in staged.changes.iter().filter(|(_, new)| new.is_none()) {
             if let (Named::Note(folder, id), Some(oid)) =
                 (tree::named(path.0), entry(&tree, path.0))
@@ -522,7 +527,9 @@ impl Repository {
     /// Looks at every file of ours in the folder, reading those whose stamp is new. Of the receipts only
     /// this installation's folders are looked at: nobody else writes them, and what a copied store has
     /// of them is older than what their machine has.
-    fn stage_all(&self, notes: &Notes, receipts: &[String]) -> Result<Staged, Error> {
+    fn stage_all(&self, notes: &Notes, installation: Option<&str>) -> Result<Staged, Error> {
+        let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
+        let receipts = receipts.unwrap_or_default();
         let head = self.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
         let mut committed = tree::own_files(&self.git, tree.as_ref())?;
@@ -547,7 +554,7 @@ impl Repository {
             let cached = cached(&name, Some(stamp));
             self.stage(&name, &path.absolute(&self.home), old, cached, &mut staged)?;
         }
-        for name in self.own_other_files(receipts) {
+        for name in self.own_other_files(&receipts) {
             let old = committed.remove(&name);
             let path = self.folder().join(&name);
             let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));

@@ -88,7 +88,7 @@ impl Machine {
             patience: Duration::from_secs(5),
             time_limit: Duration::from_secs(60),
             answer: Answer::None,
-            receipts: Vec::new(),
+            installation: None,
         };
         let backend = GitBackend::new(&self.home, &self.notes, settings);
         assert!(backend.sync().unwrap().pushed);

@@ -1,5 +1,7 @@
 //! Taking notes, or a text, out of the history of several machines.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -162,6 +164,9 @@ impl Machine {
             patience: PATIENCE,
             time_limit: Duration::from_secs(60),
             answer,
+            installation: Receipts::new(self.home.clone())
+                .installation(&Journal::open(&self.home, PATIENCE).unwrap())
+                .ok(),
         };
         GitBackend::new(&self.home, &self.notes, settings)
     }

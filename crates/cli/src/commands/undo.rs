@@ -39,7 +39,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return list(args, &Past::open(context)?, ui);
     };
     // What hooks and editors left is not part of the undo.
-    if let Err(failure) = sync::commit_all(context) {
+    let journal = context.journal();
+    if let Err(failure) = sync::commit_all(context, journal.as_ref()) {
         context.log(&format!("undo: {}", failure.text().trim_end()));
     }
     let past = Past::open(context)?;

@@ -178,7 +178,7 @@ fn exchange(context: &Context, journal: &Journal, has_news: bool) {
     let done = if is_sync_due(context, journal, has_news) {
         sync::run(context, Some(journal), Answer::None, Duration::ZERO).map(drop)
     } else {
-        sync::commit_all(context, journal)
+        sync::commit_all(context, Some(journal))
     };
     if let Err(failure) = done {
         context.log(failure.text().trim_end());

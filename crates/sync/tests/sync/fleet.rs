@@ -175,7 +175,7 @@ impl Machine {
             patience: Duration::from_secs(30),
             time_limit: Duration::from_secs(120),
             answer: self.answer,
-            receipts: Vec::new(),
+            installation: None,
         }
     }
 
