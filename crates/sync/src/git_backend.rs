@@ -30,7 +30,7 @@ use crate::{
     layout,
     purge::{PURGED, Purge, Purged, Record, Rewriting},
     remote::Remote,
-    repository::{Act, Applied, JOINED, LOOSE_OBJECTS, Repository, SyncLock},
+    repository::{Act, Applied, LOOSE_OBJECTS, Repository, SyncLock},
     tree::{Changes, LAYOUT},
 };
 
@@ -348,7 +348,7 @@ impl SyncBackend for GitBackend<'_> {
         standing.head = repository.short_head()?;
         standing.dirty = repository.is_dirty(self.notes, self.settings.installation.as_deref())?;
         if let Some(head) = repository.head()? {
-            let joined = repository.tip(JOINED)?;
+            let joined = repository.joined()?;
             standing.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;
             let there = joined.as_ref().map(Commit::tree).transpose()?;
             let here = head.tree()?;
@@ -472,7 +472,7 @@ impl<'a> Run<'a> {
             let applied = self
                 .repository
                 .bring_to(&lock, self.backend.notes, joined.commit)?;
-            self.repository.point(&lock, JOINED, joined.incoming)?;
+            self.repository.set_joined(&lock, joined.incoming)?;
             drop(lock);
             self.take_up(applied);
             self.pulled += joined.pulled;
@@ -499,7 +499,7 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         let head = repository.head()?;
-        let joined = repository.tip(JOINED)?;
+        let joined = repository.joined()?;
         if let Some(head) = &head
             && (head.id() == incoming.id()
                 || repository
@@ -621,7 +621,7 @@ impl<'a> Run<'a> {
     /// committed since, and the remote may or may not have that.
     fn pushed(&mut self, head: Oid) -> Result<(), Error> {
         let lock = self.backend.notes.lock()?;
-        self.repository.point(&lock, JOINED, head)?;
+        self.repository.set_joined(&lock, head)?;
         self.is_in_step = true;
         Ok(())
     }
@@ -693,7 +693,7 @@ impl<'a> Run<'a> {
         }
         let applied = self.repository.bring_to(&lock, notes, new)?;
         if there.is_some() {
-            self.repository.point(&lock, JOINED, new)?;
+            self.repository.set_joined(&lock, new)?;
         }
         drop(lock);
         self.take_up(applied);

@@ -341,7 +341,7 @@ impl Repository {
         let Some(head) = self.head()? else {
             return Ok(standing);
         };
-        let pushed = self.tip(JOINED)?.map(|tip| tip.id());
+        let pushed = self.joined()?.map(|tip| tip.id());
         let mut known: HashMap<Oid, bool> = HashMap::new();
         let mut holds = |oid: Oid| -> Result<bool, Error> {
             let Some(needle) = &purge.needle else {
@@ -545,7 +545,8 @@ impl Repository {
             };
             if !is_in_branch && reference.symbolic_target_bytes().is_none() {
                 reference.delete()?;
-                if !name.starts_with("refs/anamnesis/") {
+                let is_known = ["refs/anamnesis/", "refs/remotes/origin/"];
+                if !is_known.iter().any(|folder| name.starts_with(folder)) {
                     dropped.push(name);
                 }
             }

@@ -44,7 +44,12 @@ use crate::{
 pub(crate) const BRANCH: &str = "refs/heads/main";
 
 /// The tip of the remote's branch that was joined or pushed last.
-pub(crate) const JOINED: &str = "refs/remotes/origin/main";
+///
+/// Not `refs/remotes/origin/main`: any git that fetches or pushes moves that one.
+pub(crate) const JOINED: &str = "refs/anamnesis/joined";
+
+/// What another git last saw of the remote's branch, for a store that we have not synced yet.
+const TRACKED: &str = "refs/remotes/origin/main";
 
 /// From how many objects on that are not packed git packs them.
 pub(crate) const LOOSE_OBJECTS: usize = 500;
@@ -56,7 +61,7 @@ const APPLYING: &str = "refs/anamnesis/applying";
 const WRITING: &str = "anamnesis-writing";
 
 /// The lock files that a process of ours may leave when it is killed while it writes.
-const LOCKS: [&str; 9] = [
+const LOCKS: [&str; 10] = [
     "index.lock",
     "HEAD.lock",
     "config.lock",
@@ -64,6 +69,7 @@ const LOCKS: [&str; 9] = [
     "refs/heads/main.lock",
     "refs/remotes/origin/main.lock",
     "refs/anamnesis/applying.lock",
+    "refs/anamnesis/joined.lock",
     "refs/anamnesis/incoming.lock",
     "refs/anamnesis/purged.lock",
 ];
@@ -305,6 +311,20 @@ impl Repository {
     /// The branch's commit, if there is one yet.
     pub(crate) fn head(&self) -> Result<Option<Commit<'_>>, Error> {
         self.tip(BRANCH)
+    }
+
+    /// The tip of the remote's branch that was joined or pushed last, if any was.
+    pub(crate) fn joined(&self) -> Result<Option<Commit<'_>>, Error> {
+        match self.tip(JOINED)? {
+            Some(joined) => Ok(Some(joined)),
+            None => self.tip(TRACKED),
+        }
+    }
+
+    /// Remembers which tip of the remote's branch was joined or pushed; other gits are told, too.
+    pub(crate) fn set_joined(&self, lock: &Lock, commit: Oid) -> Result<(), Error> {
+        self.point(lock, JOINED, commit)?;
+        self.point(lock, TRACKED, commit)
     }
 
     /// The branch's commit, abbreviated.
