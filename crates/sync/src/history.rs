@@ -16,14 +16,14 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use chrono::{DateTime, Utc};
-use git2::{Commit, ObjectType, Oid, Sort, Tree};
+use git2::{Commit, DiffFile, DiffOptions, FileMode, ObjectType, Oid, Sort, Tree};
 use ulid::Ulid;
 
 use crate::{
     error::Error,
     join::{folder_of, is_sound},
     repository::{ACTOR, Act, BATCH, Committed, Repository},
-    tree::{Change, Changes, MAX_FILE},
+    tree::{Change, Changes, MAX_FILE, Named, named},
 };
 
 /// The shortest part of a batch's or a commit's name by which it is looked up.
@@ -117,6 +117,9 @@ impl Moment {
         self.places.keys().copied()
     }
 }
+
+/// What became of notes, by id. A note that moved to another folder is one change.
+type NoteChanges = BTreeMap<NoteId, Change<(NoteType, Oid)>>;
 
 /// Where each note is.
 type Places = BTreeMap<NoteId, (NoteType, Oid)>;
@@ -419,20 +422,43 @@ impl Repository {
     }
 
     /// The notes that a commit made what no parent of it has, compared with the first parent.
-    fn own_changes(
-        &self,
-        commit: &Commit<'_>,
-    ) -> Result<BTreeMap<NoteId, Change<(NoteType, Oid)>>, Error> {
+    fn own_changes(&self, commit: &Commit<'_>) -> Result<NoteChanges, Error> {
         let tree = commit.tree()?;
         let mut parents = commit.parents();
         let first = parents.next().map(|parent| parent.tree()).transpose()?;
-        let mut changes = Changes::between(&self.git, first.as_ref(), Some(&tree))?.notes;
+        let mut changes = self.note_changes(first.as_ref(), &tree)?;
         for parent in parents {
             if changes.is_empty() {
                 break;
             }
-            let other = Changes::between(&self.git, Some(&parent.tree()?), Some(&tree))?.notes;
+            let other = self.note_changes(Some(&parent.tree()?), &tree)?;
             changes.retain(|id, _| other.contains_key(id));
+        }
+        Ok(changes)
+    }
+
+    /// The notes in which two trees differ. libgit2 compares large folders many times faster than
+    /// [`Changes`], which looks at what is not ours, too.
+    fn note_changes(&self, old: Option<&Tree<'_>>, new: &Tree<'_>) -> Result<NoteChanges, Error> {
+        let mut options = DiffOptions::new();
+        options
+            .skip_binary_check(true)
+            .ignore_submodules(true)
+            .include_typechange(true);
+        let diff = self
+            .git
+            .diff_tree_to_tree(old, Some(new), Some(&mut options))?;
+        let mut changes = NoteChanges::new();
+        for delta in diff.deltas() {
+            let (old, new) = (note_in(&delta.old_file()), note_in(&delta.new_file()));
+            if let Some((id, place)) = old {
+                let change = changes.entry(id).or_default();
+                change.old = change.old.or(Some(place));
+            }
+            if let Some((id, place)) = new {
+                let change = changes.entry(id).or_default();
+                change.new = change.new.or(Some(place));
+            }
         }
         Ok(changes)
     }
@@ -654,6 +680,15 @@ impl<'a> Lookup<'a> {
             }
         }
         Ok(commit.parent_count() > 0 || own.is_some())
+    }
+}
+
+/// The note that a side of a difference is, if it is a regular file at a note's place.
+fn note_in(file: &DiffFile<'_>) -> Option<(NoteId, (NoteType, Oid))> {
+    let is_file = matches!(file.mode(), FileMode::Blob | FileMode::BlobExecutable);
+    match named(file.path()?.to_str()?) {
+        Named::Note(folder, id) if is_file => Some((id, (folder, file.id()))),
+        _ => None,
     }
 }
 
