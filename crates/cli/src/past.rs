@@ -62,7 +62,7 @@ impl<'a> Past<'a> {
     pub(crate) fn candidates(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Failure> {
         let entries = self.index.matching(typed)?;
         if entries.is_empty() {
-            return Ok(self.repository.ids_matching(typed).map_err(failure)?);
+            return Ok(self.repository.ids_matching(typed)?);
         }
         Ok(entries.iter().map(Entry::id).collect())
     }
@@ -70,7 +70,7 @@ impl<'a> Past<'a> {
     /// The one note that is meant, there or gone.
     pub(crate) fn resolve(&self, typed: &str) -> Result<NoteId, Failure> {
         let reference = reference(typed)?;
-        one_of(&reference, self.candidates(&reference)?)
+        one_of(&reference, &self.candidates(&reference)?)
     }
 
     /// The notes of a time, and the one of them that is meant if one is named.
@@ -79,7 +79,7 @@ impl<'a> Past<'a> {
             Failure::usage(format!("\"{}\" is not a date", one_line(date)))
                 .hint("2026-01-31, 2026-01-31T09:30Z, yesterday, or \"3 d ago\"")
         })?;
-        let moment = self.repository.at(time).map_err(failure)?;
+        let moment = self.repository.at(time)?;
         let moment = moment.ok_or_else(|| {
             Failure::failed(format!(
                 "the history has nothing before {}",
@@ -98,26 +98,8 @@ impl<'a> Past<'a> {
         if self.is_withheld(id) {
             return Ok(None);
         }
-        let file = self.repository.note_at(moment, id).map_err(failure)?;
+        let file = self.repository.note_at(moment, id)?;
         file.map(|file| stored(id, &file)).transpose()
-    }
-
-    /// The one note of a moment that is meant.
-    pub(crate) fn resolve_at(
-        &self,
-        typed: &str,
-        time: DateTime<Utc>,
-        moment: &Moment,
-    ) -> Result<NoteId, Failure> {
-        let reference = reference(typed)?;
-        let there = moment.ids().filter(|id| reference.matches(&id.to_string()));
-        let there: BTreeSet<NoteId> = there.collect();
-        if there.is_empty() {
-            let typed = reference.as_str();
-            let failure = format!("#{typed} was not there at {}", shown_time(time));
-            return Err(Failure::failed(failure).hint(format!("anamnesis history {typed}")));
-        }
-        one_of(&reference, there)
     }
 
     /// Tells whether a note is not for the model that asks: it is forgotten, or gone.
@@ -206,12 +188,24 @@ impl<'a> Past<'a> {
 /// Opens the repository of a store's notes, if there is one.
 pub(crate) fn open(context: &Context) -> Result<Option<Repository>, Failure> {
     let now = context.environment.now;
-    Repository::open(&context.home, &context.machine_id(), now).map_err(failure)
+    Ok(Repository::open(&context.home, &context.machine_id(), now)?)
 }
 
-/// Why the history cannot be read.
-pub(crate) fn failure(error: anamnesis_sync::Error) -> Failure {
-    Failure::failed(format!("history: {}", one_line(&error.to_string()))).hint("anamnesis doctor")
+/// The one note of a moment that is meant.
+pub(crate) fn resolve_at(
+    typed: &str,
+    time: DateTime<Utc>,
+    moment: &Moment,
+) -> Result<NoteId, Failure> {
+    let reference = reference(typed)?;
+    let there = moment.ids().filter(|id| reference.matches(&id.to_string()));
+    let there: BTreeSet<NoteId> = there.collect();
+    if there.is_empty() {
+        let typed = reference.as_str();
+        let failure = format!("#{typed} was not there at {}", shown_time(time));
+        return Err(Failure::failed(failure).hint(format!("anamnesis history {typed}")));
+    }
+    one_of(&reference, &there)
 }
 
 fn reference(typed: &str) -> Result<IdPrefix, Failure> {
@@ -221,7 +215,7 @@ fn reference(typed: &str) -> Result<IdPrefix, Failure> {
     })
 }
 
-fn one_of(reference: &IdPrefix, found: BTreeSet<NoteId>) -> Result<NoteId, Failure> {
+fn one_of(reference: &IdPrefix, found: &BTreeSet<NoteId>) -> Result<NoteId, Failure> {
     let typed = reference.as_str();
     let mut ids = found.iter();
     match (ids.next(), ids.next()) {

@@ -47,10 +47,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
     let (event, note) = find(&past, &args.what)?;
-    let mut differences = past
-        .repository
-        .differences(&event.commit)
-        .map_err(past::failure)?;
+    let mut differences = past.repository.differences(&event.commit)?;
     if let Some(note) = note {
         differences.retain(|difference| difference.id == note);
     }
@@ -96,7 +93,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 /// The commit that is meant; with the note, if a note was named.
 fn find(past: &Past<'_>, typed: &str) -> Result<(Event, Option<NoteId>), Failure> {
-    let mut events = past.repository.find(typed).map_err(past::failure)?;
+    let mut events = past.repository.find(typed)?;
     let notes = match IdPrefix::parse(typed) {
         Ok(reference) if events.is_empty() => past.candidates(&reference)?,
         Ok(reference) => {
@@ -117,7 +114,7 @@ fn find(past: &Past<'_>, typed: &str) -> Result<(Event, Option<NoteId>), Failure
     }
     let note = notes.into_iter().next().ok_or_else(|| nothing(typed))?;
     past.refuse_withheld(note)?;
-    let mut events = past.repository.log(Some(note), 1).map_err(past::failure)?;
+    let mut events = past.repository.log(Some(note), 1)?;
     match events.pop() {
         Some(event) => Ok((event, Some(note))),
         None => Err(without_history(past, note)),

@@ -40,7 +40,7 @@ Everyday
 Machines
   init          Join your machines through a git repository of yours
   sync          Bring the notes of your machines together
-  machines      Show your machines: what each wrote, and when it was last heard of
+  machines      Show which machine wrote what, and when it was last seen
 
 Privacy
   pause         Stop recording a project, and giving it notes

@@ -39,10 +39,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     past.refuse_withheld(id)?;
     let limit = if args.all { usize::MAX } else { LIST_LENGTH };
     // One more, to compare the last one shown with.
-    let versions = past
-        .repository
-        .versions(id, limit.saturating_add(1))
-        .map_err(past::failure)?;
+    let versions = past.repository.versions(id, limit.saturating_add(1))?;
     if versions.is_empty() {
         return Err(diff::without_history(&past, id));
     }
@@ -57,7 +54,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             let mut json = past.json(&version.event);
             json["changed"] = changes.into();
             let file = version.file.as_ref();
-            json["file"] = file.map(|file| text(file)).into();
+            json["file"] = file.map(text).into();
             json
         });
         let versions: Vec<_> = versions.collect();

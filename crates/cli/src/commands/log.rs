@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Outcome;
 use crate::{
     context::Context,
-    past::{self, Past},
+    past::Past,
     ui::{LIST_LENGTH, Ui},
 };
 
@@ -41,10 +41,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .transpose()?;
     let limit = if args.all { usize::MAX } else { args.n };
     // One more tells whether there are more.
-    let mut events = past
-        .repository
-        .log(note, limit.saturating_add(1))
-        .map_err(past::failure)?;
+    let mut events = past.repository.log(note, limit.saturating_add(1))?;
     let has_more = events.len() > limit;
     events.truncate(limit);
     if args.json {

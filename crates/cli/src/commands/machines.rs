@@ -15,9 +15,9 @@ use crate::{
     ui::{self, Ui, ago, shorten},
 };
 
-/// Show your machines: what each wrote, and when it was last heard of
+/// Show which machine wrote what, and when it was last seen
 ///
-/// A machine is heard of by what it commits. One that has nothing to say, or does not sync, looks the
+/// A machine is seen by what it commits. One that has nothing to say, or does not sync, looks the
 /// same.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let own = context.machine_id();
     machines.entry(own.clone()).or_default();
     if let Some(repository) = past::open(context)? {
-        for (name, time) in repository.last_seen().map_err(past::failure)? {
+        for (name, time) in repository.last_seen()? {
             // In commits a name is one plain word; in notes it is as it was typed.
             let known = machines
                 .iter_mut()

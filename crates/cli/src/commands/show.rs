@@ -92,13 +92,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
     let (time, moment) = past.at(date)?;
-    let id = past.resolve_at(&args.id, time, &moment)?;
+    let id = past::resolve_at(&args.id, time, &moment)?;
     past.refuse_withheld(id)?;
     if args.raw {
-        let file = past
-            .repository
-            .note_at(&moment, id)
-            .map_err(past::failure)?;
+        let file = past.repository.note_at(&moment, id)?;
         let bytes = file.map(|file| file.bytes).unwrap_or_default();
         ui.print(&shown(context, &String::from_utf8_lossy(&bytes)));
         return Ok(ExitCode::SUCCESS);

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anamnesis_core::{clean::one_line, id::NoteId, note::NoteFile};
+use anamnesis_store::journal::Journal;
 use anamnesis_sync::{
     Act,
     history::{Event, Fate},
@@ -55,10 +56,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         actor: context.actor(),
     };
     let lock = context.notes.lock()?;
-    let undone = past.repository.undo(&lock, &context.notes, &event, act);
-    let undone = undone.map_err(past::failure)?;
+    let undone = past.repository.undo(&lock, &context.notes, &event, act)?;
     drop(lock);
-    keep_records(context, &undone.notes)?;
+    keep_records(context, journal.as_ref(), &undone.notes)?;
     let past = Past::open(context)?;
     let batch = undone.committed.map(|committed| committed.batch);
     if args.json {
@@ -112,10 +112,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 /// The last batches, and how to undo each.
 fn list(args: &Args, past: &Past<'_>, ui: &Ui) -> Outcome {
     let actor = past.context.environment.is_agent.then_some("agent");
-    let batches = past
-        .repository
-        .batches(actor, LISTED)
-        .map_err(past::failure)?;
+    let batches = past.repository.batches(actor, LISTED)?;
     if args.json {
         let batches: Vec<_> = batches.iter().map(|event| past.json(event)).collect();
         ui.json(&json!({ "batches": batches }));
@@ -139,7 +136,7 @@ fn list(args: &Args, past: &Past<'_>, ui: &Ui) -> Outcome {
 
 /// The one batch that is meant, if whoever asks may take it back.
 fn find(past: &Past<'_>, typed: &str) -> Result<Event, Failure> {
-    let mut found = past.repository.find(typed).map_err(past::failure)?;
+    let mut found = past.repository.find(typed)?;
     if found.len() > 1 {
         let lines: Vec<_> = found.iter().map(|event| past.line(event)).collect();
         return Err(diff::ambiguous(typed, &lines));
@@ -160,26 +157,29 @@ fn find(past: &Past<'_>, typed: &str) -> Result<Event, Failure> {
 }
 
 /// Tells this machine's records what came back, what went, and what a person wrote.
-fn keep_records(context: &Context, notes: &BTreeMap<NoteId, Fate>) -> Result<(), Failure> {
-    let journal = context.journal();
+fn keep_records(
+    context: &Context,
+    journal: Option<&Journal>,
+    notes: &BTreeMap<NoteId, Fate>,
+) -> Result<(), Failure> {
     let now = context.environment.now;
     for (id, fate) in notes {
         match fate {
             Fate::Remembered => {
                 context.notes.drop_trashed(*id)?;
-                if let Some(journal) = &journal {
+                if let Some(journal) = journal {
                     journal.remembered(*id)?;
                 }
             }
             Fate::Forgotten => {
                 let text = context.notes.trashed(*id);
                 let file = text.and_then(|bytes| NoteFile::parse(&bytes, *id).ok());
-                if let (Some(journal), Some(file)) = (&journal, file) {
+                if let (Some(journal), Some(file)) = (journal, file) {
                     journal.forgot(*id, &file.note().body, now)?;
                 }
             }
             Fate::Merged if !context.environment.is_agent => {
-                if let (Some(journal), Some(path)) = (&journal, context.notes.find(*id)) {
+                if let (Some(journal), Some(path)) = (journal, context.notes.find(*id)) {
                     journal.written_here(*id, &context.notes.bytes(path)?, now)?;
                 }
             }
