@@ -31,7 +31,7 @@ use crate::{
     purge::{PURGED, Purge, Purged, Record, Rewriting},
     remote::Remote,
     repository::{Act, Applied, LOOSE_OBJECTS, Repository, SyncLock},
-    tree::{Changes, LAYOUT},
+    tree::{self, Changes, LAYOUT},
 };
 
 /// How often a push is tried again because somebody else was faster.
@@ -309,14 +309,14 @@ impl SyncBackend for GitBackend<'_> {
                 return run.synced("held back; see status");
             }
             run.mark(&held)?;
-            if run.is_pushed()? {
-                run.is_in_step = true;
-                run.prune(&git);
-                return run.synced("synced");
-            }
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 return run.synced("nothing to commit yet");
             };
+            if run.is_pushed(tip)? {
+                run.pushed(tip)?;
+                run.prune(&git);
+                return run.synced("synced");
+            }
             match git.push(remote, None)? {
                 Pushed::Done => {
                     run.pushed(tip)?;
@@ -610,18 +610,20 @@ impl<'a> Run<'a> {
         self.gather(place)
     }
 
-    /// Tells whether the remote has all that is committed here.
-    fn is_pushed(&self) -> Result<bool, Error> {
-        let head = self.repository.head()?.map(|head| head.id());
-        let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
-        Ok(head.is_some() && head == there)
+    /// Tells whether the remote has a commit for its tip.
+    fn is_pushed(&self, head: Oid) -> Result<bool, Error> {
+        let there = self.repository.tip(INCOMING)?;
+        Ok(there.is_some_and(|tip| tip.id() == head))
     }
 
     /// Remembers what the remote has now: what the branch was at before the push. A command may have
     /// committed since, and the remote may or may not have that.
     fn pushed(&mut self, head: Oid) -> Result<(), Error> {
-        let lock = self.backend.notes.lock()?;
-        self.repository.set_joined(&lock, head)?;
+        let known = self.repository.joined()?.map(|tip| tip.id());
+        if known != Some(head) {
+            let lock = self.backend.notes.lock()?;
+            self.repository.set_joined(&lock, head)?;
+        }
         self.is_in_step = true;
         Ok(())
     }
@@ -839,7 +841,8 @@ impl Repository {
             let machine = author
                 .email()
                 .ok()
-                .and_then(|email| email.strip_prefix("anamnesis@"));
+                .and_then(|email| email.strip_prefix("anamnesis@"))
+                .filter(|machine| tree::is_machine(machine));
             machines.extend(machine.map(str::to_owned));
         }
         Ok(machines.into_iter().collect())

@@ -11,6 +11,9 @@ use crate::{
 /// The format that this version reads and writes.
 const FORMAT: u64 = 1;
 
+/// The longest marker that is read, in bytes.
+const MAX_LENGTH: usize = 4_096;
+
 /// What the marker of this version says.
 pub(crate) fn text() -> String {
     format!("{{\"format\": {FORMAT}}}\n")
@@ -21,6 +24,9 @@ fn format(repository: &Repository, tree: &Tree<'_>) -> Result<Option<u64>, Error
     let Some(oid) = entry(tree, LAYOUT) else {
         return Ok(None);
     };
+    if repository.odb()?.read_header(oid)?.0 > MAX_LENGTH {
+        return Ok(None);
+    }
     let blob = repository.find_blob(oid)?;
     let says: Option<serde_json::Value> = serde_json::from_slice(blob.content()).ok();
     Ok(says.and_then(|says| says.get("format")?.as_u64()))

@@ -36,6 +36,7 @@ use ulid::Ulid;
 
 use crate::{
     error::Error,
+    git::INCOMING,
     layout,
     tree::{self, Change, Changes, MAX_FILE, Named, note_path},
 };
@@ -76,6 +77,9 @@ const LOCKS: [&str; 10] = [
 
 /// More notes than this, and more than a fifth of all, are not deleted without a word of the person.
 pub(crate) const MANY: usize = 20;
+
+/// The end of the year 9999: a commit that says that it is later is not believed.
+const LATEST: i64 = 253_402_300_799;
 
 /// The trailer that names a batch.
 pub(crate) const BATCH: &str = "Anamnesis-Batch";
@@ -775,7 +779,8 @@ impl Repository {
     ) -> Result<Oid, Error> {
         let machine = name_in_commits(&self.machine);
         // A clock that goes wrong must not make a commit older than what it is built on.
-        let latest = parents.iter().map(|parent| parent.time().seconds()).max();
+        let latest = parents.iter().map(|parent| parent.time().seconds());
+        let latest = latest.filter(|seconds| *seconds <= LATEST).max();
         let seconds = self.now.timestamp().max(latest.unwrap_or(i64::MIN));
         let signature = Signature::new(
             "anamnesis",
@@ -810,10 +815,19 @@ impl Repository {
     /// Tells the repository where its remote is, as the Python version does at each run.
     pub(crate) fn set_remote(&self, _lock: &Lock, url: &str) -> Result<(), Error> {
         let current = self.git.find_remote("origin");
-        if current.is_ok_and(|remote| remote.url().ok() == Some(url)) {
+        let current = current.and_then(|remote| Ok(remote.url()?.to_owned())).ok();
+        if current.as_deref() == Some(url) {
             return Ok(());
         }
         let _writing = self.writing()?;
+        if current.is_some() {
+            // What was joined of another remote says nothing about the history of this one.
+            for reference in [JOINED, TRACKED, INCOMING] {
+                if let Ok(mut old) = self.git.find_reference(reference) {
+                    old.delete()?;
+                }
+            }
+        }
         let mut config = self.git.config()?;
         config.set_str("remote.origin.url", url)?;
         config.set_str("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")?;

@@ -17,8 +17,8 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{
-    Act, Answer, Error, GitBackend, Repository, Settings, SyncBackend, Synced, git::GitEnvironment,
-    remote::Remote,
+    Act, Answer, Error, GitBackend, Reached, Repository, Settings, State, SyncBackend, Synced,
+    git::GitEnvironment, remote::Remote,
 };
 use chrono::{DateTime, Utc};
 use git2::{ObjectType, Oid, Signature, Time};
@@ -84,7 +84,12 @@ impl Fleet {
     }
 
     pub(crate) fn machine(&self, name: &'static str) -> Machine {
-        let home = Home::new(self.path(name));
+        self.machine_at(name, &self.path(name))
+    }
+
+    /// A machine with its store in this folder.
+    pub(crate) fn machine_at(&self, name: &'static str, store: &Path) -> Machine {
+        let home = Home::new(store);
         home.create().unwrap();
         Machine {
             name,
@@ -199,8 +204,14 @@ impl Machine {
     }
 
     /// Joins for the first time, as `init` does.
-    pub(crate) fn init(&self) -> Result<anamnesis_sync::Reached, Error> {
+    pub(crate) fn init(&self) -> Result<Reached, Error> {
         GitBackend::new(&self.home, &self.notes, self.settings()).init()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        GitBackend::new(&self.home, &self.notes, self.settings())
+            .state()
+            .unwrap()
     }
 
     /// Why a sync is refused.

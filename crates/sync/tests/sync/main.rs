@@ -7,5 +7,6 @@ mod fleet;
 
 mod cycle;
 mod held;
+mod remotes;
 mod texts;
 mod trees;
