@@ -346,6 +346,12 @@ impl Repository {
     /// already then counts as changed here, and is joined once more.
     pub(crate) fn heal(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
         drop(self.writing()?);
+        // Another git had it locked, and what it said was no longer so.
+        if let Some(head) = self.head()?
+            && !self.git_folder().join("index").exists()
+        {
+            self.keep_index_in_step(head.tree_id(), &BTreeMap::new());
+        }
         let nothing = Applied {
             before: notes.folder_times(),
             ..Applied::default()
@@ -539,8 +545,7 @@ impl Repository {
                     staged.changes.insert(name.to_owned(), Some((oid, stamp)));
                 }
             }
-            // Anything but a regular file is as good as none.
-            Err(_) if old.is_some() => {
+            Err(_) if old.is_some() && self.is_gone(name) => {
                 staged.changes.insert(name.to_owned(), None);
             }
             Err(_) => {}
@@ -585,9 +590,24 @@ impl Repository {
             let cached = cached(&name, stamp.ok());
             self.stage(&name, &path, old, cached, &mut staged)?;
         }
-        let gone = committed.into_keys().map(|name| (name, None));
-        staged.changes.extend(gone);
+        let gone = committed.into_keys().filter(|name| self.is_gone(name));
+        staged.changes.extend(gone.map(|name| (name, None)));
         Ok(staged)
+    }
+
+    /// Tells whether nothing lies at a path. Behind a link, and in a folder that cannot be looked into,
+    /// that is not known; what lies in the place of a file does not delete it either.
+    fn is_gone(&self, name: &str) -> bool {
+        let mut place = self.folder();
+        for part in Path::new(name) {
+            place.push(part);
+            match fs::symlink_metadata(&place) {
+                Ok(metadata) if metadata.is_dir() => {}
+                Ok(_) => return false,
+                Err(error) => return error.kind() == io::ErrorKind::NotFound,
+            }
+        }
+        false
     }
 
     /// Receipts and the marker, as they lie in the folder.
@@ -1035,7 +1055,7 @@ impl Repository {
             index.write()
         };
         if update().is_err() {
-            // Of no use as it is: git and we build it anew.
+            // Of no use as it is: the next run builds it anew.
             let _ = fs::remove_file(self.git_folder().join("index"));
         }
     }

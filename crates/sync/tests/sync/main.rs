@@ -6,6 +6,7 @@
 mod fleet;
 
 mod cycle;
+mod folder;
 mod held;
 mod remotes;
 mod texts;
