@@ -30,7 +30,7 @@ use crate::{
     layout,
     purge::{PURGED, Purge, Purged, Record, Rewriting},
     remote::Remote,
-    repository::{Act, Applied, LOOSE_OBJECTS, Repository, SyncLock},
+    repository::{Act, Applied, JOINED, LOOSE_OBJECTS, Repository, SyncLock},
     tree::{self, Changes, LAYOUT},
 };
 
@@ -619,7 +619,7 @@ impl<'a> Run<'a> {
     /// Remembers what the remote has now: what the branch was at before the push. A command may have
     /// committed since, and the remote may or may not have that.
     fn pushed(&mut self, head: Oid) -> Result<(), Error> {
-        let known = self.repository.joined()?.map(|tip| tip.id());
+        let known = self.repository.tip(JOINED)?.map(|tip| tip.id());
         if known != Some(head) {
             let lock = self.backend.notes.lock()?;
             self.repository.set_joined(&lock, head)?;
