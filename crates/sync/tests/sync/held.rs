@@ -48,7 +48,7 @@ fn rewritten(fleet: &Fleet) -> (Machine, Machine, Vec<NotePath>) {
     }
     stranger.rewrite(tree);
     laptop.write("laptop's");
-    laptop.edit(paths[0], |note| note.title = "edited".to_owned());
+    laptop.edit(paths[0], |note| "edited".clone_into(&mut note.title));
     (laptop, desktop, paths)
 }
 
@@ -127,7 +127,7 @@ fn a_remote_that_was_set_back_gets_everything_again() {
     let (laptop, desktop, paths) = pair(&fleet, 2);
     let stranger = fleet.stranger();
     let old = stranger.git.refname_to_id("refs/heads/main").unwrap();
-    laptop.edit(paths[0], |note| note.title = "edited".to_owned());
+    laptop.edit(paths[0], |note| "edited".clone_into(&mut note.title));
     laptop.write("later");
     laptop.sync();
     desktop.sync();
@@ -190,7 +190,7 @@ fn many_deleted_notes_are_held() {
     let fleet = Fleet::new();
     let (laptop, desktop, paths) = pair(&fleet, 30);
     delete_there(&fleet, &paths[..21]);
-    laptop.edit(paths[0], |note| note.title = "edited".to_owned());
+    laptop.edit(paths[0], |note| "edited".clone_into(&mut note.title));
     let tip = fleet.tip();
     let mass = Some(Held::MassDeletion { gone: 21, of: 30 });
     for machine in [&laptop, &desktop, &laptop] {
@@ -275,7 +275,7 @@ fn a_folder_that_was_emptied_is_held() {
     let (laptop, desktop, paths) = pair(&fleet, 30);
     laptop.remove(&paths[..21]);
     laptop.write("laptop's");
-    laptop.edit(paths[29], |note| note.title = "edited".to_owned());
+    laptop.edit(paths[29], |note| "edited".clone_into(&mut note.title));
     desktop.write("desktop's");
     desktop.sync();
     // The rest travels.
@@ -288,7 +288,7 @@ fn a_folder_that_was_emptied_is_held() {
     assert_eq!(desktop.titles().len(), 32);
     assert_eq!(desktop.title(paths[29].id).as_deref(), Some("edited"));
     // One that is edited elsewhere meanwhile is not written here before the person has said a word.
-    desktop.edit(paths[0], |note| note.title = "edited".to_owned());
+    desktop.edit(paths[0], |note| "edited".clone_into(&mut note.title));
     desktop.sync();
     laptop.sync();
 

@@ -361,7 +361,7 @@ fn a_time_in_the_future_is_held_back_to_the_commit() {
     let fleet = Fleet::new();
     let (laptop, desktop, paths) = fleet.pair(&["first"]);
     laptop.edit(paths[0], |note| {
-        note.updated_at = "2099-01-01T00:00:00Z".to_owned()
+        "2099-01-01T00:00:00Z".clone_into(&mut note.updated_at)
     });
     desktop.edit(paths[0], |note| note.tags = vec!["tag".to_owned()]);
     laptop.sync();
