@@ -1,9 +1,10 @@
 //! Reading and writing single files so that nothing is followed, half written or lost.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, Metadata, OpenOptions},
     io::{self, Read, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// What tells that a file changed: its size, its time of change in nanoseconds, its inode.
@@ -90,12 +91,7 @@ pub fn read_head(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Stamp, bool)
 /// # Errors
 /// When any step fails; what was at `path` is then still there, and the temporary file is gone.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let name = path
-        .file_name()
-        .ok_or(io::ErrorKind::InvalidInput)?
-        .to_string_lossy();
-    let temporary = folder.join(format!(".{name}.{}.tmp", ulid::Ulid::generate()));
+    let (folder, temporary) = beside(path)?;
     let result = (|| {
         let mut file = private_options().create_new(true).open(&temporary)?;
         file.write_all(bytes)?;
@@ -110,6 +106,63 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
         let _ = fs::remove_file(&temporary);
     }
     result
+}
+
+/// The folder of a file, and a name for a temporary file in it.
+fn beside(path: &Path) -> io::Result<(&Path, PathBuf)> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = name.to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}.tmp", ulid::Ulid::generate()));
+    Ok((folder, temporary))
+}
+
+/// Writes files that are not there yet, each as [`write_atomic`] would, but waits for the disk once: one
+/// wait for each of thousands takes a minute. The folders are there, on one file system. Where something
+/// lies by now, that stays, and there is no stamp.
+///
+/// # Errors
+/// When any step fails; each file is then either there as a whole or not at all.
+pub fn write_new(files: &[(PathBuf, Vec<u8>)]) -> io::Result<Vec<Option<Stamp>>> {
+    let mut written = Vec::with_capacity(files.len());
+    let result = put_in_place(files, &mut written);
+    // Those that gave way, and after a failure all that are not in place.
+    for (temporary, _) in written.into_iter().filter(|(_, stamp)| stamp.is_none()) {
+        let _ = fs::remove_file(temporary);
+    }
+    result
+}
+
+/// Notes in `written` each temporary file, and its stamp once it is in place.
+fn put_in_place(
+    files: &[(PathBuf, Vec<u8>)],
+    written: &mut Vec<(PathBuf, Option<Stamp>)>,
+) -> io::Result<Vec<Option<Stamp>>> {
+    let mut folders = BTreeSet::new();
+    let mut stamps = Vec::with_capacity(files.len());
+    for (path, bytes) in files {
+        let (folder, temporary) = beside(path)?;
+        folders.insert(folder);
+        let mut file = private_options().create_new(true).open(&temporary)?;
+        written.push((temporary, None));
+        file.write_all(bytes)?;
+        if cfg!(not(target_os = "linux")) {
+            file.sync_all()?;
+        }
+        stamps.push(Stamp::of(&file.metadata()?));
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(folder) = folders.first() {
+        rustix::fs::syncfs(File::open(folder)?)?;
+    }
+    for (((path, _), stamp), (temporary, placed)) in files.iter().zip(stamps).zip(&mut *written) {
+        if fs::symlink_metadata(path).is_err() {
+            fs::rename(temporary, path)?;
+            *placed = Some(stamp);
+        }
+    }
+    folders.into_iter().for_each(sync_folder);
+    Ok(written.iter().map(|(_, placed)| *placed).collect())
 }
 
 /// Options that make a file for the owner alone and follow no link.
@@ -175,6 +228,42 @@ mod tests {
         );
         assert!(read_head(&pipe, 100).is_err());
         assert!(read_head(&folder.path().join("none"), 100).is_err());
+    }
+
+    #[test]
+    fn new_files_are_put_in_place_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("taken"), "theirs").unwrap();
+        symlink(path("nowhere"), path("link")).unwrap();
+        let names = ["one", "taken", "link", "two"];
+        let files = names.map(|name| (path(name), format!("our {name}").into_bytes()));
+        let stamps = write_new(&files).unwrap();
+        let free: Vec<bool> = stamps.iter().map(Option::is_some).collect();
+        assert_eq!(free, [true, false, false, true]);
+        for (name, stamp) in [("one", stamps[0]), ("two", stamps[3])] {
+            let (bytes, found, _) = read_head(&path(name), 100).unwrap();
+            assert_eq!(
+                (bytes, Some(found)),
+                (format!("our {name}").into_bytes(), stamp)
+            );
+            let mode = fs::metadata(path(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        assert_eq!(fs::read_to_string(path("taken")).unwrap(), "theirs");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+        assert_eq!(write_new(&[]).unwrap(), []);
+    }
+
+    #[test]
+    fn new_files_that_fail_leave_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            (folder.path().join("one"), b"x".to_vec()),
+            (folder.path().join("missing/two"), b"x".to_vec()),
+        ];
+        assert!(write_new(&files).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -78,6 +78,12 @@ const LOCKS: [&str; 10] = [
 /// More notes than this, and more than a fifth of all, are not deleted without a word of the person.
 pub(crate) const MANY: usize = 20;
 
+/// From how many new notes on they are written together.
+const TOGETHER: usize = 32;
+
+/// How many bytes of notes are written together.
+const TOGETHER_BYTES: usize = 64 * 1024 * 1024;
+
 /// The end of the year 9999: a commit that says that it is later is not believed.
 const LATEST: i64 = 253_402_300_799;
 
@@ -875,7 +881,7 @@ impl Repository {
             before,
             ..Applied::default()
         };
-        let mut stamps = BTreeMap::new();
+        let mut stamps = self.place_new(lock, notes, &changes)?;
         for (id, change) in &changes.notes {
             self.bring_note(lock, notes, *id, *change, &mut applied, &mut stamps)?;
         }
@@ -888,6 +894,49 @@ impl Repository {
         self.keep_index_in_step(new_tree.id(), &stamps);
         self.git.find_reference(APPLYING)?.delete()?;
         Ok(applied)
+    }
+
+    /// Writes the files of new notes, if they are many. Each is looked at again with the others.
+    fn place_new(
+        &self,
+        lock: &Lock,
+        notes: &Notes,
+        changes: &Changes,
+    ) -> Result<BTreeMap<String, (Oid, Stamp)>, Error> {
+        let mut stamps = BTreeMap::new();
+        let new: Vec<(NotePath, Oid)> = changes
+            .notes
+            .iter()
+            .filter(|(_, change)| change.old.is_none())
+            .filter_map(|(id, change)| {
+                let (folder, oid) = change.new?;
+                let (scope, id) = (Scope::Portable, *id);
+                Some((NotePath { scope, folder, id }, oid))
+            })
+            .filter(|(path, _)| notes.stamp(*path).is_none())
+            .collect();
+        if new.len() < TOGETHER {
+            return Ok(stamps);
+        }
+        let oids: HashMap<NotePath, Oid> = new.iter().copied().collect();
+        let mut new = new.into_iter().peekable();
+        while new.peek().is_some() {
+            let mut files = Vec::new();
+            let mut length = 0;
+            while length < TOGETHER_BYTES
+                && let Some((path, oid)) = new.next()
+            {
+                let bytes = self.read(oid)?;
+                length += bytes.len();
+                files.push((path, bytes));
+            }
+            for (path, stamp) in notes.place_new(lock, files)? {
+                if let Some(oid) = oids.get(&path) {
+                    stamps.insert(note_path(path.folder, path.id), (*oid, stamp));
+                }
+            }
+        }
+        Ok(stamps)
     }
 
     /// Brings one note's file to what a commit says.
