@@ -399,16 +399,16 @@ pub(crate) fn run(
     Ok(carrier.sync()?)
 }
 
-fn backend<'a>(
+/// What carries the notes of a store, for who keeps no record of how it went.
+pub(crate) fn backend<'a>(
     context: &'a Context,
     journal: Option<&Journal>,
     remote: Option<Remote>,
     answer: Answer,
     patience: Duration,
 ) -> GitBackend<'a> {
-    let receipts = journal.filter(|_| context.config.learn_sync);
     let installation =
-        receipts.map(|journal| Receipts::new(context.home.clone()).installation(journal));
+        journal.map(|journal| Receipts::new(context.home.clone()).installation(journal));
     let settings = Settings {
         machine_id: context.machine_id(),
         remote,
@@ -420,6 +420,17 @@ fn backend<'a>(
         installation: installation.and_then(Result::ok),
     };
     GitBackend::new(&context.home, &context.notes, settings)
+}
+
+/// The machines that the history of the notes names, this one aside.
+pub(crate) fn other_machines(context: &Context) -> Vec<String> {
+    let own = context.machine_id();
+    let repository = Repository::open(&context.home, &own, context.environment.now);
+    let repository = repository.ok().flatten();
+    let machines = repository.and_then(|repository| repository.machines_in_history().ok());
+    let mut machines = machines.unwrap_or_default();
+    machines.retain(|machine| *machine != own);
+    machines
 }
 
 /// Commits what a command did to notes; the batch by which it can be undone.

@@ -76,9 +76,8 @@ pub struct Settings {
     pub installation: Option<String>,
 }
 
-/// Writes down which notes go in a purge, and in which a text was masked.
-pub type RecordPurge<'a> =
-    dyn FnMut(&BTreeSet<NoteId>, &BTreeSet<NoteId>) -> Result<(), String> + 'a;
+/// Writes into the receipts what a purge takes away.
+pub type RecordPurge<'a> = dyn FnMut(&Record) -> Result<(), String> + 'a;
 
 /// Synchronizes the notes of a store through git.
 #[derive(Debug)]
@@ -118,16 +117,19 @@ impl<'a> GitBackend<'a> {
 
     /// Takes notes, or a text, out of the files of notes and out of history, here and in the remote.
     ///
-    /// The files come first, then the remote, then the repository here. `record` is told which notes
-    /// go and in which the text was masked, and has to write that into the receipts; it may be called
-    /// again when more is found.
+    /// The files come first, then the remote, then the repository here. `write_record` has to
+    /// write into the receipts what it is told; it is called again when more is found.
     ///
     /// # Errors
     /// When the remote cannot be reached, something waits for the person, or a step fails. Files may
     /// have been changed then; the remote and the history here are as before, or the next sync
     /// finishes what is begun.
-    pub fn purge(&self, purge: &Purge, record: &mut RecordPurge<'_>) -> Result<Purged, Error> {
-        let held = self.hold()?;
+    pub fn purge(
+        &self,
+        purge: &Purge,
+        write_record: &mut RecordPurge<'_>,
+    ) -> Result<Purged, Error> {
+        let place = self.hold()?;
         let mut run = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
@@ -139,11 +141,11 @@ impl<'a> GitBackend<'a> {
             }
             run
         };
-        let git = self.git(&run.repository, &held)?;
+        let git = self.git(&run.repository, &place)?;
         let mut purged = Purged::default();
         let mut last = String::new();
         for round in 1..=MAX_TRIES {
-            run.gather(&held)?;
+            run.gather(&place)?;
             if let Some(remote) = &self.settings.remote {
                 fetch(&git, remote, &run.repository)?;
                 run.integrate()?;
@@ -152,23 +154,24 @@ impl<'a> GitBackend<'a> {
                 return Err(Error::Held);
             }
             run.clean(purge)?;
-            run.gather(&held)?;
+            run.gather(&place)?;
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 // Nothing was ever committed.
-                purged.gone.clone_from(&purge.ids);
+                purged.what.gone.clone_from(&purge.ids);
                 return Ok(purged);
             };
             let mut rewriting = Rewriting::new(&run.repository, purge);
             rewriting.of(tip)?;
-            let found = std::mem::take(&mut rewriting.found);
-            let (gone, masked): (BTreeSet<NoteId>, BTreeSet<NoteId>) =
-                found.into_iter().partition(|id| purge.ids.contains(id));
+            let found = std::mem::take(&mut rewriting.found).into_iter();
             drop(rewriting);
+            let (gone, masked): (BTreeSet<NoteId>, BTreeSet<NoteId>) =
+                found.partition(|id| purge.ids.contains(id));
             let gone = gone.union(&purge.ids).copied().collect();
-            if (&gone, &masked) != (&purged.gone, &purged.masked) {
-                record(&gone, &masked).map_err(Error::NoRecord)?;
-                (purged.gone, purged.masked) = (gone, masked);
-                run.gather(&held)?;
+            let what = Record { gone, masked };
+            if what != purged.what {
+                write_record(&what).map_err(Error::NoRecord)?;
+                purged.what = what;
+                run.gather(&place)?;
             }
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 continue;
@@ -188,6 +191,26 @@ impl<'a> GitBackend<'a> {
             tries: MAX_TRIES,
             reason: last,
         })
+    }
+
+    /// Drops from the disk what a purge that was killed has left of an old history.
+    ///
+    /// # Errors
+    /// When git fails; something may be left then.
+    pub fn finish_purge(&self) -> Result<(), Error> {
+        let place = self.hold()?;
+        let lock = self.notes.lock()?;
+        let Settings {
+            machine_id, now, ..
+        } = &self.settings;
+        let repository = Repository::open(self.home, machine_id, *now)?;
+        match repository.filter(Repository::is_pruning) {
+            Some(repository) => {
+                repository.heal(&lock, self.notes)?;
+                repository.prune(&self.git(&repository, &place)?)
+            }
+            None => Ok(()),
+        }
     }
 
     fn open(&self, lock: &Lock) -> Result<Repository, Error> {

@@ -90,10 +90,8 @@ pub struct Written {
 pub struct Purged {
     /// Commits that were written anew.
     pub commits: usize,
-    /// Notes that are gone.
-    pub gone: BTreeSet<NoteId>,
-    /// Notes in which the text was masked.
-    pub masked: BTreeSet<NoteId>,
+    /// What its receipt names.
+    pub what: Record,
     /// Whether the remote has the new history.
     pub pushed: bool,
     /// Why what the old history was made of may still lie in the remote.
@@ -102,11 +100,13 @@ pub struct Purged {
     pub dropped: Vec<String>,
 }
 
-/// What the receipts say that was purged between two commits.
+/// What receipts say of a purge: ids, and no text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) gone: BTreeSet<NoteId>,
-    pub(crate) masked: BTreeSet<NoteId>,
+pub struct Record {
+    /// Notes that are gone.
+    pub gone: BTreeSet<NoteId>,
+    /// Notes in which the text was masked.
+    pub masked: BTreeSet<NoteId>,
 }
 
 impl Record {

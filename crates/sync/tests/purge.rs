@@ -186,15 +186,14 @@ impl Machine {
                 .map(|id| PortableId::of(*id, Scope::Portable).unwrap());
             ids.collect()
         };
-        self.backend(Answer::None)
-            .purge(purge, &mut |gone, masked| {
-                let mut receipt = Receipt::new(now());
-                receipt.gone = ids(gone);
-                receipt.masked = ids(masked);
-                receipts
-                    .append(&journal, self.name, &receipt, PATIENCE)
-                    .map_err(|error| error.to_string())
-            })
+        self.backend(Answer::None).purge(purge, &mut |what| {
+            let mut receipt = Receipt::new(now());
+            receipt.gone = ids(&what.gone);
+            receipt.masked = ids(&what.masked);
+            receipts
+                .append(&journal, self.name, &receipt, PATIENCE)
+                .map_err(|error| error.to_string())
+        })
     }
 
     fn purge(&self, purge: &Purge) -> Purged {
@@ -293,8 +292,8 @@ fn a_text_is_in_no_byte_of_any_machine_after_a_purge_on_one() {
     assert!(object_holds(&laptop.git_dir()) && object_holds(&fleet.remote()));
 
     let purged = laptop.purge(&text());
-    assert_eq!(purged.masked, BTreeSet::from([leaked.id]));
-    assert!(purged.gone.is_empty() && purged.pushed, "{purged:?}");
+    assert_eq!(purged.what.masked, BTreeSet::from([leaked.id]));
+    assert!(purged.what.gone.is_empty() && purged.pushed, "{purged:?}");
     assert_eq!(purged.dropped, ["refs/tags/old"]);
     laptop.assert_clean();
     fleet.assert_clean();
@@ -333,7 +332,7 @@ fn a_purged_note_stays_away_whatever_the_others_have() {
     server.sync();
 
     let done = laptop.purge(&notes(&[purged.id]));
-    assert_eq!(done.gone, BTreeSet::from([purged.id]));
+    assert_eq!(done.what.gone, BTreeSet::from([purged.id]));
     fleet.assert_clean();
     laptop.assert_clean();
     assert_in_step(&fleet, &machines);
@@ -433,7 +432,7 @@ fn who_was_faster_is_joined_and_purged_too() {
     desktop.edit(leaked, |note| note.title = "renamed".to_owned());
     desktop.sync();
     let purged = laptop.purge(&text());
-    assert_eq!(purged.masked, BTreeSet::from([leaked.id, second.id]));
+    assert_eq!(purged.what.masked, BTreeSet::from([leaked.id, second.id]));
     assert_eq!(laptop.note(leaked).title, "renamed");
     let _ = server;
     assert_in_step(&fleet, &machines);
@@ -457,7 +456,8 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
     let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
     let receipts = Receipts::new(laptop.home.clone());
     let backend = laptop.backend(Answer::None);
-    let purged = backend.purge(&text(), &mut |_, masked| {
+    let purged = backend.purge(&text(), &mut |what| {
+        let masked = &what.masked;
         if said.is_empty() {
             desktop.sync();
             // After the laptop's push, git on the laptop commits what an editor left.
@@ -536,11 +536,11 @@ fn a_store_without_a_remote_is_purged_too() {
     };
     let purged = laptop.purge(&purge);
     assert!(!purged.pushed);
-    assert_eq!(purged.masked, BTreeSet::from([leaked.id]));
+    assert_eq!(purged.what.masked, BTreeSet::from([leaked.id]));
     laptop.assert_clean();
     assert_eq!(laptop.note(gone).state, State::Forgotten);
     let again = laptop.purge(&text());
-    assert_eq!((again.commits, again.masked.len()), (0, 0));
+    assert_eq!((again.commits, again.what.masked.len()), (0, 0));
 }
 
 #[test]
@@ -631,7 +631,7 @@ fn a_purge_that_is_killed_is_finished_or_begun_again() {
     laptop.sync();
     let refused = laptop
         .backend(Answer::None)
-        .purge(&text(), &mut |_, _| Err("killed".to_owned()));
+        .purge(&text(), &mut |_| Err("killed".to_owned()));
     assert!(matches!(refused, Err(Error::NoRecord(_))), "{refused:?}");
     assert_eq!(laptop.note(leaked).body, MASK);
     laptop.sync();

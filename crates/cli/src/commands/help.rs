@@ -16,7 +16,7 @@ Usage: anamnesis [COMMAND]
 Everyday   status  search  list  show  write  edit  forget
 Machines   init  sync  machines
 Upkeep     undo  backfill
-Privacy    pause  resume  redact  sessions
+Privacy    pause  resume  purge  redact  sessions
 Trouble    doctor  config
 
 Every command: anamnesis help --all      One of them: anamnesis help COMMAND
@@ -45,6 +45,7 @@ Machines
 Privacy
   pause         Stop recording a project, and giving it notes
   resume        Go on with a project that was paused
+  purge         Take notes, or a text, out of everything, git history included
   redact        Mask the secrets in a text
   sessions      Show what is recorded of each session
 

@@ -21,6 +21,7 @@ mod maintain;
 mod mark;
 mod pause;
 mod project;
+mod purge;
 mod redact;
 mod reindex;
 mod search;
@@ -80,6 +81,7 @@ enum Verb {
     Pause(pause::Args),
     Resume(pause::ResumeArgs),
     Project(project::Args),
+    Purge(purge::Args),
     Inject(inject::Args),
     Capture(capture::Args),
     Reindex(reindex::Args),
@@ -164,6 +166,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),
         Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
         Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),
+        Verb::Purge(args) => purge::run(&args, &Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(&args, &Context::open(environment)?, ui),
         Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
         Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),

@@ -22,6 +22,7 @@ mod native;
 mod notes;
 mod pause;
 mod project;
+mod purge;
 mod python_version;
 mod remember;
 mod security_table;
