@@ -14,6 +14,8 @@ mod icon;
 mod manifest;
 mod plugin;
 #[cfg(unix)]
+mod random;
+#[cfg(unix)]
 mod retention;
 
 use std::io;

@@ -24,14 +24,14 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::{
     Checks,
-    kills::{Random, milliseconds},
+    kills::milliseconds,
     records::Records,
     report,
     sandbox::Sandbox,
     script::{self, Step},
     stopped::{self, Look},
 };
-use crate::Result;
+use crate::{Result, random::Random};
 
 /// How many kills have to fall into each moment.
 const WANTED: usize = 20;

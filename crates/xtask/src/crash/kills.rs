@@ -29,7 +29,7 @@ use super::{
     Checks, report,
     sandbox::{Sandbox, told},
 };
-use crate::Result;
+use crate::{Result, random::Random};
 
 /// How many kills have to fall into each moment of capture and of write.
 const WANTED: usize = 20;
@@ -702,35 +702,4 @@ fn is_halfway(act: &Act, note: &Note) -> bool {
 
 pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
-}
-
-/// SplitMix64: the same seed draws the same moments.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`, which is not 0.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn index(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(u64::try_from(length).unwrap_or(1))).unwrap_or(0)
-    }
-
-    /// From 0 to 1.
-    pub(super) fn fraction(&mut self) -> f64 {
-        f64::from(u32::try_from(self.next() >> 32).unwrap_or(0)) / f64::from(u32::MAX)
-    }
 }
