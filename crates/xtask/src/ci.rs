@@ -91,6 +91,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
                 .current_dir(root),
         )
     })?;
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    three_machines(root, &mut steps)?;
     steps.run("the real client", || {
         if !has(Command::new("npm").arg("--version")) {
             return Ok(Outcome::Skipped("npm is not installed"));
@@ -102,6 +104,27 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     }
     steps.summary();
     Ok(())
+}
+
+/// Histories of three machines: those that have found a fault, and others; a sync that is killed at
+/// its steps; and one machine that still has the Python version.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn three_machines(root: &Path, steps: &mut Steps) -> Result {
+    let machines = |arguments: &[&str]| {
+        let mut machines = cargo(root);
+        passed(machines.args(["xtask", "machines"]).args(arguments))
+    };
+    steps.run("three machines", || {
+        machines(&["--known", "--seeds", "20", "--steps", "400"])
+    })?;
+    steps.run("killed syncs", || machines(&["--kills", "15"]))?;
+    steps.run("beside the Python version", || {
+        if crate::machines::has_python_version(root) {
+            machines(&["--python"])
+        } else {
+            Ok(Outcome::Skipped("the Python version cannot be installed"))
+        }
+    })
 }
 
 /// Runs every fuzz target in turn. Without a sanitizer: there is no unsafe code of ours, and the

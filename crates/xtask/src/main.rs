@@ -11,6 +11,8 @@ mod crash;
 #[cfg(unix)]
 mod e2e;
 mod icon;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod machines;
 mod manifest;
 mod plugin;
 #[cfg(unix)]
@@ -51,6 +53,9 @@ enum Task {
     /// Try to lose a note: kills, races, full and read-only disks
     #[cfg(unix)]
     Crash(crash::Arguments),
+    /// Try to lose a note on three machines that sync: random histories, kills at every step
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    Machines(machines::Arguments),
     /// Play months of sessions into a journal and watch its size
     #[cfg(unix)]
     Retention(retention::Arguments),
@@ -71,6 +76,8 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&root, arguments),
         #[cfg(unix)]
         Task::Crash(arguments) => crash::run(&root, arguments),
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        Task::Machines(arguments) => machines::run(&root, arguments),
         #[cfg(unix)]
         Task::Retention(arguments) => retention::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),

@@ -1,0 +1,221 @@
+//! Three machines, one of which still has the Python version: it reads what we push, we read what it
+//! pushes, and what it cannot keep of a note is put back.
+//!
+//! The Python version stops at the first conflict, so it changes nothing here that we change at the
+//! same time, but for the one note that is about that.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{Note, NoteFile, NoteType},
+};
+use anamnesis_store::notes::NotePath;
+use serde_json::json;
+
+use super::{
+    fleet::{Fleet, Machine, NAMES, git, succeeded, synced},
+    kills::{change, write},
+    look::{differences, repositories},
+    report,
+};
+use crate::{Result, at};
+
+/// What is installed, from the Python Package Index.
+const PACKAGE: &str = "anamnesis-memory==0.1.3";
+
+/// A key that neither version knows.
+const UNKNOWN_KEY: &str = "reviewed_by: a person\n";
+
+/// Where the Python version is, once it is installed below `target`; the reason why it cannot be had.
+pub(super) fn install(target: &Path) -> std::result::Result<PathBuf, String> {
+    let folder = target.join("python-version");
+    let program = folder.join("bin/anamnesis");
+    if program.exists() {
+        return Ok(program);
+    }
+    let mut make = Command::new("python3");
+    make.args(["-m", "venv"]).arg(&folder);
+    let mut install = Command::new(folder.join("bin/pip"));
+    install.args(["install", "--quiet", PACKAGE]);
+    for command in [&mut make, &mut install] {
+        succeeded(command).map_err(|error| format!("{PACKAGE} cannot be installed: {error}"))?;
+    }
+    Ok(program)
+}
+
+/// Plays it; what was not as it should be.
+pub(super) fn run(root: &Path, program: &Path, python: &Path) -> Result<Vec<String>> {
+    let mut fleet = Fleet::new(root, program, &NAMES)?;
+    if let Some(old) = fleet.machines.last_mut() {
+        python.clone_into(&mut old.program);
+    }
+    let [laptop, desktop, old] = fleet.machines.as_slice() else {
+        return Err("there are three machines".into());
+    };
+    let mut faults = Vec::new();
+
+    // What our two machines joined, with a merge commit in its history.
+    let session = leave_with_extensions(laptop)?;
+    sync(laptop)?;
+    write(desktop, "by desktop")?;
+    write(laptop, "by laptop")?;
+    sync(desktop)?;
+    sync(laptop)?;
+    let merges = git(
+        &fleet.remote(),
+        &["rev-list", "--merges", "--count", "main"],
+    )?;
+    expect(
+        merges.trim() != "0",
+        "our machines joined without a merge",
+        &mut faults,
+    );
+    sync_old(old)?;
+    faults.extend(differences(laptop, &laptop.tree(), old));
+    let indexed = succeeded(&mut old.command(&["reindex"]))?;
+    let notes = laptop.notes.list().notes.len();
+    let all = format!("indexed {notes} note(s)");
+    expect(
+        indexed.contains(&all),
+        &format!("not {all}: {indexed}"),
+        &mut faults,
+    );
+
+    // What it writes, on top of what came from us meanwhile.
+    let captured = capture(old)?;
+    write(laptop, "meanwhile")?;
+    sync(laptop)?;
+    write(desktop, "meanwhile too")?;
+    sync(desktop)?;
+    sync_old(old)?;
+    sync(laptop)?;
+    let found = laptop.notes.find(captured);
+    expect(
+        found.is_some(),
+        "what it captured has not arrived",
+        &mut faults,
+    );
+
+    // It rewrites a note, and drops what it does not know; the same note is edited here.
+    succeeded(&mut old.command(&["backfill-provenance", "--apply"]))?;
+    let dropped = !fs::read_to_string(session.absolute(&old.home))?.contains("pinned");
+    expect(
+        dropped,
+        "it keeps our keys now: look whether they still have to be put back",
+        &mut faults,
+    );
+    change(laptop, session, |note| {
+        note.body.push_str("\n\nEdited meanwhile.")
+    })?;
+    sync(laptop)?;
+    for _ in 0..2 {
+        sync(desktop)?;
+        sync_old(old)?;
+        sync(laptop)?;
+    }
+    let text = fs::read_to_string(session.absolute(&laptop.home))?;
+    let note = NoteFile::parse(text.as_bytes(), session.id)?.into_note();
+    let kept = note.pinned
+        && note.when == ["cmd: git push --force"]
+        && note.links.len() == 1
+        && text.contains(UNKNOWN_KEY);
+    expect(kept, &format!("keys were lost: {text}"), &mut faults);
+    // Where a note came from is never merged; the user is what the Python version adds.
+    let joined = note.user_id.is_some() && note.body.ends_with("Edited meanwhile.");
+    expect(
+        joined,
+        &format!("the two changes were not joined: {text}"),
+        &mut faults,
+    );
+
+    for machine in [desktop, old] {
+        faults.extend(differences(laptop, &laptop.tree(), machine));
+    }
+    for repository in repositories(&fleet) {
+        git(&repository, &["fsck", "--strict", "--no-progress"])?;
+    }
+    report(&format!(
+        "beside the Python version: {notes} notes read by it, {} faults",
+        faults.len()
+    ));
+    Ok(faults)
+}
+
+fn expect(holds: bool, what: &str, faults: &mut Vec<String>) {
+    if !holds {
+        faults.push(what.to_owned());
+    }
+}
+
+fn sync(machine: &Machine) -> Result {
+    synced(&machine.sync().output()?.into()).map(drop)
+}
+
+/// A sync of the Python version, which must not meet a conflict: it would never get out of it.
+fn sync_old(machine: &Machine) -> Result {
+    let said = succeeded(&mut machine.command(&["sync"]))?;
+    if said.contains("conflicted=False") && said.contains("(synced)") {
+        Ok(())
+    } else {
+        Err(format!("the Python version: {said}").into())
+    }
+}
+
+/// Writes a note with every sort of key that the Python version does not know. Its source is one that
+/// `backfill-provenance` takes for wrong.
+fn leave_with_extensions(machine: &Machine) -> Result<NotePath> {
+    let note = Note {
+        title: "Do not push by force".to_owned(),
+        body: "The others lose their commits.".to_owned(),
+        machine_id: machine.name.to_owned(),
+        tags: vec!["session".to_owned()],
+        when: vec!["cmd: git push --force".to_owned()],
+        links: vec![format!("related-to {}", NoteId::of_session("by laptop"))],
+        pinned: true,
+        ..Note::new(
+            NoteId::of_session("extensions"),
+            NoteType::Procedural,
+            machine.now,
+        )
+    };
+    let text = note
+        .render()
+        .replacen("tags:", &format!("{UNKNOWN_KEY}tags:"), 1);
+    let path = NotePath::of(&note);
+    let lock = machine.notes.lock()?;
+    machine.notes.place(&lock, path, text.as_bytes())?;
+    drop(lock);
+    machine.commit("write", path.id)?;
+    Ok(path)
+}
+
+/// Lets the Python version write the note of a session; its id.
+fn capture(machine: &Machine) -> Result<NoteId> {
+    let transcript = machine.home.root().with_file_name("transcript.jsonl");
+    let asked = json!({ "type": "user", "sessionId": "old", "message": {
+        "role": "user", "content": "Let the parser name the lock that it waits for." } });
+    let edited = json!({ "type": "assistant", "sessionId": "old", "message": {
+        "role": "assistant", "content": [{ "type": "tool_use", "id": "toolu_1", "name": "Edit",
+        "input": { "file_path": "/shop/parser.rs", "old_string": "a", "new_string": "b" } }] } });
+    let answered = json!({ "type": "assistant", "sessionId": "old", "message": {
+        "role": "assistant", "content": [{ "type": "text", "text": "The parser names the lock now." }] } });
+    let lines = format!("{asked}\n{edited}\n{answered}\n");
+    fs::write(&transcript, lines).map_err(at(&transcript))?;
+    let path = transcript.to_string_lossy();
+    let arguments = [
+        "capture",
+        "--no-sync",
+        "--project",
+        "global",
+        "--transcript",
+        &path,
+    ];
+    let said = succeeded(&mut machine.command(&arguments))?;
+    let id = said.split_whitespace().find_map(|word| word.parse().ok());
+    id.ok_or_else(|| format!("the Python version captured nothing: {said}").into())
+}

@@ -1,0 +1,171 @@
+//! What can happen in a history, how often, and what it does to a note.
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{Kind, Note, NoteType},
+};
+
+use super::trace::Reach;
+use crate::random::Random;
+
+/// About as many steps as a sync with much to do takes, alone and with the git that it runs.
+const SYNC_STEPS: u64 = 160;
+const SYNC_AND_GIT_STEPS: u64 = 300;
+
+pub(super) const PROJECTS: [&str; 3] = ["global", "github.com/acme/shop", "github.com/acme/docs"];
+
+pub(super) const TAGS: [&str; 5] = ["sqlite", "git", "launcher", "ssh", "hooks"];
+
+/// What is done to a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Title,
+    Paragraph,
+    Append,
+    Insert,
+    Item,
+    Cut,
+    AddTag,
+    DropTag,
+    Link,
+    Supersede,
+    Type,
+    Project,
+}
+
+const CHANGES: [Change; 12] = [
+    Change::Title,
+    Change::Paragraph,
+    Change::Append,
+    Change::Insert,
+    Change::Item,
+    Change::Cut,
+    Change::AddTag,
+    Change::DropTag,
+    Change::Link,
+    Change::Supersede,
+    Change::Type,
+    Change::Project,
+];
+
+/// What happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A person writes a note.
+    Write,
+    /// A hook leaves a session's note, and commits nothing.
+    Capture,
+    /// A command changes a note.
+    Edit(Change),
+    /// An editor changes a note's file, and commits nothing.
+    EditByHand,
+    Forget,
+    Restore,
+    /// Somebody deletes a note's file.
+    Remove,
+    /// A note goes to `local/`, or comes from there.
+    Move,
+    Sync,
+    /// A sync is killed before this step of its own, or of all that runs on the machine.
+    Kill(Reach, usize),
+    /// A command runs while a sync stands before this step.
+    Meddle(usize, Change),
+    /// Two machines sync at the same time.
+    Together,
+    /// A machine is thrown away, and made anew from the remote.
+    Replace,
+    /// The remote is out of reach for a while.
+    Unplug,
+    /// The clock goes wrong by a day, or right again.
+    Clock,
+}
+
+/// Fills in what a kind of step leaves open.
+type Drawn = fn(&mut Random) -> Step;
+
+/// How often each kind of step is drawn. Those that need something which is not there become a note.
+const WEIGHTS: [(u64, Drawn); 16] = [
+    (13, |_| Step::Write),
+    (6, |_| Step::Capture),
+    (42, |random| Step::Edit(draw(random, &CHANGES))),
+    (5, |_| Step::EditByHand),
+    (3, |_| Step::Forget),
+    (2, |_| Step::Restore),
+    (2, |_| Step::Remove),
+    (4, |_| Step::Move),
+    (12, |_| Step::Sync),
+    (4, |random| {
+        Step::Kill(Reach::Program, draw_step(random, SYNC_STEPS))
+    }),
+    (4, |random| {
+        Step::Kill(Reach::Machine, draw_step(random, SYNC_AND_GIT_STEPS))
+    }),
+    (4, |random| {
+        let change = draw(random, &CHANGES);
+        Step::Meddle(draw_step(random, SYNC_STEPS), change)
+    }),
+    (3, |_| Step::Together),
+    (1, |_| Step::Replace),
+    (2, |_| Step::Unplug),
+    (2, |_| Step::Clock),
+];
+
+impl Step {
+    pub(super) fn draw(random: &mut Random) -> Self {
+        let sum: u64 = WEIGHTS.iter().map(|(weight, _)| weight).sum();
+        let mut drawn = random.below(sum);
+        for (weight, step) in WEIGHTS {
+            if drawn < weight {
+                return step(random);
+            }
+            drawn -= weight;
+        }
+        Self::Write
+    }
+}
+
+pub(super) fn draw<T: Copy>(random: &mut Random, from: &[T]) -> T {
+    from[random.index(from.len())]
+}
+
+/// A step of a sync, counted from 1.
+fn draw_step(random: &mut Random, most: u64) -> usize {
+    usize::try_from(random.below(most) + 1).unwrap_or(1)
+}
+
+impl Change {
+    /// Makes a change that can be told from every other by its mark.
+    pub(super) fn apply(self, note: &mut Note, mark: &str, other: NoteId, place: usize) {
+        let tag = TAGS[place % TAGS.len()];
+        let mut paragraphs: Vec<String> = note.body.split("\n\n").map(str::to_owned).collect();
+        let at = place % paragraphs.len();
+        match self {
+            Change::Title => note.title = format!("Title of {mark}"),
+            Change::Paragraph => paragraphs[at] = format!("Changed paragraph. {mark}"),
+            Change::Append => paragraphs.push(format!("Added paragraph. {mark}")),
+            Change::Insert => paragraphs.insert(at, format!("Paragraph between. {mark}")),
+            Change::Item => {
+                let list = paragraphs.iter_mut().find(|part| part.starts_with("- "));
+                match list {
+                    Some(list) => *list = format!("{list}\n- item of {mark}"),
+                    None => paragraphs.push(format!("- item of {mark}")),
+                }
+            }
+            Change::Cut if paragraphs.len() > 2 => drop(paragraphs.remove(at)),
+            Change::AddTag => note.add_tags([tag]),
+            Change::DropTag => note.tags.retain(|own| own != tag),
+            Change::Link => note.links.push(format!("related-to {other}")),
+            Change::Supersede if other != note.id => note.supersedes.push(other.to_string()),
+            Change::Cut | Change::Supersede => {}
+            Change::Type => {
+                note.note_type = match note.note_type {
+                    NoteType::Procedural => NoteType::Semantic,
+                    _ => NoteType::Procedural,
+                };
+                note.kind = Some(Kind::of_type(note.note_type));
+            }
+            Change::Project => PROJECTS[place % PROJECTS.len()].clone_into(&mut note.project),
+        }
+        note.body = paragraphs.join("\n\n");
+    }
+}
