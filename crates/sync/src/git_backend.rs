@@ -695,6 +695,8 @@ impl<'a> Run<'a> {
         let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
         if let (Some(remote), Some(there)) = (remote, there) {
             let lock = notes.lock()?;
+            // Where only another git has noted so far what was joined: a push moves that note.
+            self.repository.set_joined(&lock, there)?;
             self.repository.point(&lock, PURGED, new)?;
             drop(lock);
             if let Pushed::Rejected { reason } = git.push_from(PURGED, remote, Some(there))? {
