@@ -671,12 +671,18 @@ impl Notes {
 
     /// Removes temporary files that a killed process left, older than `age`.
     pub fn sweep(&self, age: Duration) -> usize {
+        let entries = fs::read_dir(self.home.receipts());
+        let receipts = entries.into_iter().flatten().flatten();
+        let receipts = receipts.map(|entry| entry.path());
         let folders = self.folders().chain([
             self.home.root().to_owned(),
+            self.home.tree(Scope::Portable),
             self.home.trash(),
+            self.home.quarantine(),
             self.home.derived(),
             self.home.spool(),
         ]);
+        let folders = folders.chain(receipts.filter(|path| home::is_real_folder(path)));
         let mut removed = 0;
         for folder in folders {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -906,11 +912,15 @@ mod tests {
         notes.create(&lock, &note("kept")).unwrap();
         let folders = [
             home.tree(Scope::Portable).join("semantic"),
+            home.tree(Scope::Portable),
+            home.receipts().join("laptop"),
             home.trash(),
+            home.quarantine(),
             home.derived(),
             home.root().to_owned(),
         ];
         for folder in &folders {
+            fs::create_dir_all(folder).unwrap();
             fs::write(folder.join(".01ARZ3NDEKTSV4RRFFQ69G5FAV.md.X.tmp"), "half").unwrap();
         }
         assert_eq!(notes.sweep(Duration::from_secs(3600)), 0);
