@@ -289,6 +289,7 @@ pub(crate) mod tests {
         had[0].1.modified += 1;
         let request = Request {
             project: "p",
+            also: &[],
             k: 3,
             session: None,
             now: now(),

@@ -285,7 +285,7 @@ fn upkeep(
         journal.set_meta(PRUNED, &today)?;
         let receipts = Receipts::new(context.home.clone());
         if let Err(error) = receipts.compact(journal, context.environment.now, PATIENCE) {
-            context.log(&format!("receipts: {error}"));
+            context.log(&format!("work: {error}"));
         }
     }
     Ok(())
