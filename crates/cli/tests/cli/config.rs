@@ -71,6 +71,12 @@ fn every_setting_and_where_it_comes_from() {
         "variable": null
       },
       {
+        "key": "import_native",
+        "value": true,
+        "source": "default",
+        "variable": "ANAMNESIS_IMPORT_NATIVE"
+      },
+      {
         "key": "learn.sync",
         "value": true,
         "source": "default",

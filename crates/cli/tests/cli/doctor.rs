@@ -87,6 +87,7 @@ fn fresh() {
     ok notes      0 notes readable
     ok index      in step with the notes
     ok privacy    for you alone
+    ok sync       none; notes stay on this machine
     ok beside     no other memory found
     nothing to do
     ");
@@ -174,6 +175,14 @@ fn all_well() {
           "level": "well",
           "lines": [
             "for you alone"
+          ],
+          "hint": null
+        },
+        {
+          "name": "sync",
+          "level": "well",
+          "lines": [
+            "none; notes stay on this machine"
           ],
           "hint": null
         },
@@ -711,7 +720,7 @@ fn records_that_wait_or_cannot_be_read() {
            3 notes: 1 fact, 1 how-to, 1 session
            a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
-    sync:  none; notes stay on this machine
+    sync:  none; notes stay on this machine · anamnesis init --remote URL
     kept:  1 session's raw records, [SIZE], here only: prompts 30 d, tools 30 d
     state: 1 record waits in spool/ to be taken up · anamnesis doctor
     ");

@@ -21,14 +21,14 @@ fn status_before_the_first_note_and_after() {
     exit 0
     store: ~/.anamnesis · on · this machine only
     notes: 0; this session is noted when it ends
-    sync:  none; notes stay on this machine
+    sync:  none; notes stay on this machine · anamnesis init --remote URL
     state: all well · hooks 1 of 12 events; median [TIME] · anamnesis doctor
     ");
     snapshot!(home.command(["status"]).env("ANAMNESIS_OFF", "1").run().shown(), @"
     exit 0
     store: ~/.anamnesis · off (ANAMNESIS_OFF is set) · this machine only
     notes: 0
-    sync:  none; notes stay on this machine
+    sync:  none; notes stay on this machine · anamnesis init --remote URL
     state: off: ANAMNESIS_OFF is set · anamnesis doctor
     ");
 
