@@ -236,7 +236,7 @@ impl<'a> GitBackend<'a> {
         if some * 256 > LOOSE_OBJECTS
             && let Ok(git) = self.git(repository, held)
         {
-            let _ = git.gc();
+            let _ = repository.pack(&git, held);
         }
     }
 

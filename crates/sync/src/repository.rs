@@ -36,7 +36,7 @@ use ulid::Ulid;
 
 use crate::{
     error::Error,
-    git::INCOMING,
+    git::{Git, INCOMING},
     layout,
     tree::{self, Change, Changes, MAX_FILE, Named, note_path},
 };
@@ -60,6 +60,9 @@ const APPLYING: &str = "refs/anamnesis/applying";
 
 /// Stands in git's folder while references are written.
 const WRITING: &str = "anamnesis-writing";
+
+/// Stands in git's folder while git packs it, or when one that did so was ended.
+const PACKING: &str = "anamnesis-packing";
 
 /// The lock files that a process of ours may leave when it is killed while it writes.
 const LOCKS: [&str; 10] = [
@@ -293,13 +296,26 @@ impl Repository {
         self.home.tree(Scope::Portable)
     }
 
+    fn remove_locks(&self) {
+        for lock in LOCKS {
+            let _ = fs::remove_file(self.git_folder().join(lock));
+        }
+    }
+
+    /// Lets a git of ours pack the repository. It keeps the sync lock as long as it runs, and may leave
+    /// lock files of its own when it is ended.
+    pub(crate) fn pack(&self, git: &Git, _held: &SyncLock) -> Result<(), Error> {
+        let marker = self.git_folder().join(PACKING);
+        fs::write(&marker, "").map_err(Error::io(&marker))?;
+        git.gc()?;
+        fs::remove_file(&marker).map_err(Error::io(&marker))
+    }
+
     /// Begins to write references. Lock files that stand beside an old marker are a dead process's.
     fn writing(&self) -> Result<Writing, Error> {
         let marker = self.git_folder().join(WRITING);
         if marker.exists() {
-            for lock in LOCKS {
-                let _ = fs::remove_file(self.git_folder().join(lock));
-            }
+            self.remove_locks();
         }
         file::private_options()
             .create(true)
@@ -346,11 +362,17 @@ impl Repository {
         Ok(head.map(|commit| commit.id().to_string()[..7].to_owned()))
     }
 
-    /// Finishes what a killed process had begun.
+    /// Finishes what a killed process had begun. The caller has the sync lock, too.
     ///
     /// Not where somebody has committed since: the branch must not go back. What was brought here
     /// already then counts as changed here, and is joined once more.
     pub(crate) fn heal(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
+        // Under both locks no git of ours is at work any more.
+        let packing = self.git_folder().join(PACKING);
+        if packing.exists() || self.is_pruning() {
+            self.remove_locks();
+            let _ = fs::remove_file(&packing);
+        }
         drop(self.writing()?);
         // Another git had it locked, and what it said was no longer so.
         if let Some(head) = self.head()?

@@ -201,16 +201,22 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
         "refs/heads/main.lock",
         "refs/anamnesis/incoming.lock",
     ];
-    // Ours: the marker says so.
-    for lock in locks {
-        fs::create_dir_all(git.join(lock).parent().unwrap()).unwrap();
-        fs::write(git.join(lock), "").unwrap();
-    }
-    fs::write(git.join("anamnesis-writing"), "").unwrap();
-    laptop.write("own");
-    assert!(laptop.sync().pushed);
-    for lock in locks {
-        assert!(!git.join(lock).exists(), "{lock}");
+    // Ours: a marker says so, that of who writes or that of a git that packs.
+    for (marker, title) in [
+        ("anamnesis-writing", "own"),
+        ("anamnesis-packing", "packed"),
+    ] {
+        for lock in locks {
+            fs::create_dir_all(git.join(lock).parent().unwrap()).unwrap();
+            fs::write(git.join(lock), "").unwrap();
+        }
+        fs::write(git.join(marker), "").unwrap();
+        laptop.write(title);
+        assert!(laptop.sync().pushed);
+        for lock in locks {
+            assert!(!git.join(lock).exists(), "{lock}");
+        }
+        assert!(!git.join(marker).exists());
     }
     // Another git's: the branch is not moved under it, and it is left where it is.
     let second = laptop.write("second");
@@ -226,7 +232,7 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
     assert!(git.join("index.lock").exists());
     fs::remove_file(git.join("index.lock")).unwrap();
     desktop.sync();
-    assert_eq!(desktop.titles(), ["before", "own", "second"]);
+    assert_eq!(desktop.titles(), ["before", "own", "packed", "second"]);
     laptop.sync();
     assert_eq!(laptop.git(&["status", "--porcelain"]), "");
 }
