@@ -117,7 +117,7 @@ fn three_machines(root: &Path, steps: &mut Steps) -> Result {
     steps.run("three machines", || {
         machines(&["--known", "--seeds", "20", "--steps", "400"])
     })?;
-    steps.run("killed syncs", || machines(&["--kills", "15"]))?;
+    steps.run("killed syncs", || machines(&["--kills", "40"]))?;
     steps.run("beside the Python version", || {
         if crate::machines::has_python_version(root) {
             machines(&["--python"])

@@ -41,7 +41,7 @@ fn status_before_the_first_note_and_after() {
            3 notes: 1 fact, 1 how-to, 1 session
            a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
-    sync:  none; notes stay on this machine
+    sync:  none; notes stay on this machine · anamnesis init --remote URL
     state: all well · hooks 1 of 12 events; median [TIME] · anamnesis doctor
     ");
     snapshot!(home.command(["status"]).env("LANG", "POSIX").run().shown(), @"
@@ -51,7 +51,7 @@ fn status_before_the_first_note_and_after() {
            3 notes: 1 fact, 1 how-to, 1 session
            a session starts with 4 notes, ~151 tokens
     notes: 5 in 2 projects, 1 for all projects, 0 on this machine only
-    sync:  none; notes stay on this machine
+    sync:  none; notes stay on this machine - anamnesis init --remote URL
     state: all well - hooks 1 of 12 events; median [TIME] - anamnesis doctor
     ");
     snapshot!(home.run("status --json").shown(), @r#"
@@ -94,7 +94,18 @@ fn status_before_the_first_note_and_after() {
         "active": 5
       },
       "sync": {
-        "remote": null
+        "initialized": true,
+        "remote": null,
+        "head": "c586928",
+        "dirty": false,
+        "ahead": 3,
+        "waiting": 5,
+        "in_step_at": null,
+        "failing_since": null,
+        "offline": false,
+        "error": null,
+        "held": null,
+        "problem": null
       },
       "kept": {
         "sessions": 0,

@@ -213,15 +213,20 @@ impl History {
 
     /// Commits what a command did, and keeps account of the text.
     fn committed(&mut self, index: usize, verb: &'static str, stored: &Stored) -> Result {
-        self.machine(index).commit(verb, stored.path.id)?;
+        let done = self.machine(index).commit(verb, stored.path.id);
         self.did(verb);
         self.told.push(format!("  {verb} {}", stored.path));
         let id = stored.path.id;
-        if stored.path.scope == Scope::Portable {
-            let body = stored.file.note().body.clone();
-            self.accounts.committed(index, id, body);
-        } else {
-            self.accounts.overwritten(index, id);
+        let body = stored.file.note().body.clone();
+        match done {
+            _ if stored.path.scope == Scope::MachineLocal => self.accounts.overwritten(index, id),
+            Ok(()) => self.accounts.committed(index, id, body),
+            // A git that was killed with the machine has the branch locked. The command ends well all
+            // the same, and the next sync commits.
+            Err(error) if error.to_string().contains(".lock'") => {
+                self.accounts.written(index, id, body);
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
