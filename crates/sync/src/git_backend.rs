@@ -370,7 +370,7 @@ impl SyncBackend for GitBackend<'_> {
         standing.initialized = true;
         standing.head = repository.short_head()?;
         standing.dirty = repository.is_dirty(self.notes, self.settings.installation.as_deref())?;
-        if let Some(head) = repository.head()? {
+        if let (Some(head), Some(_)) = (repository.head()?, &self.settings.remote) {
             let joined = repository.joined()?;
             standing.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;
             let there = joined.as_ref().map(Commit::tree).transpose()?;

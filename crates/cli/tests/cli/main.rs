@@ -49,6 +49,7 @@ macro_rules! snapshot {
             (r#""bytes": [0-9]{4,}"#, "\"bytes\": [SIZE]"),
             (r"anamnesis undo [0-9A-Z]{6}\b", "anamnesis undo [BATCH]"),
             (r"\bhead=[0-9a-f]{7}\b", "head=[COMMIT]"),
+            (r#""head": "[0-9a-f]{7}""#, "\"head\": [COMMIT]"),
         ];
         insta::with_settings!({ filters => filters }, {
             insta::assert_snapshot!($text, @$expected);

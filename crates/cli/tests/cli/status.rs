@@ -54,6 +54,8 @@ fn status_before_the_first_note_and_after() {
     sync:  none; notes stay on this machine - anamnesis init --remote URL
     state: all well - hooks 1 of 12 events; median [TIME] - anamnesis doctor
     ");
+    // The deferred process has committed what the hook wrote.
+    home.settle();
     snapshot!(home.run("status --json").shown(), @r#"
     exit 0
     {
@@ -96,10 +98,10 @@ fn status_before_the_first_note_and_after() {
       "sync": {
         "initialized": true,
         "remote": null,
-        "head": "c586928",
+        "head": [COMMIT],
         "dirty": false,
-        "ahead": 3,
-        "waiting": 5,
+        "ahead": 0,
+        "waiting": 0,
         "in_step_at": null,
         "failing_since": null,
         "offline": false,
