@@ -78,10 +78,12 @@ fn tests() -> BTreeMap<String, String> {
     found
 }
 
-/// The tests of a source, each from its attribute to the next test's.
+/// The tests of a source, each from what stands right before it to what stands before the next one.
 fn functions(source: &str) -> Vec<(String, String)> {
     let source = source.replace("\r\n", "\n");
-    let starts = source.match_indices("#[test]\n").map(|(at, _)| at);
+    let starts = source
+        .match_indices("#[test]\n")
+        .map(|(at, _)| with_what_is_before(&source, at));
     let starts: Vec<usize> = starts.chain([source.len()]).collect();
     starts
         .windows(2)
@@ -92,6 +94,20 @@ fn functions(source: &str) -> Vec<(String, String)> {
             Some((name.to_owned(), text.to_owned()))
         })
         .collect()
+}
+
+/// Where the comments and attributes begin that stand right before a place.
+fn with_what_is_before(source: &str, at: usize) -> usize {
+    let mut start = source[..at].rfind('\n').map_or(0, |end| end + 1);
+    while start > 0 {
+        let before = source[..start - 1].rfind('\n').map_or(0, |end| end + 1);
+        let line = source[before..start].trim_start();
+        if !(line.starts_with("//") || line.starts_with("#[")) {
+            break;
+        }
+        start = before;
+    }
+    start
 }
 
 #[test]
