@@ -96,7 +96,7 @@ fn line(synced: &Synced) -> String {
     )
 }
 
-/// As [`line`], without what commands that sync besides have no room for.
+/// As [`line()`], without what commands that sync besides have no room for.
 pub(super) fn outcome(synced: &Synced) -> String {
     format!("pushed={} pulled={}", word(synced.pushed), synced.pulled)
 }
