@@ -6,7 +6,7 @@ use std::{env, ffi::OsString, path::PathBuf, time::Instant};
 
 use anamnesis_core::note::parse_timestamp;
 use anamnesis_store::settings::Setting;
-use anamnesis_sync::git::GitEnvironment;
+use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
 use chrono::{DateTime, Utc};
 
 /// A variable and what it does. The list in the documentation is compared with this one.
@@ -197,7 +197,7 @@ impl Environment {
 /// What a process of ours inherits: enough to find the store and to reach the remote, nothing of the
 /// user's keys.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    const KEPT: [&str; 19] = [
+    const KEPT: [&str; 11] = [
         HOME_FOLDER,
         MACHINE_ID,
         GIT_REMOTE,
@@ -209,17 +209,10 @@ pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
         PATH,
         "TMPDIR",
         "SystemRoot",
-        "SSH_AUTH_SOCK",
-        "http_proxy",
-        "https_proxy",
-        "HTTPS_PROXY",
-        "all_proxy",
-        "ALL_PROXY",
-        "no_proxy",
-        "NO_PROXY",
     ];
     let mut kept: Vec<(OsString, OsString)> = KEPT
         .iter()
+        .chain(NETWORK_VARIABLES)
         .filter_map(|name| Some((OsString::from(name), env::var_os(name)?)))
         .collect();
     kept.push((INTERNAL.into(), "1".into()));

@@ -834,7 +834,7 @@ fn sync_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -> Option<St
     if let Some(held) = &history.held {
         return Some(format!("sync waits: {held} · anamnesis sync"));
     }
-    let since = sync::time(history.failing_since?)?;
+    let since = ui::time(history.failing_since?);
     let days = (now - since).num_days();
     (days >= 1).then(|| {
         let error = history.error.unwrap_or_default();

@@ -185,7 +185,7 @@ impl Standing {
         if let Some(held) = &self.history.held {
             return format!("waits for you: {held}");
         }
-        if let Some(since) = self.history.failing_since.and_then(time) {
+        if let Some(since) = self.history.failing_since.map(ui::time) {
             let for_long = ui::ago(since, now);
             let for_long = for_long.trim_end_matches(" ago");
             let error = self.history.error.as_deref().unwrap_or_default();
@@ -195,7 +195,7 @@ impl Standing {
                 format!("failing for {for_long}{waiting}: {error}")
             };
         }
-        match self.history.in_step_at.and_then(time) {
+        match self.history.in_step_at.map(ui::time) {
             Some(at) => format!("in step {}{waiting}", ui::ago(at, now)),
             None => format!("not synced yet{waiting}"),
         }
@@ -476,11 +476,6 @@ pub(crate) fn commit_all(context: &Context, journal: Option<&Journal>) -> Result
 pub(crate) fn short_batch(batch: Ulid) -> String {
     let name = batch.to_string();
     name[name.len() - SHORT_BATCH..].to_owned()
-}
-
-/// A time of the records.
-pub(crate) fn time(milliseconds: i64) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp_millis(milliseconds)
 }
 
 #[cfg(test)]

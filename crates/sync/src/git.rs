@@ -34,7 +34,7 @@ use self::{
     process::{Finished, Limits},
 };
 pub use self::{
-    environment::GitEnvironment,
+    environment::{GitEnvironment, NETWORK_VARIABLES},
     error::{Error, Task},
 };
 use crate::remote::Remote;

@@ -26,6 +26,7 @@ use crate::{
     backend::{Held, Reached, State as Standing, SyncBackend, Synced},
     error::Error,
     git::{Fetched, Git, GitEnvironment, INCOMING, Pushed},
+    history::machine_of,
     join::{self, Side},
     layout,
     purge::{PURGED, Purge, Purged, Record, Rewriting},
@@ -862,13 +863,7 @@ impl Repository {
         let mut machines = BTreeSet::new();
         for oid in walk {
             let commit = self.git.find_commit(oid?)?;
-            let author = commit.author();
-            let machine = author
-                .email()
-                .ok()
-                .and_then(|email| email.strip_prefix("anamnesis@"))
-                .filter(|machine| tree::is_machine(machine));
-            machines.extend(machine.map(str::to_owned));
+            machines.extend(machine_of(&commit).filter(|machine| tree::is_machine(machine)));
         }
         Ok(machines.into_iter().collect())
     }

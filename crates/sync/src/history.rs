@@ -701,7 +701,7 @@ fn folders(tree: &Tree<'_>) -> impl Iterator<Item = (NoteType, Oid)> {
 }
 
 /// The machine that a commit says it is from.
-fn machine_of(commit: &Commit<'_>) -> Option<String> {
+pub(crate) fn machine_of(commit: &Commit<'_>) -> Option<String> {
     let author = commit.author();
     let machine = author.email().ok()?.strip_prefix("anamnesis@")?;
     Some(machine.to_owned())

@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::{
     context::Context,
     past,
-    sync::{self, History},
+    sync::History,
     ui::{self, Ui, ago, shorten},
 };
 
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
     }
     let history = context.journal().map(|journal| History::load(&journal));
-    let synced = history.and_then(|history| sync::time(history.in_step_at?));
+    let synced = history.and_then(|history| history.in_step_at.map(ui::time));
     if args.json {
         let list = machines.iter().map(|(name, machine)| {
             json!({

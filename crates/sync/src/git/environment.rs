@@ -13,14 +13,6 @@ const PATH: &str = "PATH";
 /// API key) does not.
 const PASSED: &[&str] = &[
     "HOME",
-    "SSH_AUTH_SOCK",
-    "http_proxy",
-    "https_proxy",
-    "HTTPS_PROXY",
-    "all_proxy",
-    "ALL_PROXY",
-    "no_proxy",
-    "NO_PROXY",
     #[cfg(windows)]
     "USERPROFILE",
     #[cfg(windows)]
@@ -29,6 +21,19 @@ const PASSED: &[&str] = &[
     "SystemRoot",
     #[cfg(windows)]
     "TEMP",
+];
+
+/// The variables by which git finds the user's keys and their way out. They reach it, too, so a process
+/// that is to run git has to have them.
+pub const NETWORK_VARIABLES: &[&str] = &[
+    "SSH_AUTH_SOCK",
+    "http_proxy",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
 ];
 
 /// Answers that nobody is there to give, and a language in which answers can be read.
@@ -62,7 +67,11 @@ impl GitEnvironment {
                 path = env::split_paths(&value)
                     .filter(|folder| folder.is_absolute())
                     .collect();
-            } else if PASSED.iter().any(|passed| is_named(&name, passed)) {
+            } else if PASSED
+                .iter()
+                .chain(NETWORK_VARIABLES)
+                .any(|passed| is_named(&name, passed))
+            {
                 chosen.push((name, value));
             }
         }
