@@ -7,6 +7,8 @@
 //! - Nothing that is shown depends on the order in which notes were indexed: ties are broken by id,
 //!   so an index that was kept in step and one that was built anew give the same answers.
 
+mod supersession;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs, io,
@@ -69,8 +71,6 @@ CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DES
 CREATE INDEX note_pinned ON note (project, type) WHERE pinned = 1;
 CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
 CREATE INDEX note_superseded ON note (superseded) WHERE superseded = 1;
-CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
-CREATE INDEX supersedes_number ON supersedes (number);
 CREATE TABLE problem (
   path TEXT PRIMARY KEY, reason TEXT NOT NULL,
   size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL
@@ -89,11 +89,8 @@ const BY_REFERENCE: &str = "SELECT * FROM note
 /// The other notes with the same last six characters of their id.
 const SHARING_A_TAIL: &str = "SELECT id FROM note WHERE tail = ? AND id <> ?";
 
-/// Takes the mark from the few notes that have it.
-const NONE_SUPERSEDED: &str = "UPDATE note SET superseded = 0 WHERE superseded = 1";
-
-/// Everything that belongs in the file, sorted: a view, a trigger or a table more is not ours.
-const OBJECTS: [&str; 20] = [
+/// Everything that belongs in the file beside the parts: a view, a trigger or a table more is not ours.
+const OBJECTS: &[&str] = &[
     "meta",
     "note",
     "note_pinned",
@@ -112,9 +109,18 @@ const OBJECTS: [&str; 20] = [
     "sqlite_autoindex_note_1",
     "sqlite_autoindex_note_2",
     "sqlite_autoindex_problem_1",
-    "supersedes",
-    "supersedes_number",
 ];
+
+/// Tables of one matter, kept by a module of its own: filled as a note is taken up, emptied as it is
+/// taken out.
+struct Part {
+    schema: &'static str,
+    objects: &'static [&'static str],
+    insert: fn(&Connection, i64, &Note) -> rusqlite::Result<()>,
+    remove: fn(&Connection, i64) -> rusqlite::Result<()>,
+}
+
+const PARTS: &[Part] = &[supersession::PART];
 
 /// The index cannot be used as it is.
 #[derive(Debug, thiserror::Error)]
@@ -405,13 +411,14 @@ impl Index {
     pub fn of(notes: impl IntoIterator<Item = Stored>) -> Result<Self, Error> {
         let connection = sqlite::open_in_memory()?;
         connection.execute_batch(&format!(
-            "PRAGMA temp_store = MEMORY; PRAGMA max_page_count = {MAX_PAGES_IN_MEMORY}; {SCHEMA}"
+            "PRAGMA temp_store = MEMORY; PRAGMA max_page_count = {MAX_PAGES_IN_MEMORY};"
         ))?;
+        create(&connection)?;
         let transaction = connection.unchecked_transaction()?;
         for stored in notes {
             insert(&transaction, &stored)?;
         }
-        mark_superseded(&transaction)?;
+        supersession::mark(&transaction)?;
         transaction.commit()?;
         Ok(Self {
             connection,
@@ -544,7 +551,7 @@ impl Index {
             index
                 .connection
                 .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;")?;
-            index.connection.execute_batch(SCHEMA)?;
+            create(&index.connection)?;
             index.refresh(notes)?;
             index.connection.execute_batch(&format!(
                 "INSERT INTO note_text (note_text, rank) VALUES ('secure-delete', 1);
@@ -699,7 +706,7 @@ impl Index {
             transaction.execute("DELETE FROM problem WHERE path = ?", [path])?;
         }
         if touched {
-            mark_superseded(&transaction)?;
+            supersession::mark(&transaction)?;
         }
         let times = folder_times_text(times);
         transaction.execute(
@@ -720,7 +727,7 @@ impl Index {
         let transaction = self.connection.unchecked_transaction()?;
         remove_id(&transaction, stored.path.id)?;
         insert(&transaction, stored)?;
-        mark_superseded(&transaction)?;
+        supersession::mark(&transaction)?;
         transaction.commit()?;
         Ok(())
     }
@@ -754,7 +761,7 @@ impl Index {
                 }
             }
         }
-        mark_superseded(&transaction)?;
+        supersession::mark(&transaction)?;
         if is_complete {
             transaction.execute(
                 "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
@@ -1038,6 +1045,15 @@ fn bound(limit: usize) -> Value {
     Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX))
 }
 
+/// Makes the tables in an empty file.
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(SCHEMA)?;
+    for part in PARTS {
+        connection.execute_batch(part.schema)?;
+    }
+    Ok(())
+}
+
 /// Tells whether the file is an index of this version and nothing else.
 fn check(connection: &Connection) -> Result<(), Error> {
     let version = sqlite::version(connection)?;
@@ -1050,7 +1066,12 @@ fn check(connection: &Connection) -> Result<(), Error> {
     let found: BTreeSet<String> = statement
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let expected = OBJECTS.iter().map(|name| (*name).to_owned()).collect();
+    let parts = PARTS.iter().flat_map(|part| part.objects);
+    let expected = OBJECTS
+        .iter()
+        .chain(parts)
+        .map(|name| (*name).to_owned())
+        .collect();
     if found == expected {
         Ok(())
     } else {
@@ -1105,9 +1126,11 @@ fn remove_id(connection: &Connection, id: NoteId) -> rusqlite::Result<()> {
 }
 
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    for part in PARTS {
+        (part.remove)(connection, number)?;
+    }
     for sql in [
         "DELETE FROM note WHERE number = ?",
-        "DELETE FROM supersedes WHERE number = ?",
         "DELETE FROM note_text WHERE rowid = ?",
     ] {
         connection.prepare_cached(sql)?.execute([number])?;
@@ -1163,14 +1186,8 @@ fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
             i64::try_from(length).unwrap_or(i64::MAX),
         ])?;
     let number = connection.last_insert_rowid();
-    for id in note
-        .supersedes
-        .iter()
-        .filter(|id| **id != note.id.to_string())
-    {
-        connection
-            .prepare_cached("INSERT INTO supersedes VALUES (?, ?)")?
-            .execute(params![number, id])?;
+    for part in PARTS {
+        (part.insert)(connection, number, &note)?;
     }
     if note.state != State::Forgotten {
         connection
@@ -1178,124 +1195,6 @@ fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
             .execute(params![number, note.title, note.tags.join(" "), note.body])?;
     }
     Ok(())
-}
-
-/// A note that names another one in `supersedes`.
-struct Superseding {
-    id: String,
-    /// Whether a person wrote the replaced note, and when it was made: who survives a circle.
-    replaced_by_hand: bool,
-    replaced_created_at: String,
-    replaced: String,
-}
-
-/// Marks every note that a note in use replaces.
-///
-/// A proposal hides nothing. Notes that replace each other in a circle would all be gone: the oldest
-/// one by a person (else the oldest) stays.
-fn mark_superseded(connection: &Connection) -> rusqlite::Result<()> {
-    let edges: Vec<Superseding> = connection
-        .prepare_cached(
-            "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
-             FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
-             WHERE newer.state IN ('active', 'muted')",
-        )?
-        .query_map([], |row| {
-            Ok(Superseding {
-                id: row.get(0)?,
-                replaced: row.get(1)?,
-                replaced_by_hand: row.get(2)?,
-                replaced_created_at: row.get(3)?,
-            })
-        })?
-        .collect::<Result<_, _>>()?;
-    let hidden = hidden(&edges);
-    connection.execute(NONE_SUPERSEDED, [])?;
-    let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
-    for id in hidden {
-        statement.execute([id])?;
-    }
-    Ok(())
-}
-
-fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {
-    let circles = circles(edges);
-    let in_one_circle = |edge: &Superseding| {
-        let circle = circles.get(edge.id.as_str());
-        circle.is_some() && circle == circles.get(edge.replaced.as_str())
-    };
-    // Of a circle every note is replaced by another one; the least by this order survives.
-    let rank = |edge: &'_ Superseding| {
-        (
-            !edge.replaced_by_hand,
-            edge.replaced_created_at.clone(),
-            edge.replaced.clone(),
-        )
-    };
-    let mut survivors: HashMap<usize, &Superseding> = HashMap::new();
-    for edge in edges.iter().filter(|edge| in_one_circle(edge)) {
-        let survivor = survivors
-            .entry(circles[edge.replaced.as_str()])
-            .or_insert(edge);
-        if rank(edge) < rank(survivor) {
-            *survivor = edge;
-        }
-    }
-    let survives = |edge: &Superseding| {
-        in_one_circle(edge)
-            && survivors
-                .get(&circles[edge.replaced.as_str()])
-                .is_some_and(|survivor| survivor.replaced == edge.replaced)
-    };
-    edges
-        .iter()
-        .filter(|edge| !survives(edge))
-        .map(|edge| edge.replaced.as_str())
-        .collect()
-}
-
-/// Numbers the circles: notes with one number replace each other, over however many steps.
-///
-/// The strongly connected components of the graph, by Kosaraju's two passes, without recursion.
-fn circles(edges: &[Superseding]) -> HashMap<&str, usize> {
-    let mut forward: HashMap<&str, Vec<&str>> = HashMap::new();
-    let mut backward: HashMap<&str, Vec<&str>> = HashMap::new();
-    for edge in edges {
-        forward.entry(&edge.id).or_default().push(&edge.replaced);
-        forward.entry(&edge.replaced).or_default();
-        backward.entry(&edge.replaced).or_default().push(&edge.id);
-    }
-    let mut finished: Vec<&str> = Vec::with_capacity(forward.len());
-    let mut seen: HashSet<&str> = HashSet::with_capacity(forward.len());
-    for start in forward.keys() {
-        // A note and how many of its replaced notes have been gone through.
-        let mut path: Vec<(&str, usize)> = Vec::new();
-        if seen.insert(start) {
-            path.push((start, 0));
-        }
-        while let Some((note, gone_through)) = path.pop() {
-            if let Some(next) = forward[note].get(gone_through) {
-                path.push((note, gone_through + 1));
-                if seen.insert(next) {
-                    path.push((next, 0));
-                }
-            } else {
-                finished.push(note);
-            }
-        }
-    }
-    let mut circles: HashMap<&str, usize> = HashMap::with_capacity(forward.len());
-    for (number, start) in finished.into_iter().rev().enumerate() {
-        let mut pending = vec![start];
-        while let Some(note) = pending.pop() {
-            if circles.contains_key(note) {
-                continue;
-            }
-            circles.insert(note, number);
-            pending.extend(backward.get(note).into_iter().flatten());
-        }
-    }
-    circles
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -1328,603 +1227,4 @@ fn remove_file(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Fixture {
-        _folder: tempfile::TempDir,
-        home: Home,
-        notes: Notes,
-    }
-
-    const PATIENCE: Duration = Duration::from_millis(200);
-    const EVEN: Weights = Weights {
-        title: 3.0,
-        tags: 1.0,
-        body: 1.0,
-    };
-
-    impl Fixture {
-        fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let home = Home::new(folder.path().join("store"));
-            home.create().unwrap();
-            let notes = Notes::new(home.clone(), PATIENCE);
-            Self {
-                _folder: folder,
-                home,
-                notes,
-            }
-        }
-
-        fn add(&self, title: &str, change: impl FnOnce(&mut Note)) -> Stored {
-            let mut note = Note::new(NoteId::generate(now()), NoteType::Semantic, now());
-            note.title = title.to_owned();
-            change(&mut note);
-            self.notes
-                .create(&self.notes.lock().unwrap(), &note)
-                .unwrap()
-        }
-
-        fn writer(&self) -> Index {
-            Index::open_to_write(&self.home, &self.notes, PATIENCE).unwrap()
-        }
-
-        fn refreshed(&self) -> Index {
-            let mut index = self.writer();
-            index.refresh(&self.notes).unwrap();
-            index
-        }
-    }
-
-    #[test]
-    fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
-        let fixture = Fixture::new();
-        let old = fixture.add("pnpm", |note| note.body = "Use pnpm.".to_owned());
-        let new = fixture.add("yarn", |note| {
-            note.body = "Use yarn, no longer pnpm.".to_owned();
-            note.supersedes = vec![old.path.id.to_string()];
-        });
-        let memory = Index::of([old, new]).unwrap();
-        let disk = fixture.refreshed();
-        let filter = Filter {
-            with_superseded: true,
-            ..Filter::default()
-        };
-        let found = |index: &Index| index.find("pnpm", &filter, EVEN, 9).unwrap();
-        assert_eq!(found(&memory), found(&disk));
-        assert_eq!(found(&memory).len(), 2);
-        assert_eq!(memory.counts().unwrap(), disk.counts().unwrap());
-    }
-
-    fn now() -> DateTime<Utc> {
-        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
-    }
-
-    fn titles(entries: &[Entry]) -> Vec<&str> {
-        entries.iter().map(|entry| entry.title.as_str()).collect()
-    }
-
-    /// Everything the index can say, for comparing two of them.
-    fn answers(index: &Index) -> String {
-        let all = Filter {
-            with_forgotten: true,
-            with_superseded: true,
-            ..Filter::default()
-        };
-        format!(
-            "{:?}\n{:?}\n{:?}\n{:?}",
-            index.list(&all, 1000).unwrap(),
-            index
-                .find("\"alpha\" OR \"beta\"", &Filter::default(), EVEN, 50)
-                .unwrap(),
-            index.problems().unwrap(),
-            index.counts().unwrap(),
-        )
-    }
-
-    #[test]
-    fn a_refresh_reads_only_what_changed() {
-        let fixture = Fixture::new();
-        for title in ["one", "two", "three"] {
-            fixture.add(title, |_| {});
-        }
-        let mut index = fixture.writer();
-        let first = index.refresh(&fixture.notes).unwrap();
-        assert_eq!((first.total, first.removed), (3, 0));
-        assert_eq!(
-            index.refresh(&fixture.notes).unwrap(),
-            Refreshed {
-                total: 3,
-                read: 0,
-                removed: 0
-            }
-        );
-        let stored = fixture.add("four", |_| {});
-        assert!(index.is_behind(&fixture.notes));
-        assert_eq!(
-            index.refresh(&fixture.notes).unwrap(),
-            Refreshed {
-                total: 4,
-                read: 1,
-                removed: 0
-            }
-        );
-        assert!(!index.is_behind(&fixture.notes));
-        let lock = fixture.notes.lock().unwrap();
-        let longer = |note: &mut Note| note.body.push_str(" and more");
-        fixture.notes.update(&lock, stored.path, longer).unwrap();
-        assert_eq!(
-            index.refresh(&fixture.notes).unwrap(),
-            Refreshed {
-                total: 4,
-                read: 1,
-                removed: 0
-            }
-        );
-        fs::remove_file(stored.path.absolute(&fixture.home)).unwrap();
-        assert_eq!(
-            index.refresh(&fixture.notes).unwrap(),
-            Refreshed {
-                total: 3,
-                read: 0,
-                removed: 1
-            }
-        );
-    }
-
-    #[test]
-    fn notes_that_arrived_are_taken_up_without_a_walk() {
-        let fixture = Fixture::new();
-        let stays = fixture.add("stays", |_| {});
-        let goes = fixture.add("goes", |_| {});
-        let changes = fixture.add("changes", |_| {});
-        drop(fixture.refreshed());
-        let before = fixture.notes.folder_times();
-        let lock = fixture.notes.lock().unwrap();
-        fixture.notes.remove(&lock, goes.path).unwrap();
-        let text = changes
-            .file
-            .rewrite(&Note {
-                title: "changed".to_owned(),
-                ..changes.note()
-            })
-            .unwrap();
-        fixture
-            .notes
-            .place(&lock, changes.path, text.as_bytes())
-            .unwrap();
-        let mut index = fixture.writer();
-        assert!(index.is_behind(&fixture.notes));
-        let ids = [goes.path.id, changes.path.id].into();
-        index.record_all(&fixture.notes, &ids, before).unwrap();
-        assert!(!index.is_behind(&fixture.notes));
-        let told = answers(&index);
-        drop(index);
-        let index = fixture.refreshed();
-        assert_eq!(told, answers(&index));
-        assert!(told.contains("changed") && !told.contains("goes"), "{told}");
-        // One that was behind before stays behind.
-        drop(index);
-        drop(lock);
-        fixture.add("unknown", |_| {});
-        let lock = fixture.notes.lock().unwrap();
-        let before = fixture.notes.folder_times();
-        fixture
-            .notes
-            .place(&lock, stays.path, b"no note any more")
-            .unwrap();
-        let mut index = fixture.writer();
-        index
-            .record_all(&fixture.notes, &[stays.path.id].into(), before)
-            .unwrap();
-        assert!(index.is_behind(&fixture.notes));
-    }
-
-    #[test]
-    fn kept_in_step_and_built_anew_answer_alike() {
-        let fixture = Fixture::new();
-        let first = fixture.add("alpha", |note| note.body = "beta beta".to_owned());
-        let gone = fixture.add("beta", |_| {});
-        let mut index = fixture.refreshed();
-        fixture.add("alpha two", |note| {
-            note.supersedes = vec![first.path.id.to_string()]
-        });
-        index.refresh(&fixture.notes).unwrap();
-        let lock = fixture.notes.lock().unwrap();
-        fixture.notes.forget(&lock, gone.path, now()).unwrap();
-        fixture
-            .notes
-            .update(&lock, first.path, |note| note.body.push_str(" gamma"))
-            .unwrap();
-        fs::write(
-            fixture
-                .home
-                .tree(Scope::Portable)
-                .join("semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md"),
-            "x",
-        )
-        .unwrap();
-        index.refresh(&fixture.notes).unwrap();
-        let kept = answers(&index);
-        drop(index);
-        let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
-        assert_eq!(answers(&rebuilt), kept);
-    }
-
-    #[test]
-    fn what_cannot_be_used_is_built_anew() {
-        // SQL-04, SQL-05
-        let fixture = Fixture::new();
-        fixture.add("alpha", |_| {});
-        drop(fixture.refreshed());
-        let spoil: [&dyn Fn(&Path); 5] = [
-            &|path| fs::write(path, vec![0_u8; 8192]).unwrap(),
-            &|path| fs::write(path, "no database").unwrap(),
-            &|path| fs::remove_file(path).unwrap(),
-            &|path| {
-                Connection::open(path)
-                    .unwrap()
-                    .execute_batch("PRAGMA user_version = 99")
-                    .unwrap()
-            },
-            &|path| {
-                let sql =
-                    "CREATE TRIGGER evil AFTER INSERT ON note BEGIN DELETE FROM problem; END;";
-                Connection::open(path).unwrap().execute_batch(sql).unwrap();
-            },
-        ];
-        for damage in spoil {
-            damage(&fixture.home.index());
-            assert!(Index::open(&fixture.home).is_err());
-            let index = fixture.writer();
-            assert_eq!(index.counts().unwrap().total, 1);
-            drop(index);
-            assert_eq!(
-                Index::open(&fixture.home).unwrap().counts().unwrap().total,
-                1
-            );
-        }
-    }
-
-    #[test]
-    fn readers_of_the_old_index_go_on_with_it() {
-        let fixture = Fixture::new();
-        fixture.add("alpha", |_| {});
-        drop(fixture.refreshed());
-        let reader = Index::open(&fixture.home).unwrap();
-        fixture.add("beta", |_| {});
-        let rebuilt = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
-        assert_eq!(reader.counts().unwrap().total, 1);
-        assert_eq!(rebuilt.counts().unwrap().total, 2);
-        drop(reader);
-        assert_eq!(rebuilt.counts().unwrap().total, 2);
-    }
-
-    #[test]
-    fn an_index_whose_pages_are_zeros_is_built_anew() {
-        // SQL-04: the first page says that all is well.
-        let fixture = Fixture::new();
-        for number in 0..50 {
-            fixture.add(&format!("alpha {number}"), |_| {});
-        }
-        for first in [4096, 5 * 4096, 40 * 4096] {
-            drop(fixture.refreshed());
-            let path = fixture.home.index();
-            let mut bytes = fs::read(&path).unwrap();
-            let first = first.min(bytes.len());
-            bytes[first..].fill(0);
-            fs::write(&path, bytes).unwrap();
-            fixture.add("one more", |_| {});
-            let index = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
-            let index = index
-                .checked(&fixture.home, &fixture.notes, PATIENCE)
-                .unwrap();
-            index.integrity().unwrap();
-            let total = fixture.notes.list().notes.len();
-            assert_eq!(index.counts().unwrap().total, total);
-            assert_eq!(
-                index
-                    .find("\"alpha\"", &Filter::default(), EVEN, 500)
-                    .unwrap()
-                    .len(),
-                50
-            );
-        }
-    }
-
-    #[test]
-    fn a_restored_store_is_indexed_anew() {
-        let fixture = Fixture::new();
-        let stored: Vec<Stored> = (0..MANY_OUTDATED)
-            .map(|number| fixture.add(&format!("alpha {number}"), |_| {}))
-            .collect();
-        let first = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
-        let file = fs::metadata(fixture.home.index()).unwrap();
-        drop(first);
-        for stored in &stored {
-            let path = stored.path.absolute(&fixture.home);
-            let bytes = fs::read(&path).unwrap();
-            fs::remove_file(&path).unwrap();
-            fs::write(&path, bytes).unwrap();
-        }
-        let again = Index::in_step(&fixture.home, &fixture.notes, PATIENCE).unwrap();
-        let rebuilt = fs::metadata(fixture.home.index()).unwrap();
-        assert_ne!(Stamp::of(&rebuilt).inode, Stamp::of(&file).inode);
-        assert_eq!(again.counts().unwrap().total, MANY_OUTDATED);
-        assert!(!again.is_behind(&fixture.notes));
-        assert_eq!(
-            again
-                .find("\"alpha\"", &Filter::default(), EVEN, 500)
-                .unwrap()
-                .len(),
-            MANY_OUTDATED
-        );
-    }
-
-    #[test]
-    fn one_bad_note_hides_no_other() {
-        let fixture = Fixture::new();
-        fixture.add("alpha", |_| {});
-        let bad = fixture
-            .home
-            .tree(Scope::Portable)
-            .join("semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md");
-        fs::write(&bad, "no front matter").unwrap();
-        let mut index = fixture.refreshed();
-        assert_eq!(index.counts().unwrap().total, 1);
-        assert_eq!(
-            index.problems().unwrap(),
-            [Problem {
-                path: "memory/semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md".to_owned(),
-                reason: "line 1: no front matter".to_owned()
-            }]
-        );
-        assert_eq!(index.refresh(&fixture.notes).unwrap().read, 0);
-        let good = Note::new(
-            "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
-            NoteType::Semantic,
-            now(),
-        );
-        fs::write(&bad, good.render()).unwrap();
-        index.refresh(&fixture.notes).unwrap();
-        assert!(index.problems().unwrap().is_empty());
-        assert_eq!(index.counts().unwrap().total, 2);
-    }
-
-    #[test]
-    fn of_two_files_with_one_id_the_portable_one_is_the_note() {
-        // YAML-06
-        let fixture = Fixture::new();
-        let stored = fixture.add("travels", |_| {});
-        let local = NotePath {
-            scope: Scope::MachineLocal,
-            ..stored.path
-        };
-        fs::create_dir_all(local.absolute(&fixture.home).parent().unwrap()).unwrap();
-        fs::copy(
-            stored.path.absolute(&fixture.home),
-            local.absolute(&fixture.home),
-        )
-        .unwrap();
-        let mut index = fixture.refreshed();
-        assert_eq!(
-            index.get(stored.path.id).unwrap().unwrap().path,
-            stored.path
-        );
-        assert_eq!(
-            index.problems().unwrap()[0].reason,
-            format!("the same id as {}", stored.path)
-        );
-        fs::remove_file(stored.path.absolute(&fixture.home)).unwrap();
-        index.refresh(&fixture.notes).unwrap();
-        assert_eq!(index.get(stored.path.id).unwrap().unwrap().path, local);
-    }
-
-    #[test]
-    fn superseded_notes_are_hidden_but_not_by_proposals_or_in_circles() {
-        // YAML-10
-        let fixture = Fixture::new();
-        let by_hand = fixture.add("by hand", |_| {});
-        let proposal = fixture.add("proposal", |note| {
-            note.state = State::Proposed;
-            note.supersedes = vec![by_hand.path.id.to_string()];
-        });
-        let mut index = fixture.refreshed();
-        assert!(!index.get(by_hand.path.id).unwrap().unwrap().superseded);
-        let lock = fixture.notes.lock().unwrap();
-        fixture
-            .notes
-            .update(&lock, proposal.path, |note| note.state = State::Active)
-            .unwrap();
-        index.refresh(&fixture.notes).unwrap();
-        assert!(index.get(by_hand.path.id).unwrap().unwrap().superseded);
-        fixture
-            .notes
-            .update(&lock, by_hand.path, |note| {
-                note.supersedes = vec![proposal.path.id.to_string()]
-            })
-            .unwrap();
-        fixture
-            .notes
-            .update(&lock, proposal.path, |note| {
-                note.source = Source::Reflection
-            })
-            .unwrap();
-        index.refresh(&fixture.notes).unwrap();
-        assert!(!index.get(by_hand.path.id).unwrap().unwrap().superseded);
-        assert!(index.get(proposal.path.id).unwrap().unwrap().superseded);
-        assert_eq!(
-            titles(&index.list(&Filter::default(), 10).unwrap()),
-            ["by hand"]
-        );
-    }
-
-    #[test]
-    fn of_a_long_circle_one_note_stays_and_a_chain_is_hidden_but_its_head() {
-        let edge = |id: usize, replaced: usize| Superseding {
-            id: format!("{id:05}"),
-            replaced: format!("{replaced:05}"),
-            replaced_by_hand: replaced == 3,
-            replaced_created_at: String::new(),
-        };
-        let circle: Vec<Superseding> = (0..5).map(|n| edge(n, (n + 1) % 5)).collect();
-        assert_eq!(
-            hidden(&circle),
-            BTreeSet::from(["00000", "00001", "00002", "00004"])
-        );
-        let chain: Vec<Superseding> = (0..20_000).map(|n| edge(n, n + 1)).collect();
-        assert_eq!(hidden(&chain).len(), 20_000);
-        let outside = [edge(0, 1), edge(1, 0), edge(9, 0)];
-        assert_eq!(hidden(&outside), BTreeSet::from(["00000", "00001"]));
-    }
-
-    #[test]
-    fn the_newest_come_first_and_the_future_is_now() {
-        // YAML-08
-        let fixture = Fixture::new();
-        let at = |time: &'static str| move |note: &mut Note| note.updated_at = time.to_owned();
-        fixture.add("old", at("2020-01-01T00:00:00+00:00"));
-        fixture.add("new", at("2026-01-01T00:00:00+00:00"));
-        fixture.add("future", at("9999-01-01T00:00:00+00:00"));
-        fixture.add("odd", at("whenever"));
-        fixture.add("sure", |note| {
-            note.updated_at = timestamp(now());
-            note.confidence = 0.5;
-        });
-        let index = fixture.refreshed();
-        let query = Recent {
-            only_pinned: false,
-            project: "global",
-            note_type: NoteType::Semantic,
-            now: now(),
-            limit: 10,
-        };
-        let recent = index.recent(query).unwrap();
-        assert_eq!(titles(&recent), ["future", "sure", "new", "old", "odd"]);
-        assert_eq!(
-            titles(&index.recent(Recent { limit: 2, ..query }).unwrap()),
-            ["future", "sure"]
-        );
-    }
-
-    #[test]
-    fn filters_are_bound() {
-        // SQL-03
-        let fixture = Fixture::new();
-        fixture.add("alpha", |note| note.project = "p".to_owned());
-        let index = fixture.refreshed();
-        for project in ["p' OR 1=1 --", "\" OR \"\"=\"", "%", "*"] {
-            let filter = Filter {
-                projects: vec![project.to_owned()],
-                ..Filter::default()
-            };
-            assert!(index.list(&filter, 10).unwrap().is_empty());
-            assert!(
-                index
-                    .find("\"alpha\"", &filter, EVEN, 10)
-                    .unwrap()
-                    .is_empty()
-            );
-        }
-    }
-
-    #[test]
-    fn what_a_killed_rebuild_left_is_swept() {
-        let fixture = Fixture::new();
-        fixture.add("kept", |_| {});
-        let index = fixture.writer();
-        let leftovers = [
-            "index.db.new",
-            "index.db.new-journal",
-            "index.db.old",
-            "index.db.old-wal",
-        ]
-        .map(|name| fixture.home.derived().join(name));
-        for leftover in &leftovers {
-            fs::write(leftover, "half").unwrap();
-        }
-        index.sweep(&fixture.home).unwrap();
-        assert!(!leftovers.iter().any(|leftover| leftover.exists()));
-        assert_eq!(index.count(&Filter::default()).unwrap(), 1);
-    }
-
-    #[test]
-    fn a_forgotten_note_leaves_no_byte_in_the_index() {
-        // DEL-01
-        let fixture = Fixture::new();
-        let stored = fixture.add("needle", |note| note.body = "haystackneedle ".repeat(50));
-        let mut index = fixture.refreshed();
-        let lock = fixture.notes.lock().unwrap();
-        let tombstone = fixture.notes.forget(&lock, stored.path, now()).unwrap();
-        index.record(&tombstone).unwrap();
-        index.checkpoint().unwrap();
-        for entry in fs::read_dir(fixture.home.derived()).unwrap() {
-            let bytes = fs::read(entry.unwrap().path()).unwrap();
-            assert!(!bytes.windows(6).any(|window| window == b"needle"));
-        }
-        assert!(
-            index
-                .find("\"needle\"", &Filter::default(), EVEN, 5)
-                .unwrap()
-                .is_empty()
-        );
-    }
-
-    #[test]
-    fn references_and_short_ids() {
-        const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
-        const COUSIN: &str = "000000000000000000009G5FAV";
-        const TWIN: &str = "11ARZ3NDEKTSV4RRFFQ69G5FAV";
-        let fixture = Fixture::new();
-        let with = |id: &str| {
-            fixture.add(id, |note| note.id = id.parse().unwrap());
-            fixture.refreshed()
-        };
-        let short = |index: &Index, id: &str| index.short_id(id.parse().unwrap()).unwrap();
-        let index = with(ID);
-        assert_eq!(short(&index, ID), "9G5FAV");
-        drop(index);
-        let index = with(COUSIN);
-        assert_eq!(short(&index, ID), "69G5FAV");
-        assert_eq!(short(&index, COUSIN), "09G5FAV");
-        drop(index);
-        let index = with(TWIN);
-        assert_eq!(short(&index, ID), ID);
-        assert_eq!(short(&index, COUSIN), "09G5FAV");
-        let cases: [(&str, &[&str]); 6] = [
-            ("9G5FAV", &[COUSIN, ID, TWIN]),
-            ("69g5fav", &[ID, TWIN]),
-            ("1ARZ3NDEKTSV4RRFFQ69G5FAV", &[ID, TWIN]),
-            ("01ARZ3", &[ID]),
-            (TWIN, &[TWIN]),
-            ("ZZZZZZ", &[]),
-        ];
-        for (typed, expected) in cases {
-            let found = index.matching(&IdPrefix::parse(typed).unwrap()).unwrap();
-            assert_eq!(titles(&found), expected, "{typed}");
-        }
-    }
-
-    #[test]
-    fn few_notes_are_found_without_walking_all() {
-        let index = Fixture::new().refreshed();
-        for (sql, by) in [
-            (BY_REFERENCE, "note_tail"),
-            (SHARING_A_TAIL, "note_tail"),
-            (NONE_SUPERSEDED, "note_superseded"),
-        ] {
-            let mut statement = index
-                .connection
-                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-                .unwrap();
-            let empty = vec![""; statement.parameter_count()];
-            let plan: Vec<String> = statement
-                .query_map(params_from_iter(empty), |row| row.get("detail"))
-                .unwrap()
-                .collect::<Result<_, _>>()
-                .unwrap();
-            assert!(plan.iter().any(|step| step.contains(by)), "{plan:?}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,182 @@
+//! Which notes others replace.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use anamnesis_core::note::Note;
+use rusqlite::{Connection, params};
+
+use super::Part;
+
+const SCHEMA: &str = "
+CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
+CREATE INDEX supersedes_number ON supersedes (number);
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &["supersedes", "supersedes_number"],
+    insert,
+    remove,
+};
+
+/// Takes the mark from the few notes that have it.
+pub(super) const NONE_SUPERSEDED: &str = "UPDATE note SET superseded = 0 WHERE superseded = 1";
+
+fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+    let own = note.id.to_string();
+    for id in note.supersedes.iter().filter(|id| **id != own) {
+        connection
+            .prepare_cached("INSERT INTO supersedes VALUES (?, ?)")?
+            .execute(params![number, id])?;
+    }
+    Ok(())
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM supersedes WHERE number = ?")?
+        .execute([number])?;
+    Ok(())
+}
+
+/// A note that names another one in `supersedes`.
+struct Superseding {
+    id: String,
+    /// Whether a person wrote the replaced note, and when it was made: who survives a circle.
+    replaced_by_hand: bool,
+    replaced_created_at: String,
+    replaced: String,
+}
+
+/// Marks every note that a note in use replaces.
+///
+/// A proposal hides nothing. Notes that replace each other in a circle would all be gone: the oldest
+/// one by a person (else the oldest) stays.
+pub(super) fn mark(connection: &Connection) -> rusqlite::Result<()> {
+    let edges: Vec<Superseding> = connection
+        .prepare_cached(
+            "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
+             FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
+             WHERE newer.state IN ('active', 'muted')",
+        )?
+        .query_map([], |row| {
+            Ok(Superseding {
+                id: row.get(0)?,
+                replaced: row.get(1)?,
+                replaced_by_hand: row.get(2)?,
+                replaced_created_at: row.get(3)?,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    let hidden = hidden(&edges);
+    connection.execute(NONE_SUPERSEDED, [])?;
+    let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
+    for id in hidden {
+        statement.execute([id])?;
+    }
+    Ok(())
+}
+
+fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {
+    let circles = circles(edges);
+    let in_one_circle = |edge: &Superseding| {
+        let circle = circles.get(edge.id.as_str());
+        circle.is_some() && circle == circles.get(edge.replaced.as_str())
+    };
+    // Of a circle every note is replaced by another one; the least by this order survives.
+    let rank = |edge: &'_ Superseding| {
+        (
+            !edge.replaced_by_hand,
+            edge.replaced_created_at.clone(),
+            edge.replaced.clone(),
+        )
+    };
+    let mut survivors: HashMap<usize, &Superseding> = HashMap::new();
+    for edge in edges.iter().filter(|edge| in_one_circle(edge)) {
+        let survivor = survivors
+            .entry(circles[edge.replaced.as_str()])
+            .or_insert(edge);
+        if rank(edge) < rank(survivor) {
+            *survivor = edge;
+        }
+    }
+    let survives = |edge: &Superseding| {
+        in_one_circle(edge)
+            && survivors
+                .get(&circles[edge.replaced.as_str()])
+                .is_some_and(|survivor| survivor.replaced == edge.replaced)
+    };
+    edges
+        .iter()
+        .filter(|edge| !survives(edge))
+        .map(|edge| edge.replaced.as_str())
+        .collect()
+}
+
+/// Numbers the circles: notes with one number replace each other, over however many steps.
+///
+/// The strongly connected components of the graph, by Kosaraju's two passes, without recursion.
+fn circles(edges: &[Superseding]) -> HashMap<&str, usize> {
+    let mut forward: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut backward: HashMap<&str, Vec<&str>> = HashMap::new();
+    for edge in edges {
+        forward.entry(&edge.id).or_default().push(&edge.replaced);
+        forward.entry(&edge.replaced).or_default();
+        backward.entry(&edge.replaced).or_default().push(&edge.id);
+    }
+    let mut finished: Vec<&str> = Vec::with_capacity(forward.len());
+    let mut seen: HashSet<&str> = HashSet::with_capacity(forward.len());
+    for start in forward.keys() {
+        // A note and how many of its replaced notes have been gone through.
+        let mut path: Vec<(&str, usize)> = Vec::new();
+        if seen.insert(start) {
+            path.push((start, 0));
+        }
+        while let Some((note, gone_through)) = path.pop() {
+            if let Some(next) = forward[note].get(gone_through) {
+                path.push((note, gone_through + 1));
+                if seen.insert(next) {
+                    path.push((next, 0));
+                }
+            } else {
+                finished.push(note);
+            }
+        }
+    }
+    let mut circles: HashMap<&str, usize> = HashMap::with_capacity(forward.len());
+    for (number, start) in finished.into_iter().rev().enumerate() {
+        let mut pending = vec![start];
+        while let Some(note) = pending.pop() {
+            if circles.contains_key(note) {
+                continue;
+            }
+            circles.insert(note, number);
+            pending.extend(backward.get(note).into_iter().flatten());
+        }
+    }
+    circles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_circle_one_note_stays_and_a_chain_is_hidden_but_its_head() {
+        let edge = |id: usize, replaced: usize| Superseding {
+            id: format!("{id:05}"),
+            replaced: format!("{replaced:05}"),
+            replaced_by_hand: replaced == 3,
+            replaced_created_at: String::new(),
+        };
+        let circle: Vec<Superseding> = (0..5).map(|n| edge(n, (n + 1) % 5)).collect();
+        assert_eq!(
+            hidden(&circle),
+            BTreeSet::from(["00000", "00001", "00002", "00004"])
+        );
+        let chain: Vec<Superseding> = (0..20_000).map(|n| edge(n, n + 1)).collect();
+        assert_eq!(hidden(&chain).len(), 20_000);
+        let outside = [edge(0, 1), edge(1, 0), edge(9, 0)];
+        assert_eq!(hidden(&outside), BTreeSet::from(["00000", "00001"]));
+    }
+}
