@@ -4,6 +4,8 @@
 //! two blanks, our tags are defused, nothing invisible, private or secret is left. It is the same for
 //! the same notes on the same day.
 
+mod recalled;
+
 use std::{borrow::Cow, fmt::Write as _};
 
 use crate::{
@@ -14,6 +16,8 @@ use crate::{
     privacy, redact,
 };
 use chrono::{DateTime, Utc};
+
+pub use recalled::{Budget, Recalled, recalled_block};
 
 /// Why a note is in the working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,7 +259,20 @@ pub fn arrivals(
 
 fn item(chosen: &Chosen, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> String) -> Item {
     let note = &chosen.note;
-    let title = title(note);
+    let mut facts = facts(note, now);
+    facts.push(format!("#{}", short_id(note.id)));
+    Item {
+        title: title(note),
+        heading: heading(note, &facts),
+        body: body(note),
+        shown: String::new(),
+        level: Level::Name,
+        is_global: chosen.reason == Reason::AllProjects,
+    }
+}
+
+/// Where a note applies, who wrote it, how old it is.
+fn facts(note: &Note, now: DateTime<Utc>) -> Vec<String> {
     let mut facts: Vec<String> = Vec::new();
     if note.is_global() {
         facts.push("all projects".to_owned());
@@ -267,20 +284,16 @@ fn item(chosen: &Chosen, now: DateTime<Utc>, short_id: &impl Fn(NoteId) -> Strin
         facts.push(format!("by {}", note.author()));
         facts.push(age(note, now));
     }
-    facts.push(format!("#{}", short_id(note.id)));
-    let heading = format!(
-        "\n## [{}] {title}\n{}\n",
+    facts
+}
+
+fn heading(note: &Note, facts: &[String]) -> String {
+    format!(
+        "\n## [{}] {}\n{}\n",
         shown_kind(note),
+        title(note),
         facts.join(" · ")
-    );
-    Item {
-        title,
-        heading,
-        body: body(note),
-        shown: String::new(),
-        level: Level::Name,
-        is_global: chosen.reason == Reason::AllProjects,
-    }
+    )
 }
 
 fn shown_kind(note: &Note) -> &'static str {
@@ -308,15 +321,24 @@ fn inert_line(text: &str) -> String {
 
 /// The body's lines, each behind two blanks, so that none begins a heading, a fence or a tag.
 fn body(note: &Note) -> String {
+    indented(&cut(inert_body(note).trim(), MAX_BODY_LENGTH))
+}
+
+/// The body as it may be shown, or of a large one its beginning.
+///
+/// The middle of a large body is never shown, so it need not be read; what is cut here is far behind
+/// what is shown, and a secret that lies across the cut is behind it, too.
+fn inert_body(note: &Note) -> String {
     let stripped = privacy::strip(&note.body);
     let cleaned = clean(&stripped.text);
-    // The middle of a large body is never shown, so it need not be read; what is cut here is far
-    // behind what is shown, and a secret that lies across the cut is behind it, too.
     let head: String = cleaned.chars().take(8 * MAX_BODY_LENGTH).collect();
-    let redacted = redact::redact(&head);
-    let text = cut(redacted.text.trim(), MAX_BODY_LENGTH);
+    defuse(&redact::redact(&head).text)
+}
+
+/// Each line that says something behind two blanks.
+fn indented(text: &str) -> String {
     let mut out = String::new();
-    for line in defuse(&text).lines().filter(|line| !line.trim().is_empty()) {
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let _ = writeln!(out, "  {}", line.trim_end());
     }
     out
