@@ -33,7 +33,7 @@ use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::{
     config::SessionLine,
     index::Index,
-    journal::{self, Journal, Shown, Taken},
+    journal::{self, Audience, Journal, Shown, Taken},
     project::{self, Known, Project},
     session_note,
     spool::Spool,
@@ -714,7 +714,12 @@ impl Hook {
     ) -> Result<(), journal::Error> {
         let now = self.context.environment.now;
         if !handled.shown.is_empty() {
-            journal.was_shown(&self.session_id, handled.lane, &handled.shown, now)?;
+            let to = Audience {
+                session: &self.session_id,
+                agent: "",
+                lane: handled.lane,
+            };
+            journal.was_shown(to, &handled.shown, now)?;
         }
         for (name, value) in &handled.meta {
             journal.set_meta(name, value)?;
@@ -787,6 +792,7 @@ fn shown(chosen: &[Chosen], block: &Block) -> Vec<Shown> {
             hash: text_hash(&chosen.note.body),
             level: level.as_str(),
             reason: chosen.reason.as_str(),
+            evidence: None,
         })
         .collect()
 }

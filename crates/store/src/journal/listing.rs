@@ -7,7 +7,7 @@ use anamnesis_core::{
 };
 use rusqlite::params;
 
-use super::{Error, Journal, Session, StoredEvent};
+use super::{Error, Given, Journal, Session, StoredEvent};
 
 /// How many characters of a session's id are shown, at least.
 const SHORT: usize = 8;
@@ -87,21 +87,6 @@ pub struct StoredJob {
     pub at: i64,
 }
 
-/// A note that the session was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredShown {
-    /// The note's id.
-    pub note: String,
-    /// At which occasion.
-    pub lane: String,
-    /// How much of it: `body`, `part`, `heading` or `name`.
-    pub level: String,
-    /// Why it was chosen.
-    pub reason: String,
-    /// When, milliseconds since 1970.
-    pub at: i64,
-}
-
 /// All rows of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
@@ -128,7 +113,7 @@ pub struct Contents {
     /// What was or is to be done later.
     pub jobs: Vec<StoredJob>,
     /// What the session was given.
-    pub shown: Vec<StoredShown>,
+    pub shown: Vec<Given>,
 }
 
 impl Journal {
@@ -207,7 +192,7 @@ impl Journal {
             observations: self.observations(id)?,
             summaries: self.summaries(id)?,
             jobs: self.jobs_of(id)?,
-            shown: self.all_shown(id)?,
+            shown: self.given(id)?,
         }))
     }
 
@@ -312,24 +297,6 @@ impl Journal {
                     state: row.get(1)?,
                     tries: row.get(2)?,
                     error: row.get(3)?,
-                    at: row.get(4)?,
-                })
-            })?
-            .collect::<Result<_, _>>()?)
-    }
-
-    fn all_shown(&self, session: &str) -> Result<Vec<StoredShown>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT note, lane, level, reason, at FROM shown WHERE session = ? ORDER BY at, position",
-            )?
-            .query_map([session], |row| {
-                Ok(StoredShown {
-                    note: row.get(0)?,
-                    lane: row.get(1)?,
-                    level: row.get(2)?,
-                    reason: row.get(3)?,
                     at: row.get(4)?,
                 })
             })?

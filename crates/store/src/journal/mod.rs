@@ -10,6 +10,7 @@ mod job;
 mod listing;
 mod native;
 mod purge;
+mod recall;
 mod retention;
 mod schema;
 mod session;
@@ -19,11 +20,9 @@ pub(crate) use self::native::{Fate, Place, Source};
 pub use self::{
     forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
-    listing::{
-        Contents, StoredDelegation, StoredJob, StoredPrompt, StoredShown, StoredSummary,
-        StoredTurnEnd,
-    },
+    listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
     purge::Mentions,
+    recall::{Evidence, Given, Held, Ledger, Run, Seen},
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
@@ -52,7 +51,7 @@ use crate::{
 };
 
 /// The version of the tables: how many scripts make them.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
 const LONG_LOG: u64 = 1024 * 1024;
@@ -108,7 +107,7 @@ impl Error {
 }
 
 /// A note that was given to the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
     /// The note.
     pub note: NoteId,
@@ -118,6 +117,19 @@ pub struct Shown {
     pub level: &'static str,
     /// Why it was chosen.
     pub reason: &'static str,
+    /// What spoke for it, where it was searched for.
+    pub evidence: Option<Evidence>,
+}
+
+/// A context that notes are given to, and the occasion.
+#[derive(Debug, Clone, Copy)]
+pub struct Audience<'a> {
+    /// The session.
+    pub session: &'a str,
+    /// The subagent; empty for the session's own context.
+    pub agent: &'a str,
+    /// At which occasion.
+    pub lane: &'a str,
 }
 
 /// How the runs of one hook went, of those that are kept.
@@ -294,24 +306,28 @@ impl Journal {
     /// When SQLite refuses.
     pub fn was_shown(
         &self,
-        session: &str,
-        lane: &str,
+        to: Audience<'_>,
         notes: &[Shown],
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let mut statement = self
-            .connection
-            .prepare_cached("INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?;
-        for (position, shown) in notes.iter().enumerate() {
+        let first = self.next_position(to.session, now)?;
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO shown VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+               coalesce((SELECT epoch FROM session WHERE id = ?1), 0), ?10)",
+        )?;
+        for (position, shown) in (first..).zip(notes) {
+            let evidence = shown.evidence.as_ref();
             statement.execute(params![
-                session,
+                to.session,
                 now.timestamp_millis(),
-                i64::try_from(position).unwrap_or(i64::MAX),
+                position,
                 shown.note.to_string(),
                 shown.hash,
-                lane,
+                to.lane,
                 shown.level,
                 shown.reason,
+                to.agent,
+                evidence.and_then(|evidence| serde_json::to_string(evidence).ok()),
             ])?;
         }
         Ok(())

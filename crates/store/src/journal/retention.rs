@@ -107,6 +107,11 @@ const SHOWN: Table = Table {
     ..EVENTS
 };
 
+const RECALLS: Table = Table {
+    name: "recall",
+    ..SHOWN
+};
+
 const JOBS_DONE: Table = Table {
     name: "job",
     key: "rowid",
@@ -144,6 +149,7 @@ impl Journal {
             (TURN_ENDS, events),
             (DELEGATIONS, events),
             (SHOWN, events),
+            (RECALLS, events),
             (PROMPTS, before(retention.prompts_days)),
             (JOBS_DONE, before(retention.jobs_done_days)),
             (JOBS_FAILED, before(retention.jobs_failed_days)),

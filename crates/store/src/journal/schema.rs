@@ -2,7 +2,7 @@
 //! program can stand side by side for the time of an update.
 
 /// The scripts that make each version of the one before; the first one starts from nothing.
-pub(super) const VERSIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+pub(super) const VERSIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -124,4 +124,19 @@ CREATE TABLE native_place (
   claude TEXT NOT NULL, slug TEXT NOT NULL, folder TEXT NOT NULL, is_certain INTEGER NOT NULL, seen INTEGER NOT NULL,
   PRIMARY KEY (claude, slug)
 ) STRICT, WITHOUT ROWID;
+";
+
+// What was recalled. `epoch` counts how often a session's context was emptied; `evidence` and `held`
+// are JSON, read only to be shown.
+const VERSION_4: &str = "
+ALTER TABLE session ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE shown ADD COLUMN agent TEXT NOT NULL DEFAULT '';
+ALTER TABLE shown ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE shown ADD COLUMN evidence TEXT;
+CREATE TABLE recall (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, lane TEXT NOT NULL,
+  agent TEXT NOT NULL, terms INTEGER NOT NULL, searched INTEGER NOT NULL, floor REAL NOT NULL,
+  given INTEGER NOT NULL, reason TEXT NOT NULL, held TEXT NOT NULL,
+  PRIMARY KEY (session, at, lane, agent)
+) STRICT;
 ";

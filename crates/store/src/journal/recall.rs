@@ -1,0 +1,343 @@
+//! What was recalled: what each context was given and why, what was held back and why.
+//!
+//! Everything is kept at the moment of printing, so that an explanation reads what was, and never
+//! works it out anew. A prompt is in none of it but for the words of it that a note has, too.
+
+use std::collections::HashMap;
+
+use anamnesis_core::id::NoteId;
+use chrono::{DateTime, Utc};
+use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Journal};
+
+/// What speaks for a note.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The words that it shares with what was asked, as they were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matched: Vec<String>,
+    /// How well it fits; what the floor of the run is compared with.
+    pub score: f64,
+    /// The share of what was asked, weighed by rarity, that it has.
+    pub coverage: f64,
+    /// The note whose link brought it, with the relation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<(String, String)>,
+}
+
+/// A note that was not given, and the reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// The note.
+    pub note: String,
+    /// Why it was held back.
+    pub reason: String,
+    /// What spoke for it.
+    pub evidence: Evidence,
+}
+
+/// One run of recall.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// At which occasion: `prompt`, `agent`, `tool` or `failure`.
+    pub lane: String,
+    /// The subagent whose context it was; empty for the session's own.
+    pub agent: String,
+    /// When, milliseconds since 1970.
+    pub at: i64,
+    /// How many words of what was asked count.
+    pub terms: usize,
+    /// How many notes were searched.
+    pub searched: usize,
+    /// What a note has to reach.
+    pub floor: f64,
+    /// How many notes were given.
+    pub given: usize,
+    /// Why nothing was given, in a few words; empty when something was.
+    pub reason: String,
+    /// What was held back, the best first.
+    pub held: Vec<Held>,
+}
+
+/// A note that a context has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// SHA-256 of its body then.
+    pub hash: String,
+    /// Whether more than its title was shown.
+    pub with_text: bool,
+}
+
+/// What a context has seen since it was last empty, by note.
+pub type Ledger = HashMap<NoteId, Seen>;
+
+/// A note that was given, with all that is known of why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// The note's id.
+    pub note: String,
+    /// SHA-256 of its body then: which version of it.
+    pub hash: String,
+    /// At which occasion.
+    pub lane: String,
+    /// How much of it: `body`, `part`, `heading` or `name`.
+    pub level: String,
+    /// Why it was chosen, in words.
+    pub reason: String,
+    /// The subagent whose context it was; empty for the session's own.
+    pub agent: String,
+    /// When, milliseconds since 1970.
+    pub at: i64,
+    /// What spoke for it, where it was searched for.
+    pub evidence: Option<Evidence>,
+}
+
+impl Journal {
+    /// Takes note that the session's context is empty now, so that what it had seen may come again.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn context_emptied(&self, session: &str) -> Result<(), Error> {
+        self.connection
+            .prepare_cached("UPDATE session SET epoch = epoch + 1 WHERE id = ?")?
+            .execute([session])?;
+        Ok(())
+    }
+
+    /// What a context has seen since it was last empty; `agent` is empty for the session's own.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn ledger(&self, session: &str, agent: &str) -> Result<Ledger, Error> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT note, hash, level FROM shown WHERE session = ?1 AND agent = ?2
+               AND epoch = coalesce((SELECT epoch FROM session WHERE id = ?1), 0)
+             ORDER BY at, position",
+        )?;
+        let mut rows = statement.query([session, agent])?;
+        let mut ledger = Ledger::new();
+        while let Some(row) = rows.next()? {
+            let Ok(note) = row.get::<_, String>(0)?.parse() else {
+                continue;
+            };
+            let seen = Seen {
+                hash: row.get(1)?,
+                with_text: matches!(row.get_ref(2)?.as_str(), Ok("body" | "part")),
+            };
+            let lesser = ledger.get(&note).is_some_and(|earlier: &Seen| {
+                earlier.with_text && !seen.with_text && earlier.hash == seen.hash
+            });
+            if !lesser {
+                ledger.insert(note, seen);
+            }
+        }
+        Ok(ledger)
+    }
+
+    /// Keeps one run of recall.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn recalled(&self, session: &str, run: &Run) -> Result<(), Error> {
+        let held = serde_json::to_string(&run.held).unwrap_or_default();
+        self.connection
+            .prepare_cached("INSERT OR REPLACE INTO recall VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?
+            .execute(params![
+                session,
+                run.at,
+                run.lane,
+                run.agent,
+                i64::try_from(run.terms).unwrap_or(i64::MAX),
+                i64::try_from(run.searched).unwrap_or(i64::MAX),
+                run.floor,
+                i64::try_from(run.given).unwrap_or(i64::MAX),
+                run.reason,
+                held,
+            ])?;
+        Ok(())
+    }
+
+    /// Every run of recall of a session, in order.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn recalls(&self, session: &str) -> Result<Vec<Run>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT lane, agent, at, terms, searched, floor, given, reason, held FROM recall
+                 WHERE session = ? ORDER BY at, lane, agent",
+            )?
+            .query_map([session], |row| {
+                let held: String = row.get(8)?;
+                Ok(Run {
+                    lane: row.get(0)?,
+                    agent: row.get(1)?,
+                    at: row.get(2)?,
+                    terms: usize::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
+                    searched: usize::try_from(row.get::<_, i64>(4)?).unwrap_or(0),
+                    floor: row.get(5)?,
+                    given: usize::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
+                    reason: row.get(7)?,
+                    held: serde_json::from_str(&held).unwrap_or_default(),
+                })
+            })?
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Everything that a session was given, in order.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn given(&self, session: &str) -> Result<Vec<Given>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT note, hash, lane, level, reason, agent, at, evidence FROM shown
+                 WHERE session = ? ORDER BY at, position",
+            )?
+            .query_map([session], |row| {
+                let evidence: Option<String> = row.get(7)?;
+                Ok(Given {
+                    note: row.get(0)?,
+                    hash: row.get(1)?,
+                    lane: row.get(2)?,
+                    level: row.get(3)?,
+                    reason: row.get(4)?,
+                    agent: row.get(5)?,
+                    at: row.get(6)?,
+                    evidence: evidence.and_then(|text| serde_json::from_str(&text).ok()),
+                })
+            })?
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// The session that was last given anything, or that asked for it in vain.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn last_recalling_session(&self) -> Result<Option<String>, Error> {
+        Ok(self
+            .connection
+            .query_row(
+                "SELECT id FROM session WHERE EXISTS (SELECT 1 FROM shown WHERE shown.session = session.id)
+                   OR EXISTS (SELECT 1 FROM recall WHERE recall.session = session.id)
+                 ORDER BY seen_at DESC, id DESC LIMIT 1",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?)
+    }
+
+    /// The next free place among what a session was given at one moment: hooks of one event run at
+    /// the same time.
+    pub(super) fn next_position(&self, session: &str, now: DateTime<Utc>) -> Result<i64, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT coalesce(max(position) + 1, 0) FROM shown WHERE session = ? AND at = ?",
+            )?
+            .query_row(params![session, now.timestamp_millis()], |row| row.get(0))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::note::text_hash;
+
+    use super::{
+        super::{Audience, Shown, tests::journal_with_session},
+        *,
+    };
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn shown(note: NoteId, body: &str, level: &'static str) -> Shown {
+        Shown {
+            note,
+            hash: text_hash(body),
+            level,
+            reason: "fits the prompt",
+            evidence: Some(Evidence {
+                matched: vec!["stub".to_owned()],
+                score: 2.5,
+                coverage: 0.75,
+                via: None,
+            }),
+        }
+    }
+
+    fn audience(agent: &str) -> Audience<'_> {
+        Audience {
+            session: "s",
+            agent,
+            lane: "prompt",
+        }
+    }
+
+    #[test]
+    fn a_context_has_seen_what_it_was_given_until_it_is_emptied() {
+        let (_folder, journal) = journal_with_session("s");
+        let [one, two] = ["1", "2"].map(NoteId::of_session);
+        let give = |agent, shown| journal.was_shown(audience(agent), &[shown], now()).unwrap();
+        give("", shown(one, "text", "body"));
+        give("", shown(two, "other", "heading"));
+        let ledger = journal.ledger("s", "").unwrap();
+        assert!(ledger[&one].with_text);
+        assert!(!ledger[&two].with_text);
+        // The title alone, later, does not make it unseen; another text does.
+        give("", shown(one, "text", "heading"));
+        assert!(journal.ledger("s", "").unwrap()[&one].with_text);
+        give("", shown(one, "changed", "heading"));
+        assert!(!journal.ledger("s", "").unwrap()[&one].with_text);
+        // A subagent has a context of its own.
+        assert!(journal.ledger("s", "agent-1").unwrap().is_empty());
+        give("agent-1", shown(one, "text", "body"));
+        assert_eq!(journal.ledger("s", "agent-1").unwrap().len(), 1);
+        journal.context_emptied("s").unwrap();
+        assert!(journal.ledger("s", "").unwrap().is_empty());
+        // What was given is still known.
+        assert_eq!(journal.given("s").unwrap().len(), 5);
+        assert_eq!(
+            journal.given("s").unwrap()[0]
+                .evidence
+                .as_ref()
+                .unwrap()
+                .matched,
+            ["stub"]
+        );
+    }
+
+    #[test]
+    fn a_run_is_read_as_it_was_and_goes_with_its_session() {
+        let (_folder, journal) = journal_with_session("s");
+        let run = Run {
+            lane: "prompt".to_owned(),
+            agent: String::new(),
+            at: 5,
+            terms: 4,
+            searched: 100,
+            floor: 0.5,
+            given: 0,
+            reason: "nothing fits well enough".to_owned(),
+            held: vec![Held {
+                note: NoteId::of_session("1").to_string(),
+                reason: "fits too little".to_owned(),
+                evidence: Evidence::default(),
+            }],
+        };
+        journal.recalled("s", &run).unwrap();
+        assert_eq!(journal.recalls("s").unwrap(), [run]);
+        assert_eq!(
+            journal.last_recalling_session().unwrap().as_deref(),
+            Some("s")
+        );
+        journal.forget_session("s").unwrap();
+        assert!(journal.recalls("s").unwrap().is_empty());
+        assert_eq!(journal.last_recalling_session().unwrap(), None);
+    }
+}
