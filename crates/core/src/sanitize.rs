@@ -201,12 +201,8 @@ pub fn tool_tail(tool: &str, mut raw: Value, echoes: &Echoes) -> Sanitized<Value
     masker.mask_json(&mut raw);
     let mut lines = String::new();
     join_strings(&raw, &mut lines);
-    let tail = last_bytes(&lines, TAIL);
-    Sanitized::new(
-        json!({"bytes": bytes, "tail": tail}),
-        removed,
-        masker.masked,
-    )
+    let end = tail(&lines, TAIL);
+    Sanitized::new(json!({"bytes": bytes, "tail": end}), removed, masker.masked)
 }
 
 fn fitted(mut value: Value, tool: Option<&str>, echoes: &Echoes, limit: usize) -> Sanitized<Value> {
@@ -490,7 +486,7 @@ fn without_start(text: &str, last: usize) -> String {
 
 /// Returns the end of a text with its guard, or nothing where that may begin inside a key.
 fn checked_tail(text: &str, last: usize) -> &str {
-    let tail = last_bytes(text, last + GUARD);
+    let tail = tail(text, last + GUARD);
     if is_base64(head(tail, GUARD)) {
         ""
     } else {
@@ -533,7 +529,7 @@ impl<'e> Masker<'e> {
         let masked_head = self.mask_whole(parts.head);
         let masked_tail = self.mask_whole(parts.tail);
         let kept_head = head(&masked_head, masked_head.len().saturating_sub(GUARD));
-        let kept_tail = last_bytes(&masked_tail, masked_tail.len().saturating_sub(GUARD));
+        let kept_tail = tail(&masked_tail, masked_tail.len().saturating_sub(GUARD));
         let guards = [
             &masked_head[kept_head.len()..],
             &masked_tail[..masked_tail.len() - kept_tail.len()],
@@ -932,11 +928,11 @@ fn escaped_head(text: &str, room: usize) -> &str {
 /// Returns the longest end of a text that takes at most so many bytes in a JSON string.
 fn escaped_tail(text: &str, room: usize) -> &str {
     let bytes = text.bytes().rev().map(escaped_byte_length);
-    last_bytes(text, count_within(bytes, room))
+    tail(text, count_within(bytes, room))
 }
 
 /// Returns the longest beginning of a text with at most so many bytes.
-pub(crate) fn head(text: &str, bytes: usize) -> &str {
+pub fn head(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -945,7 +941,7 @@ pub(crate) fn head(text: &str, bytes: usize) -> &str {
 }
 
 /// Returns the longest end of a text with at most so many bytes.
-fn last_bytes(text: &str, bytes: usize) -> &str {
+pub fn tail(text: &str, bytes: usize) -> &str {
     let mut start = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(start) {
         start += 1;

@@ -1,0 +1,285 @@
+//! What of a prompt is asked of memory: its sentences, without what was pasted around them.
+//!
+//! A question that stands among other sentences is found by its own words, not by all of them, so each
+//! sentence is searched for by itself. Of what was pasted (code, a stack trace, addresses) the
+//! identifiers stay, and the last line that says what went wrong.
+
+use anamnesis_core::sanitize::{head, tail};
+
+/// How many sentences are searched for: the first and the last ones of a longer prompt.
+const FIRST: usize = 3;
+const LAST: usize = 5;
+
+/// How much of the beginning and of the end of a prompt is looked at, in bytes.
+const MAX_END: usize = 16 * 1024;
+
+/// Code of so many lines or fewer is read as what the person says.
+const SHORT_CODE: usize = 3;
+
+/// How many identifiers of pasted code are kept.
+const MAX_IDENTIFIERS: usize = 24;
+
+/// Blocks that programs put into prompts: what memory said before is no question to it.
+const BLOCKS: [&str; 4] = [
+    "anamnesis-context",
+    "claude-mem-context",
+    "system-reminder",
+    "persisted-output",
+];
+
+/// The sentences of a prompt that are searched for, in their order; at most eight.
+///
+/// The prompt is given as it may be kept: what is private in it is out already.
+pub fn sentences(prompt: &str) -> Vec<String> {
+    let ends;
+    let text = if prompt.len() > 2 * MAX_END {
+        ends = format!("{}\n{}", head(prompt, MAX_END), tail(prompt, MAX_END));
+        &ends
+    } else {
+        prompt
+    };
+    let text = without_blocks(text);
+    let mut sentences = Vec::new();
+    let mut code: Option<Vec<&str>> = None;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            match code.take() {
+                Some(lines) => sentences.extend(of_code(&lines)),
+                None => code = Some(Vec::new()),
+            }
+        } else if let Some(lines) = &mut code {
+            lines.push(line);
+        } else if !is_frame(line) {
+            sentences.extend(of_line(line));
+        }
+    }
+    // A fence that nobody closed.
+    sentences.extend(code.map(|lines| of_code(&lines)).unwrap_or_default());
+    if sentences.len() > FIRST + LAST {
+        sentences.drain(FIRST..sentences.len() - LAST);
+    }
+    sentences
+}
+
+/// Takes out whole blocks of programs.
+fn without_blocks(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let name = BLOCKS.iter().find(|name| {
+            rest[1..].starts_with(**name) && rest[1 + name.len()..].starts_with(['>', ' '])
+        });
+        let end = name.and_then(|name| {
+            let close = format!("</{name}>");
+            rest.find(&close).map(|at| at + close.len())
+        });
+        if let Some(end) = end {
+            out.push('\n');
+            rest = &rest[end..];
+        } else {
+            out.push('<');
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The sentences of a line, with what is left of addresses in them.
+fn of_line(line: &str) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut sentence = String::new();
+    for word in line.split_whitespace() {
+        if !sentence.is_empty() {
+            sentence.push(' ');
+        }
+        sentence.push_str(&address(word));
+        let ends = word
+            .trim_end_matches(['"', '\'', ')', ']', '*', '`'])
+            .ends_with(['.', '!', '?', '。', '！', '？']);
+        if ends {
+            sentences.push(std::mem::take(&mut sentence));
+        }
+    }
+    sentences.push(sentence);
+    sentences.retain(|sentence| sentence.chars().any(char::is_alphanumeric));
+    sentences
+}
+
+/// Of an address the host and the last part of its path; any other word as it is.
+fn address(word: &str) -> String {
+    let Some(at) = word.find("://") else {
+        return word.to_owned();
+    };
+    let rest = &word[at + 3..];
+    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+    let mut parts = rest.split('/').filter(|part| !part.is_empty());
+    let host = parts.next().unwrap_or_default();
+    // Who logs in there is nobody's question.
+    let host = host.rsplit('@').next().unwrap_or(host);
+    match parts.next_back() {
+        Some(last) => format!("{host} {last}"),
+        None => host.to_owned(),
+    }
+}
+
+/// What pasted code asks: a short piece is read as it is; of a long one the identifiers count, and the
+/// last line that names an error.
+fn of_code(lines: &[&str]) -> Vec<String> {
+    if lines.len() <= SHORT_CODE {
+        return lines.iter().flat_map(|line| of_line(line)).collect();
+    }
+    let mut identifiers: Vec<&str> = Vec::new();
+    for line in lines {
+        let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        for word in words.filter(|word| is_identifier(word)) {
+            if identifiers.len() < MAX_IDENTIFIERS && !identifiers.contains(&word) {
+                identifiers.push(word);
+            }
+        }
+    }
+    let error = lines
+        .iter()
+        .rev()
+        .find(|line| names_an_error(line) && !is_frame(line));
+    let mut sentences: Vec<String> = error
+        .map(|line| of_line(line).join(" "))
+        .into_iter()
+        .collect();
+    sentences.push(identifiers.join(" "));
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+/// Words of several parts, as programs name things.
+fn is_identifier(word: &str) -> bool {
+    let has_letter = word.chars().any(char::is_alphabetic);
+    let is_joined = word.trim_matches('_').contains('_');
+    let is_camel = word
+        .chars()
+        .zip(word.chars().skip(1))
+        .any(|(one, next)| one.is_lowercase() && next.is_uppercase());
+    has_letter && (is_joined || is_camel)
+}
+
+fn names_an_error(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    ["error", "exception", "panicked", "failed", "fatal"]
+        .iter()
+        .any(|word| line.contains(word))
+}
+
+/// Whether a line is one of the places of a stack trace, as Python, JavaScript, Java, Rust and gdb
+/// print them.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_numbered = || {
+        let digits = line.trim_start_matches('#');
+        let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+        digits.len() != rest.len()
+            && (rest.starts_with(": 0x") || (line.starts_with('#') && rest.starts_with(' ')))
+    };
+    (line.starts_with("at ") && line.contains(':'))
+        || (line.starts_with("File \"") && line.contains("line "))
+        || line.starts_with("Traceback (")
+        || is_numbered()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_asked_sentence_by_sentence() {
+        for (prompt, expected) in [
+            ("", &[][..]),
+            ("go on", &["go on"]),
+            (
+                "The login hangs. Why does the stub server not start?\nPlease look.",
+                &[
+                    "The login hangs.",
+                    "Why does the stub server not start?",
+                    "Please look.",
+                ],
+            ),
+            ("v1.2.3 of foo.rs fails", &["v1.2.3 of foo.rs fails"]),
+            ("*done.* Next", &["*done.*", "Next"]),
+            ("登录很慢。 为什么？", &["登录很慢。", "为什么？"]),
+            (
+                "see https://user:pw@git.home/acme/shop/issues/42?x=1#c",
+                &["see git.home 42"],
+            ),
+            ("---\n***\n", &[]),
+        ] {
+            assert_eq!(sentences(prompt), expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_prompt_the_first_and_the_last_sentences_count() {
+        let prompt: String = (0..20)
+            .map(|number| format!("sentence {number}. "))
+            .collect();
+        let found = sentences(&prompt);
+        assert_eq!(found.len(), 8);
+        assert_eq!(found[2], "sentence 2.");
+        assert_eq!(found[3], "sentence 15.");
+        let paste = "word ".repeat(300_000) + "\nWhy is that?";
+        let found = sentences(&paste);
+        assert_eq!(found.last().unwrap(), "Why is that?");
+        assert!(found.iter().map(String::len).sum::<usize>() < 3 * MAX_END);
+    }
+
+    #[test]
+    fn of_pasted_code_the_identifiers_and_the_error_count() {
+        let prompt = "Why?\n```\nfn load_user(id: u32) {\n    userProfile.fetch(id)\n}\n\
+            error[E0425]: cannot find value `id`\n```\nThanks.";
+        assert_eq!(
+            sentences(prompt),
+            [
+                "Why?",
+                "error[E0425]: cannot find value `id`",
+                "load_user userProfile",
+                "Thanks."
+            ]
+        );
+        assert_eq!(sentences("```\ncargo xtask ci\n```"), ["cargo xtask ci"]);
+        let trace = "It broke:\nTraceback (most recent call last):\n  File \"a.py\", line 3, in f\n\
+            ValueError: no such column\n    at run (app.js:3:5)\n#0 main () at main.c:3\n  12: 0x55d in core";
+        assert_eq!(
+            sentences(trace),
+            ["It broke:", "ValueError: no such column"]
+        );
+    }
+
+    #[test]
+    fn what_memory_said_before_is_no_question() {
+        let prompt = "<anamnesis-context>\nDeploys go through Jenkins.\n</anamnesis-context>\nWhat now?\n\
+            <system-reminder>be brief</system-reminder> a < b";
+        assert_eq!(sentences(prompt), ["What now?", "a < b"]);
+        // One that is not closed is text of the person's.
+        assert_eq!(
+            sentences("<system-reminder> is a tag"),
+            ["<system-reminder> is a tag"]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_prompt_is_at_most_eight_sentences(prompt in "(?s).{0,400}") {
+            prop_assert!(sentences(&prompt).len() <= FIRST + LAST);
+        }
+
+        #[test]
+        fn any_mixture_of_marks_is_taken(parts in prop::collection::vec(
+            prop::sample::select(vec!["```", "\n", "<system-reminder>", "</system-reminder>", "http://", "at x:1", "é.", " ", "#1 "]),
+            0..60,
+        )) {
+            prop_assert!(sentences(&parts.concat()).len() <= FIRST + LAST);
+        }
+    }
+}
