@@ -132,6 +132,43 @@ impl Default for Sync {
     }
 }
 
+/// What is given unasked, beside what a session starts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Recall {
+    /// Whether notes come with a prompt.
+    pub prompt: bool,
+    /// Whether notes come with the task of a subagent.
+    pub agent: bool,
+    /// Whether warnings come when a tool is about to run.
+    pub tool: bool,
+    /// Whether what helped before comes when a tool has failed.
+    pub failure: bool,
+    /// Whether notes come that fit less well, too.
+    pub wide: bool,
+    /// How many notes come with a prompt at most, those that links bring not counted.
+    pub notes: u32,
+    /// How many tokens they may cost.
+    pub tokens: u32,
+    /// Whether the person is told in a line what came with a prompt.
+    pub prompt_line: bool,
+}
+
+impl Default for Recall {
+    fn default() -> Self {
+        Self {
+            prompt: true,
+            agent: true,
+            tool: true,
+            failure: true,
+            wide: false,
+            notes: 3,
+            tokens: 600,
+            prompt_line: false,
+        }
+    }
+}
+
 /// What `config.json` says.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -143,6 +180,8 @@ pub struct Config {
     pub sync: Sync,
     /// Whether the machines tell each other which notes helped.
     pub learn_sync: bool,
+    /// What is given unasked.
+    pub recall: Recall,
     /// When the one line is shown.
     pub session_line: SessionLine,
     /// Where recording is paused.
@@ -170,6 +209,7 @@ impl Default for Config {
             remote: None,
             sync: Sync::default(),
             learn_sync: true,
+            recall: Recall::default(),
             session_line: SessionLine::default(),
             paused: Paused::default(),
             exclude: Vec::new(),
@@ -310,6 +350,9 @@ impl Config {
         if let Some(members) = object(keys, "learn", &mut problems) {
             switch(members, "learn.sync", &mut config.learn_sync, &mut problems);
         }
+        if let Some(members) = object(keys, "recall", &mut problems) {
+            recall(members, &mut config.recall, &mut problems);
+        }
         match keys
             .get("session_line")
             .map(|value| (value, value.as_str()))
@@ -428,6 +471,21 @@ fn switch(members: &Map<String, Value>, name: &str, on: &mut bool, problems: &mu
     }
 }
 
+/// Takes a number of an object, named with it.
+fn number(members: &Map<String, Value>, name: &str, taken: &mut u32, problems: &mut Vec<String>) {
+    let key = name.rsplit('.').next().unwrap_or(name);
+    match members
+        .get(key)
+        .map(|value| (value, value.as_u64().map(u32::try_from)))
+    {
+        None => {}
+        Some((_, Some(Ok(number)))) => *taken = number,
+        Some((value, _)) => {
+            problems.push(format!("{name} is {value}, not a whole number from 0 on"))
+        }
+    }
+}
+
 /// What a setting lists: the items of a list; anything else is taken as the one item of a list.
 fn items(value: Option<&Value>) -> &[Value] {
     match value {
@@ -438,25 +496,35 @@ fn items(value: Option<&Value>) -> &[Value] {
 }
 
 /// Takes the terms that are whole numbers.
+fn recall(members: &Map<String, Value>, recall: &mut Recall, problems: &mut Vec<String>) {
+    for (name, on) in [
+        ("recall.prompt", &mut recall.prompt),
+        ("recall.agent", &mut recall.agent),
+        ("recall.tool", &mut recall.tool),
+        ("recall.failure", &mut recall.failure),
+        ("recall.wide", &mut recall.wide),
+        ("recall.prompt_line", &mut recall.prompt_line),
+    ] {
+        switch(members, name, on, problems);
+    }
+    number(members, "recall.notes", &mut recall.notes, problems);
+    number(members, "recall.tokens", &mut recall.tokens, problems);
+}
+
 fn retention(terms: &Map<String, Value>, retention: &mut Retention, problems: &mut Vec<String>) {
     for (name, term) in [
-        ("events_days", &mut retention.events_days),
-        ("prompts_days", &mut retention.prompts_days),
-        ("jobs_done_days", &mut retention.jobs_done_days),
-        ("jobs_failed_days", &mut retention.jobs_failed_days),
-        ("trash_days", &mut retention.trash_days),
-        ("spool_days", &mut retention.spool_days),
-        ("ceiling_mib", &mut retention.ceiling_mib),
+        ("retention.events_days", &mut retention.events_days),
+        ("retention.prompts_days", &mut retention.prompts_days),
+        ("retention.jobs_done_days", &mut retention.jobs_done_days),
+        (
+            "retention.jobs_failed_days",
+            &mut retention.jobs_failed_days,
+        ),
+        ("retention.trash_days", &mut retention.trash_days),
+        ("retention.spool_days", &mut retention.spool_days),
+        ("retention.ceiling_mib", &mut retention.ceiling_mib),
     ] {
-        let Some(value) = terms.get(name) else {
-            continue;
-        };
-        match value.as_u64().map(u32::try_from) {
-            Some(Ok(number)) => *term = number,
-            _ => problems.push(format!(
-                "retention.{name} is {value}, not a whole number from 0 on"
-            )),
-        }
+        number(terms, name, term, problems);
     }
 }
 

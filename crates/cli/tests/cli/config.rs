@@ -30,6 +30,14 @@ fn every_setting_and_where_it_comes_from() {
     sync.allow_http             off                           default
     import_native               on                            default
     learn.sync                  on                            default
+    recall.prompt               on                            default
+    recall.agent                on                            default
+    recall.tool                 on                            default
+    recall.failure              on                            default
+    recall.wide                 off                           default
+    recall.notes                3                             default
+    recall.tokens               600                           default
+    recall.prompt_line          off                           default
     session_line                problems                      config.json
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
@@ -79,6 +87,54 @@ fn every_setting_and_where_it_comes_from() {
       {
         "key": "learn.sync",
         "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.prompt",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.agent",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.tool",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.failure",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.wide",
+        "value": false,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.notes",
+        "value": 3,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.tokens",
+        "value": 600,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "recall.prompt_line",
+        "value": false,
         "source": "default",
         "variable": null
       },
