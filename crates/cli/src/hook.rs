@@ -536,7 +536,7 @@ impl Hook {
         let count = ui::count(chosen.len(), "note");
         let last = last_session(chosen, &self.context, now);
         Some(line(&format!(
-            "{count} (~{} tokens){last} · /memory-status",
+            "{count} (~{} tokens){last} · /memory-why",
             ui::number(block.tokens())
         )))
     }

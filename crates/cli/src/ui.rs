@@ -247,10 +247,20 @@ pub(crate) fn home_path(path: &Path, user_home: Option<&Path>) -> String {
 
 /// A note on one line, as it looks everywhere.
 pub(crate) fn note_line(entry: &Entry, short: &str, now: DateTime<Utc>) -> String {
+    note_line_within(WIDTH, entry, short, now)
+}
+
+/// A note on one line of so many columns.
+pub(crate) fn note_line_within(
+    width: usize,
+    entry: &Entry,
+    short: &str,
+    now: DateTime<Utc>,
+) -> String {
     let kind = shown_kind(entry);
     let tail = facts(entry, now);
     let head = format!("#{short} {kind}  ");
-    let room = WIDTH
+    let room = width
         .saturating_sub(head.chars().count() + tail.chars().count() + 2)
         .max(16);
     format!("{head}{}  {tail}", shorten(&one_line(&entry.title), room))

@@ -13,7 +13,7 @@ Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 
 Usage: anamnesis [COMMAND]
 
-Everyday   status  search  list  show  write  edit  forget
+Everyday   status  search  list  show  write  edit  forget  why
 Machines   init  sync  machines
 Upkeep     undo  backfill
 Privacy    pause  resume  purge  redact  sessions
@@ -32,6 +32,7 @@ Everyday
   write         Write a note
   edit          Change a note in your editor
   forget        Forget a note; its text goes to the trash
+  why           Show what a session was given, and why
   restore       Bring a forgotten note back, byte for byte
   move          Give a note to another project, or keep it on this machine
   pin           Keep a note at the top

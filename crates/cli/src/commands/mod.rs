@@ -30,6 +30,7 @@ mod show;
 mod status;
 mod sync;
 mod undo;
+mod why;
 mod work;
 mod write;
 
@@ -68,6 +69,7 @@ enum Verb {
     Write(write::Args),
     Edit(edit::Args),
     Forget(forget::Args),
+    Why(why::Args),
     Restore(forget::RestoreArgs),
     Sync(sync::Args),
     Machines(machines::Args),
@@ -153,6 +155,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Show(args) => show::run(&args, &Context::open(environment)?, ui),
         Verb::Write(args) => write::run(&args, &Context::open(environment)?, ui),
         Verb::Edit(args) => edit::run(&args, &Context::open(environment)?, ui),
+        Verb::Why(args) => why::run(&args, &Context::open(environment)?, ui),
         Verb::Forget(args) => forget::run(&args, &Context::open(environment)?, ui),
         Verb::Restore(args) => forget::restore(&args, &Context::open(environment)?, ui),
         Verb::Sync(args) => sync::run(&args, &Context::open(environment)?, ui),

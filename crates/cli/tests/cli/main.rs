@@ -30,6 +30,7 @@ mod session_start;
 mod sessions;
 mod status;
 mod store_faults;
+mod why;
 mod writing;
 
 use anamnesis_testkit::home::{NoteText, TestHome};

@@ -167,7 +167,7 @@ fn the_line_is_for_the_screen_only_and_for_new_sessions_only() {
     let home = indexed();
     line(&home, "startup").unwrap();
     let told = line(&home, "startup").unwrap();
-    snapshot!(told, @"anamnesis: 4 notes (~151 tokens) · last session yesterday on desktop · /memory-status");
+    snapshot!(told, @"anamnesis: 4 notes (~151 tokens) · last session yesterday on desktop · /memory-why");
     assert!(told.chars().count() <= 100);
     assert_eq!(line(&home, "clear").as_ref(), Some(&told));
     for source in ["resume", "compact", "fork"] {
@@ -205,7 +205,7 @@ fn one_note_is_one_note() {
     home.add(&NoteText::new(&id("AAAAAA"), "One"));
     home.run("reindex").well();
     line(&home, "startup").unwrap();
-    snapshot!(line(&home, "startup").unwrap(), @"anamnesis: 1 note (~50 tokens) · /memory-status");
+    snapshot!(line(&home, "startup").unwrap(), @"anamnesis: 1 note (~50 tokens) · /memory-why");
 }
 
 #[test]

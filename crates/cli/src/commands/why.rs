@@ -1,0 +1,414 @@
+//! `why`: what a session was given and why, and what was held back, as it was kept when it happened.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anamnesis_core::{clean::one_line, id::NoteId, note::text_hash};
+use anamnesis_store::{
+    index::{Entry, Index},
+    journal::{Evidence, Given, Held, Journal, Run, Session},
+};
+use serde_json::{Value, json};
+
+use super::{Outcome, sessions};
+use crate::{
+    context::Context,
+    failure::Failure,
+    ui::{self, Ui, WIDTH},
+};
+
+/// How much of a file of instructions is searched, in bytes.
+const MAX_INSTRUCTIONS: u64 = 1024 * 1024;
+
+/// How many places outside the store are named.
+const MAX_PLACES: usize = 5;
+
+/// Show what a session was given, and why
+///
+/// Without a session: the last one. Every line was kept when the notes were given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Six or more characters of the beginning of a session's id, or `last`
+    #[arg(default_value = "last")]
+    session: String,
+    /// Only notes that say this, and what else says it
+    #[arg(long)]
+    text: Option<String>,
+    /// What was held back, too, note by note
+    #[arg(long, conflicts_with = "text")]
+    all: bool,
+    /// Print JSON, with everything
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let journal = sessions::open(context)?;
+    let Some(session) = session(&journal, &args.session)? else {
+        ui.print("no session was given anything yet\n→ anamnesis status\n");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let page = Page {
+        context,
+        index: context.index()?,
+        prompts: prompts(&journal, &session)?,
+        given: journal.given(&session.id)?,
+        runs: journal.recalls(&session.id)?,
+        session,
+    };
+    if args.json {
+        ui.json(&page.json());
+    } else if let Some(text) = &args.text {
+        ui.print(&page.saying(text, &journal)?);
+    } else {
+        ui.print(&page.whole(&journal, args.all)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The session that is meant; none where `last` is meant and none was given anything.
+fn session(journal: &Journal, typed: &str) -> Result<Option<Session>, Failure> {
+    if typed != "last" {
+        return sessions::find(journal, typed).map(Some);
+    }
+    match journal.last_recalling_session()? {
+        Some(id) => Ok(journal.session(&id)?),
+        None => Ok(None),
+    }
+}
+
+/// The numbers and times of a session's prompts.
+fn prompts(journal: &Journal, session: &Session) -> Result<Vec<(i64, i64)>, Failure> {
+    let prompts = journal.prompts(&session.id)?;
+    Ok(prompts
+        .into_iter()
+        .map(|prompt| (prompt.number, prompt.at))
+        .collect())
+}
+
+struct Page<'a> {
+    context: &'a Context,
+    index: Index,
+    session: Session,
+    prompts: Vec<(i64, i64)>,
+    given: Vec<Given>,
+    runs: Vec<Run>,
+}
+
+/// Everything that was given and held back at one moment of one context.
+struct Moment<'a> {
+    at: i64,
+    lane: &'a str,
+    agent: &'a str,
+    given: Vec<&'a Given>,
+    run: Option<&'a Run>,
+}
+
+impl Page<'_> {
+    /// What happened, in order.
+    fn moments(&self) -> Vec<Moment<'_>> {
+        let mut moments: Vec<Moment<'_>> = Vec::new();
+        for given in &self.given {
+            let same = moments.iter_mut().find(|moment| {
+                (moment.at, moment.lane, moment.agent) == (given.at, &*given.lane, &*given.agent)
+            });
+            match same {
+                Some(moment) => moment.given.push(given),
+                None => moments.push(Moment {
+                    at: given.at,
+                    lane: &given.lane,
+                    agent: &given.agent,
+                    given: vec![given],
+                    run: None,
+                }),
+            }
+        }
+        for run in &self.runs {
+            let same = moments.iter_mut().find(|moment| {
+                (moment.at, moment.lane, moment.agent) == (run.at, &*run.lane, &*run.agent)
+            });
+            match same {
+                Some(moment) => moment.run = Some(run),
+                None => moments.push(Moment {
+                    at: run.at,
+                    lane: &run.lane,
+                    agent: &run.agent,
+                    given: Vec::new(),
+                    run: Some(run),
+                }),
+            }
+        }
+        moments.sort_by_key(|moment| moment.at);
+        moments
+    }
+
+    fn whole(&self, journal: &Journal, with_held: bool) -> Result<String, Failure> {
+        let now = self.context.environment.now;
+        let mut text = format!(
+            "session {} of {}, {}\n",
+            sessions::short(journal, &self.session)?,
+            ui::shorten(&one_line(&self.session.project), 40),
+            ui::ago(ui::time(self.session.started_at), now)
+        );
+        let mut silent = 0;
+        let mut first = None;
+        for moment in self.moments() {
+            let held = moment.run.map_or(&[][..], |run| &run.held);
+            let shows_held = with_held && !held.is_empty();
+            if moment.given.is_empty() && !shows_held {
+                silent += 1;
+                continue;
+            }
+            text.push_str(&format!("\n{}\n", self.occasion(&moment)));
+            for given in &moment.given {
+                first = first.or(given.note.parse().ok());
+                text.push_str(&self.line(&given.note));
+                text.push_str(&self.reason(given, moment.run));
+            }
+            for held in held.iter().filter(|_| with_held) {
+                text.push_str(&self.line(&held.note));
+                let reason = format!("held back: {}{}", held.reason, matched(&held.evidence));
+                text.push_str(&indented(&reason));
+            }
+            if !with_held && !held.is_empty() {
+                let count = ui::count(held.len(), "more note");
+                text.push_str(&format!("  {count} held back · anamnesis why --all\n"));
+            }
+        }
+        if silent > 0 {
+            text.push_str(&format!(
+                "\n{} with nothing that fits\n",
+                ui::count(silent, "prompt or event")
+            ));
+        }
+        if let Some(id) = first {
+            let short = Context::short(&self.index, id);
+            text.push_str(&format!(
+                "→ anamnesis edit {short}   |   anamnesis forget {short}\n"
+            ));
+        }
+        Ok(text)
+    }
+
+    /// The notes that say a text, and what else does.
+    fn saying(&self, wanted: &str, journal: &Journal) -> Result<String, Failure> {
+        let folded = wanted.to_lowercase();
+        let mut text = String::new();
+        let mut first = None;
+        for moment in self.moments() {
+            let mut lines = String::new();
+            for given in &moment.given {
+                let Some(entry) = self.entry(&given.note) else {
+                    continue;
+                };
+                let note = self
+                    .context
+                    .notes
+                    .read(entry.path)
+                    .map(|stored| stored.note());
+                let says = note.is_ok_and(|note| {
+                    note.title.to_lowercase().contains(&folded)
+                        || note.body.to_lowercase().contains(&folded)
+                });
+                if says {
+                    first = first.or(Some(entry.id()));
+                    lines.push_str(&self.line(&given.note));
+                    lines.push_str(&self.reason(given, moment.run));
+                }
+            }
+            if !lines.is_empty() {
+                text.push_str(&format!("{}\n{lines}", self.occasion(&moment)));
+            }
+        }
+        if text.is_empty() {
+            text = format!(
+                "nothing that session {} was given says that now\n",
+                sessions::short(journal, &self.session)?
+            );
+        }
+        let elsewhere = self.elsewhere(&folded);
+        if !elsewhere.is_empty() {
+            text.push_str("says so too, not from anamnesis:\n");
+            for place in elsewhere {
+                text.push_str(&format!("  {place}\n"));
+            }
+        }
+        if let Some(id) = first {
+            let short = Context::short(&self.index, id);
+            text.push_str(&format!(
+                "→ anamnesis edit {short}   |   anamnesis forget {short}\n"
+            ));
+        }
+        Ok(text)
+    }
+
+    /// Lines of the person's own instructions and of Claude Code's own memory that hold a text.
+    fn elsewhere(&self, folded: &str) -> Vec<String> {
+        let user_home = self.context.environment.user_home.as_deref();
+        let mut files: Vec<PathBuf> = Vec::new();
+        if let Some(folder) = self.session.folder.as_deref().map(Path::new) {
+            for name in ["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"] {
+                files.push(folder.join(name));
+            }
+        }
+        if let Some(home) = user_home {
+            files.push(home.join(".claude/CLAUDE.md"));
+        }
+        // The client keeps its memory of a project beside the transcripts of it.
+        let transcript = self.session.transcript.as_deref().map(Path::new);
+        if let Some(folder) = transcript.and_then(Path::parent) {
+            files.push(folder.join("memory/MEMORY.md"));
+        }
+        let mut places = Vec::new();
+        for file in files {
+            let Some(text) = beginning(&file) else {
+                continue;
+            };
+            for (number, line) in (1..).zip(text.lines()) {
+                if places.len() < MAX_PLACES && line.to_lowercase().contains(folded) {
+                    let name = ui::home_path(&file, user_home);
+                    places.push(one_line(&format!("{name}:{number}")));
+                }
+            }
+        }
+        places
+    }
+
+    fn occasion(&self, moment: &Moment<'_>) -> String {
+        let prompt = self
+            .prompts
+            .iter()
+            .rev()
+            .find(|(_, at)| *at <= moment.at)
+            .map(|(number, _)| *number);
+        let what = match (moment.lane, prompt) {
+            ("start", _) => "at its start".to_owned(),
+            ("arrivals", Some(number)) => format!("arrived before prompt {number}"),
+            ("prompt", Some(number)) => format!("prompt {number}"),
+            ("agent", _) => "for a subagent".to_owned(),
+            ("tool", Some(number)) => format!("before a tool, prompt {number}"),
+            ("failure", Some(number)) => format!("after a failure, prompt {number}"),
+            (lane, _) => one_line(lane),
+        };
+        let now = self.context.environment.now;
+        format!("{what} · {}", ui::ago(ui::time(moment.at), now))
+    }
+
+    fn entry(&self, id: &str) -> Option<Entry> {
+        let id: NoteId = id.parse().ok()?;
+        self.index.get(id).ok().flatten()
+    }
+
+    /// A note as it is now, or that it is gone.
+    fn line(&self, id: &str) -> String {
+        match self.entry(id) {
+            Some(entry) => {
+                let short = Context::short(&self.index, entry.id());
+                // Two blanks before it; what goes beyond the width is at the end of the title.
+                format!(
+                    "  {}\n",
+                    ui::note_line(&entry, &short, self.context.environment.now)
+                )
+            }
+            None => format!("  #{}  no longer there\n", one_line(id)),
+        }
+    }
+
+    fn reason(&self, given: &Given, run: Option<&Run>) -> String {
+        let mut reason = one_line(&given.reason);
+        if let Some(evidence) = &given.evidence {
+            reason.push_str(&matched(evidence));
+            let floor = run.map_or(0.0, |run| run.floor);
+            reason.push_str(&format!(
+                " · fits {:.2} of {floor:.2} needed",
+                evidence.score
+            ));
+        }
+        if given.level == "name" {
+            reason.push_str(" · named only, for want of room");
+        }
+        if self.has_changed(given) {
+            reason.push_str(" · changed since");
+        }
+        indented(&reason)
+    }
+
+    fn has_changed(&self, given: &Given) -> bool {
+        self.entry(&given.note)
+            .and_then(|entry| self.context.notes.read(entry.path).ok())
+            .is_some_and(|stored| text_hash(&stored.note().body) != given.hash)
+    }
+
+    fn json(&self) -> Value {
+        let moments: Vec<Value> = self
+            .moments()
+            .iter()
+            .map(|moment| {
+                let given: Vec<Value> = moment
+                    .given
+                    .iter()
+                    .map(|given| {
+                        json!({
+                            "id": given.note,
+                            "body_sha256": given.hash,
+                            "level": given.level,
+                            "reason": given.reason,
+                            "evidence": given.evidence,
+                            "title": self.entry(&given.note).map(|entry| entry.title),
+                            "changed": self.has_changed(given),
+                        })
+                    })
+                    .collect();
+                json!({
+                    "lane": moment.lane,
+                    "agent": Some(moment.agent).filter(|agent| !agent.is_empty()),
+                    "at": ui::iso(moment.at),
+                    "given": given,
+                    "terms": moment.run.map(|run| run.terms),
+                    "searched": moment.run.map(|run| run.searched),
+                    "floor": moment.run.map(|run| run.floor),
+                    "reason": moment.run.map(|run| &run.reason).filter(|reason| !reason.is_empty()),
+                    "held": moment.run.map_or(&[][..], |run: &Run| &run.held) as &[Held],
+                })
+            })
+            .collect();
+        json!({ "session": self.session.id, "project": self.session.project, "moments": moments })
+    }
+}
+
+/// The words that a note was found by, and the link that brought it.
+fn matched(evidence: &Evidence) -> String {
+    let mut text = String::new();
+    if !evidence.matched.is_empty() {
+        let words: Vec<String> = evidence.matched.iter().map(|word| one_line(word)).collect();
+        text.push_str(&format!(" · matched {}", words.join(", ")));
+    }
+    if let Some((relation, from)) = &evidence.via {
+        text.push_str(&format!(" · {} #{}", one_line(relation), one_line(from)));
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    let mut out = String::new();
+    for line in ui::wrapped(&ui::shorten(text, 3 * WIDTH), 10).lines() {
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+/// The text of a regular file, as far as it is worth searching.
+fn beginning(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_INSTRUCTIONS).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
