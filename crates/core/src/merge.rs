@@ -18,6 +18,8 @@ mod diff;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 
 use self::fields::Content;
@@ -154,6 +156,19 @@ pub fn has_conflict_markers(bytes: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Returns a text of ours with git's conflict markers, if it shows any, moved in by a space: a note that
+/// tells of a conflict is none.
+pub fn without_conflict_markers(text: &str) -> Cow<'_, str> {
+    if !has_conflict_markers(text.as_bytes()) {
+        return Cow::Borrowed(text);
+    }
+    let moved = text.split_inclusive('\n').flat_map(|line| {
+        let is_marker = line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ");
+        [if is_marker { " " } else { "" }, line]
+    });
+    Cow::Owned(moved.collect())
 }
 
 /// One of the two files.

@@ -480,6 +480,10 @@ pub enum Unreadable {
         /// The id in the name.
         expected: NoteId,
     },
+    /// A git that could not merge has written both sides into it. [`NoteFile::parse`] does not look for
+    /// that, since a merge has to read such a file.
+    #[error("holds the conflict markers of a git merge")]
+    ConflictMarkers,
 }
 
 /// A rewrite that cannot be done without touching what is not ours.

@@ -13,6 +13,7 @@ use std::{
 
 use anamnesis_core::{
     id::NoteId,
+    merge::{has_conflict_markers, without_conflict_markers},
     note::{CannotRewrite, MAX_FILE_LENGTH, Note, NoteFile, NoteType, Scope, State, Unreadable},
 };
 use chrono::{DateTime, Utc};
@@ -313,7 +314,7 @@ impl Notes {
     /// Reads a note, or the head of an oversized one.
     ///
     /// # Errors
-    /// When the file is gone, is a link, or is no note.
+    /// When the file is gone, is a link, is no note, or holds git's conflict markers.
     pub fn read(&self, path: NotePath) -> Result<Stored, Error> {
         self.read_up_to(path, MAX_FILE_LENGTH)
     }
@@ -330,8 +331,7 @@ impl Notes {
                 bytes.truncate(valid);
             }
         }
-        let file = NoteFile::parse(&bytes, path.id)
-            .map_err(|source| Error::Unreadable { path, source })?;
+        let file = parse(path, &bytes)?;
         Ok(Stored {
             path,
             stamp,
@@ -559,8 +559,7 @@ impl Notes {
     /// # Errors
     /// When the bytes are no note of that id, or the file cannot be written.
     pub fn overwrite(&self, _lock: &Lock, path: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
-        let file =
-            NoteFile::parse(bytes, path.id).map_err(|source| Error::Unreadable { path, source })?;
+        let file = parse(path, bytes)?;
         let target = NotePath {
             folder: file.note().note_type,
             ..path
@@ -623,6 +622,7 @@ impl Notes {
     }
 
     fn replace(&self, from: NotePath, to: NotePath, text: &str) -> Result<Stored, Error> {
+        let text = without_conflict_markers(text);
         self.replace_bytes(from, to, text.as_bytes())
     }
 
@@ -650,6 +650,7 @@ impl Notes {
     }
 
     fn write(&self, path: NotePath, text: &str) -> Result<Stored, Error> {
+        let text = without_conflict_markers(text);
         self.write_bytes(path, text.as_bytes())
     }
 
@@ -659,8 +660,7 @@ impl Notes {
             home::ensure_folder(folder)?;
         }
         let stamp = file::write_atomic(&absolute, bytes).map_err(Error::io("write", &absolute))?;
-        let file =
-            NoteFile::parse(bytes, path.id).map_err(|source| Error::Unreadable { path, source })?;
+        let file = parse(path, bytes)?;
         Ok(Stored {
             path,
             stamp,
@@ -722,6 +722,19 @@ impl Notes {
         }
         times
     }
+}
+
+/// Reads the bytes of a note's file. What a git left there that could not merge is no note.
+fn parse(path: NotePath, bytes: &[u8]) -> Result<NoteFile, Error> {
+    let file = NoteFile::parse(bytes, path.id);
+    let file = file.and_then(|file| {
+        if has_conflict_markers(bytes) {
+            Err(Unreadable::ConflictMarkers)
+        } else {
+            Ok(file)
+        }
+    });
+    file.map_err(|source| Error::Unreadable { path, source })
 }
 
 #[cfg(test)]

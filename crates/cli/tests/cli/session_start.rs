@@ -265,6 +265,32 @@ fn thirty_globals_and_a_huge_note_leave_the_project_its_half() {
 }
 
 #[test]
+fn a_note_with_conflict_markers_is_not_given() {
+    // GIT-09
+    let home = home();
+    let conflict = "<<<<<<< HEAD\nheron\n=======\negret\n>>>>>>> origin/main";
+    home.add(&NoteText::new(&id("SAFE0"), "Whole").body("a whole note"));
+    home.add(&NoteText::new(&id("C0NF0"), "Settled").body("no bird"));
+    home.run("reindex").well();
+    // A merge by hand has stopped half-way, and nobody has looked since.
+    home.add(&NoteText::new(&id("C0NF0"), "Torn").body(conflict));
+    home.add(&NoteText::new(&id("C0NF1"), "Arrived").body(conflict));
+    for _ in 0..2 {
+        let (context, _) = start(&home, "startup");
+        assert!(context.contains("a whole note"), "{context}");
+        for word in ["heron", "Torn", "Arrived"] {
+            assert!(!context.contains(word), "{context}");
+        }
+        home.run("reindex").well();
+    }
+    let listed = home.run("doctor").stdout;
+    let reasons = listed
+        .matches("holds the conflict markers of a git merge")
+        .count();
+    assert_eq!(reasons, 2, "{listed}");
+}
+
+#[test]
 fn hostile_notes_stay_inside_the_block() {
     // INJ-01, INJ-03, INJ-04, INJ-06, INJ-12, YAML-12
     let home = home();

@@ -500,6 +500,16 @@ fn conflict_markers_are_told_from_text() {
     ] {
         assert_eq!(has_conflict_markers(text.as_bytes()), expected, "{text}");
     }
+    for (text, shown) in [
+        (
+            "a\n<<<<<<< x\n=======\n>>>>>>> y",
+            "a\n <<<<<<< x\n=======\n >>>>>>> y",
+        ),
+        ("a\n<<<<<<< x\nb\n", "a\n<<<<<<< x\nb\n"),
+    ] {
+        assert_eq!(without_conflict_markers(text), shown);
+        assert!(!has_conflict_markers(shown.as_bytes()));
+    }
     // Lines of both sides that make up a conflict only together.
     let base = Draft::new().with(|note| note.note.body = "a\nb\nc".to_owned());
     let a = base.with(|a| a.note.body = "<<<<<<< x\nb\n>>>>>>> x".to_owned());

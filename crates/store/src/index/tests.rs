@@ -361,6 +361,61 @@ fn one_bad_note_hides_no_other() {
 }
 
 #[test]
+fn a_note_with_conflict_markers_is_listed_and_not_indexed() {
+    // GIT-09
+    let fixture = Fixture::new();
+    let known = fixture.add("known", |_| {});
+    let mut index = fixture.refreshed();
+    let arrived = NotePath {
+        id: "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap(),
+        ..known.path
+    };
+    let conflict = "<<<<<<< HEAD\nheron\n=======\negret\n>>>>>>> origin/main\n";
+    let note = Note {
+        body: conflict.to_owned(),
+        ..Note::new(arrived.id, arrived.folder, now())
+    };
+    let marked = note.render();
+    let before = fixture.notes.folder_times();
+    let lock = fixture.notes.lock().unwrap();
+    fixture
+        .notes
+        .place(&lock, arrived, marked.as_bytes())
+        .unwrap();
+    // As a sync takes it up, and as a walk does.
+    let ids = [arrived.id].into();
+    index.record_all(&fixture.notes, &ids, before).unwrap();
+    assert!(index.get(arrived.id).unwrap().is_none());
+    index.refresh(&fixture.notes).unwrap();
+    let problem = Problem {
+        path: arrived.to_string(),
+        reason: "holds the conflict markers of a git merge".to_owned(),
+    };
+    assert_eq!(index.problems().unwrap(), [problem]);
+    let found = index
+        .find("\"heron\"", &Filter::default(), EVEN, 9)
+        .unwrap();
+    assert_eq!(found.len(), 0);
+    assert_eq!(index.counts().unwrap().total, 1);
+    assert_eq!(fixture.notes.bytes(arrived).unwrap(), marked.as_bytes());
+    // One that was there, and has a conflict now: a hook that still finds it is refused it.
+    let text = String::from_utf8(fixture.notes.bytes(known.path).unwrap()).unwrap() + conflict;
+    fixture
+        .notes
+        .place(&lock, known.path, text.as_bytes())
+        .unwrap();
+    assert!(fixture.notes.read(known.path).is_err());
+    // What we write ourselves only tells of one.
+    let told = Note {
+        id: NoteId::of_session("told"),
+        ..note
+    };
+    let told = fixture.notes.create(&lock, &told).unwrap();
+    assert!(told.note().body.starts_with(" <<<<<<< HEAD\nheron\n"));
+    assert!(fixture.notes.read(told.path).is_ok());
+}
+
+#[test]
 fn of_two_files_with_one_id_the_portable_one_is_the_note() {
     // YAML-06
     let fixture = Fixture::new();

@@ -171,6 +171,8 @@ fn a_new_note_with_conflict_markers_is_not_written_again() {
     assert_eq!(laptop.notes.bytes(path).unwrap(), marked.as_bytes());
     let by_us = laptop.git(&["log", "--format=%an", "--", &format!("semantic/{ID}.md")]);
     assert_eq!(by_us, "dev\n");
+    // It is there, and no note until somebody has settled it.
+    assert!(laptop.notes.read(path).is_err());
 }
 
 #[test]
