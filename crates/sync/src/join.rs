@@ -18,7 +18,7 @@ use git2::{Commit, Oid, Tree};
 use crate::{
     error::Error,
     purge::Record,
-    repository::{ACTOR, FILE, Repository, entry, is_mass},
+    repository::{ACTOR, FILE, MANY, Repository, entry, is_mass},
     tree::{self, Change, Changes, LAYOUT, Named, is_log, named, note_path},
 };
 
@@ -71,7 +71,10 @@ pub(crate) fn mass_deletion(
         })
         .collect::<Result<Vec<bool>, Error>>()?;
     let gone = gone.into_iter().filter(|gone| *gone).count();
-    let of = tree::count_notes(tree::own_files(&repository.git, Some(base))?.keys());
+    if gone <= MANY {
+        return Ok(None);
+    }
+    let of = tree::own_files(&repository.git, Some(base))?.notes.len();
     Ok(is_mass(gone, of).then_some((gone, of)))
 }
 

@@ -590,35 +590,42 @@ impl Repository {
         let head = self.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
         let mut committed = tree::own_files(&self.git, tree.as_ref())?;
-        committed.retain(|path, _| {
+        committed.others.retain(|path, _| {
             let machine = path.strip_prefix(".usage/");
             let machine = machine.and_then(|rest| rest.split('/').next());
             machine.is_none_or(|machine| receipts.iter().any(|own| own == machine))
         });
         let mut staged = Staged {
-            notes_before: tree::count_notes(committed.keys()),
+            notes_before: committed.notes.len(),
             ..Staged::default()
         };
         let cache = self.cache();
-        let cached = |name: &str, stamp: Option<Stamp>| {
-            let (oid, known) = cache.get(name)?;
+        let unchanged = |known: Option<&(Oid, Known)>, stamp: Option<Stamp>| {
+            let (oid, known) = known?;
             let stamp = stamp.filter(|stamp| same(*known, *stamp))?;
             Some((*oid, stamp))
         };
         for (path, stamp) in notes.list_scope(Scope::Portable).notes {
+            let key = (path.folder, path.id);
+            let old = committed.notes.remove(&key);
+            let cached = unchanged(cache.notes.get(&key), Some(stamp));
+            if cached.is_some_and(|(oid, _)| old == Some(oid)) {
+                continue;
+            }
             let name = note_path(path.folder, path.id);
-            let old = committed.remove(&name);
-            let cached = cached(&name, Some(stamp));
             self.stage(&name, &path.absolute(&self.home), old, cached, &mut staged)?;
         }
         for name in self.own_other_files(&receipts) {
-            let old = committed.remove(&name);
+            let old = committed.others.remove(&name);
             let path = self.folder().join(&name);
             let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));
-            let cached = cached(&name, stamp.ok());
+            let cached = unchanged(cache.others.get(&name), stamp.ok());
             self.stage(&name, &path, old, cached, &mut staged)?;
         }
-        let gone = committed.into_keys().filter(|name| self.is_gone(name));
+        let missing = committed.notes.into_keys();
+        let missing = missing.map(|(folder, id)| note_path(folder, id));
+        let missing = missing.chain(committed.others.into_keys());
+        let gone = missing.filter(|name| self.is_gone(name));
         staged.changes.extend(gone.map(|name| (name, None)));
         Ok(staged)
     }
@@ -662,21 +669,34 @@ impl Repository {
 
     /// What git's index knows of files. An entry as young as the index itself tells nothing: the file
     /// may have changed within the same tick of the clock.
-    fn cache(&self) -> HashMap<String, (Oid, Known)> {
+    fn cache(&self) -> Cache {
+        let mut cache = Cache::default();
         let Ok(metadata) = fs::symlink_metadata(self.git_folder().join("index")) else {
-            return HashMap::new();
+            return cache;
         };
         let written = Stamp::of(&metadata).modified;
         // One that cannot be read is no cache.
         let Ok(index) = self.git.index() else {
-            return HashMap::new();
+            return cache;
         };
-        let entries = index.iter().filter_map(|entry| {
+        for entry in index.iter() {
             let known = Known::of(&entry);
-            let path = String::from_utf8(entry.path.clone()).ok()?;
-            (known.modified() < written).then_some((path, (entry.id, known)))
-        });
-        entries.collect()
+            if known.modified() >= written {
+                continue;
+            }
+            let Ok(path) = String::from_utf8(entry.path) else {
+                continue;
+            };
+            match tree::named(&path) {
+                Named::Note(folder, id) => {
+                    cache.notes.insert((folder, id), (entry.id, known));
+                }
+                _ => {
+                    cache.others.insert(path, (entry.id, known));
+                }
+            }
+        }
+        cache
     }
 
     /// Puts changes apart by the session and the actor of the notes; what is no note goes with the
@@ -1228,6 +1248,14 @@ fn folder_names(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// What git's index knows of files: what they hold, if their stamp is still the same.
+#[derive(Debug, Default)]
+struct Cache {
+    notes: HashMap<(NoteType, NoteId), (Oid, Known)>,
+    /// By path.
+    others: HashMap<String, (Oid, Known)>,
 }
 
 /// What git's index knows of a file: less than a whole stamp.

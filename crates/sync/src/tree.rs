@@ -5,7 +5,7 @@
 //! from what is ours and from what is merely unknown.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::Path,
 };
 
@@ -51,10 +51,7 @@ pub(crate) fn named(path: &str) -> Named {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
         [folder, name] => {
-            let note = || {
-                let id = name.strip_suffix(".md")?.parse().ok()?;
-                Some(Named::Note(folder.parse().ok()?, id))
-            };
+            let note = || Some(Named::Note(folder.parse().ok()?, note_name(name)?));
             note().unwrap_or(Named::Other)
         }
         [USAGE, machine, name] if is_machine(machine) && is_receipt(name) => Named::Receipt,
@@ -88,40 +85,64 @@ pub(crate) fn is_log(name: &str) -> bool {
     name.ends_with(".jsonl")
 }
 
-/// The files of ours that a tree of our own branch holds, by path. Nothing else is looked at.
+/// The files of ours that a tree of our own branch holds.
+#[derive(Debug, Default)]
+pub(crate) struct OwnFiles {
+    /// The notes. A store has tens of thousands: none of them has a text for its path.
+    pub(crate) notes: HashMap<(NoteType, NoteId), Oid>,
+    /// Receipts and the marker, by path.
+    pub(crate) others: HashMap<String, Oid>,
+}
+
+/// Finds the files of ours that a tree of our own branch holds. Nothing else is looked at.
 ///
 /// # Errors
 /// When an object is missing.
 pub(crate) fn own_files(
     repository: &Repository,
     tree: Option<&Tree<'_>>,
-) -> Result<HashMap<String, Oid>, Error> {
-    let mut files = HashMap::new();
+) -> Result<OwnFiles, Error> {
+    let mut files = OwnFiles::default();
     let Some(tree) = tree else { return Ok(files) };
     if let Some(marker) = tree.get_name(LAYOUT)
         && is_file(marker.filemode_raw())
     {
-        files.insert(LAYOUT.to_owned(), marker.id());
+        files.others.insert(LAYOUT.to_owned(), marker.id());
     }
-    let mut folders: Vec<String> = NoteType::ALL.iter().map(ToString::to_string).collect();
+    for folder in NoteType::ALL {
+        for entry in subtree(repository, tree, folder.as_str())?
+            .iter()
+            .flat_map(Tree::iter)
+            .filter(|entry| is_file(entry.filemode_raw()))
+        {
+            let id = entry.name().ok().and_then(note_name);
+            files.notes.extend(id.map(|id| ((*folder, id), entry.id())));
+        }
+    }
     for machine in subtree(repository, tree, USAGE)?
         .iter()
         .flat_map(Tree::iter)
     {
-        folders.extend(machine.name().ok().map(|name| format!("{USAGE}/{name}")));
-    }
-    for folder in folders {
-        let Some(subtree) = subtree(repository, tree, &folder)? else {
+        let Ok(machine) = machine.name() else {
             continue;
         };
-        for entry in &subtree {
+        let folder = format!("{USAGE}/{machine}");
+        for entry in subtree(repository, tree, &folder)?
+            .iter()
+            .flat_map(Tree::iter)
+        {
             let path = format!("{folder}/{}", String::from_utf8_lossy(entry.name_bytes()));
             if is_file(entry.filemode_raw()) && named(&path) != Named::Other {
-                files.insert(path, entry.id());
+                files.others.insert(path, entry.id());
             }
         }
     }
     Ok(files)
+}
+
+/// The note that a file is by its name.
+fn note_name(name: &str) -> Option<NoteId> {
+    name.strip_suffix(".md")?.parse().ok()
 }
 
 /// The folder that a tree has at a path.
@@ -135,12 +156,6 @@ fn subtree<'a>(
     Ok(entry
         .map(|entry| repository.find_tree(entry.id()))
         .transpose()?)
-}
-
-/// How many notes are among the files of a tree.
-pub(crate) fn count_notes<'a>(files: impl IntoIterator<Item = &'a String>) -> usize {
-    let is_note = |path: &&String| matches!(named(path), Named::Note(..));
-    files.into_iter().filter(is_note).count()
 }
 
 /// What differs at one path.
@@ -204,15 +219,16 @@ impl Changes {
         {
             return Ok(());
         }
-        let before = entries(old);
-        let after = entries(new);
+        self.seen += new.map_or(0, Tree::len);
+        if self.seen > MAX_ENTRIES {
+            return Err(Error::TooManyFiles(MAX_ENTRIES));
+        }
+        let names = differing(old, new);
+        let before = entries(old, &names);
+        let after = entries(new, &names);
         // What is refused says nothing about what was there before: that stays.
         let mut refused = BTreeSet::new();
         for (name, (oid, mode)) in &after {
-            self.seen += 1;
-            if self.seen > MAX_ENTRIES {
-                return Err(Error::TooManyFiles(MAX_ENTRIES));
-            }
             if before.get(name) != Some(&(*oid, *mode))
                 && let Some(reason) = danger(repository, name, *oid, *mode, depth)?
             {
@@ -334,13 +350,34 @@ pub(crate) fn is_file(mode: i32) -> bool {
     !matches!(mode, TREE | LINK | GITLINK)
 }
 
-/// The entries of a tree by name. Names that are no UTF-8 are shown with their bytes replaced, and are
-/// never ours.
-fn entries(tree: Option<&Tree<'_>>) -> BTreeMap<String, (Oid, i32)> {
-    let Some(tree) = tree else {
-        return BTreeMap::new();
-    };
+/// The names of the entries in which two folders differ. Of tens of thousands few do, and libgit2 finds
+/// a name faster than anything that is made of all of them.
+///
+/// A stranger's tree may have no order, and then a name is not found: it counts as differing, since
+/// either folder is asked for what the other one has.
+fn differing(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> HashSet<Vec<u8>> {
+    let mut names = HashSet::new();
+    for (one, other) in [(old, new), (new, old)] {
+        for entry in one.iter().flat_map(|tree| tree.iter()) {
+            let is_same = other
+                .and_then(|tree| tree.get_name_bytes(entry.name_bytes()))
+                .is_some_and(|found| {
+                    (found.id(), found.filemode_raw()) == (entry.id(), entry.filemode_raw())
+                });
+            if !is_same {
+                names.insert(entry.name_bytes().to_owned());
+            }
+        }
+    }
+    names
+}
+
+/// The entries of a tree that have these names. Names that are no UTF-8 are shown with their bytes
+/// replaced, and are never ours.
+fn entries(tree: Option<&Tree<'_>>, names: &HashSet<Vec<u8>>) -> BTreeMap<String, (Oid, i32)> {
     tree.iter()
+        .flat_map(|tree| tree.iter())
+        .filter(|entry| names.contains(entry.name_bytes()))
         .map(|entry| {
             let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
             (name, (entry.id(), entry.filemode_raw()))
