@@ -8,6 +8,7 @@
 
 mod corpus;
 mod measure;
+mod sync;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -62,6 +63,9 @@ pub(crate) struct Arguments {
     /// Measure this program instead of the release build
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// Measure sync alone
+    #[arg(long)]
+    sync: bool,
 }
 
 /// What a case may take.
@@ -175,17 +179,28 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let folder = tempfile::Builder::new()
         .prefix("run-")
         .tempdir_in(&target)?;
-    let stage = Stage::build(root, folder.path(), binary)?;
-    let (mut cases, stores) = stage.cases(arguments.quick)?;
-    let rounds = if arguments.quick { 12 } else { 60 };
-    take_turns(&stage, &stores, &mut cases, rounds)?;
-    let rows: Vec<Row> = cases.iter().map(sum_up).collect();
+    let sync = sync::measure(root, folder.path(), &binary.path, arguments.quick)?;
     let machine = machine();
-    let text = table(&rows, binary_length, &machine);
+    let mut text = String::new();
+    let mut report = json!({ "machine": machine });
+    if !arguments.sync {
+        let stage = Stage::build(root, folder.path(), binary)?;
+        let (mut cases, stores) = stage.cases(arguments.quick)?;
+        let rounds = if arguments.quick { 12 } else { 60 };
+        take_turns(&stage, &stores, &mut cases, rounds)?;
+        let rows: Vec<Row> = cases.iter().map(sum_up).collect();
+        text.push_str(&table(&rows, binary_length));
+        text.push('\n');
+        report["binary"] = json!(binary_length);
+        report["rows"] = as_json(&rows);
+    }
+    text.push_str(&sync.table());
+    report["sync"] = sync.as_json();
+    let _ = writeln!(text, "\n{machine}");
     let path = target.join("report.txt");
     fs::write(&path, &text).map_err(at(&path))?;
     let printed = if arguments.json {
-        format!("{:#}\n", as_json(&rows, binary_length, &machine))
+        format!("{report:#}\n")
     } else {
         text
     };
@@ -715,7 +730,7 @@ fn memory_growth(rows: &[Row]) -> Option<(u64, u64)> {
 }
 
 /// The report for people.
-fn table(rows: &[Row], binary_length: u64, machine: &str) -> String {
+fn table(rows: &[Row], binary_length: u64) -> String {
     let empty = row_named(rows, "empty program").map(|row| row.wall.median);
     let git = row_named(rows, "git --version");
     let mut lines = vec![
@@ -776,7 +791,6 @@ fn table(rows: &[Row], binary_length: u64, machine: &str) -> String {
             verdict_of(long <= short + MEMORY_SLACK)
         );
     }
-    let _ = writeln!(text, "{machine}");
     text
 }
 
@@ -804,7 +818,7 @@ fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
 }
 
 /// The report for scripts. Times are microseconds, sizes bytes.
-fn as_json(rows: &[Row], binary_length: u64, machine: &str) -> Value {
+fn as_json(rows: &[Row]) -> Value {
     let git = row_named(rows, "git --version");
     let spread = |spread: Spread| {
         json!({
@@ -827,7 +841,7 @@ fn as_json(rows: &[Row], binary_length: u64, machine: &str) -> Value {
             })
         })
         .collect();
-    json!({ "machine": machine, "binary": binary_length, "rows": rows })
+    rows.into()
 }
 
 fn micros(time: Duration) -> u64 {
@@ -880,7 +894,7 @@ mod tests {
             row("capture of 200 KB", 6_000, 5_000, 9, Budget::NONE),
             row("capture of 20 MB", 151_000, 150_000, 10, Budget::wall(150)),
         ];
-        let text = table(&rows, 5 * MIB + MIB / 2, "2 cores");
+        let text = table(&rows, 5 * MIB + MIB / 2);
         let last = text
             .lines()
             .find(|line| line.starts_with("capture of 20 MB"));
@@ -900,8 +914,7 @@ mod tests {
             text.contains("10.0 MiB for 20 MB, budget the same: ok\n"),
             "{text}"
         );
-        assert!(text.ends_with("2 cores\n"));
-        assert_eq!(as_json(&rows, 1, "m")["rows"][3]["over"], json!(["time"]));
+        assert_eq!(as_json(&rows)[3]["over"], json!(["time"]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod fleet;
 mod history;
 mod kills;
 mod look;
-mod mixed;
+pub(crate) mod mixed;
 mod step;
 mod trace;
 
@@ -123,14 +123,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Err(format!("these seeds failed: {failed:?}").into())
 }
 
-/// Installs the Python version, unless it is there; tells whether it can be had.
-pub(crate) fn has_python_version(root: &Path) -> bool {
-    mixed::install(&target_folder(root)).is_ok()
+/// Installs the Python version, unless it is there; its program, or the reason why it cannot be had.
+pub(crate) fn python_version(root: &Path) -> std::result::Result<PathBuf, String> {
+    mixed::install(&target_folder(root))
 }
 
 /// Lets one machine have the Python version, where that can be had.
 fn beside_python(root: &Path, binary: &Path) -> Result {
-    let python = match mixed::install(&target_folder(root)) {
+    let python = match python_version(root) {
         Ok(python) => python,
         Err(reason) => {
             report(&format!("skipped: {reason}"));

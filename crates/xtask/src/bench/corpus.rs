@@ -199,9 +199,14 @@ pub(super) fn change_notes(notes: &[PathBuf], count: usize, random: &mut Random)
 
 /// Returns the files of all notes of a store.
 pub(super) fn note_files(root: &Path) -> Result<Vec<PathBuf>> {
+    note_files_in(&root.join("memory"))
+}
+
+/// Returns the files of all notes below a folder like `memory/`.
+pub(super) fn note_files_in(tree: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for note_type in ["episodic", "semantic", "procedural"] {
-        let folder = root.join("memory").join(note_type);
+        let folder = tree.join(note_type);
         for entry in fs::read_dir(&folder).map_err(at(&folder))? {
             files.push(entry?.path());
         }

@@ -1,0 +1,345 @@
+//! Measures sync beside git itself, and beside the Python version where that can be had.
+//!
+//! Two machines share a bare repository in a folder. Beside them, two plain clones of another one do
+//! the same with `git fetch` and `git push` alone, in the same round: what our sync takes beyond that
+//! is what counts. A round is: nothing new, ten changed notes pushed, the same ten pulled elsewhere.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::corpus::{self, Random, Words};
+use super::measure::{Run, Spread};
+use super::{Budget, aligned, budget_text, grouped, micros, milliseconds, on_path, ratio, verdict};
+use crate::{Result, at, cargo, machines, say};
+
+/// How many notes change between two syncs.
+const CHANGED: usize = 10;
+
+/// What sync takes in a store, and what it costs beyond git.
+pub(super) struct Report {
+    cases: Vec<Case>,
+    /// One merge of two notes.
+    merge: Duration,
+    /// Why there are no figures of the Python version.
+    no_python: Option<String>,
+}
+
+/// The longest that a merge of two notes may take.
+const MERGE_BUDGET: Duration = Duration::from_millis(1);
+
+/// One thing that a sync does, in several rounds.
+struct Case {
+    name: String,
+    /// What it may take beyond git.
+    budget: Option<Duration>,
+    ours: Vec<Duration>,
+    git: Vec<Duration>,
+    python: Vec<Duration>,
+}
+
+impl Case {
+    fn new(name: &str, notes: usize, budget: Option<u64>) -> Self {
+        Self {
+            name: format!("{name}, {} notes", grouped(notes)),
+            budget: budget.map(Duration::from_millis),
+            ours: Vec::new(),
+            git: Vec::new(),
+            python: Vec::new(),
+        }
+    }
+
+    fn beyond_git(&self) -> Duration {
+        let median = |times: &[Duration]| Spread::of(times.iter().copied()).median;
+        median(&self.ours).saturating_sub(median(&self.git))
+    }
+
+    fn is_over(&self) -> Option<bool> {
+        self.budget.map(|most| self.beyond_git() > most)
+    }
+}
+
+/// Measures it.
+pub(super) fn measure(
+    root: &Path,
+    folder: &Path,
+    program: &Path,
+    is_quick: bool,
+) -> Result<Report> {
+    let notes = if is_quick { 1_000 } else { 10_000 };
+    let rounds = if is_quick { 6 } else { 30 };
+    let python = machines::python_version(root);
+    let no_python = python.as_ref().err().cloned();
+    let fleet = Fleet::new(folder, program, python.ok(), notes)?;
+    let mut cases = [
+        Case::new("sync, nothing new", notes, Some(60)),
+        Case::new("sync, 10 changed here", notes, Some(150)),
+        Case::new("sync, 10 changed elsewhere", notes, Some(150)),
+    ];
+    let mut random = Random::new(11);
+    for round in 0..rounds {
+        fleet.round(&mut cases, &mut random)?;
+        say(&format!("sync: round {} of {rounds}", round + 1));
+    }
+    Ok(Report {
+        cases: cases.into(),
+        merge: merge(root)?,
+        no_python,
+    })
+}
+
+/// Measures a merge in a release build of the library: this program may be another one.
+fn merge(root: &Path) -> Result<Duration> {
+    let mut bench = cargo(root);
+    bench.args([
+        "bench",
+        "--quiet",
+        "--package",
+        "anamnesis-core",
+        "--bench",
+        "merge",
+    ]);
+    let output = bench.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("cargo bench: {}", output.status).into());
+    }
+    let nanoseconds = String::from_utf8_lossy(&output.stdout).trim().parse()?;
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// Machines of one person, and what they are measured beside.
+struct Fleet {
+    folder: PathBuf,
+    program: PathBuf,
+    python: Option<PathBuf>,
+    git: PathBuf,
+    /// The notes of the machine that changes some, of the clone that does, of the Python version.
+    laptop_notes: Vec<PathBuf>,
+    plain_notes: Vec<PathBuf>,
+    python_notes: Vec<PathBuf>,
+}
+
+impl Fleet {
+    fn new(folder: &Path, program: &Path, python: Option<PathBuf>, notes: usize) -> Result<Self> {
+        let folder = folder.join("sync");
+        fs::create_dir_all(folder.join("home")).map_err(at(&folder))?;
+        // A git that tidies up now and then would be measured once in a while.
+        let wishes = "[user]\n\tname = bench\n\temail = bench@example.com\n[gc]\n\tauto = 0\n";
+        fs::write(folder.join("home/.gitconfig"), wishes).map_err(at(&folder))?;
+        let mut fleet = Self {
+            git: on_path("git")?,
+            program: program.to_path_buf(),
+            folder,
+            python,
+            laptop_notes: Vec::new(),
+            plain_notes: Vec::new(),
+            python_notes: Vec::new(),
+        };
+        say(&format!("making machines with {} notes", grouped(notes)));
+        let words = Words::new();
+        fleet.machine("laptop", "shared.git")?;
+        fleet.laptop_notes = fleet.notes("laptop", notes, &words)?;
+        fleet.ours("laptop", &["reindex"])?;
+        fleet.ours("laptop", &["sync"])?;
+        fleet.machine("desktop", "shared.git")?;
+        fleet.ours("desktop", &["sync"])?;
+        fleet.git(
+            "",
+            &["clone", "--quiet", "--bare", "shared.git", "plain.git"],
+        )?;
+        for clone in ["pushing", "fetching"] {
+            fleet.git("", &["clone", "--quiet", "plain.git", clone])?;
+        }
+        let pushing = fleet.folder.join("pushing");
+        fleet.plain_notes = corpus::note_files_in(&pushing)?;
+        if let Some(python) = &fleet.python {
+            fleet.machine("python", "python.git")?;
+            fleet.python_notes = fleet.notes("python", notes, &words)?;
+            fleet.run(python, "python", &["sync"])?;
+        }
+        Ok(fleet)
+    }
+
+    /// Makes an empty store with a remote.
+    fn machine(&self, name: &str, remote: &str) -> Result {
+        let path = self.folder.join(remote);
+        if !path.exists() {
+            self.git(
+                "",
+                &["init", "--quiet", "--bare", "--initial-branch=main", remote],
+            )?;
+        }
+        let config = json!({ "machine_id": name, "remote": path });
+        let store = self.folder.join(name);
+        fs::create_dir_all(&store).map_err(at(&store))?;
+        Ok(fs::write(store.join("config.json"), config.to_string()).map_err(at(&store))?)
+    }
+
+    fn notes(&self, name: &str, count: usize, words: &Words) -> Result<Vec<PathBuf>> {
+        let store = self.folder.join(name);
+        corpus::write_notes(&store, count, words)?;
+        corpus::note_files(&store)
+    }
+
+    fn round(&self, cases: &mut [Case; 3], random: &mut Random) -> Result {
+        let [nothing, here, elsewhere] = cases;
+        nothing.ours.push(self.ours("laptop", &["sync"])?);
+        let fetch = ["fetch", "--quiet", "origin", "main"];
+        let fetched_nothing = self.git("pushing", &fetch)?;
+        nothing.git.push(fetched_nothing);
+        nothing.python.extend(self.python_sync()?);
+
+        corpus::change_notes(&self.laptop_notes, CHANGED, random)?;
+        here.ours.push(self.ours("laptop", &["sync"])?);
+        corpus::change_notes(&self.plain_notes, CHANGED, random)?;
+        self.git(
+            "pushing",
+            &["commit", "--quiet", "--all", "--message=bench"],
+        )?;
+        let pushed = self.git("pushing", &["push", "--quiet", "origin", "main"])?;
+        here.git.push(fetched_nothing + pushed);
+        if self.python.is_some() {
+            corpus::change_notes(&self.python_notes, CHANGED, random)?;
+            here.python.extend(self.python_sync()?);
+        }
+
+        elsewhere.ours.push(self.ours("desktop", &["sync"])?);
+        elsewhere.git.push(self.git("fetching", &fetch)?);
+        Ok(())
+    }
+
+    fn python_sync(&self) -> Result<Option<Duration>> {
+        let python = self.python.as_ref();
+        python
+            .map(|python| self.run(python, "python", &["sync"]))
+            .transpose()
+    }
+
+    fn ours(&self, machine: &str, arguments: &[&str]) -> Result<Duration> {
+        self.run(&self.program, machine, arguments)
+    }
+
+    fn run(&self, program: &Path, machine: &str, arguments: &[&str]) -> Result<Duration> {
+        let (sample, said) = Run {
+            environment: self.environment(machine),
+            ..Run::new(program, &self.folder, arguments)
+        }
+        .once()?;
+        // Of the two, only a sync says something in this form.
+        if arguments == ["sync"] && !said.contains("(synced)") {
+            return Err(format!("{machine}: not synced: {said}").into());
+        }
+        Ok(sample.wall)
+    }
+
+    fn git(&self, folder: &str, arguments: &[&str]) -> Result<Duration> {
+        let run = Run {
+            environment: self.environment("none"),
+            ..Run::new(&self.git, &self.folder.join(folder), arguments)
+        };
+        Ok(run.once()?.0.wall)
+    }
+
+    fn environment(&self, machine: &str) -> Vec<(&'static str, OsString)> {
+        vec![
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("LANG", "C.UTF-8".into()),
+            ("HOME", self.folder.join("home").into()),
+            ("ANAMNESIS_HOME", self.folder.join(machine).into()),
+            ("ANAMNESIS_MACHINE_ID", machine.into()),
+        ]
+    }
+}
+
+impl Report {
+    /// For people.
+    pub(super) fn table(&self) -> String {
+        let titles = [
+            "",
+            "runs",
+            "min",
+            "median",
+            "p95",
+            "git",
+            "ours − git",
+            "Python",
+            "÷ ours",
+            "budget",
+            "",
+        ];
+        let mut lines = vec![titles.map(str::to_owned)];
+        for case in &self.cases {
+            let ours = Spread::of(case.ours.iter().copied());
+            let git = Spread::of(case.git.iter().copied());
+            let python = Spread::of(case.python.iter().copied()).median;
+            let budget = Budget {
+                wall: case.budget,
+                ..Budget::NONE
+            };
+            let (python, times) = if case.python.is_empty() {
+                (String::new(), String::new())
+            } else {
+                (milliseconds(python), ratio(python, Some(ours.median)))
+            };
+            let over = case
+                .is_over()
+                .map(|is_over| if is_over { vec!["time"] } else { vec![] });
+            lines.push([
+                case.name.clone(),
+                case.ours.len().to_string(),
+                milliseconds(ours.least),
+                milliseconds(ours.median),
+                milliseconds(ours.p95),
+                milliseconds(git.median),
+                milliseconds(case.beyond_git()),
+                python,
+                times,
+                format!("git + {}", budget_text(budget)),
+                verdict(over.as_deref()),
+            ]);
+        }
+        let mut text = String::from(
+            "Sync, whole processes, milliseconds; git is `git fetch` and `git push` of the same alone, \
+             Python the Python version on the same notes.\n\n",
+        );
+        text.push_str(&aligned(&lines));
+        if let Some(reason) = &self.no_python {
+            let _ = writeln!(text, "no figures of the Python version: {reason}");
+        }
+        let merge = self.merge;
+        let verdict = if merge > MERGE_BUDGET { "over" } else { "ok" };
+        let _ = writeln!(
+            text,
+            "merge of two notes of 3.5 kB: {} ns, budget {} ns: {verdict}",
+            merge.as_nanos(),
+            MERGE_BUDGET.as_nanos(),
+        );
+        text
+    }
+
+    /// For scripts: microseconds.
+    pub(super) fn as_json(&self) -> Value {
+        let median = |times: &[Duration]| {
+            let spread = Spread::of(times.iter().copied());
+            (!times.is_empty()).then(|| micros(spread.median))
+        };
+        let cases: Vec<Value> = self
+            .cases
+            .iter()
+            .map(|case| {
+                json!({
+                    "name": case.name, "runs": case.ours.len(), "median": median(&case.ours),
+                    "git": median(&case.git), "beyond_git": micros(case.beyond_git()),
+                    "python": median(&case.python), "budget": case.budget.map(micros),
+                    "over": case.is_over(),
+                })
+            })
+            .collect();
+        json!({ "cases": cases, "merge_nanoseconds": self.merge.as_nanos().to_string() })
+    }
+}
