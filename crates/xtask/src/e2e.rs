@@ -75,11 +75,20 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let has_terminal = tmux::is_installed();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     let mut kept_any = false;
+    let python = chosen
+        .iter()
+        .any(|scenario| scenario.place == Place::BesidePython)
+        .then(|| crate::machines::python_version(root));
     for scenario in chosen {
         let name = scenario.name;
         if scenario.place == Place::Terminal && !has_terminal {
             skipped += 1;
             report(format_args!("skipped {name}: tmux is not installed"));
+            continue;
+        }
+        if let (Place::BesidePython, Some(Err(reason))) = (&scenario.place, &python) {
+            skipped += 1;
+            report(format_args!("skipped {name}: {reason}"));
             continue;
         }
         let begun = Instant::now();
@@ -89,6 +98,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
             client: &client,
             plugin: &tree,
             marketplace: &marketplace,
+            python: python.iter().flatten().next().map(PathBuf::as_path),
             folder: &folder,
         };
         let outcome = (scenario.play)(&stage);

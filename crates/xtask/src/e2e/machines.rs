@@ -8,10 +8,13 @@ use anamnesis_testkit::messages_api::{Kind, Script, text};
 use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
 use anamnesis_testkit::tmux::Terminal;
 
+use serde_json::json;
+
 use super::scenarios::{
     REQUEST_LIMIT, Stage, check, clean, given, last_request, remember_session, untroubled,
 };
 use super::store::Store;
+use crate::machines::mixed;
 
 /// What one machine learned is in the first request of the next session on the other one: of a new
 /// one, too, after one command.
@@ -34,6 +37,53 @@ pub(super) fn two_machines(stage: &Stage) -> Result<()> {
     clean(&answer)?;
     let requests = desktop.api().requests_of(Kind::Main);
     given(requests.first(), "Round prices half up")
+}
+
+/// What the Python version has pushed from another machine is in the first request of a new one, after
+/// one command.
+pub(super) fn from_python(stage: &Stage) -> Result<()> {
+    let remote = bare_repository(stage)?;
+    let desktop = machine(stage, "desktop")?;
+    let missing = || Failure::new("the Python version is not there");
+    let python = stage.python.ok_or_else(missing)?;
+    let old = stage.folder.join("laptop");
+    let store = old.join("store");
+    std::fs::create_dir_all(&store).context(store.display())?;
+    let config = json!({ "machine_id": "laptop", "remote": remote }).to_string();
+    let transcript = old.join("transcript.jsonl");
+    for (path, text) in [
+        (store.join("config.json"), config),
+        (transcript.clone(), mixed::transcript()),
+    ] {
+        std::fs::write(&path, text).context(path.display())?;
+    }
+    let transcript = transcript.to_string_lossy();
+    for arguments in [
+        &["capture", "--no-sync", "--transcript", &transcript][..],
+        &["sync"],
+    ] {
+        let mut command = Command::new(python);
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &old)
+            .env("ANAMNESIS_HOME", &store)
+            // The same project, as a clone of it would be.
+            .current_dir(desktop.project());
+        output(command)?;
+    }
+    let files = git(&remote, &["ls-tree", "-r", "--name-only", "main"])?;
+    check(files.contains("episodic/"), || {
+        format!("no note in the remote: {files}")
+    })?;
+
+    join(&desktop, "desktop", &remote)?;
+    desktop.api().play(Script::default());
+    let answer = desktop.ask("What is known?", &Ask::default())?;
+    clean(&answer)?;
+    let requests = desktop.api().requests_of(Kind::Main);
+    given(requests.first(), "Let the parser name the lock")
 }
 
 /// What arrives while a session is on is named at its next prompt, and once.

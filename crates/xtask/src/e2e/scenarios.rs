@@ -28,6 +28,8 @@ pub(super) struct Stage<'a> {
     pub(super) plugin: &'a Path,
     /// The same tree, as it is installed from.
     pub(super) marketplace: &'a Marketplace,
+    /// The program of the Python version, in a scenario beside it.
+    pub(super) python: Option<&'a Path>,
     /// An empty folder.
     pub(super) folder: &'a Path,
 }
@@ -47,6 +49,8 @@ pub(super) enum Place {
     Headless,
     /// In a terminal, which takes tmux.
     Terminal,
+    /// Without a terminal, and with the Python version on another machine.
+    BesidePython,
 }
 
 /// All scenarios, in the order in which they are played: the cheapest first.
@@ -57,6 +61,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("every-hook", recording::every_hook),
     headless("killed", recording::killed),
     headless("two-machines", machines::two_machines),
+    Scenario {
+        name: "from-python",
+        place: Place::BesidePython,
+        play: machines::from_python,
+    },
     headless("commands", commands),
     headless("uninstall", uninstall),
     in_terminal("compact-typed", compact_typed),

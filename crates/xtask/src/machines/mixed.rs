@@ -32,7 +32,7 @@ const PACKAGE: &str = "anamnesis-memory==0.1.3";
 const UNKNOWN_KEY: &str = "reviewed_by: a person\n";
 
 /// Where the Python version is, once it is installed below `target`; the reason why it cannot be had.
-pub(super) fn install(target: &Path) -> std::result::Result<PathBuf, String> {
+pub(crate) fn install(target: &Path) -> std::result::Result<PathBuf, String> {
     let folder = target.join("python-version");
     let program = folder.join("bin/anamnesis");
     if program.exists() {
@@ -194,9 +194,8 @@ fn leave_with_extensions(machine: &Machine) -> Result<NotePath> {
     Ok(path)
 }
 
-/// Lets the Python version write the note of a session; its id.
-fn capture(machine: &Machine) -> Result<NoteId> {
-    let transcript = machine.home.root().with_file_name("transcript.jsonl");
+/// A session that the Python version makes a note of.
+pub(crate) fn transcript() -> String {
     let asked = json!({ "type": "user", "sessionId": "old", "message": {
         "role": "user", "content": "Let the parser name the lock that it waits for." } });
     let edited = json!({ "type": "assistant", "sessionId": "old", "message": {
@@ -204,9 +203,14 @@ fn capture(machine: &Machine) -> Result<NoteId> {
         "input": { "file_path": "/shop/parser.rs", "old_string": "a", "new_string": "b" } }] } });
     let answered = json!({ "type": "assistant", "sessionId": "old", "message": {
         "role": "assistant", "content": [{ "type": "text", "text": "The parser names the lock now." }] } });
-    let lines = format!("{asked}\n{edited}\n{answered}\n");
-    fs::write(&transcript, lines).map_err(at(&transcript))?;
-    let path = transcript.to_string_lossy();
+    format!("{asked}\n{edited}\n{answered}\n")
+}
+
+/// Lets the Python version write the note of a session; its id.
+fn capture(machine: &Machine) -> Result<NoteId> {
+    let path = machine.home.root().with_file_name("transcript.jsonl");
+    fs::write(&path, transcript()).map_err(at(&path))?;
+    let path = path.to_string_lossy();
     let arguments = [
         "capture",
         "--no-sync",
