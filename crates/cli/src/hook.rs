@@ -49,7 +49,7 @@ use crate::{
     environment::Environment,
     native,
     off::{self, Off},
-    remember, remote, skip,
+    python_version, remember, remote, skip,
     sync::{self, History},
     ui,
 };
@@ -516,6 +516,16 @@ impl Hook {
         {
             handled.meta.push(("problem_told", today));
             return Some(line(&problem));
+        }
+        // Told apart, so that it keeps no fault from being told.
+        if python_version::is_noting(journal)
+            && journal.meta("noted_twice_told").ok().flatten().as_deref() != Some(&today)
+        {
+            handled.meta.push(("noted_twice_told", today));
+            return Some(line(&format!(
+                "{} · sessions are noted twice, the Python version is on too · /memory-setup",
+                ui::count(chosen.len(), "note")
+            )));
         }
         if setting == SessionLine::Problems {
             return None;

@@ -17,6 +17,8 @@ use anamnesis_store::{
     file,
     index::{Error as IndexError, Index},
     journal::{HookRuns, Journal},
+    project::Places,
+    receipts::Receipts,
 };
 use chrono::Utc;
 use serde_json::{Value, json};
@@ -280,6 +282,8 @@ fn checks(context: &Context) -> Vec<Check> {
         checks.extend(records(context, journal.as_ref()));
         checks.extend(notes_and_index(context));
         checks.push(privacy(context));
+        checks.extend(projects(context, journal.as_ref()));
+        checks.extend(usage(context));
         checks.push(synced(context, journal.as_ref()));
     }
     checks.push(beside(context));
@@ -636,6 +640,43 @@ fn modes_and_settings(context: &Context) -> Check {
         }
         None => Check::new("privacy", Level::Well, "for you alone"),
     }
+}
+
+/// Folders whose project a person may want to settle; nothing when all are clear.
+fn projects(context: &Context, journal: Option<&Journal>) -> Option<Check> {
+    let doubts = Places::new(journal).doubts().ok()?;
+    let shown = |folder: &Path| {
+        let folder = ui::home_path(folder, context.environment.user_home.as_deref());
+        one_line(&folder)
+    };
+    let shared = doubts.shared.iter().map(|(key, folders)| {
+        let folders: Vec<_> = folders.iter().map(|folder| shown(folder)).collect();
+        format!("{} share the notes of \"{key}\"", folders.join(" and "))
+    });
+    let untrusted = doubts.untrusted.iter().map(|(key, folder)| {
+        let folder = shown(folder);
+        format!("{folder} asks for the notes of {}", one_line(key))
+    });
+    let mut lines = shared.chain(untrusted);
+    let mut check = Check::new("projects", Level::Look, lines.next()?);
+    check.lines.extend(lines);
+    let hint = if doubts.shared.is_empty() {
+        "anamnesis project trust FOLDER   (gives them to it)"
+    } else {
+        "name one apart: write another name into its .anamnesis/project"
+    };
+    Some(check.hint(hint))
+}
+
+/// What other machines and this one have counted and cannot be read; nothing when all can.
+fn usage(context: &Context) -> Option<Check> {
+    let (_, problems) = Receipts::new(context.home.clone()).read_all();
+    let mut lines = problems
+        .iter()
+        .map(|problem| one_line(&problem.to_string()));
+    let mut check = Check::new("usage", Level::Look, lines.next()?);
+    check.lines.extend(lines.take(4));
+    Some(check.hint("what cannot be read of them is not counted; no note is concerned"))
 }
 
 /// A remote that is set and can be none, or that the plugin was given and could be none.

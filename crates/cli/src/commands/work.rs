@@ -26,7 +26,7 @@ use crate::{
     detach,
     environment::Environment,
     failure::Failure,
-    native, remote,
+    native, python_version, remote,
     sync::{self, History},
     terminal_command,
 };
@@ -107,6 +107,9 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         };
         if let Err(error) = terminal_command::keep(&context, &journal) {
             context.log(&format!("work: the command in bin/: {error}"));
+        }
+        if let Err(error) = python_version::note_hooks(&context.environment, &journal) {
+            context.log(&format!("work: {error}"));
         }
         exchange(&context, &journal, done.notes > 0);
         // The network took its time, and whoever came meanwhile found the place taken, and left.

@@ -11,7 +11,10 @@ use std::{
 };
 
 use anamnesis_core::clean::one_line;
-use anamnesis_store::file;
+use anamnesis_store::{
+    file,
+    journal::{self, Journal},
+};
 use serde_json::Value;
 
 use self::removal::{Hook, Removal, Server};
@@ -69,6 +72,36 @@ pub(crate) fn find(environment: &Environment, server: &str) -> Result<Found, Fai
         None => None,
     };
     Ok(Found { hooks, servers })
+}
+
+/// Under this name the records hold whether sessions were noted by it, too, when somebody last looked.
+const NOTED_TWICE: &str = "noted_twice";
+
+/// Looks whether the Python version's hooks are on, and writes it down for a session's start, which has
+/// no time to look.
+///
+/// # Errors
+/// When the records cannot be read or written.
+pub(crate) fn note_hooks(
+    environment: &Environment,
+    journal: &Journal,
+) -> Result<(), journal::Error> {
+    let text = settings_of(environment).and_then(|path| read(&path).ok());
+    let removal = text.and_then(|text| removal::of_hooks(&text, is_ours).ok());
+    let mark = match removal {
+        Some(removal) if !removal.removed.is_empty() => "yes",
+        _ => "",
+    };
+    if journal.meta(NOTED_TWICE)?.unwrap_or_default() == mark {
+        return Ok(());
+    }
+    journal.set_meta(NOTED_TWICE, mark)
+}
+
+/// Tells whether sessions were noted by it, too, when somebody last looked.
+pub(crate) fn is_noting(journal: &Journal) -> bool {
+    let mark = journal.meta(NOTED_TWICE).ok().flatten();
+    mark.is_some_and(|mark| !mark.is_empty())
 }
 
 /// Where Claude Code keeps the user's settings.

@@ -384,6 +384,49 @@ fn the_python_versions_hooks_beside() {
 }
 
 #[test]
+fn projects_that_a_person_may_want_to_settle() {
+    let home = sound();
+    for folder in ["one/api", "other/api", "cloned"] {
+        fs::create_dir_all(home.root().join(folder)).unwrap();
+    }
+    let begin = |folder: &str| {
+        let folder = home.root().join(folder);
+        let mut payload = home.start(SESSION, "startup");
+        payload["cwd"] = json!(folder);
+        let hook = home.hook_with(payload.to_string());
+        hook.env("CLAUDE_PROJECT_DIR", &folder).run().well();
+    };
+    begin("one/api");
+    assert!(!levels(&home).iter().any(|(name, _)| name == "projects"));
+    git_repository(
+        &home.root().join("cloned"),
+        Some("https://github.com/stranger/tool"),
+    );
+    home.write("../cloned/.anamnesis/project", "github.com/acme/shop");
+    begin("cloned");
+    snapshot!(check(&home, "projects"), @"
+    ! projects   [ROOT]/cloned asks for the notes of github.com/acme/shop
+    → anamnesis project trust FOLDER   (gives them to it)
+    ");
+    begin("other/api");
+    snapshot!(check(&home, "projects"), @r#"
+    ! projects   [ROOT]/one/api and [ROOT]/other/api share the notes of "api"
+    [ROOT]/cloned asks for the notes of github.com/acme/shop
+    → name one apart: write another name into its .anamnesis/project
+    "#);
+}
+
+#[test]
+fn counts_that_cannot_be_read() {
+    let home = sound();
+    home.write("memory/.usage/desktop/2026-11.jsonl", "no receipt\n");
+    snapshot!(check(&home, "usage"), @"
+    ! usage      memory/.usage/desktop/2026-11.jsonl: a line is no receipt
+    → what cannot be read of them is not counted; no note is concerned
+    ");
+}
+
+#[test]
 fn another_memory_beside() {
     let home = sound();
     let settings = json!({ "enabledPlugins": { "anamnesis@anamnesis": true, "claude-mem@x": true, "mem0@y": false } });

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anamnesis_testkit::home::{NoteText, TestHome, asked, edited};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{NO_OP, SESSION, furnished, home, id, snapshot};
 
@@ -262,6 +262,40 @@ fn thirty_globals_and_a_huge_note_leave_the_project_its_half() {
         context.len()
     );
     assert!(of_all * 3 <= CAP, "{of_all}");
+}
+
+#[test]
+fn sessions_that_are_noted_twice_are_told_once_a_day() {
+    let home = home();
+    home.add(&NoteText::new(&id("ONE00"), "One").body("a note"));
+    home.run("reindex").well();
+    let told = |day: &str| {
+        let payload = home.start(SESSION, "startup").to_string();
+        let hook = home.hook_with(payload);
+        let now = format!("2026-06-{day}T12:00:00Z");
+        let answer = hook
+            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+            .env("ANAMNESIS_NOW", now)
+            .run()
+            .json();
+        home.settle();
+        answer["systemMessage"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let settings = home.claude().join("settings.json");
+    let old = json!({ "hooks": { "SessionStart": [
+        { "hooks": [{ "type": "command", "command": "anamnesis inject" }] }] } });
+    fs::write(&settings, old.to_string()).unwrap();
+    home.run("work").well();
+    let twice = "anamnesis: 1 note · sessions are noted twice, the Python version is on too · /memory-setup";
+    assert_eq!(told("01"), twice);
+    assert_ne!(told("01"), twice);
+    assert_eq!(told("02"), twice);
+    fs::write(&settings, "{}").unwrap();
+    home.run("work").well();
+    assert_ne!(told("03"), twice);
 }
 
 #[test]

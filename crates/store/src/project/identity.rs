@@ -64,6 +64,15 @@ pub struct Hint {
     pub reason: &'static str,
 }
 
+/// What a person may want to settle about the folders of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Doubts {
+    /// Names that several folders without git have, which are one project for that, and the folders.
+    pub shared: Vec<(String, Vec<PathBuf>)>,
+    /// Keys that a marker says and that are not followed, and the folder of the marker.
+    pub untrusted: Vec<(String, PathBuf)>,
+}
+
 /// What the records know of the folders of projects.
 #[derive(Debug)]
 pub struct Places<'a> {
@@ -138,6 +147,39 @@ impl<'a> Places<'a> {
         let name = format!("{SAME}{key}");
         let same = self.rows(&[&name])?.remove(&name);
         Ok(same.as_deref().map(read_keys).unwrap_or_default())
+    }
+
+    /// Finds what is doubtful about the folders that are still where they were last.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn doubts(&self) -> Result<Doubts, journal::Error> {
+        let mut doubts = Doubts::default();
+        let Some(journal) = self.journal else {
+            return Ok(doubts);
+        };
+        let mut by_name: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for (name, text) in journal.metas_under(PLACE)? {
+            let id = name.strip_prefix(PLACE).unwrap_or_default();
+            let Some(row) = Row::parse(&text) else {
+                continue;
+            };
+            let Some(place) = row.place(id) else {
+                continue;
+            };
+            if row.step == "marker" && row.key != row.given {
+                doubts.untrusted.push((row.given, place.folder));
+            } else if row.step == "name" && place.repository.is_none() {
+                by_name.entry(row.key).or_default().push(place.folder);
+            }
+        }
+        by_name.retain(|_, folders| folders.len() > 1);
+        doubts.shared.extend(by_name);
+        for (_, folders) in &mut doubts.shared {
+            folders.sort();
+        }
+        doubts.untrusted.sort();
+        Ok(doubts)
     }
 
     /// The key of a folder that is new, or gives another key than before.

@@ -366,3 +366,35 @@ fn without_records_a_folder_has_the_key_that_it_gives() {
         .project;
     assert_eq!(project.key, "shop");
 }
+
+#[test]
+fn folders_that_a_person_may_want_to_settle_are_found() {
+    let machine = Machine::new();
+    let root = machine.fixture.folder.path().canonicalize().unwrap();
+    let doubts = || Places::new(Some(&machine.journal)).doubts().unwrap();
+    for path in ["one/api", "other/api", "gone/api", "web"] {
+        fs::create_dir_all(root.join(path)).unwrap();
+        machine.start(&root.join(path));
+    }
+    // In git a name is told apart.
+    machine.start(&machine.repository("in-git/api"));
+    let cloned = machine.cloned("cloned", "https://github.com/stranger/tool");
+    Machine::mark(&cloned, "github.com/acme/shop");
+    machine.start(&cloned);
+    fs::remove_dir_all(root.join("gone/api")).unwrap();
+    let expected = Doubts {
+        shared: vec![(
+            "api".to_owned(),
+            vec![root.join("one/api"), root.join("other/api")],
+        )],
+        untrusted: vec![("github.com/acme/shop".to_owned(), root.join("cloned"))],
+    };
+    assert_eq!(doubts(), expected);
+    Machine::mark(&root.join("one/api"), "the-one");
+    machine.start(&root.join("one/api"));
+    machine
+        .identities()
+        .trust(&cloned, Some(machine.fixture.folder.path()))
+        .unwrap();
+    assert_eq!(doubts(), Doubts::default());
+}
