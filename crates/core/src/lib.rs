@@ -27,6 +27,8 @@ pub mod sanitize;
 
 pub mod observe;
 
+pub mod glob;
+
 pub mod capture;
 
 pub mod summary;

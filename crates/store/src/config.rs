@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
+use anamnesis_core::glob;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
@@ -322,7 +323,7 @@ impl Config {
         };
         self.skip_tools
             .iter()
-            .any(|pattern| names.iter().any(|name| exclude::matches(pattern, name)))
+            .any(|pattern| names.iter().any(|name| glob::matches(pattern, name)))
     }
 
     /// Reads the keys of the file as they stand there.

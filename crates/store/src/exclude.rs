@@ -15,11 +15,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anamnesis_core::glob::{ANY_DEPTH, covers};
+
 /// Whether a folder has the same name in another letter case.
 const IGNORES_CASE: bool = cfg!(any(windows, target_os = "macos"));
-
-/// Any number of folders.
-const ANY_DEPTH: &str = "**";
 
 /// The longest path that any system knows, in bytes. What is longer is no folder.
 const MAX_FOLDER_LENGTH: usize = 32 * 1024;
@@ -179,61 +178,6 @@ fn resolved_names(path: &Path) -> Vec<String> {
     });
     let resolved = resolved.as_deref().unwrap_or(path);
     names_of(&slashes(&resolved.to_string_lossy()))
-}
-
-/// Tells whether a pattern matches a folder or one above it.
-fn covers(pattern: &[String], folder: &[String]) -> bool {
-    let (mut pattern, mut folder) = (pattern, folder);
-    // The pattern after its last `**`, and the folders that this one has not taken yet. An earlier one
-    // need not be tried again: what it could take, the last one can.
-    let mut retry: Option<(&[String], &[String])> = None;
-    loop {
-        match (pattern, folder) {
-            ([], _) => return true,
-            ([any, after @ ..], _) if any == ANY_DEPTH => {
-                retry = Some((after, folder));
-                pattern = after;
-            }
-            ([name, after @ ..], [found, below @ ..]) if matches(name, found) => {
-                (pattern, folder) = (after, below);
-            }
-            _ => match retry {
-                Some((after, [_, below @ ..])) => {
-                    retry = Some((after, below));
-                    (pattern, folder) = (after, below);
-                }
-                _ => return false,
-            },
-        }
-    }
-}
-
-/// Tells whether a name is of a pattern, in which `*` stands for any characters and `?` for one.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let (mut pattern, mut name) = (pattern.chars(), name.chars());
-    // As in `covers`, with the last `*`.
-    let mut retry = None;
-    loop {
-        let rest = name.clone();
-        match (pattern.next(), name.next()) {
-            (None, None) => return true,
-            (Some('*'), _) => {
-                retry = Some((pattern.clone(), rest.clone()));
-                name = rest;
-            }
-            (Some('?'), Some(_)) => {}
-            (Some(wanted), Some(found)) if wanted == found => {}
-            _ => {
-                let Some((after, from)) = &mut retry else {
-                    return false;
-                };
-                if from.next().is_none() {
-                    return false;
-                }
-                (pattern, name) = (after.clone(), from.clone());
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -470,56 +414,9 @@ mod tests {
         let pattern = format!("/{}b", "**/*a*a*a*a*a*a*a*a*a*/".repeat(500));
         let folder = format!("/{}", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/".repeat(1_000));
         assert!(!excludes(&pattern, folder));
-        assert!(!matches(&("*a".repeat(1_000) + "b"), &"a".repeat(2_000)));
-    }
-
-    /// What `matches` says, told by trying everything.
-    fn matches_slowly(pattern: &[char], name: &[char]) -> bool {
-        match (pattern, name) {
-            ([], []) => true,
-            (['*', after @ ..], _) => {
-                (0..=name.len()).any(|taken| matches_slowly(after, &name[taken..]))
-            }
-            (['?', after @ ..], [_, rest @ ..]) => matches_slowly(after, rest),
-            ([wanted, after @ ..], [found, rest @ ..]) => {
-                wanted == found && matches_slowly(after, rest)
-            }
-            _ => false,
-        }
-    }
-
-    /// What `covers` says, told by trying everything.
-    fn covers_slowly(pattern: &[String], folder: &[String]) -> bool {
-        match (pattern, folder) {
-            ([], _) => true,
-            ([any, after @ ..], _) if any == ANY_DEPTH => {
-                (0..=folder.len()).any(|taken| covers_slowly(after, &folder[taken..]))
-            }
-            ([name, after @ ..], [found, below @ ..]) => {
-                matches(name, found) && covers_slowly(after, below)
-            }
-            _ => false,
-        }
     }
 
     proptest! {
-        #[test]
-        fn names_match_as_they_should(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
-            let characters = |text: &str| text.chars().collect::<Vec<_>>();
-            prop_assert_eq!(
-                matches(&pattern, &name),
-                matches_slowly(&characters(&pattern), &characters(&name))
-            );
-        }
-
-        #[test]
-        fn folders_match_as_they_should(
-            pattern in prop::collection::vec("[ab]|\\*|\\*\\*|a\\?", 0..7),
-            folder in prop::collection::vec("[ab]{1,2}", 0..8),
-        ) {
-            prop_assert_eq!(covers(&pattern, &folder), covers_slowly(&pattern, &folder));
-        }
-
         #[test]
         fn a_folder_excludes_itself_and_what_is_below(
             folder in "(/[^/\\\\\\pC]{1,6}){1,5}",
