@@ -192,6 +192,16 @@ words! {
     }
 }
 
+words! {
+    /// Whether a warning may stop a call.
+    Enforce {
+        /// It may not; not written.
+        Never = "never",
+        /// Once in a session, if a person wrote it and it is severe enough.
+        Once = "once",
+    }
+}
+
 /// A note: one thing remembered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
@@ -239,6 +249,8 @@ pub struct Note {
     pub instead: Option<String>,
     /// How bad it is to run into a warning.
     pub severity: Option<Severity>,
+    /// Whether a warning may stop a call.
+    pub enforce: Enforce,
     /// Kept at the top and never faded.
     pub pinned: bool,
     /// `agent` when a model wrote it through a tool.
@@ -273,6 +285,7 @@ impl Note {
             when: Vec::new(),
             instead: None,
             severity: None,
+            enforce: Enforce::Never,
             pinned: false,
             actor: None,
             body: String::new(),
@@ -364,6 +377,9 @@ impl Note {
             "state" => optional((self.state != State::Active).then_some(self.state.as_str())),
             "instead" => optional(self.instead.as_deref()),
             "severity" => optional(self.severity.map(Severity::as_str)),
+            "enforce" => {
+                optional((self.enforce != Enforce::Never).then_some(self.enforce.as_str()))
+            }
             "prov_actor" => optional(self.actor.as_deref()),
             "id" => yaml::write_scalar(out, key, &self.id.to_string()),
             "type" => yaml::write_scalar(out, key, self.note_type.as_str()),
@@ -395,7 +411,7 @@ impl Note {
 }
 
 /// The keys we write, in the order of the file: the Python version's, then ours.
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "id",
     "type",
     "title",
@@ -418,6 +434,7 @@ const KEYS: [&str; 24] = [
     "when",
     "instead",
     "severity",
+    "enforce",
     "pinned",
     "prov_actor",
 ];
@@ -817,6 +834,7 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         when: list("when"),
         instead: optional("instead"),
         severity: word("severity", text("severity"))?,
+        enforce: word("enforce", text("enforce"))?.unwrap_or(Enforce::Never),
         pinned: text("pinned").is_some_and(|word| word == "true"),
         actor: optional("prov_actor"),
         body,
@@ -938,6 +956,7 @@ mod tests {
         note.when = vec!["cmd: git push --force".to_owned()];
         note.instead = Some("push a branch".to_owned());
         note.severity = Some(Severity::High);
+        note.enforce = Enforce::Once;
         note.pinned = true;
         note.actor = Some("agent".to_owned());
         note.body = "text".to_owned();
@@ -948,7 +967,7 @@ mod tests {
              machine_id: unknown\nscope: portable\nprov_source: human\nconfidence: 0.6\nprov_model: local/m\n\
              prov_session: s\nsupersedes:\n- 01ARZ3NDEKTSV4RRFFQ69G5FAV\ncreated_at: '2026-01-02T03:04:05+00:00'\n\
              updated_at: '2026-01-02T03:04:05+00:00'\ntags:\n- a\n- 'yes'\nkind: antipattern\nstate: muted\nlinks:\n\
-             - related-to X\nwhen:\n- 'cmd: git push --force'\ninstead: push a branch\nseverity: high\n\
+             - related-to X\nwhen:\n- 'cmd: git push --force'\ninstead: push a branch\nseverity: high\nenforce: once\n\
              pinned: true\nprov_actor: agent\n---\ntext\n"
         );
         assert_eq!(parse(&text).unwrap(), note);
@@ -1183,13 +1202,13 @@ mod tests {
                 0.0..=1.0_f64,
             ),
             (texts(), texts(), texts(), prop::option::of("\\PC{1,20}")),
-            (0..3_usize, 0..4_usize, any::<bool>()),
+            (0..3_usize, 0..4_usize, any::<bool>(), any::<bool>()),
         )
             .prop_map(
                 |(
                     (title, project, body, confidence),
                     (tags, links, supersedes, instead),
-                    (kind, state, pinned),
+                    (kind, state, pinned, may_stop),
                 )| {
                     let mut note = Note::new(id(), NoteType::ALL[kind], now());
                     note.title = title;
@@ -1203,6 +1222,7 @@ mod tests {
                     note.instead = instead;
                     note.state = State::ALL[state];
                     note.pinned = pinned;
+                    note.enforce = Enforce::ALL[usize::from(may_stop)];
                     note
                 },
             )

@@ -96,6 +96,7 @@ pub(super) fn join(base: &Content, winner: &Content, loser: &Content) -> (Conten
         when: sides.unite(|note| &note.when),
         instead: sides.choose(|note| &note.instead),
         severity: sides.choose(|note| &note.severity),
+        enforce: sides.choose(|note| &note.enforce),
         pinned: sides.choose(|note| &note.pinned),
         actor: sides.origin(|note| &note.actor, &None),
         body: body::join(&base.note.body, &winner.note.body, &loser.note.body).unwrap_or_else(
@@ -160,6 +161,7 @@ pub(super) fn unite(earlier: &Content, newer: &Content) -> (Content, bool) {
         when: lists(&first.when, &last.when),
         instead: either(&last.instead, &first.instead),
         severity: last.severity.or(first.severity),
+        enforce: last.enforce.max(first.enforce),
         pinned: first.pinned || last.pinned,
         actor: either(&first.actor, &last.actor),
         body: if kept { first } else { last }.body.clone(),

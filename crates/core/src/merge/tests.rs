@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::note::{Kind, NoteType, Severity};
+use crate::note::{Enforce, Kind, NoteType, Severity};
 
 const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -172,20 +172,22 @@ fn fields_are_joined() {
             |b| {
                 b.note.state = State::Muted;
                 b.note.severity = Some(Severity::High);
+                b.note.enforce = Enforce::Once;
                 b.note.instead = Some("i".to_owned());
             },
             |note| {
                 format!(
-                    "{} {} {} {} {:?} {:?}",
+                    "{} {} {} {} {:?} {} {:?}",
                     note.kind(),
                     note.pinned,
                     note.confidence,
                     note.state,
                     note.severity,
+                    note.enforce,
                     note.instead
                 )
             },
-            "preference true 0.5 muted Some(High) Some(\"i\")",
+            "preference true 0.5 muted Some(High) once Some(\"i\")",
         ),
         (
             "type and scope",
