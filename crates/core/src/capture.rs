@@ -15,6 +15,7 @@ use crate::{
     clean::one_line,
     clip::{first_characters, line},
     echo::Echoes,
+    observe::FIXED,
     transcript::Transcript,
 };
 
@@ -202,7 +203,7 @@ fn body(account: &Account) -> String {
             let _ = writeln!(body, "- (other files, in {edits} edits)");
         }
     }
-    block(&mut body, "Failed and fixed", &account.fixed);
+    block(&mut body, FIXED, &account.fixed);
     block(&mut body, "Next steps", &account.next_steps);
     let _ = write!(body, "\n**Outcome:** {outcome}");
     body

@@ -29,6 +29,8 @@ pub mod observe;
 
 pub mod glob;
 
+pub mod trigger;
+
 pub mod capture;
 
 pub mod summary;

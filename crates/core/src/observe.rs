@@ -9,7 +9,7 @@
 //! changes it; so a list of events that grows gives the same observations again, and more. All
 //! texts are short, and the work grows with the number of events.
 
-mod command;
+pub(crate) mod command;
 mod signature;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,9 @@ const MAX_EVENTS: usize = 40;
 
 /// How many characters of a tool's output are looked at for the result of a test, from its end.
 const MAX_OUTPUT: usize = 4_000;
+
+/// The heading of a session note under which it says what failed and was mended.
+pub(crate) const FIXED: &str = "Failed and fixed";
 
 /// What an observation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -155,6 +158,20 @@ pub fn observations(events: &[ToolEvent]) -> Observed {
 pub fn passed_command(event: &ToolEvent) -> Option<String> {
     let (command, verdict) = run_of(event)?;
     (verdict == Verdict::Passed && command.is_telling()).then(|| command.shown(MAX_LINE))
+}
+
+/// Returns the line of a session note that says what mended the command that failed now.
+///
+/// Notes hold no signature of an error, so it is told by the command; the note may be another
+/// machine's.
+pub fn mended_in<'a>(body: &'a str, command: &str) -> Option<&'a str> {
+    let command = Command::parse(command).filter(Command::is_telling)?;
+    let wanted = format!("`{}` passes again ", command.shown(MAX_COMMAND));
+    let heading = format!("**{FIXED}:**");
+    let mut lines = body.lines().skip_while(|line| line.trim() != heading);
+    lines.next()?;
+    let items = lines.map_while(|line| line.strip_prefix("- "));
+    items.into_iter().find(|item| item.starts_with(&wanted))
 }
 
 /// How a command ended.

@@ -10,7 +10,7 @@ use crate::clip::line;
 const MAX_COMMAND: usize = 4_000;
 
 /// Programs that set the scene for what follows them.
-const PREPARES: [&str; 8] = [
+pub(crate) const PREPARES: [&str; 8] = [
     "cd", "export", "popd", "pushd", "set", "source", "unset", ".",
 ];
 
@@ -18,12 +18,12 @@ const PREPARES: [&str; 8] = [
 const WRAPPERS: [&str; 6] = ["command", "env", "exec", "nice", "nohup", "time"];
 
 /// Programs that only look at what another one printed.
-const VIEWERS: [&str; 10] = [
+pub(crate) const VIEWERS: [&str; 10] = [
     "cat", "egrep", "grep", "head", "less", "more", "rg", "sort", "tail", "tee",
 ];
 
 /// Programs that, behind another command, only say that it ended.
-const CLOSERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
+pub(crate) const CLOSERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
 
 /// Where a command's output goes makes it no other one.
 const REDIRECTS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
@@ -92,7 +92,7 @@ const TEST_GOALS: [&str; 12] = [
 const GOALS: [&str; 5] = ["check", "spec", "test", "tests", "verify"];
 
 /// Programs that run another one, and the word that has to stand between, if any.
-const RUNNERS: [(&str, &str); 12] = [
+pub(crate) const RUNNERS: [(&str, &str); 12] = [
     ("bundle", "exec"),
     ("bunx", ""),
     ("hatch", "run"),
@@ -387,7 +387,8 @@ fn words(step: &str) -> Vec<&str> {
     words
 }
 
-fn is_assignment(word: &str) -> bool {
+/// Tells whether a word sets a variable: `RUST_LOG=debug`.
+pub(crate) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
             && !name.starts_with(|c: char| c.is_ascii_digit())
@@ -397,8 +398,12 @@ fn is_assignment(word: &str) -> bool {
 
 /// Returns the name of the program, without the folder it stands in.
 fn program<'a>(words: &[&'a str]) -> &'a str {
-    let first = words.first().copied().unwrap_or_default();
-    first.rsplit(['/', '\\']).next().unwrap_or_default()
+    name_of(words.first().copied().unwrap_or_default())
+}
+
+/// Returns the last name of a path.
+pub(crate) fn name_of(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 /// Returns the program and its arguments, without options.
@@ -450,7 +455,7 @@ fn is_test(words: &[&str]) -> bool {
     let [first, rest @ ..] = arguments else {
         return false;
     };
-    let program = first.rsplit(['/', '\\']).next().unwrap_or_default();
+    let program = name_of(first);
     if TEST_PROGRAMS.contains(&program) {
         return true;
     }

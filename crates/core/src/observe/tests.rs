@@ -835,3 +835,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_session_note_tells_what_mended_a_command() {
+    let body = "**Ask:** x\n\n**Failed and fixed:**\n- `cargo test cart` passes again after a change of a.rs\n\
+                - `make all` passes again after a change of b.rs\n\n**Next steps:**\n\
+                - `npm test` passes again when";
+    for (command, expected) in [
+        (
+            "cd shop && cargo test cart 2>&1 | tail",
+            Some("`cargo test cart` passes again after a change of a.rs"),
+        ),
+        (
+            "make all",
+            Some("`make all` passes again after a change of b.rs"),
+        ),
+        ("cargo test", None),
+        ("npm test", None),
+        ("ls", None),
+        ("", None),
+    ] {
+        assert_eq!(mended_in(body, command), expected, "{command}");
+    }
+    assert_eq!(mended_in("- `make all` passes again", "make all"), None);
+}
