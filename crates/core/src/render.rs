@@ -5,6 +5,7 @@
 //! the same notes on the same day.
 
 mod recalled;
+mod warning;
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -18,6 +19,7 @@ use crate::{
 use chrono::{DateTime, Utc};
 
 pub use recalled::{Budget, Recalled, recalled_block};
+pub use warning::{Mended, denial, mended_block, warning_block};
 
 /// Why a note is in the working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
