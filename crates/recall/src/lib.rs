@@ -8,3 +8,5 @@ pub mod prompt;
 pub mod search;
 
 pub mod working_set;
+
+pub mod warning;
