@@ -8,6 +8,7 @@
 //!   so an index that was kept in step and one that was built anew give the same answers.
 
 mod supersession;
+mod triggers;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -120,7 +121,7 @@ struct Part {
     remove: fn(&Connection, i64) -> rusqlite::Result<()>,
 }
 
-const PARTS: &[Part] = &[supersession::PART];
+const PARTS: &[Part] = &[supersession::PART, triggers::PART];
 
 /// The index cannot be used as it is.
 #[derive(Debug, thiserror::Error)]

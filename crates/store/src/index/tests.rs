@@ -1,3 +1,5 @@
+use anamnesis_core::trigger::Call;
+
 use super::*;
 
 struct Fixture {
@@ -617,6 +619,11 @@ fn few_notes_are_found_without_walking_all() {
         (BY_REFERENCE, "note_tail"),
         (SHARING_A_TAIL, "note_tail"),
         (supersession::NONE_SUPERSEDED, "note_superseded"),
+        (triggers::TEXT_KEYS, "warning_trigger_key"),
+        (
+            triggers::BY_KEYS,
+            "warning_trigger_key (project=? AND key=?)",
+        ),
     ] {
         let mut statement = index
             .connection
@@ -630,4 +637,82 @@ fn few_notes_are_found_without_walking_all() {
             .unwrap();
         assert!(plan.iter().any(|step| step.contains(by)), "{plan:?}");
     }
+}
+
+/// A warning of a project with one trigger.
+fn warns(fixture: &Fixture, title: &str, project: &str, when: &str) -> Stored {
+    fixture.add(title, |note| {
+        note.note_type = NoteType::Procedural;
+        note.kind = Some(Kind::Antipattern);
+        note.project = project.to_owned();
+        note.when = vec![when.to_owned()];
+    })
+}
+
+#[test]
+fn warnings_are_found_by_the_call_that_they_fit() {
+    let fixture = Fixture::new();
+    let ours = warns(&fixture, "ours", "shop", "cmd: git push --force");
+    warns(&fixture, "everybody's", "global", "cmd: git push");
+    warns(&fixture, "theirs", "till", "cmd: git push --force");
+    warns(&fixture, "another command", "shop", "cmd: git pull");
+    warns(&fixture, "a path", "shop", "path: migrations/*.sql");
+    warns(&fixture, "a text", "shop", "text: drop table");
+    warns(&fixture, "a tool", "shop", "tool: mcp__db__*");
+    warns(&fixture, "no trigger", "shop", "cmd: git");
+    fixture.add("a fact", |note| {
+        note.project = "shop".to_owned();
+        note.when = vec!["cmd: git push".to_owned()];
+    });
+    for (title, state) in [("proposed", State::Proposed), ("muted", State::Muted)] {
+        fixture.add(title, |note| {
+            note.note_type = NoteType::Procedural;
+            note.kind = Some(Kind::Antipattern);
+            note.state = state;
+            note.when = vec!["cmd: git push".to_owned()];
+        });
+    }
+    let old = warns(&fixture, "replaced", "shop", "cmd: git push");
+    fixture.add("replaces", |note| {
+        note.supersedes = vec![old.path.id.to_string()]
+    });
+    let index = fixture.refreshed();
+    let titles_for = |index: &Index, tool: &str, input: serde_json::Value| {
+        let call = Call::of(tool, &input);
+        let found = index.warnings_for(&call, &["shop".to_owned()]).unwrap();
+        let mut titles: Vec<String> = found.into_iter().map(|entry| entry.title).collect();
+        titles.sort();
+        titles
+    };
+    let push = serde_json::json!({"command": "cd a && git push --force"});
+    assert_eq!(
+        titles_for(&index, "Bash", push.clone()),
+        ["everybody's", "ours"]
+    );
+    assert_eq!(
+        titles_for(
+            &index,
+            "Write",
+            serde_json::json!({"file_path": "/a/migrations/1.sql", "content": "DROP TABLE a"})
+        ),
+        ["a path", "a text"]
+    );
+    assert_eq!(
+        titles_for(&index, "mcp__db__query", serde_json::json!({})),
+        ["a tool"]
+    );
+    assert_eq!(titles_for(&index, "Bash", serde_json::json!({})), [""; 0]);
+    // A note that is gone takes its triggers with it.
+    drop(index);
+    fs::remove_file(ours.path.absolute(&fixture.home)).unwrap();
+    let index = fixture.refreshed();
+    assert_eq!(titles_for(&index, "Bash", push), ["everybody's"]);
+    assert_eq!(
+        count(
+            &index.connection,
+            "SELECT count(*) FROM warning_trigger WHERE line = 'cmd: git push --force'"
+        )
+        .unwrap(),
+        1
+    );
 }
