@@ -11,6 +11,7 @@ mod listing;
 mod native;
 mod purge;
 mod recall;
+mod resolved;
 mod retention;
 mod schema;
 mod session;
@@ -23,6 +24,7 @@ pub use self::{
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
     purge::Mentions,
     recall::{Evidence, Given, Held, Ledger, Run, Seen},
+    resolved::Resolved,
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
