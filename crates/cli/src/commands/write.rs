@@ -10,8 +10,9 @@ use std::{
 use anamnesis_core::{
     clean::one_line,
     id::NoteId,
-    note::{GLOBAL, Kind, Note, NoteType, Scope, Severity, Source, State},
+    note::{Enforce, GLOBAL, Kind, Note, NoteType, Scope, Severity, Source, State},
     redact::redact,
+    trigger::Trigger,
 };
 use anamnesis_store::index::{Entry, Index};
 
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// How bad it is: low, medium, high or critical
     #[arg(long, value_parser = word::<Severity>)]
     severity: Option<Severity>,
+    /// `once`: this warning, if it is high or critical, stops a call that --when names, once a session
+    #[arg(long, value_parser = word::<Enforce>, requires = "when")]
+    enforce: Option<Enforce>,
     /// A note that this one replaces; may be given more than once
     #[arg(long, value_name = "ID")]
     supersedes: Vec<String>,
@@ -110,23 +114,9 @@ pub(super) fn kind(text: &str) -> Result<Kind, String> {
     Kind::from_word(text).map_err(|error| error.to_string())
 }
 
-/// A trigger; a bare program name would fire at every run of it.
+/// A trigger, in the one form that we write.
 fn trigger(text: &str) -> Result<String, String> {
-    let (kind, pattern) = text
-        .split_once(':')
-        .ok_or("a trigger is `cmd: …`, `path: …`, `tool: …` or `text: …`")?;
-    let pattern = one_line(pattern);
-    if pattern.is_empty() {
-        return Err(format!("`{}:` needs something to look for", kind.trim()));
-    }
-    match kind.trim() {
-        "cmd" if pattern.split_whitespace().count() < 2 => Err(
-            "`cmd:` needs the program and a further word, or it would come up at every run of it"
-                .to_owned(),
-        ),
-        kind @ ("cmd" | "path" | "tool" | "text") => Ok(format!("{kind}: {pattern}")),
-        other => Err(format!("\"{other}\" is none of cmd, path, tool, text")),
-    }
+    word::<Trigger>(text).map(|trigger| trigger.to_string())
 }
 
 fn link(text: &str) -> Result<Link, String> {
@@ -245,6 +235,7 @@ fn note_of(args: &Args, context: &Context, index: &Index) -> Result<Note, Failur
         .map(safe_line)
         .filter(|text| !text.is_empty());
     note.severity = args.severity;
+    note.enforce = args.enforce.unwrap_or(Enforce::Never);
     note.pinned = args.pin;
     for link in &args.links {
         let target = Context::resolve(index, &link.target)?;
@@ -259,6 +250,7 @@ fn by_agent(note: &mut Note, replaced: &[Entry]) {
     note.actor = Some("agent".to_owned());
     note.confidence = 0.9;
     note.pinned = false;
+    note.enforce = Enforce::Never;
     let replaces_a_person = replaced.iter().any(is_a_persons);
     if note.project == GLOBAL || replaces_a_person {
         note.state = State::Proposed;
@@ -328,16 +320,8 @@ mod tests {
 
     #[test]
     fn triggers_are_checked() {
-        for good in [
-            "cmd: git push --force",
-            "path: migrations/*.sql",
-            "tool: Write",
-            "text: drop table",
-        ] {
-            assert_eq!(trigger(good).as_deref(), Ok(good));
-        }
         assert_eq!(trigger("cmd:  git   push").as_deref(), Ok("cmd: git push"));
-        for bad in ["cmd: git", "git push", "cmd:", "when: x", ""] {
+        for bad in ["cmd: git", "git push", "path: *", "when: x", ""] {
             assert!(trigger(bad).is_err(), "{bad}");
         }
     }
