@@ -22,7 +22,7 @@ use anamnesis_core::{
     capture::Account,
     clean::one_line,
     echo::Key,
-    hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource},
+    hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource, ToolCall},
     intake::Intake,
     note::{Note, Source, parse_timestamp, text_hash},
     record::{Record, Surroundings},
@@ -32,8 +32,8 @@ use anamnesis_core::{
 use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::{
     config::SessionLine,
-    index::Index,
-    journal::{self, Audience, Journal, Shown, Taken},
+    index::{self, Index},
+    journal::{self, Audience, Journal, Ledger, Shown, Taken, WARNING},
     project::{self, Known, Project},
     session_note,
     spool::Spool,
@@ -51,6 +51,7 @@ use crate::{
     off::{self, Off},
     python_version, remember, remote, skip,
     sync::{self, History},
+    tool_lanes::{self, AtTool},
     ui,
 };
 
@@ -255,6 +256,10 @@ fn answer(
         journal: Journal::open(&context.home, JOURNAL_PATIENCE),
         event_name: payload.event_name.clone(),
         session_id: payload.session_id.clone(),
+        agent: payload
+            .agent
+            .as_ref()
+            .map_or_else(String::new, |agent| agent.id.clone()),
         context,
         folder,
         known: OnceCell::new(),
@@ -267,6 +272,10 @@ fn answer(
     };
     let transcript = payload.transcript_path.clone().map(PathBuf::from);
     let is_recorded = hook.record(payload, &mut handled, started);
+    if !is_recorded {
+        // Nobody would know that the call was stopped already, and it would be stopped again.
+        handled.answer.denial = None;
+    }
     if let Some(tag) = tag {
         hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);
     }
@@ -342,6 +351,8 @@ struct Hook {
     context: Context,
     event_name: String,
     session_id: String,
+    /// The subagent that this happens in; empty for the session itself.
+    agent: String,
     folder: PathBuf,
     known: OnceCell<Known>,
     journal: Result<Journal, journal::Error>,
@@ -362,9 +373,10 @@ enum MayStart {
 #[derive(Default)]
 struct Handled {
     answer: Answer,
-    shown: Vec<Shown>,
-    /// What the shown notes were given for.
-    lane: &'static str,
+    /// What was given, by lane.
+    given: Vec<(&'static str, Vec<Shown>)>,
+    /// Whether the session's context is empty now.
+    empties_context: bool,
     errors: Vec<String>,
     /// What the event may start the deferred process for.
     may_start: MayStart,
@@ -374,12 +386,24 @@ struct Handled {
     meta: Vec<(&'static str, String)>,
 }
 
+impl Handled {
+    /// Takes what comes at a tool.
+    fn take(&mut self, lane: &'static str, found: AtTool) {
+        self.answer.context = found.context;
+        self.answer.denial = found.denial;
+        self.given.push((lane, vec![found.shown]));
+    }
+}
+
 impl Hook {
     /// Finds what is answered.
     fn handle(&self, payload: &Payload) -> Handled {
         let mut handled = match &payload.event {
             Event::SessionStart { source, .. } => self.session_start(*source),
             Event::UserPromptSubmit { prompt } => self.prompt(prompt),
+            Event::PreToolUse(call) => self.before_tool(call),
+            Event::PostToolUseFailure(call) => self.after_failure(std::slice::from_ref(call)),
+            Event::PostToolBatch(calls) => self.after_failure(calls),
             _ => Handled::default(),
         };
         handled.may_start = match &payload.event {
@@ -426,7 +450,10 @@ impl Hook {
     /// Gives the working set, and the person one line.
     fn session_start(&self, source: StartSource) -> Handled {
         let mut handled = Handled {
-            lane: "start",
+            empties_context: matches!(
+                source,
+                StartSource::Startup | StartSource::Clear | StartSource::Compact
+            ),
             ..Handled::default()
         };
         let project = self.project();
@@ -479,15 +506,15 @@ impl Hook {
         };
         if matches!(source, StartSource::Resume | StartSource::Fork) {
             // What the session was given before still stands in its history.
-            let known = self.journal.as_ref().ok();
-            let known = known.and_then(|journal| journal.shown_in(&self.session_id).ok());
+            let ledger = self.ledger("");
             chosen.retain(|chosen| {
-                let text = (chosen.note.id, text_hash(&chosen.note.body));
-                !known.as_ref().is_some_and(|known| known.contains(&text))
+                let seen = ledger.get(&chosen.note.id);
+                !seen
+                    .is_some_and(|seen| seen.with_text && seen.hash == text_hash(&chosen.note.body))
             });
         }
         let block = render::hook_block(&chosen, request.now, |id| Context::short(index, id));
-        handled.shown = shown(&chosen, &block);
+        handled.given.push(("start", shown(&chosen, &block)));
         (chosen, block)
     }
 
@@ -551,6 +578,56 @@ impl Hook {
         )))
     }
 
+    /// What a context of the session has seen.
+    fn ledger(&self, agent: &str) -> Ledger {
+        let journal = self.journal.as_ref().ok();
+        journal
+            .and_then(|journal| journal.ledger(&self.session_id, agent).ok())
+            .unwrap_or_default()
+    }
+
+    /// Warns of a call that is about to run. Without the records nothing is known of what was said
+    /// before, and the call goes its way.
+    fn before_tool(&self, call: &ToolCall) -> Handled {
+        let mut handled = Handled::default();
+        let Ok(journal) = &self.journal else {
+            return handled;
+        };
+        if !self.context.config.recall.tool {
+            return handled;
+        }
+        let whom = (self.session_id.as_str(), self.agent.as_str());
+        match tool_lanes::warn(&self.context, journal, self.project(), whom, call) {
+            Ok(Some(found)) => handled.take(WARNING, found),
+            // The next event that may start the deferred process finds the index as it is.
+            Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
+            Err(error) => handled.errors.push(error.to_string()),
+        }
+        handled
+    }
+
+    /// Says what mended a failure before, the first of these of which that is known.
+    fn after_failure(&self, calls: &[ToolCall]) -> Handled {
+        let mut handled = Handled::default();
+        let Ok(journal) = &self.journal else {
+            return handled;
+        };
+        let failed = calls.iter().filter(|call| !call.is_interrupt);
+        let mut errors = failed.filter_map(|call| call.error.as_deref()).peekable();
+        if errors.peek().is_none() || !self.context.config.recall.failure {
+            return handled;
+        }
+        let ledger = self.ledger(&self.agent);
+        let known = errors.find_map(|error| {
+            let (context, session) = (&self.context, &self.session_id);
+            tool_lanes::mended(context, journal, self.project(), session, &ledger, error)
+        });
+        if let Some(found) = known {
+            handled.take("failure", found);
+        }
+        handled
+    }
+
     /// Names what came from other machines since the session began, once.
     ///
     /// The sync that a start sets off ends after the working set was given. So the first prompt after
@@ -589,8 +666,7 @@ impl Hook {
         let Some(text) = remember::asked_for(prompt) else {
             if let Some((block, shown)) = self.arrivals() {
                 handled.answer.context = Some(block.text);
-                handled.shown = shown;
-                handled.lane = "arrivals";
+                handled.given.push(("arrivals", shown));
             }
             return handled;
         };
@@ -723,13 +799,16 @@ impl Hook {
         started: Instant,
     ) -> Result<(), journal::Error> {
         let now = self.context.environment.now;
-        if !handled.shown.is_empty() {
+        if handled.empties_context {
+            journal.context_emptied(&self.session_id)?;
+        }
+        for (lane, shown) in &handled.given {
             let to = Audience {
                 session: &self.session_id,
-                agent: "",
-                lane: handled.lane,
+                agent: &self.agent,
+                lane,
             };
-            journal.was_shown(to, &handled.shown, now)?;
+            journal.was_shown(to, shown, now)?;
         }
         for (name, value) in &handled.meta {
             journal.set_meta(name, value)?;

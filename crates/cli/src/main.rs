@@ -20,6 +20,7 @@ mod remote;
 mod skip;
 mod sync;
 mod terminal_command;
+mod tool_lanes;
 mod ui;
 
 use std::{env, process::ExitCode};

@@ -362,6 +362,8 @@ fn masked(text: &str) -> String {
 pub struct Answer {
     /// Text for the model, at most [`MAX_CONTEXT_LENGTH`].
     pub context: Option<String>,
+    /// Why the tool call is stopped, told to the model; only before a call.
+    pub denial: Option<String>,
     /// One line for the person.
     pub system_message: Option<String>,
 }
@@ -376,6 +378,13 @@ impl Answer {
         if let Some(context) = &self.context {
             object["hookSpecificOutput"] =
                 json!({"hookEventName": event_name, "additionalContext": context});
+        }
+        if let Some(reason) = &self.denial {
+            object["hookSpecificOutput"] = json!({
+                "hookEventName": event_name,
+                "permissionDecision": "deny",
+                "permissionDecisionReason": reason,
+            });
         }
         format!("{object}\n")
     }
@@ -601,6 +610,7 @@ mod tests {
         let answer = Answer {
             context: Some("c".to_owned()),
             system_message: Some("m".to_owned()),
+            ..Answer::default()
         };
         assert_eq!(
             answer.to_json("SessionStart"),

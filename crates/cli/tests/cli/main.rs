@@ -30,6 +30,7 @@ mod session_start;
 mod sessions;
 mod status;
 mod store_faults;
+mod tools;
 mod why;
 mod writing;
 

@@ -23,7 +23,7 @@ pub use self::{
     job::{Job, NOTE, Queue},
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
     purge::Mentions,
-    recall::{Evidence, Given, Held, Ledger, Run, Seen},
+    recall::{Evidence, Given, Held, Ledger, Run, STOPPED, Seen, WARNING, Warned},
     resolved::Resolved,
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
@@ -635,6 +635,22 @@ impl Journal {
             params![key, note.to_string(), now.timestamp_millis()],
         )?;
         Ok(())
+    }
+
+    /// Tells whether a person wrote a note in just this form on this machine, or approved it.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn was_written_here(&self, note: NoteId, file: &[u8]) -> Result<bool, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM written_here WHERE note = ? AND hash = ?)",
+            )?
+            .query_row(
+                params![note.to_string(), text_hash(&String::from_utf8_lossy(file))],
+                |row| row.get(0),
+            )?)
     }
 
     /// Takes back that a note was forgotten.

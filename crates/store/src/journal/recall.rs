@@ -3,7 +3,7 @@
 //! Everything is kept at the moment of printing, so that an explanation reads what was, and never
 //! works it out anew. A prompt is in none of it but for the words of it that a note has, too.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use anamnesis_core::id::NoteId;
 use chrono::{DateTime, Utc};
@@ -73,6 +73,22 @@ pub struct Seen {
 /// What a context has seen since it was last empty, by note.
 pub type Ledger = HashMap<NoteId, Seen>;
 
+/// What a session was warned of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Warned {
+    /// The warnings that the context has seen since it was last empty.
+    pub given: BTreeSet<NoteId>,
+    /// The warnings that have stopped a call of the session.
+    pub stopped: BTreeSet<NoteId>,
+    /// How many came since the last prompt.
+    pub in_turn: usize,
+}
+
+/// Under this lane stand warnings, and for this reason those that stopped a call.
+pub const WARNING: &str = "tool";
+/// See [`WARNING`].
+pub const STOPPED: &str = "stopped a call that it warns of";
+
 /// A note that was given, with all that is known of why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
@@ -134,6 +150,64 @@ impl Journal {
             }
         }
         Ok(ledger)
+    }
+
+    /// What a session was warned of, in one of its contexts.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn warned(&self, session: &str, agent: &str) -> Result<Warned, Error> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT note, reason = ?4,
+                 agent = ?2 AND epoch = coalesce((SELECT epoch FROM session WHERE id = ?1), 0),
+                 at >= coalesce((SELECT max(at) FROM prompt WHERE session = ?1), 0)
+             FROM shown WHERE session = ?1 AND lane = ?3",
+        )?;
+        let mut rows = statement.query([session, agent, WARNING, STOPPED])?;
+        let mut warned = Warned::default();
+        while let Some(row) = rows.next()? {
+            let Ok(note) = row.get::<_, String>(0)?.parse() else {
+                continue;
+            };
+            if row.get(1)? {
+                warned.stopped.insert(note);
+            }
+            if row.get(2)? {
+                warned.given.insert(note);
+            }
+            warned.in_turn += usize::from(row.get::<_, bool>(3)?);
+        }
+        Ok(warned)
+    }
+
+    /// The task that a subagent of this type is starting with: the oldest one that none has taken up.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn open_delegation(
+        &self,
+        session: &str,
+        kind: &str,
+    ) -> Result<Option<(String, String)>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT id, prompt FROM delegation WHERE session = ? AND kind = ? AND agent IS NULL
+                 ORDER BY at, rowid LIMIT 1",
+            )?
+            .query_row([session, kind], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?)
+    }
+
+    /// Takes note of which subagent took up a task.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn delegation_taken(&self, session: &str, id: &str, agent: &str) -> Result<(), Error> {
+        self.connection
+            .prepare_cached("UPDATE delegation SET agent = ? WHERE session = ? AND id = ?")?
+            .execute([agent, session, id])?;
+        Ok(())
     }
 
     /// Keeps one run of recall.

@@ -126,13 +126,14 @@ CREATE TABLE native_place (
 ) STRICT, WITHOUT ROWID;
 ";
 
-// What was recalled. `epoch` counts how often a session's context was emptied; `evidence` and `held`
+// What was recalled. `agent` of a delegation is the subagent that took it up. `epoch` counts how often a session's context was emptied; `evidence` and `held`
 // are JSON, read only to be shown.
 const VERSION_4: &str = "
 ALTER TABLE session ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE shown ADD COLUMN agent TEXT NOT NULL DEFAULT '';
 ALTER TABLE shown ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE shown ADD COLUMN evidence TEXT;
+ALTER TABLE delegation ADD COLUMN agent TEXT;
 CREATE TABLE recall (
   session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, lane TEXT NOT NULL,
   agent TEXT NOT NULL, terms INTEGER NOT NULL, searched INTEGER NOT NULL, floor REAL NOT NULL,
