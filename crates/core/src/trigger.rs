@@ -257,8 +257,8 @@ fn path_key(names: &[String]) -> &str {
         return name;
     }
     let endings = names.iter().filter_map(|name| ending(name));
-    let literal = endings.filter(|ending| is_literal(ending));
-    literal.last().unwrap_or_default()
+    let mut literal = endings.filter(|ending| is_literal(ending));
+    literal.next_back().unwrap_or_default()
 }
 
 fn is_literal(pattern: &str) -> bool {
@@ -289,10 +289,10 @@ impl Call {
             tool: tool.to_owned(),
             ..Self::default()
         };
-        if let Some(path) = field("file_path").or_else(|| field("notebook_path")) {
-            if path.len() <= MAX_PATH {
-                call.path = names(path);
-            }
+        if let Some(path) = field("file_path").or_else(|| field("notebook_path"))
+            && path.len() <= MAX_PATH
+        {
+            call.path = names(path);
         }
         match tool {
             "Bash" => {

@@ -346,9 +346,8 @@ impl Walk<'_> {
                 self.end_command();
                 self.skip_documents();
             }
-            ';' | '|' => self.end_command(),
             '&' if self.rest.peek() == Some(&'>') => self.end_word(),
-            '&' => self.end_command(),
+            ';' | '|' | '&' => self.end_command(),
             '(' => {
                 self.end_command();
                 self.open_brackets();
