@@ -41,6 +41,9 @@ pub mod id;
 
 pub mod note;
 
+pub mod link;
+pub mod terms;
+
 pub mod merge;
 
 pub mod receipt;
@@ -50,3 +53,5 @@ pub mod render;
 pub mod yaml;
 
 pub mod native;
+
+pub mod reference;

@@ -202,6 +202,27 @@ words! {
     }
 }
 
+words! {
+    /// How far a task is. Every change between them is allowed.
+    Status {
+        /// Not begun.
+        Pending = "pending",
+        /// Being worked on.
+        Active = "active",
+        /// Finished.
+        Done = "done",
+        /// Put away, finished or not.
+        Archived = "archived",
+    }
+}
+
+impl Status {
+    /// Tells whether there is still something to do.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::Active)
+    }
+}
+
 /// A note: one thing remembered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
@@ -251,6 +272,8 @@ pub struct Note {
     pub severity: Option<Severity>,
     /// Whether a warning may stop a call.
     pub enforce: Enforce,
+    /// How far a task is, as written: many programs have a key of this name, with words of their own.
+    pub status: Option<String>,
     /// Kept at the top and never faded.
     pub pinned: bool,
     /// `agent` when a model wrote it through a tool.
@@ -286,6 +309,7 @@ impl Note {
             instead: None,
             severity: None,
             enforce: Enforce::Never,
+            status: None,
             pinned: false,
             actor: None,
             body: String::new(),
@@ -295,6 +319,12 @@ impl Note {
     /// The finer kind: the one named, else the one of the type.
     pub fn kind(&self) -> Kind {
         self.kind.unwrap_or(Kind::of_type(self.note_type))
+    }
+
+    /// How far a task is: pending, unless it says otherwise.
+    pub fn status(&self) -> Status {
+        let status = self.status.as_deref().map(str::parse);
+        status.and_then(Result::ok).unwrap_or(Status::Pending)
     }
 
     /// Tells whether the note says of itself that a model wrote it through a tool.
@@ -380,6 +410,7 @@ impl Note {
             "enforce" => {
                 optional((self.enforce != Enforce::Never).then_some(self.enforce.as_str()))
             }
+            "status" => optional(self.status.as_deref()),
             "prov_actor" => optional(self.actor.as_deref()),
             "id" => yaml::write_scalar(out, key, &self.id.to_string()),
             "type" => yaml::write_scalar(out, key, self.note_type.as_str()),
@@ -411,7 +442,7 @@ impl Note {
 }
 
 /// The keys we write, in the order of the file: the Python version's, then ours.
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 26] = [
     "id",
     "type",
     "title",
@@ -435,6 +466,7 @@ const KEYS: [&str; 25] = [
     "instead",
     "severity",
     "enforce",
+    "status",
     "pinned",
     "prov_actor",
 ];
@@ -609,6 +641,20 @@ impl NoteFile {
     /// What the file says, without its bytes.
     pub fn into_note(self) -> Note {
         self.note
+    }
+
+    /// The text of a key that no field stands for; none where it is missing or no text.
+    pub fn text_of(&self, key: &str) -> Option<String> {
+        let block = &self.text[self.front.clone()];
+        let entry = self.entries().ok()?.into_iter().find(|e| e.key == key)?;
+        let lines = block.get(entry.range)?;
+        match yaml::read_mapping(lines, |_| Shape::Text)
+            .ok()?
+            .remove(key)?
+        {
+            Value::Text(text) => Some(text),
+            Value::List(_) | Value::Null => None,
+        }
     }
 
     /// The keys of the front matter, sorted.
@@ -835,6 +881,7 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         instead: optional("instead"),
         severity: word("severity", text("severity"))?,
         enforce: word("enforce", text("enforce"))?.unwrap_or(Enforce::Never),
+        status: optional("status"),
         pinned: text("pinned").is_some_and(|word| word == "true"),
         actor: optional("prov_actor"),
         body,
@@ -957,6 +1004,7 @@ mod tests {
         note.instead = Some("push a branch".to_owned());
         note.severity = Some(Severity::High);
         note.enforce = Enforce::Once;
+        note.status = Some("active".to_owned());
         note.pinned = true;
         note.actor = Some("agent".to_owned());
         note.body = "text".to_owned();
@@ -968,9 +1016,21 @@ mod tests {
              prov_session: s\nsupersedes:\n- 01ARZ3NDEKTSV4RRFFQ69G5FAV\ncreated_at: '2026-01-02T03:04:05+00:00'\n\
              updated_at: '2026-01-02T03:04:05+00:00'\ntags:\n- a\n- 'yes'\nkind: antipattern\nstate: muted\nlinks:\n\
              - related-to X\nwhen:\n- 'cmd: git push --force'\ninstead: push a branch\nseverity: high\nenforce: once\n\
-             pinned: true\nprov_actor: agent\n---\ntext\n"
+             status: active\npinned: true\nprov_actor: agent\n---\ntext\n"
         );
         assert_eq!(parse(&text).unwrap(), note);
+    }
+
+    #[test]
+    fn a_status_of_another_program_is_kept_and_counts_as_none() {
+        let text = "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\ntitle: ''\nstatus: draft\n---\n\n";
+        let note = parse(text).unwrap();
+        assert_eq!(note.status(), Status::Pending);
+        assert!(
+            rewrite(text, |note| note.pinned = true).contains("\nstatus: draft\npinned: true\n")
+        );
+        let done = rewrite(text, |note| note.status = Some(Status::Done.to_string()));
+        assert_eq!(parse(&done).unwrap().status(), Status::Done);
     }
 
     /// What the Python version's emitter writes: folded titles, escapes, lists at column 0.

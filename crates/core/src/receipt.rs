@@ -7,9 +7,11 @@
 //! tolerant: what is not understood is passed over, unknown fields and later versions included.
 
 mod fold;
+mod usage;
 
-pub use self::fold::{
-    Aliases, Counts, Fold, FoldFile, Month, NoteCounts, PairCounts, Source, Verdict,
+pub use self::{
+    fold::{Aliases, Counts, Fold, FoldFile, Month, NoteCounts, PairCounts, Source, Verdict},
+    usage::{Kept, Usage},
 };
 
 use std::{fmt, str::FromStr};
@@ -39,7 +41,8 @@ const MAX_USED: usize = 12;
 
 /// The id of a note that may leave this machine.
 ///
-/// There are two ways to have one: from a note's id together with its scope, and from a receipt.
+/// There are two ways to have one: from a note's id together with its scope, and from a receipt that
+/// travels. What is counted of [`Kept`] receipts goes into the index of this machine, no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortableId(NoteId);
 
@@ -304,6 +307,11 @@ impl Receipt {
     /// When it was made, in whole seconds.
     pub fn at(&self) -> DateTime<Utc> {
         self.at
+    }
+
+    /// Tells whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.items().next().is_none()
     }
 
     /// Tells whether a later version of the program wrote it, which may have said more.

@@ -97,6 +97,7 @@ pub(super) fn join(base: &Content, winner: &Content, loser: &Content) -> (Conten
         instead: sides.choose(|note| &note.instead),
         severity: sides.choose(|note| &note.severity),
         enforce: sides.choose(|note| &note.enforce),
+        status: sides.choose(|note| &note.status),
         pinned: sides.choose(|note| &note.pinned),
         actor: sides.origin(|note| &note.actor, &None),
         body: body::join(&base.note.body, &winner.note.body, &loser.note.body).unwrap_or_else(
@@ -162,6 +163,7 @@ pub(super) fn unite(earlier: &Content, newer: &Content) -> (Content, bool) {
         instead: either(&last.instead, &first.instead),
         severity: last.severity.or(first.severity),
         enforce: last.enforce.max(first.enforce),
+        status: either(&last.status, &first.status),
         pinned: first.pinned || last.pinned,
         actor: either(&first.actor, &last.actor),
         body: if kept { first } else { last }.body.clone(),

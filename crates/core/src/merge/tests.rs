@@ -32,7 +32,7 @@ impl Draft {
         note.links = vec!["related-to X".to_owned()];
         note.when = vec!["cmd: make".to_owned()];
         note.body = "It binds 9090.\n\n- one\n- two\n- three\n\nThe end.".to_owned();
-        let foreign = vec![("status".to_owned(), "status: active\n".to_owned())];
+        let foreign = vec![("ticket".to_owned(), "ticket: active\n".to_owned())];
         Self {
             note,
             foreign,
@@ -88,7 +88,7 @@ type Says = fn(&Note) -> String;
 /// GIT-08: each row of the table of fields; no two of these clash.
 #[test]
 fn fields_are_joined() {
-    let rows: [(&str, Change, Change, Says, &str); 13] = [
+    let rows: [(&str, Change, Change, Says, &str); 14] = [
         (
             "different fields",
             |a| a.note.title = "A".to_owned(),
@@ -190,6 +190,13 @@ fn fields_are_joined() {
             "preference true 0.5 muted Some(High) once Some(\"i\")",
         ),
         (
+            "how far a task is",
+            |a| a.note.status = Some("done".to_owned()),
+            |b| b.note.links.push("about B".to_owned()),
+            |note| format!("{} {:?}", note.status(), note.links.last()),
+            "done Some(\"about B\")",
+        ),
+        (
             "type and scope",
             |a| a.note.note_type = NoteType::Procedural,
             |b| b.note.scope = Scope::MachineLocal,
@@ -236,14 +243,14 @@ fn keys_of_others_are_joined_by_their_lines() {
         ));
     });
     let b = base.with(|b| {
-        b.foreign[0].1 = "status:   done\n".to_owned();
+        b.foreign[0].1 = "ticket:   done\n".to_owned();
         b.crlf = true;
     });
     let merged = merged_drafts(&base, &a, &b);
     assert_eq!(merged.conflict, None);
     assert!(
         text(&merged.bytes).replace('\r', "").contains(
-            "- 'cmd: make'\nreview_after: 2027-01-01\nstatus:   done\nmap:\n  k: [v]\n  # kept\n  l: 1\n---\n"
+            "- 'cmd: make'\nreview_after: 2027-01-01\nticket:   done\nmap:\n  k: [v]\n  # kept\n  l: 1\n---\n"
         ),
         "{}",
         text(&merged.bytes)
@@ -271,8 +278,8 @@ fn what_clashes_is_kept_beside_the_note() {
             base.with(|b| b.note.body = "B".to_owned()),
         ),
         (
-            base.with(|a| a.foreign[0].1 = "status: done\n".to_owned()),
-            base.with(|b| b.foreign[0].1 = "status: pending\n".to_owned()),
+            base.with(|a| a.foreign[0].1 = "ticket: done\n".to_owned()),
+            base.with(|b| b.foreign[0].1 = "ticket: pending\n".to_owned()),
         ),
     ] {
         // What does not clash is joined all the same.
@@ -385,7 +392,7 @@ fn a_tombstone_stays() {
             ..edited.note.clone()
         };
         assert_eq!(note, expected);
-        assert!(text(&proposal.bytes).contains("status: active\n"));
+        assert!(text(&proposal.bytes).contains("ticket: active\n"));
         assert_eq!(
             edited_after_deletion(id(), Some(&base.bytes()), &edited.bytes()),
             Ok(Some(proposal))
@@ -440,7 +447,7 @@ fn without_a_base_the_earlier_note_is_the_base() {
         note.foreign.clone_from(&first.foreign);
     });
     assert_eq!(read(&result.bytes), expected.note);
-    assert!(text(&result.bytes).contains("status: active\n"));
+    assert!(text(&result.bytes).contains("ticket: active\n"));
 
     // The later text is a part of the earlier one.
     let shorter = second.with(|b| b.note.body = "- one\n- two".to_owned());

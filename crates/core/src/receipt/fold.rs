@@ -14,7 +14,9 @@ use std::{
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use super::{Alias, Feedback, PortableId, Receipt, ReceiptKey, Undecodable, Weight, id, time};
+use super::{
+    Alias, Feedback, Kept, PortableId, Receipt, ReceiptKey, Undecodable, Weight, id, time,
+};
 use crate::project;
 
 /// How many days after its end a month is compacted: by then every machine's clock agrees that it is
@@ -493,6 +495,15 @@ impl Fold {
                 self.receipts.insert(key, found);
             }
         }
+    }
+
+    /// Takes up a receipt that stays on this machine. No machine's folder has an empty name.
+    pub fn keep(&mut self, kept: Kept) {
+        let source = Source {
+            machine: String::new(),
+            month: Month::of(kept.0.at()),
+        };
+        self.apply(source, kept.0);
     }
 
     /// Takes up a compacted month in place of its lines.
