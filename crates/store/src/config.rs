@@ -133,6 +133,24 @@ impl Default for Sync {
     }
 }
 
+/// What is made of which notes helped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Learn {
+    /// Whether the machines tell each other.
+    pub sync: bool,
+    /// Whether notes that are used together bring each other up.
+    pub links: bool,
+}
+
+impl Default for Learn {
+    fn default() -> Self {
+        Self {
+            sync: true,
+            links: true,
+        }
+    }
+}
+
 /// What is given unasked, beside what a session starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -179,8 +197,8 @@ pub struct Config {
     pub remote: Option<String>,
     /// How notes travel.
     pub sync: Sync,
-    /// Whether the machines tell each other which notes helped.
-    pub learn_sync: bool,
+    /// What is made of which notes helped.
+    pub learn: Learn,
     /// What is given unasked.
     pub recall: Recall,
     /// When the one line is shown.
@@ -209,7 +227,7 @@ impl Default for Config {
             machine_id: None,
             remote: None,
             sync: Sync::default(),
-            learn_sync: true,
+            learn: Learn::default(),
             recall: Recall::default(),
             session_line: SessionLine::default(),
             paused: Paused::default(),
@@ -349,7 +367,9 @@ impl Config {
             switch(members, "sync.allow_http", allow_http, &mut problems);
         }
         if let Some(members) = object(keys, "learn", &mut problems) {
-            switch(members, "learn.sync", &mut config.learn_sync, &mut problems);
+            switch(members, "learn.sync", &mut config.learn.sync, &mut problems);
+            let links = &mut config.learn.links;
+            switch(members, "learn.links", links, &mut problems);
         }
         if let Some(members) = object(keys, "recall", &mut problems) {
             recall(members, &mut config.recall, &mut problems);
@@ -613,7 +633,7 @@ mod tests {
             r#"{"machine_id": " laptop ", "session_line": "problems", "reflection": {"model": "m"},
                 "paused": ["github.com/acme/shop"], "exclude": ["~/secret", "", "/srv/*/keys"],
                 "skip_tools": ["mcp__*"], "retention": {"events_days": 7, "trash_days": 0},
-                "remote": " git@git.home:me/memory.git\n", "learn": {"sync": "off"},
+                "remote": " git@git.home:me/memory.git\n", "learn": {"sync": "off", "links": false},
                 "sync": {"auto": false, "allow_http": "on"}}"#,
         );
         assert_eq!(config.problem, None);
@@ -625,7 +645,7 @@ mod tests {
             allow_http: true,
         };
         assert_eq!(config.sync, expected);
-        assert!(!config.learn_sync);
+        assert!(!config.learn.sync && !config.learn.links);
         assert_eq!(config.session_line, SessionLine::Problems);
         assert_eq!(config.exclude, ["~/secret", "/srv/*/keys"]);
         assert_eq!(config.skip_tools, ["mcp__*"]);

@@ -117,6 +117,11 @@ pub fn branch_of(folder: &Path) -> Option<String> {
     Some(branch.to_owned())
 }
 
+/// The folder of the repository that a folder lies in, its links resolved; none outside git.
+pub(crate) fn repository_around(folder: &Path) -> Option<PathBuf> {
+    Repository::around(folder).map(|repository| repository.root)
+}
+
 /// The nearest marker with text, from `folder` upward, below the user's home and the root.
 fn marker(folder: &Path, user_home: Option<&Path>) -> Option<(String, PathBuf)> {
     folder

@@ -242,6 +242,24 @@ impl Receipts {
         self.read_on(progress, fold).unwrap_or_default()
     }
 
+    /// Changes whenever a file of receipts does, as far as that can be told without opening it.
+    pub fn stamp(&self) -> String {
+        let mut hash = Sha256::new();
+        for machine in self.machines() {
+            let folder = self.home.receipts().join(&machine);
+            for (name, _) in months_in(&folder, COUNTS)
+                .into_iter()
+                .chain(months_in(&folder, LINES))
+            {
+                let stamp = fs::symlink_metadata(folder.join(&name));
+                let stamp = stamp.map(|metadata| Stamp::of(&metadata)).ok();
+                hash.update(format!("{machine}/{name} {stamp:?}\n"));
+            }
+        }
+        let hash = hash.finalize();
+        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// The notes that were purged on some machine.
     pub fn gone(&self) -> BTreeSet<NoteId> {
         let gone = self.read_all().0.total().gone;

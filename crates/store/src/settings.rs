@@ -84,7 +84,14 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Switch,
         variable: None,
         meaning: "Whether your machines tell each other which notes helped: ids and counts, no text.",
-        value: |config| config.learn_sync.into(),
+        value: |config| config.learn.sync.into(),
+    },
+    Setting {
+        name: "learn.links",
+        kind: Kind::Switch,
+        variable: None,
+        meaning: "Whether notes that are used together bring each other up.",
+        value: |config| config.learn.links.into(),
     },
     Setting {
         name: "recall.prompt",

@@ -7,8 +7,17 @@
 //! - Nothing that is shown depends on the order in which notes were indexed: ties are broken by id,
 //!   so an index that was kept in step and one that was built anew give the same answers.
 
+mod cited;
+mod links;
+mod postings;
 mod supersession;
+mod tasks;
 mod triggers;
+mod usage;
+
+pub use self::usage::ByMonth;
+
+pub use self::links::{LinkCounts, Nowhere, Unresolved};
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -18,16 +27,18 @@ use std::{
 };
 
 use anamnesis_core::{
-    clean::clean,
+    clean::{clean, one_line},
     id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
     note::{Kind, Note, NoteType, Scope, Source, State, parse_timestamp, timestamp},
     redact::redact,
 };
 use chrono::{DateTime, Utc};
+pub use postings::{BLOCK_LENGTH, Block, Document, Documents, Postings};
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension, Row, params, params_from_iter, types::Value,
 };
 
+use self::postings::Changes;
 use crate::{
     file::Stamp,
     home::Home,
@@ -37,7 +48,7 @@ use crate::{
 };
 
 /// The version of the tables below. A file with another one is built anew.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// How many rounds a refresh makes at most while others go on writing notes.
 const MAX_ROUNDS: usize = 8;
@@ -121,7 +132,15 @@ struct Part {
     remove: fn(&Connection, i64) -> rusqlite::Result<()>,
 }
 
-const PARTS: &[Part] = &[supersession::PART, triggers::PART];
+const PARTS: &[Part] = &[
+    postings::PART,
+    supersession::PART,
+    triggers::PART,
+    links::PART,
+    tasks::PART,
+    usage::PART,
+    cited::PART,
+];
 
 /// The index cannot be used as it is.
 #[derive(Debug, thiserror::Error)]
@@ -416,10 +435,11 @@ impl Index {
         ))?;
         create(&connection)?;
         let transaction = connection.unchecked_transaction()?;
+        let mut changes = Changes::default();
         for stored in notes {
-            insert(&transaction, &stored)?;
+            insert(&transaction, &stored, &mut changes)?;
         }
-        supersession::mark(&transaction)?;
+        settle(&transaction, changes)?;
         transaction.commit()?;
         Ok(Self {
             connection,
@@ -456,7 +476,7 @@ impl Index {
             Ok(false) => Some(index.refresh(notes).map(drop)),
             Err(error) => Some(Err(error)),
         };
-        match refreshed {
+        match refreshed.map(|done| done.and_then(|()| index.take_up_usage(home).map(drop))) {
             Some(Ok(())) => Ok(index),
             Some(Err(error)) if !error.is_damage() => Err(error),
             _ => index.build_again(home, notes, patience),
@@ -554,6 +574,7 @@ impl Index {
                 .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;")?;
             create(&index.connection)?;
             index.refresh(notes)?;
+            index.take_up_usage(home)?;
             index.connection.execute_batch(&format!(
                 "INSERT INTO note_text (note_text, rank) VALUES ('secure-delete', 1);
                  PRAGMA user_version = {VERSION}; PRAGMA journal_mode = WAL;"
@@ -612,7 +633,7 @@ impl Index {
             read: 0,
             removed: 0,
         };
-        let mut changed: Vec<NotePath> = Vec::new();
+        let mut unread: Vec<NotePath> = Vec::new();
         let mut winners: HashMap<NoteId, NotePath> = HashMap::with_capacity(listing.notes.len());
         let mut problems: Vec<(Problem, Stamp)> = Vec::new();
         for (path, stamp) in &listing.notes {
@@ -645,27 +666,28 @@ impl Index {
                 ));
             } else {
                 winners.insert(path.id, *path);
-                changed.push(*path);
+                unread.push(*path);
             }
         }
-        let mut touched = !changed.is_empty() || !known.is_empty();
-        let rewritten: HashSet<String> = changed.iter().map(NotePath::to_string).collect();
+        let mut touched = !unread.is_empty() || !known.is_empty();
+        let rewritten: HashSet<String> = unread.iter().map(NotePath::to_string).collect();
         let mut outdated: Vec<(i64, &String)> = known
             .iter()
             .map(|(text, (number, _))| (*number, text))
             .collect();
         // FTS5 writes out all it holds whenever a number is lower than the one before.
         outdated.sort_unstable();
+        let mut changes = Changes::default();
         for (number, text) in outdated {
-            remove(&transaction, number)?;
+            remove(&transaction, number, &mut changes)?;
             if !rewritten.contains(text) {
                 refreshed.removed += 1;
             }
         }
-        for path in changed {
+        for path in unread {
             refreshed.read += 1;
             match notes.read(path) {
-                Ok(stored) => insert(&transaction, &stored)?,
+                Ok(stored) => insert(&transaction, &stored, &mut changes)?,
                 // Gone since it was listed: the next round sees it.
                 Err(_) if notes.stamp(path).is_none() => {}
                 Err(error) => {
@@ -707,7 +729,7 @@ impl Index {
             transaction.execute("DELETE FROM problem WHERE path = ?", [path])?;
         }
         if touched {
-            supersession::mark(&transaction)?;
+            settle(&transaction, changes)?;
         }
         let times = folder_times_text(times);
         transaction.execute(
@@ -726,9 +748,10 @@ impl Index {
     /// When SQLite refuses; the next refresh takes it up then.
     pub fn record(&mut self, stored: &Stored) -> Result<(), Error> {
         let transaction = self.connection.unchecked_transaction()?;
-        remove_id(&transaction, stored.path.id)?;
-        insert(&transaction, stored)?;
-        supersession::mark(&transaction)?;
+        let mut changes = Changes::default();
+        remove_id(&transaction, stored.path.id, &mut changes)?;
+        insert(&transaction, stored, &mut changes)?;
+        settle(&transaction, changes)?;
         transaction.commit()?;
         Ok(())
     }
@@ -749,20 +772,21 @@ impl Index {
     ) -> Result<(), Error> {
         let after = folder_times_text(notes.folder_times());
         let transaction = self.connection.unchecked_transaction()?;
+        let mut changes = Changes::default();
         for id in ids {
-            remove_id(&transaction, *id)?;
+            remove_id(&transaction, *id, &mut changes)?;
         }
         let mut is_complete = true;
         for id in ids {
             if let Some(path) = notes.find(*id) {
                 match notes.read(path) {
-                    Ok(stored) => insert(&transaction, &stored)?,
+                    Ok(stored) => insert(&transaction, &stored, &mut changes)?,
                     // What cannot be read is for a refresh to list.
                     Err(_) => is_complete = false,
                 }
             }
         }
-        supersession::mark(&transaction)?;
+        settle(&transaction, changes)?;
         if is_complete {
             transaction.execute(
                 "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
@@ -1016,7 +1040,7 @@ impl Index {
         })
     }
 
-    /// Runs SQLite's own check of the file; `Ok` when it finds nothing.
+    /// Runs SQLite's own check of the file, and reads every list of notes; `Ok` when nothing is found.
     ///
     /// # Errors
     /// What it found.
@@ -1025,7 +1049,7 @@ impl Index {
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if answer == "ok" {
-            Ok(())
+            self.read_postings()
         } else {
             Err(Error::Foreign(format!("damaged: {answer}")))
         }
@@ -1115,18 +1139,19 @@ fn known_problems(connection: &Connection) -> rusqlite::Result<BTreeMap<String, 
 }
 
 /// Takes out whatever is known under an id.
-fn remove_id(connection: &Connection, id: NoteId) -> rusqlite::Result<()> {
+fn remove_id(connection: &Connection, id: NoteId, changes: &mut Changes) -> Result<(), Error> {
     let numbers: Vec<i64> = connection
         .prepare_cached("SELECT number FROM note WHERE id = ?")?
         .query_map([id.to_string()], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     for number in numbers {
-        remove(connection, number)?;
+        remove(connection, number, changes)?;
     }
     Ok(())
 }
 
-fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+fn remove(connection: &Connection, number: i64, changes: &mut Changes) -> Result<(), Error> {
+    changes.remove(connection, number)?;
     for part in PARTS {
         (part.remove)(connection, number)?;
     }
@@ -1144,7 +1169,7 @@ fn inert(text: &str) -> String {
     redact(&clean(text)).text.into_owned()
 }
 
-fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
+fn insert(connection: &Connection, stored: &Stored, changes: &mut Changes) -> Result<(), Error> {
     let mut note = stored.note();
     // A file that came by hand or by sync may hold what we would never write.
     note.title = inert(&note.title);
@@ -1155,12 +1180,13 @@ fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
     let length = note.title.chars().count() + note.body.chars().count();
     connection
         .prepare_cached(
-            "INSERT INTO note (id, path, size, modified, inode, scope, type, kind, state, title, project,
+            "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
                tags, reflected, pinned, length)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
+            changes.free_number(),
             note.id.to_string(),
             stored.path.to_string(),
             stored.stamp.size,
@@ -1187,6 +1213,7 @@ fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
             i64::try_from(length).unwrap_or(i64::MAX),
         ])?;
     let number = connection.last_insert_rowid();
+    changes.insert(connection, number, &note)?;
     for part in PARTS {
         (part.insert)(connection, number, &note)?;
     }
@@ -1196,6 +1223,15 @@ fn insert(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
             .execute(params![number, note.title, note.tags.join(" "), note.body])?;
     }
     Ok(())
+}
+
+/// Ends a transaction that took notes up and out: what notes replace is marked, and what was gathered is
+/// written.
+fn settle(connection: &Connection, mut changes: Changes) -> Result<(), Error> {
+    for (number, is_superseded) in supersession::mark(connection)? {
+        changes.supersede(number, is_superseded)?;
+    }
+    changes.write(connection)
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

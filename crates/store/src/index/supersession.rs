@@ -1,6 +1,6 @@
 //! Which notes others replace.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use anamnesis_core::note::Note;
 use rusqlite::{Connection, params};
@@ -10,11 +10,12 @@ use super::Part;
 const SCHEMA: &str = "
 CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
 CREATE INDEX supersedes_number ON supersedes (number);
+CREATE INDEX supersedes_id ON supersedes (id);
 ";
 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
-    objects: &["supersedes", "supersedes_number"],
+    objects: &["supersedes", "supersedes_id", "supersedes_number"],
     insert,
     remove,
 };
@@ -51,8 +52,8 @@ struct Superseding {
 /// Marks every note that a note in use replaces.
 ///
 /// A proposal hides nothing. Notes that replace each other in a circle would all be gone: the oldest
-/// one by a person (else the oldest) stays.
-pub(super) fn mark(connection: &Connection) -> rusqlite::Result<()> {
+/// one by a person (else the oldest) stays. Returns the notes whose mark changed, with the mark.
+pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bool>> {
     let edges: Vec<Superseding> = connection
         .prepare_cached(
             "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
@@ -69,12 +70,24 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<()> {
         })?
         .collect::<Result<_, _>>()?;
     let hidden = hidden(&edges);
+    let before = marked(connection)?;
     connection.execute(NONE_SUPERSEDED, [])?;
     let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
     for id in hidden {
         statement.execute([id])?;
     }
-    Ok(())
+    let now = marked(connection)?;
+    let changed = before.symmetric_difference(&now);
+    Ok(changed
+        .map(|number| (*number, now.contains(number)))
+        .collect())
+}
+
+fn marked(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
+    connection
+        .prepare_cached("SELECT number FROM note WHERE superseded = 1")?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
 fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {

@@ -2,13 +2,13 @@ use anamnesis_core::trigger::Call;
 
 use super::*;
 
-struct Fixture {
+pub(super) struct Fixture {
     _folder: tempfile::TempDir,
-    home: Home,
-    notes: Notes,
+    pub(super) home: Home,
+    pub(super) notes: Notes,
 }
 
-const PATIENCE: Duration = Duration::from_millis(200);
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 const EVEN: Weights = Weights {
     title: 3.0,
     tags: 1.0,
@@ -16,7 +16,7 @@ const EVEN: Weights = Weights {
 };
 
 impl Fixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
@@ -28,7 +28,7 @@ impl Fixture {
         }
     }
 
-    fn add(&self, title: &str, change: impl FnOnce(&mut Note)) -> Stored {
+    pub(super) fn add(&self, title: &str, change: impl FnOnce(&mut Note)) -> Stored {
         let mut note = Note::new(NoteId::generate(now()), NoteType::Semantic, now());
         note.title = title.to_owned();
         change(&mut note);
@@ -41,7 +41,7 @@ impl Fixture {
         Index::open_to_write(&self.home, &self.notes, PATIENCE).unwrap()
     }
 
-    fn refreshed(&self) -> Index {
+    pub(super) fn refreshed(&self) -> Index {
         let mut index = self.writer();
         index.refresh(&self.notes).unwrap();
         index
@@ -68,7 +68,7 @@ fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
     assert_eq!(memory.counts().unwrap(), disk.counts().unwrap());
 }
 
-fn now() -> DateTime<Utc> {
+pub(super) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_323_045, 0).unwrap()
 }
 
@@ -83,8 +83,33 @@ fn answers(index: &Index) -> String {
         with_superseded: true,
         ..Filter::default()
     };
+    // What ranking sees, by id instead of by number.
+    let documents = index.documents().unwrap();
+    let notes = documents.blocks.iter().flat_map(|(block, notes)| {
+        let notes = notes.iter().zip(block * 4096..);
+        notes.filter_map(|(note, number)| Some((number, (*note)?)))
+    });
+    let ranked: BTreeMap<String, String> = notes
+        .map(|(number, mut note)| {
+            let project = documents.project(note.project).unwrap().to_owned();
+            note.project = 0;
+            let frequency = |term| {
+                let mut found = 0;
+                let take = |place, frequency| {
+                    if place == number as usize {
+                        found = frequency;
+                    }
+                };
+                index.postings(term).unwrap().each_in(0, take).unwrap();
+                found
+            };
+            let terms = ["alpha", "beta", "gamma", "more", "chang"].map(frequency);
+            let (id, _) = index.heading(number).unwrap().unwrap();
+            (id.to_string(), format!("{project} {note:?} {terms:?}"))
+        })
+        .collect();
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}",
+        "{ranked:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         index.list(&all, 1000).unwrap(),
         index
             .find("\"alpha\" OR \"beta\"", &Filter::default(), EVEN, 50)

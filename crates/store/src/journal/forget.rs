@@ -80,6 +80,10 @@ impl Journal {
                 params![session, number, id],
             )?;
             journal.forget_observations(session, &events)?;
+            connection.execute(
+                "DELETE FROM use WHERE session = ? AND turn = ?",
+                params![session, number],
+            )?;
             // The numbers of events that are gone are given again, and nothing may take the new ones
             // for the old.
             for statement in [

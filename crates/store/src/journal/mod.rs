@@ -11,23 +11,30 @@ mod listing;
 mod native;
 mod purge;
 mod recall;
+mod reference;
 mod resolved;
 mod retention;
 mod schema;
 mod session;
 mod take;
+mod usage;
 
-pub(crate) use self::native::{Fate, Place, Source};
 pub use self::{
     forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
     purge::Mentions,
     recall::{Evidence, Given, Held, Ledger, Run, STOPPED, Seen, WARNING, Warned},
+    reference::Stale,
     resolved::Resolved,
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
+    usage::{LastTurn, Report, TurnEvent},
+};
+pub(crate) use self::{
+    native::{Fate, Place, Source},
+    reference::{Known, State},
 };
 
 use std::{
@@ -145,6 +152,8 @@ pub struct HookRuns {
     pub last_at: i64,
     /// The median time, microseconds.
     pub median: i64,
+    /// What nineteen of twenty stay under, microseconds.
+    pub most: i64,
     /// The worst time, microseconds.
     pub worst: i64,
     /// How many there were today, of all.
@@ -315,7 +324,7 @@ impl Journal {
         let first = self.next_position(to.session, now)?;
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO shown VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-               coalesce((SELECT epoch FROM session WHERE id = ?1), 0), ?10)",
+               coalesce((SELECT epoch FROM session WHERE id = ?1), 0), ?10, 0)",
         )?;
         for (position, shown) in (first..).zip(notes) {
             let evidence = shown.evidence.as_ref();
@@ -438,6 +447,7 @@ impl Journal {
                     count: times.len(),
                     last_at: row.get(1)?,
                     median: times.get(times.len() / 2).copied().unwrap_or(0).into(),
+                    most: times.get(times.len() * 19 / 20).copied().unwrap_or(0).into(),
                     worst: times.last().copied().unwrap_or(0).into(),
                     today: row.get(2)?,
                     last_error: error.zip(row.get(5)?),

@@ -112,6 +112,11 @@ const RECALLS: Table = Table {
     ..SHOWN
 };
 
+const USES: Table = Table {
+    name: "use",
+    ..SHOWN
+};
+
 const JOBS_DONE: Table = Table {
     name: "job",
     key: "rowid",
@@ -150,6 +155,7 @@ impl Journal {
             (DELEGATIONS, events),
             (SHOWN, events),
             (RECALLS, events),
+            (USES, events),
             (PROMPTS, before(retention.prompts_days)),
             (JOBS_DONE, before(retention.jobs_done_days)),
             (JOBS_FAILED, before(retention.jobs_failed_days)),

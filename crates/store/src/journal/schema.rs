@@ -126,8 +126,11 @@ CREATE TABLE native_place (
 ) STRICT, WITHOUT ROWID;
 ";
 
-// What was recalled. `agent` of a delegation is the subagent that took it up. `epoch` counts how often a session's context was emptied; `evidence` and `held`
-// are JSON, read only to be shown.
+// What was recalled. `epoch` counts how often a session's context was emptied; `evidence` and `held`
+// are JSON, read only to be shown. `agent` of a delegation is the subagent that took it up. What was
+// shown or used is counted once it is in a receipt; `receipt` holds those that wait to be written, and
+// those that stay. `reference` is what notes cite, and whether it is there; its `place` is the hash of the
+// folder where that was seen outside of git: folders of one name share a project.
 const VERSION_4: &str = "
 ALTER TABLE session ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE shown ADD COLUMN agent TEXT NOT NULL DEFAULT '';
@@ -140,4 +143,21 @@ CREATE TABLE recall (
   given INTEGER NOT NULL, reason TEXT NOT NULL, held TEXT NOT NULL,
   PRIMARY KEY (session, at, lane, agent)
 ) STRICT;
+ALTER TABLE shown ADD COLUMN is_counted INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE use (
+  session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, agent TEXT NOT NULL, turn INTEGER NOT NULL,
+  note TEXT NOT NULL, is_certain INTEGER NOT NULL, at INTEGER NOT NULL, is_counted INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (session, agent, turn, note)
+) STRICT;
+CREATE TABLE receipt (
+  key TEXT PRIMARY KEY, session TEXT, text TEXT NOT NULL, is_kept INTEGER NOT NULL
+) STRICT;
+CREATE TABLE reference (
+  note TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, project TEXT NOT NULL, state TEXT NOT NULL,
+  seen_at INTEGER, gone_at INTEGER, reason TEXT, place TEXT NOT NULL,
+  PRIMARY KEY (note, kind, text)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE reference_look (
+  note TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 ";

@@ -518,6 +518,7 @@ impl Journal {
             for statement in [
                 "DELETE FROM shown WHERE session = ?",
                 "DELETE FROM session_body WHERE session = ?",
+                "DELETE FROM receipt WHERE session = ?",
             ] {
                 journal.connection.execute(statement, [id])?;
             }

@@ -74,7 +74,7 @@ impl Journal {
                     .is_none_or(|owner| !owner.is_private)
                 {
                     self.connection
-                        .prepare_cached("INSERT OR IGNORE INTO delegation VALUES (?, ?, ?, ?, ?)")?
+                        .prepare_cached("INSERT OR IGNORE INTO delegation (session, id, kind, prompt, at) VALUES (?, ?, ?, ?, ?)")?
                         .execute(params![session, id, kind, prompt, record.at])?;
                 }
             }

@@ -1,0 +1,165 @@
+//! Which files notes cite: two notes about one file have something to do with each other.
+
+use std::collections::BTreeMap;
+
+use anamnesis_core::{
+    id::NoteId,
+    note::Note,
+    reference::{Kind, references},
+};
+use rusqlite::{Connection, params, params_from_iter};
+
+use super::{Error, Index, Part};
+
+const SCHEMA: &str = "
+CREATE TABLE cited (
+  project TEXT NOT NULL, path TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (project, path, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX cited_number ON cited (number);
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &["cited", "cited_number"],
+    insert,
+    remove,
+};
+
+/// The notes of a project that cite a path, one more than are wanted.
+const CITING: &str = "SELECT note.id FROM cited JOIN note USING (number)
+  WHERE cited.project = ? AND cited.path = ? LIMIT ?";
+
+/// How many notes are asked about in one question.
+const ASKED_AT_ONCE: usize = 200;
+
+fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+    let text = format!("{}\n\n{}", note.title, note.body);
+    for reference in references(&text, None) {
+        if reference.kind == Kind::Path {
+            connection
+                .prepare_cached("INSERT INTO cited VALUES (?, ?, ?)")?
+                .execute(params![note.project, reference.text, number])?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM cited WHERE number = ?")?
+        .execute([number])?;
+    Ok(())
+}
+
+impl Index {
+    /// The notes of a project that cite a path, as they write it, by id; none at all where more than
+    /// `limit` do: what everybody cites joins nobody.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn notes_citing(
+        &self,
+        project: &str,
+        path: &str,
+        limit: usize,
+    ) -> Result<Vec<NoteId>, Error> {
+        let rows: Vec<String> = self
+            .connection
+            .prepare_cached(CITING)?
+            .query_map(
+                params![project, path, super::bound(limit.saturating_add(1))],
+                |row| row.get(0),
+            )?
+            .collect::<Result<_, _>>()?;
+        if rows.len() > limit {
+            return Ok(Vec::new());
+        }
+        let mut notes: Vec<NoteId> = rows.iter().filter_map(|id| id.parse().ok()).collect();
+        notes.sort_unstable();
+        Ok(notes)
+    }
+
+    /// The paths that these notes cite, sorted; a note that cites none is not among them.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn cited_by(&self, notes: &[NoteId]) -> Result<BTreeMap<NoteId, Vec<String>>, Error> {
+        let mut cited: BTreeMap<NoteId, Vec<String>> = BTreeMap::new();
+        for asked in notes.chunks(ASKED_AT_ONCE) {
+            let places = vec!["?"; asked.len()].join(", ");
+            let mut statement = self.connection.prepare_cached(&format!(
+                "SELECT note.id, cited.path FROM note JOIN cited USING (number)
+                 WHERE note.id IN ({places}) ORDER BY note.id, cited.path"
+            ))?;
+            let ids = asked.iter().map(NoteId::to_string);
+            let mut rows = statement.query(params_from_iter(ids))?;
+            while let Some(row) = rows.next()? {
+                let id: String = row.get(0)?;
+                if let Ok(id) = id.parse() {
+                    cited.entry(id).or_default().push(row.get(1)?);
+                }
+            }
+        }
+        Ok(cited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::note::NoteType;
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::{home::Home, notes::Notes};
+
+    #[test]
+    fn files_join_the_notes_of_a_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let patience = std::time::Duration::from_secs(5);
+        let notes = Notes::new(home.clone(), patience);
+        let add = |second: i64, project: &str, title: &str, body: &str| {
+            let now = DateTime::from_timestamp(1_780_000_000 + second, 0).unwrap();
+            let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
+            (note.title, note.body) = (title.to_owned(), body.to_owned());
+            note.project = project.to_owned();
+            let lock = notes.lock().unwrap();
+            notes.create(&lock, &note).unwrap().path
+        };
+        let body = "See `src/a.rs:3`, src/a.rs and `open_it`.";
+        let one = add(3, "shop", "One", body);
+        let two = add(2, "shop", "Limits live in src/a.rs", "and src/b.rs");
+        add(1, "till", "Three", body);
+        let mut index = Index::in_step(&home, &notes, patience).unwrap();
+        assert_eq!(
+            index.notes_citing("shop", "src/a.rs", 2).unwrap(),
+            [two.id, one.id]
+        );
+        assert_eq!(index.notes_citing("shop", "src/a.rs", 1).unwrap(), []);
+        assert_eq!(index.notes_citing("shop", "a.rs", 9).unwrap(), []);
+        let cited = index.cited_by(&[one.id, two.id]).unwrap();
+        assert_eq!(cited[&one.id], ["src/a.rs"]);
+        assert_eq!(cited[&two.id], ["src/a.rs", "src/b.rs"]);
+        let lock = notes.lock().unwrap();
+        notes.remove(&lock, two).unwrap();
+        index.refresh(&notes).unwrap();
+        assert_eq!(index.notes_citing("shop", "src/a.rs", 1).unwrap(), [one.id]);
+        assert_eq!(index.cited_by(&[two.id]).unwrap(), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_file_is_found_without_walking_all() {
+        let index = Index::of([]).unwrap();
+        let plan: Vec<String> = index
+            .connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {CITING}"))
+            .unwrap()
+            .query_map(["", "", ""], |row| row.get("detail"))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        let by_key = "SEARCH cited USING PRIMARY KEY (project=? AND path=?)";
+        assert!(plan.iter().any(|step| step == by_key), "{plan:?}");
+    }
+}

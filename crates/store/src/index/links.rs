@@ -1,0 +1,849 @@
+//! What notes say of each other, as they say it; links between the notes asked about are made of it
+//! at the moment of asking.
+//!
+//! So a link to a note that is not there yet is a link as soon as it is, and a title that two notes
+//! have is nobody's until one of them is gone. Links of a session are in no table at all: they follow
+//! from the notes. Nothing here decides about what is shown.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use anamnesis_core::{
+    link::{Declared, Edge, Link, Relation, title_key},
+    note::State,
+};
+
+use super::{
+    Connection, Error, Index, Note, NoteId, NoteType, OptionalExtension, Part, Row, inert,
+    one_line, params, parse_timestamp,
+};
+
+const SCHEMA: &str = "
+CREATE TABLE link (
+  number INTEGER NOT NULL,
+  source TEXT NOT NULL,
+  relation TEXT NOT NULL,
+  target TEXT NOT NULL,
+  weight REAL,
+  forward REAL NOT NULL,
+  back REAL NOT NULL
+) STRICT;
+CREATE INDEX link_number ON link (number);
+CREATE INDEX link_target ON link (target, back DESC, source);
+CREATE TABLE title (number INTEGER PRIMARY KEY, key TEXT NOT NULL) STRICT;
+CREATE INDEX title_key ON title (key);
+CREATE TABLE invalid_link (number INTEGER NOT NULL, line TEXT NOT NULL, reason TEXT NOT NULL) STRICT;
+CREATE INDEX invalid_link_number ON invalid_link (number);
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &[
+        "invalid_link",
+        "invalid_link_number",
+        "link",
+        "link_number",
+        "link_target",
+        "title",
+        "title_key",
+    ],
+    insert,
+    remove,
+};
+
+/// How many links of a note are read in each direction: a note with a hundred thousand costs no more.
+const MAX_ROWS: usize = 64;
+
+/// How many notes of a session are put in order.
+const MAX_IN_SESSION: usize = 512;
+
+/// How far links of a note are counted.
+const MAX_DEGREE: usize = 1024;
+
+/// How many steps a chain of notes that replace each other is followed.
+const MAX_STEPS: usize = 16;
+
+/// The links that a note declares to notes in use, strongest first.
+const FROM_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
+  FROM link JOIN note ON note.id = link.target
+  WHERE link.number = (SELECT number FROM note WHERE id = ?) AND note.state IN ('active', 'muted')
+  ORDER BY link.forward DESC, link.target, link.relation LIMIT ?";
+
+/// The titles that a note mentions. What a note mentions by id has no place here.
+const TITLES_FROM_NOTE: &str = "SELECT target FROM link
+  WHERE number = (SELECT number FROM note WHERE id = ?) AND relation = 'mentions'
+    AND NOT EXISTS (SELECT 1 FROM note WHERE note.id = target)
+  ORDER BY target";
+
+/// The links that notes in use declare to a note, named by id or title, strongest first.
+const TO_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
+  FROM link JOIN note USING (number)
+  WHERE link.target = ? AND link.back > 0 AND note.state IN ('active', 'muted')
+  ORDER BY link.back DESC, link.source LIMIT ?";
+
+/// Those of them that nothing is recalled along.
+const TO_NOTE_WITHOUT_WEIGHT: &str = "SELECT link.source, link.target, link.relation, link.weight
+  FROM link JOIN note USING (number)
+  WHERE link.target = ? AND link.back = 0 AND note.state IN ('active', 'muted')
+  ORDER BY link.source LIMIT ?";
+
+/// Who replaces a note, and whom it replaces.
+const SUPERSEDING: &str = "SELECT newer.id FROM supersedes JOIN note AS newer USING (number)
+  WHERE supersedes.id = ? AND newer.state IN ('active', 'muted') ORDER BY newer.id LIMIT ?";
+const SUPERSEDED: &str = "SELECT older.id FROM supersedes JOIN note AS older ON older.id = supersedes.id
+  WHERE supersedes.number = (SELECT number FROM note WHERE id = ?) AND older.state IN ('active', 'muted')
+  ORDER BY older.id LIMIT ?";
+
+/// The notes in use that have a title; two are enough to know that it stands for none.
+const BY_TITLE: &str = "SELECT note.id FROM title JOIN note USING (number)
+  WHERE title.key = ? AND note.state IN ('active', 'muted') AND note.superseded = 0 LIMIT 2";
+
+const SESSION_OF: &str = "SELECT session, type FROM note WHERE id = ? AND session IS NOT NULL";
+
+const IN_SESSION: &str = "SELECT id, created_at FROM note
+  WHERE session = ? AND type <> 'episodic' AND state IN ('active', 'muted') ORDER BY id LIMIT ?";
+
+/// The number of links of a note that something is recalled along, as far as it is worth counting.
+const DEGREE: &str = "SELECT count(*) FROM (
+    SELECT 1 FROM link WHERE number = (SELECT number FROM note WHERE id = ?1) AND forward > 0
+    UNION ALL
+    SELECT 1 FROM link WHERE target IN (?1, (SELECT key FROM title JOIN note USING (number) WHERE id = ?1))
+      AND back > 0
+    LIMIT ?2)";
+
+fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+    if note.state == State::Forgotten {
+        return Ok(());
+    }
+    let key = title_key(&note.title);
+    if !key.is_empty() {
+        connection
+            .prepare_cached("INSERT INTO title VALUES (?, ?)")?
+            .execute(params![number, key])?;
+    }
+    let declared = Declared::of(note);
+    let source = note.id.to_string();
+    let add = |relation: Relation, target: &str, weight: Option<f64>| {
+        let edge = Edge {
+            from: note.id,
+            // Any other note: only the direction counts.
+            to: NoteId::made_of(&source),
+            relation,
+            weight,
+        };
+        connection
+            .prepare_cached("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)")?
+            .execute(params![
+                number,
+                source,
+                relation.as_str(),
+                target,
+                weight,
+                edge.weight_from(edge.from),
+                edge.weight_from(edge.to),
+            ])
+            .map(drop)
+    };
+    for Link {
+        relation,
+        target,
+        weight,
+    } in &declared.links
+    {
+        add(*relation, &target.to_string(), *weight)?;
+    }
+    for title in declared.titles.iter().filter(|title| **title != key) {
+        add(Relation::Mentions, title, None)?;
+    }
+    for (line, reason) in &declared.invalid {
+        connection
+            .prepare_cached("INSERT INTO invalid_link VALUES (?, ?, ?)")?
+            .execute(params![
+                number,
+                inert(&one_line(line)),
+                inert(&one_line(&reason.to_string()))
+            ])?;
+    }
+    Ok(())
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM link WHERE number = ?",
+        "DELETE FROM title WHERE number = ?",
+        "DELETE FROM invalid_link WHERE number = ?",
+    ] {
+        connection.prepare_cached(sql)?.execute([number])?;
+    }
+    Ok(())
+}
+
+/// Something that a note says of another one, and that leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unresolved {
+    /// The note that says it.
+    pub note: NoteId,
+    /// What it says: an id, a title, or a line that is no link.
+    pub text: String,
+    /// Why it leads nowhere.
+    pub reason: Nowhere,
+}
+
+/// Why a link leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Nowhere {
+    /// There is no such note, or none yet.
+    #[error("no such note here")]
+    Missing,
+    /// The note was forgotten.
+    #[error("that note is forgotten")]
+    Forgotten,
+    /// Several notes have the title.
+    #[error("several notes have this title")]
+    Ambiguous,
+    /// The line is no link.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// How many links there are, by where they come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Lines of `links`, and what `supersedes` names.
+    pub declared: usize,
+    /// `[[…]]` in texts.
+    pub mentions: usize,
+    /// Notes of one session, one after the other, and each with the session's own.
+    pub session: usize,
+}
+
+impl Index {
+    /// The links that each of these notes has to notes in use, in either direction: declared, mentioned,
+    /// of its session. Sorted; each once.
+    ///
+    /// A note with very many gives the strongest of them, ties by id.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn links_of(&self, ids: &[NoteId]) -> Result<Vec<Edge>, Error> {
+        let mut found: BTreeMap<(NoteId, NoteId, Relation), Option<f64>> = BTreeMap::new();
+        let mut sessions: HashMap<String, Vec<NoteId>> = HashMap::new();
+        for id in ids {
+            let mut add = |edge: Edge| {
+                found
+                    .entry((edge.from, edge.to, edge.relation))
+                    .or_insert(edge.weight);
+            };
+            self.edges(FROM_NOTE, &id.to_string(), None)?
+                .into_iter()
+                .for_each(&mut add);
+            for title in self.texts(TITLES_FROM_NOTE, &id.to_string(), None)? {
+                if let Some(to) = self.by_title(&title)?.filter(|to| to != id) {
+                    add(plain(*id, to, Relation::Mentions));
+                }
+            }
+            let mut names = vec![id.to_string()];
+            names.extend(self.own_title(*id)?);
+            for name in names {
+                for sql in [TO_NOTE, TO_NOTE_WITHOUT_WEIGHT] {
+                    self.edges(sql, &name, Some(*id))?
+                        .into_iter()
+                        .for_each(&mut add);
+                }
+            }
+            for newer in self.ids(SUPERSEDING, &id.to_string(), MAX_ROWS)? {
+                add(plain(newer, *id, Relation::Supersedes));
+            }
+            for older in self.ids(SUPERSEDED, &id.to_string(), MAX_ROWS)? {
+                add(plain(*id, older, Relation::Supersedes));
+            }
+            self.session_links(*id, &mut sessions)?
+                .into_iter()
+                .for_each(&mut add);
+        }
+        let edges = found.into_iter();
+        Ok(edges
+            .map(|((from, to, relation), weight)| Edge {
+                from,
+                to,
+                relation,
+                weight,
+            })
+            .filter(|edge| edge.from != edge.to)
+            .collect())
+    }
+
+    /// How many links each of these notes has that something is recalled along, counted up to a
+    /// thousand: what a link to it is worth shrinks with them.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn degrees(&self, ids: &[NoteId]) -> Result<HashMap<NoteId, usize>, Error> {
+        let mut degrees = HashMap::with_capacity(ids.len());
+        let mut sessions = HashMap::new();
+        for id in ids {
+            let declared: i64 = self.connection.prepare_cached(DEGREE)?.query_row(
+                params![
+                    id.to_string(),
+                    i64::try_from(MAX_DEGREE).unwrap_or(i64::MAX)
+                ],
+                |row| row.get(0),
+            )?;
+            let of_session = self.session_links(*id, &mut sessions)?.len();
+            let declared = usize::try_from(declared).unwrap_or(0);
+            degrees.insert(*id, declared + of_session);
+        }
+        Ok(degrees)
+    }
+
+    /// The notes of each session that one of these notes comes from, in the order in which they were
+    /// made; the session's own note is none of them.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn sessions_of(&self, ids: &[NoteId]) -> Result<Vec<Vec<NoteId>>, Error> {
+        let mut names = BTreeSet::new();
+        for id in ids {
+            names.extend(self.session_of(*id)?.map(|(session, _)| session));
+        }
+        let members = names.iter().map(|session| self.in_session(session));
+        let sessions: Vec<Vec<NoteId>> = members.collect::<Result<_, _>>()?;
+        Ok(sessions
+            .into_iter()
+            .filter(|notes| notes.len() > 1)
+            .collect())
+    }
+
+    /// The notes that now stand for a note: itself where none in use replaces it, else the last ones of
+    /// each chain. Empty where a chain does not end within sixteen steps.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn successors(&self, id: NoteId) -> Result<Vec<NoteId>, Error> {
+        let mut seen = BTreeSet::from([id]);
+        let mut level = vec![id];
+        let mut last = BTreeSet::new();
+        for _ in 0..=MAX_STEPS {
+            let mut next = Vec::new();
+            for id in level {
+                let superseded: Option<bool> = self
+                    .connection
+                    .prepare_cached("SELECT superseded FROM note WHERE id = ?")?
+                    .query_row([id.to_string()], |row| row.get(0))
+                    .optional()?;
+                if superseded == Some(true) {
+                    let newer = self.ids(SUPERSEDING, &id.to_string(), MAX_ROWS)?;
+                    next.extend(newer.into_iter().filter(|newer| seen.insert(*newer)));
+                } else if superseded.is_some() {
+                    last.insert(id);
+                }
+            }
+            level = next;
+        }
+        Ok(last.into_iter().collect())
+    }
+
+    /// What notes say of others and leads nowhere, sorted.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn unresolved_links(&self) -> Result<Vec<Unresolved>, Error> {
+        let mut unresolved = Vec::new();
+        let mut statement = self.connection.prepare(
+            "SELECT link.source, link.target, note.id IS NOT NULL FROM link LEFT JOIN note ON note.id = link.target
+             WHERE note.id IS NULL OR note.state = 'forgotten'",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok((id_of(row, 0)?, row.get::<_, String>(1)?, row.get(2)?))
+        })?;
+        for row in rows {
+            let (note, text, is_forgotten) = row?;
+            let reason = if is_forgotten {
+                Nowhere::Forgotten
+            } else {
+                match self.texts(BY_TITLE, &text, None)?.len() {
+                    0 => Nowhere::Missing,
+                    1 => continue,
+                    _ => Nowhere::Ambiguous,
+                }
+            };
+            unresolved.push(Unresolved { note, text, reason });
+        }
+        let mut statement = self
+            .connection
+            .prepare("SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)")?;
+        let rows = statement.query_map([], |row| {
+            Ok(Unresolved {
+                note: id_of(row, 0)?,
+                text: row.get(1)?,
+                reason: Nowhere::Invalid(row.get(2)?),
+            })
+        })?;
+        unresolved.extend(rows.collect::<Result<Vec<_>, _>>()?);
+        unresolved.sort();
+        Ok(unresolved)
+    }
+
+    /// Counts the links that lead somewhere.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn link_counts(&self) -> Result<LinkCounts, Error> {
+        let count = |sql: &str| super::count(&self.connection, sql);
+        let by_id =
+            "FROM link JOIN note ON note.id = link.target WHERE note.state IN ('active', 'muted')";
+        let declared = count(&format!(
+            "SELECT count(*) {by_id} AND relation <> 'mentions'"
+        ))?;
+        let superseding = count(
+            "SELECT count(*) FROM supersedes JOIN note AS older ON older.id = supersedes.id
+             JOIN note AS newer ON newer.number = supersedes.number
+             WHERE older.state IN ('active', 'muted') AND newer.state IN ('active', 'muted')",
+        )?;
+        let mut mentions = count(&format!(
+            "SELECT count(*) {by_id} AND relation = 'mentions'"
+        ))?;
+        let mut statement = self.connection.prepare(
+            "SELECT link.target, count(*) FROM link LEFT JOIN note ON note.id = link.target
+             WHERE note.id IS NULL AND relation = 'mentions' GROUP BY link.target",
+        )?;
+        let titles = statement.query_map([], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+        })?;
+        for row in titles {
+            let (title, count) = row?;
+            if self.by_title(&title)?.is_some() {
+                mentions += usize::try_from(count).unwrap_or(0);
+            }
+        }
+        let mut session = 0;
+        let mut statement = self.connection.prepare(
+            "SELECT DISTINCT session FROM note
+             WHERE session IS NOT NULL AND type <> 'episodic' AND state IN ('active', 'muted')",
+        )?;
+        let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+        for name in names {
+            let name = name?;
+            let members = self.in_session(&name)?.len();
+            let own = self.own_note(&name)?.map_or(0, |_| members);
+            session += members.saturating_sub(1) + own;
+        }
+        Ok(LinkCounts {
+            declared: declared + superseding,
+            mentions,
+            session,
+        })
+    }
+
+    /// The links of a note with the notes of its session: the one before, the one after and the
+    /// session's own. The session's own is linked with all of them.
+    fn session_links(
+        &self,
+        id: NoteId,
+        known: &mut HashMap<String, Vec<NoteId>>,
+    ) -> Result<Vec<Edge>, Error> {
+        let Some((session, note_type)) = self.session_of(id)? else {
+            return Ok(Vec::new());
+        };
+        if !known.contains_key(&session) {
+            known.insert(session.clone(), self.in_session(&session)?);
+        }
+        let members = known.get(&session).map_or(&[][..], Vec::as_slice);
+        if note_type == NoteType::Episodic.as_str() {
+            let is_own = id == NoteId::of_session(&session);
+            let members = members.iter().filter(|_| is_own);
+            return Ok(members
+                .map(|member| plain(*member, id, Relation::Session))
+                .collect());
+        }
+        let neighbours = members.windows(2).filter(|pair| pair.contains(&id));
+        let mut edges: Vec<Edge> = neighbours
+            .map(|pair| plain(pair[0], pair[1], Relation::Session))
+            .collect();
+        if members.contains(&id) {
+            let own = self.own_note(&session)?;
+            edges.extend(own.map(|own| plain(id, own, Relation::Session)));
+        }
+        Ok(edges)
+    }
+
+    /// The session that a note comes from, and the note's type.
+    fn session_of(&self, id: NoteId) -> Result<Option<(String, String)>, Error> {
+        let found = self
+            .connection
+            .prepare_cached(SESSION_OF)?
+            .query_row([id.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(found)
+    }
+
+    /// The durable notes of a session in the order in which they were made, ties by id.
+    fn in_session(&self, session: &str) -> Result<Vec<NoteId>, Error> {
+        let mut statement = self.connection.prepare_cached(IN_SESSION)?;
+        let limit = i64::try_from(MAX_IN_SESSION).unwrap_or(i64::MAX);
+        let rows = statement.query_map(params![session, limit], |row| {
+            Ok((parse_timestamp(&row.get::<_, String>(1)?), id_of(row, 0)?))
+        })?;
+        let mut members: Vec<_> = rows.collect::<Result<_, _>>()?;
+        members.sort_unstable();
+        Ok(members.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// The note of a session itself, if it is in use.
+    fn own_note(&self, session: &str) -> Result<Option<NoteId>, Error> {
+        let own = NoteId::of_session(session);
+        let is_there: bool = self
+            .connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND state IN ('active', 'muted'))",
+            )?
+            .query_row([own.to_string()], |row| row.get(0))?;
+        Ok(is_there.then_some(own))
+    }
+
+    /// The one note in use that has a title.
+    fn by_title(&self, key: &str) -> Result<Option<NoteId>, Error> {
+        let found = self.texts(BY_TITLE, key, None)?;
+        Ok(match &found[..] {
+            [id] => id.parse().ok(),
+            _ => None,
+        })
+    }
+
+    /// The title by which other notes may mention a note: none where it is not its alone.
+    fn own_title(&self, id: NoteId) -> Result<Option<String>, Error> {
+        let key: Option<String> = self
+            .connection
+            .prepare_cached("SELECT key FROM title JOIN note USING (number) WHERE id = ?")?
+            .query_row([id.to_string()], |row| row.get(0))
+            .optional()?;
+        match key {
+            Some(key) if self.by_title(&key)? == Some(id) => Ok(Some(key)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Links as their notes have them. `target` is the note that they go to where they name it by title.
+    fn edges(&self, sql: &str, name: &str, target: Option<NoteId>) -> Result<Vec<Edge>, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
+        let rows = statement.query_map(params![name, limit], |row| {
+            let relation: String = row.get(2)?;
+            Ok(Edge {
+                from: id_of(row, 0)?,
+                to: target.map_or_else(|| id_of(row, 1), Ok)?,
+                relation: relation.parse().map_err(|_| unreadable(relation))?,
+                weight: row.get(3)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn ids(&self, sql: &str, name: &str, limit: usize) -> Result<Vec<NoteId>, Error> {
+        let ids = self.texts(sql, name, Some(limit))?;
+        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    }
+
+    fn texts(&self, sql: &str, name: &str, limit: Option<usize>) -> Result<Vec<String>, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let read = |row: &Row<'_>| row.get(0);
+        let rows = match limit {
+            Some(limit) => statement.query_map(params![name, limit], read)?,
+            None => statement.query_map(params![name], read)?,
+        };
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn plain(from: NoteId, to: NoteId, relation: Relation) -> Edge {
+    Edge {
+        from,
+        to,
+        relation,
+        weight: None,
+    }
+}
+
+fn id_of(row: &Row<'_>, column: usize) -> rusqlite::Result<NoteId> {
+    let text: String = row.get(column)?;
+    text.parse().map_err(|_| unreadable(text))
+}
+
+fn unreadable(text: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::note::timestamp;
+
+    use super::*;
+    use crate::index::{
+        params_from_iter,
+        tests::{Fixture, PATIENCE, now},
+    };
+
+    fn declare(links: &[String]) -> impl FnOnce(&mut Note) {
+        let links = links.to_vec();
+        |note| note.links = links
+    }
+
+    /// The links of notes as `from relation to`, by title.
+    fn shown(index: &Index, ids: &[NoteId]) -> Vec<String> {
+        let title = |id: NoteId| index.get(id).unwrap().unwrap().title;
+        let edges = index.links_of(ids).unwrap();
+        let mut shown: Vec<String> = edges
+            .iter()
+            .map(|edge| format!("{} {} {}", title(edge.from), edge.relation, title(edge.to)))
+            .collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn links_are_seen_from_both_ends() {
+        let fixture = Fixture::new();
+        let b = fixture.add("b", |_| {}).path.id;
+        let old = fixture.add("old", |_| {}).path.id;
+        let a = fixture.add("a", |note| {
+            note.links = vec![format!("caused-by {b} 0.5"), format!("contradicts {b}")];
+            note.body = "[[ B ]]".to_owned();
+            note.supersedes = vec![old.to_string()];
+        });
+        let a = a.path.id;
+        let index = fixture.refreshed();
+        let all = ["a caused-by b", "a contradicts b", "a mentions b"];
+        assert_eq!(shown(&index, &[b]), all);
+        assert_eq!(
+            shown(&index, &[a]),
+            [&all[..], &["a supersedes old"]].concat()
+        );
+        assert_eq!(shown(&index, &[a, b]), shown(&index, &[a]));
+        assert_eq!(shown(&index, &[old]), ["a supersedes old"]);
+        assert_eq!(index.links_of(&[b]).unwrap()[0].weight, Some(0.5));
+        assert_eq!(
+            index.degrees(&[a, b]).unwrap(),
+            HashMap::from([(a, 2), (b, 2)])
+        );
+        assert!(index.unresolved_links().unwrap().is_empty());
+        assert_eq!(
+            index.link_counts().unwrap(),
+            LinkCounts {
+                declared: 3,
+                mentions: 1,
+                session: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_link_waits_for_its_note() {
+        let fixture = Fixture::new();
+        let late = NoteId::made_of("late");
+        let a = fixture
+            .add("a", |note| {
+                note.links = vec![format!("about {late}"), "loves x".to_owned()];
+                note.body = "[[Late]] [[twice]]".to_owned();
+            })
+            .path
+            .id;
+        fixture.add("twice", |_| {});
+        fixture.add("Twice", |_| {});
+        let index = fixture.refreshed();
+        assert!(index.links_of(&[a]).unwrap().is_empty());
+        let reasons: Vec<String> = index
+            .unresolved_links()
+            .unwrap()
+            .into_iter()
+            .map(|link| format!("{}: {}", link.text, link.reason))
+            .collect();
+        assert_eq!(
+            reasons,
+            [
+                format!("{late}: no such note here"),
+                "late: no such note here".to_owned(),
+                "loves x: \"loves\" is none of caused-by, elaborates, part-of, related-to, about, \
+                 contradicts, warns-against"
+                    .to_owned(),
+                "twice: several notes have this title".to_owned(),
+            ]
+        );
+        drop(index);
+        fixture.add("LATE", |note| note.id = late);
+        let index = fixture.refreshed();
+        assert_eq!(shown(&index, &[a]), ["a about LATE", "a mentions LATE"]);
+        // An index that was built anew says the same.
+        let kept = index.links_of(&[a, late]).unwrap();
+        drop(index);
+        let anew = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
+        assert_eq!(anew.links_of(&[a, late]).unwrap(), kept);
+    }
+
+    #[test]
+    fn what_is_not_in_use_has_no_links() {
+        let fixture = Fixture::new();
+        let b = fixture.add("b", |_| {}).path.id;
+        for state in [State::Proposed, State::Forgotten] {
+            fixture.add(state.as_str(), |note| {
+                note.state = state;
+                note.links = vec![format!("about {b}")];
+            });
+        }
+        let forgotten = fixture
+            .add("", |note| note.state = State::Forgotten)
+            .path
+            .id;
+        let a = fixture
+            .add("a", declare(&[format!("about {forgotten}")]))
+            .path
+            .id;
+        let index = fixture.refreshed();
+        assert!(index.links_of(&[a, b]).unwrap().is_empty());
+        let reasons = index.unresolved_links().unwrap();
+        assert_eq!(reasons.len(), 1);
+        assert_eq!(reasons[0].reason, Nowhere::Forgotten);
+    }
+
+    #[test]
+    fn notes_of_a_session_are_a_chain() {
+        let fixture = Fixture::new();
+        let of = |title: &str, minutes: i64| {
+            let created_at = timestamp(now() + chrono::TimeDelta::minutes(minutes));
+            fixture.add(title, move |note| {
+                note.session = Some("s".to_owned());
+                note.created_at = created_at;
+            })
+        };
+        let third = of("third", 3).path.id;
+        let first = of("first", 1).path.id;
+        let second = of("second", 2).path.id;
+        let own = fixture.add("session", |note| {
+            note.id = NoteId::of_session("s");
+            note.note_type = NoteType::Episodic;
+            note.session = Some("s".to_owned());
+        });
+        let own = own.path.id;
+        let index = fixture.refreshed();
+        let chain = ["first session second", "second session third"];
+        assert_eq!(
+            shown(&index, &[second]),
+            [chain[0], "second session session", chain[1]]
+        );
+        assert_eq!(
+            shown(&index, &[first]),
+            ["first session second", "first session session"]
+        );
+        assert_eq!(shown(&index, &[own]).len(), 3);
+        assert_eq!(
+            index.sessions_of(&[third, own]).unwrap(),
+            [[first, second, third]]
+        );
+        assert_eq!(
+            index.degrees(&[own, first]).unwrap(),
+            HashMap::from([(own, 3), (first, 2)])
+        );
+        assert_eq!(index.link_counts().unwrap().session, 5);
+    }
+
+    #[test]
+    fn a_note_that_all_others_name_costs_no_more_than_another() {
+        let fixture = Fixture::new();
+        let hub = fixture.add("hub", |_| {}).path.id;
+        let index = fixture.refreshed();
+        for number in 0..3000 {
+            let note = Note {
+                links: vec![format!("related-to {hub}")],
+                ..Note::new(
+                    NoteId::made_of(&number.to_string()),
+                    NoteType::Semantic,
+                    now(),
+                )
+            };
+            let sql = "INSERT INTO note (id, path, size, modified, inode, scope, type, kind, state, title, project,
+                machine_id, user_id, workspace_id, source, by_agent, confidence, created_at, updated_at, tags,
+                reflected, pinned, length)
+                VALUES (?1, ?1, 0, 0, 0, '', '', '', 'active', '', '', '', '', '', '', 0, 1, '', '', '', 0, 0, 0)";
+            index
+                .connection
+                .execute(sql, [note.id.to_string()])
+                .unwrap();
+            insert(
+                &index.connection,
+                index.connection.last_insert_rowid(),
+                &note,
+            )
+            .unwrap();
+        }
+        assert_eq!(index.links_of(&[hub]).unwrap().len(), MAX_ROWS);
+        assert_eq!(index.degrees(&[hub]).unwrap()[&hub], MAX_DEGREE);
+        // None of them is found by going through all links.
+        for sql in [
+            FROM_NOTE,
+            TO_NOTE,
+            TO_NOTE_WITHOUT_WEIGHT,
+            SUPERSEDING,
+            SUPERSEDED,
+            BY_TITLE,
+            DEGREE,
+        ] {
+            let plan = format!("EXPLAIN QUERY PLAN {sql}");
+            let mut statement = index.connection.prepare(&plan).unwrap();
+            let values = [hub.to_string(), "9".to_owned()];
+            let values = params_from_iter(&values[..statement.parameter_count()]);
+            let steps = statement
+                .query_map(values, |row| row.get::<_, String>("detail"))
+                .unwrap();
+            for step in steps.map(Result::unwrap) {
+                assert!(
+                    !step.starts_with("SCAN") || step.starts_with("SCAN (subquery"),
+                    "{sql}: {step}"
+                );
+                assert!(
+                    !sql.contains("link.back") || !step.contains("TEMP B-TREE"),
+                    "{sql}: {step}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_of_a_chain_stands_for_all_of_it() {
+        let fixture = Fixture::new();
+        let mut chain: Vec<NoteId> = vec![fixture.add("0", |_| {}).path.id];
+        for number in 1..=20 {
+            let replaced = chain[number - 1].to_string();
+            let newer = fixture.add(&number.to_string(), |note| note.supersedes = vec![replaced]);
+            chain.push(newer.path.id);
+        }
+        let second = fixture.add("also", |note| note.supersedes = vec![chain[19].to_string()]);
+        let index = fixture.refreshed();
+        let mut last = vec![chain[20], second.path.id];
+        last.sort();
+        assert_eq!(index.successors(chain[20]).unwrap(), [chain[20]]);
+        assert_eq!(index.successors(chain[10]).unwrap(), last);
+        // Twenty steps are too many.
+        assert!(index.successors(chain[0]).unwrap().is_empty());
+        assert!(
+            index
+                .successors(NoteId::made_of("none"))
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_circle_ends_at_the_note_that_survives_it() {
+        let fixture = Fixture::new();
+        let [a, b] = [NoteId::made_of("a"), NoteId::made_of("b")];
+        for (id, other) in [(a, b), (b, a)] {
+            fixture.add("", |note| {
+                note.id = id;
+                note.supersedes = vec![other.to_string()];
+            });
+        }
+        let index = fixture.refreshed();
+        let successors = index.successors(a).unwrap();
+        assert_eq!(successors.len(), 1);
+        assert_eq!(index.successors(b).unwrap(), successors);
+    }
+}

@@ -1,0 +1,881 @@
+//! Which notes have a term, and how often: what recall ranks with.
+//!
+//! FTS5 visits a row, its positions and its length for each note that has a word of the question. Here
+//! a term has one BLOB for each block of 4,096 note numbers, and a block one BLOB with what ranking
+//! has to know of its notes, so that a question of ten words reads some dozen rows and a note that is
+//! added rewrites a few KiB a term, not the whole list.
+//!
+//! - What many notes change is gathered in [`Changes`] and written once a term and block.
+//! - The words of a note that goes are those of the text that FTS5 still holds.
+//! - A BLOB that this module would not have written is damage: never a panic, and no allocation beyond
+//!   what the file holds.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    iter::Peekable,
+};
+
+use anamnesis_core::{
+    id::{IdPrefix, NoteId},
+    note::{Kind, Note, NoteType, Scope, State, parse_timestamp},
+    terms::words,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Error, Index, Part};
+
+const SCHEMA: &str = "
+CREATE TABLE posting (
+  term TEXT NOT NULL, block INTEGER NOT NULL, df INTEGER NOT NULL, notes BLOB NOT NULL,
+  PRIMARY KEY (term, block)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE document (block INTEGER PRIMARY KEY, notes BLOB NOT NULL) STRICT;
+CREATE TABLE project (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
+";
+
+/// The tables. [`Changes`] fills and empties them, many notes at a time.
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &[
+        "document",
+        "posting",
+        "project",
+        "sqlite_autoindex_project_1",
+    ],
+    insert: |_, _, _| Ok(()),
+    remove: |_, _| Ok(()),
+};
+
+/// A note's number is its block and, in the lowest bits, its place in the block.
+const BLOCK_BITS: u32 = 12;
+const PLACES: u32 = (1 << BLOCK_BITS) - 1;
+
+/// How many note numbers a block has.
+pub const BLOCK_LENGTH: usize = 1 << BLOCK_BITS;
+
+/// How often a word of the title counts. Measured to be the best of 1 to 5 over four collections.
+const TITLE_WEIGHT: u32 = 4;
+
+/// A term that occurs more often in a note counts as this often.
+const MAX_FREQUENCY: u32 = 0x7f;
+
+/// How many changes of postings are gathered at most before they are written.
+const MAX_GATHERED: usize = 400_000;
+
+/// Bytes of a note in the BLOB of its block.
+const DOCUMENT_LENGTH: usize = 12;
+
+/// What ranking has to know of a note, without a look at its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Document {
+    /// How many words it has, those of the title as often as they count; at most 65,535.
+    pub length: u16,
+    /// The number of its project, see [`Documents::project`].
+    pub project: u32,
+    /// When its content last changed, seconds since 1970; 0 where the file does not say.
+    pub updated: u32,
+    /// The type.
+    pub note_type: NoteType,
+    /// The finer kind.
+    pub kind: Kind,
+    /// Whether it is in use.
+    pub state: State,
+    /// The tree it lies in.
+    pub scope: Scope,
+    /// Whether a note in use replaces it.
+    pub is_superseded: bool,
+    /// Whether a reflection has taken it up.
+    pub is_reflected: bool,
+}
+
+impl Document {
+    /// Tells whether it may be given unasked: in use, no task, and of session notes
+    /// those that no reflection has taken up.
+    pub fn may_come_up(&self) -> bool {
+        self.state == State::Active
+            && self.kind != Kind::Task
+            && !(self.note_type == NoteType::Episodic && self.is_reflected)
+    }
+
+    fn of(note: &Note, project: u32, length: u32) -> Self {
+        let updated = parse_timestamp(&note.updated_at).map_or(0, |time| time.timestamp().max(0));
+        Self {
+            length: u16::try_from(length).unwrap_or(u16::MAX),
+            project,
+            updated: u32::try_from(updated).unwrap_or(u32::MAX),
+            note_type: note.note_type,
+            kind: note.kind(),
+            state: note.state,
+            scope: note.scope,
+            is_superseded: false,
+            is_reflected: note.has_tag("reflected"),
+        }
+    }
+
+    /// The bytes: length, properties, project, time. Properties are never 0, which is no note.
+    fn encode(&self) -> [u8; DOCUMENT_LENGTH] {
+        let properties = 1
+            | place(NoteType::ALL, &self.note_type) << 1
+            | place(Kind::ALL, &self.kind) << 3
+            | place(State::ALL, &self.state) << 6
+            | place(Scope::ALL, &self.scope) << 8
+            | u16::from(self.is_superseded) << 9
+            | u16::from(self.is_reflected) << 10;
+        let mut bytes = [0; DOCUMENT_LENGTH];
+        bytes[..2].copy_from_slice(&self.length.to_le_bytes());
+        bytes[2..4].copy_from_slice(&properties.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.project.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.updated.to_le_bytes());
+        bytes
+    }
+
+    /// The note of the bytes, if there is one.
+    ///
+    /// The outer `None` is damage.
+    #[expect(clippy::option_option, reason = "no note is not damage")]
+    fn decode(bytes: &[u8; DOCUMENT_LENGTH]) -> Option<Option<Self>> {
+        let [l0, l1, p0, p1, k0, k1, k2, k3, u0, u1, u2, u3] = *bytes;
+        let properties = u16::from_le_bytes([p0, p1]);
+        if properties & 1 == 0 {
+            return (properties == 0).then_some(None);
+        }
+        if properties >> 11 != 0 {
+            return None;
+        }
+        Some(Some(Self {
+            length: u16::from_le_bytes([l0, l1]),
+            project: u32::from_le_bytes([k0, k1, k2, k3]),
+            updated: u32::from_le_bytes([u0, u1, u2, u3]),
+            note_type: at_place(NoteType::ALL, properties >> 1 & 3)?,
+            kind: at_place(Kind::ALL, properties >> 3 & 7)?,
+            state: at_place(State::ALL, properties >> 6 & 3)?,
+            scope: at_place(Scope::ALL, properties >> 8 & 1)?,
+            is_superseded: properties >> 9 & 1 == 1,
+            is_reflected: properties >> 10 & 1 == 1,
+        }))
+    }
+}
+
+fn place<T: PartialEq>(all: &[T], one: &T) -> u16 {
+    let place = all.iter().position(|other| other == one);
+    // The lists have at most seven values, and every value is in its list.
+    u16::try_from(place.unwrap_or_default()).unwrap_or_default()
+}
+
+fn at_place<T: Copy>(all: &[T], place: u16) -> Option<T> {
+    all.get(usize::from(place)).copied()
+}
+
+/// A block of note numbers: what there is to know of each, `None` where there is no note.
+pub type Block = Vec<Option<Document>>;
+
+/// All notes, by block.
+#[derive(Debug, Default)]
+pub struct Documents {
+    /// Blocks that have a note, by their number, ascending; each has at most [`BLOCK_LENGTH`] places.
+    pub blocks: Vec<(u32, Block)>,
+    projects: BTreeMap<u32, String>,
+}
+
+impl Documents {
+    /// The key of a project's number.
+    pub fn project(&self, number: u32) -> Option<&str> {
+        self.projects.get(&number).map(String::as_str)
+    }
+
+    /// The keys of all projects with their numbers.
+    pub fn projects(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.projects
+            .iter()
+            .map(|(number, key)| (*number, key.as_str()))
+    }
+}
+
+/// The notes that have a term, as they are stored.
+#[derive(Debug, Default)]
+pub struct Postings {
+    blocks: Vec<(u32, u32, Vec<u8>)>,
+}
+
+impl Postings {
+    /// Gives the places of a block whose notes have the term, ascending, and how often: from 1 to 127,
+    /// words of the title fourfold.
+    ///
+    /// # Errors
+    /// When the BLOB is none of ours; see [`Error::is_damage`].
+    pub fn each_in(&self, block: u32, take: impl FnMut(usize, u8)) -> Result<(), Error> {
+        let found = self
+            .blocks
+            .binary_search_by_key(&block, |(number, ..)| *number);
+        match found.ok().and_then(|place| self.blocks.get(place)) {
+            Some((_, count, bytes)) => decode(bytes, *count, take).ok_or_else(damaged),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Index {
+    /// What there is to know of all notes for ranking them.
+    ///
+    /// # Errors
+    /// When SQLite refuses, or a BLOB is none of ours.
+    pub fn documents(&self) -> Result<Documents, Error> {
+        let mut blocks = Vec::new();
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT block, notes FROM document ORDER BY block")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let number = u32::try_from(row.get::<_, i64>(0)?).map_err(|_| damaged())?;
+            let bytes = row.get_ref(1)?.as_blob().map_err(|_| damaged())?;
+            blocks.push((number, decode_block(bytes).ok_or_else(damaged)?));
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT number, key FROM project")?;
+        let projects = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        Ok(Documents { blocks, projects })
+    }
+
+    /// How many notes have a term, whatever they are.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn frequency(&self, term: &str) -> Result<u32, Error> {
+        let sum: i64 = self
+            .connection
+            .prepare_cached("SELECT coalesce(sum(df), 0) FROM posting WHERE term = ?")?
+            .query_row([term], |row| row.get(0))?;
+        Ok(u32::try_from(sum).unwrap_or(u32::MAX))
+    }
+
+    /// The notes that have a term.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn postings(&self, term: &str) -> Result<Postings, Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT block, df, notes FROM posting WHERE term = ? ORDER BY block")?;
+        let blocks = statement
+            .query_map([term], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<Result<_, _>>()?;
+        Ok(Postings { blocks })
+    }
+
+    /// Reads every BLOB, to find one that is none of ours.
+    pub(super) fn read_postings(&self) -> Result<(), Error> {
+        self.documents()?;
+        let mut statement = self.connection.prepare("SELECT df, notes FROM posting")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let count = row.get(0)?;
+            let bytes = row.get_ref(1)?.as_blob().map_err(|_| damaged())?;
+            decode(bytes, count, |_, _| {}).ok_or_else(damaged)?;
+        }
+        Ok(())
+    }
+
+    /// The numbers of the notes that an FTS5 expression finds.
+    ///
+    /// # Errors
+    /// When SQLite refuses, for instance because the expression is none.
+    pub fn numbers_of(&self, expression: &str) -> Result<BTreeSet<u32>, Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT rowid FROM note_text WHERE note_text MATCH ?")?;
+        let numbers = statement.query_map([expression], |row| row.get(0))?;
+        Ok(numbers.collect::<Result<_, _>>()?)
+    }
+
+    /// The id and the title of a note's number.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn heading(&self, number: u32) -> Result<Option<(NoteId, String)>, Error> {
+        let found: Option<(String, String)> = self
+            .connection
+            .prepare_cached("SELECT id, title FROM note WHERE number = ?")?
+            .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((id, title)) = found else {
+            return Ok(None);
+        };
+        Ok(Some((id.parse().map_err(|_| damaged())?, title)))
+    }
+
+    /// The text of a note's number: title, tags and body. A forgotten note has none.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn text(&self, number: u32) -> Result<Option<[String; 3]>, Error> {
+        Ok(text_of(&self.connection, number.into())?)
+    }
+
+    /// The numbers of the notes whose id begins or ends with what was typed.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn numbers_matching(&self, reference: &IdPrefix) -> Result<Vec<u32>, Error> {
+        let mut numbers = Vec::new();
+        for entry in self.matching(reference)? {
+            let number = self
+                .connection
+                .prepare_cached("SELECT number FROM note WHERE id = ?")?
+                .query_row([entry.id().to_string()], |row| row.get(0))?;
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+}
+
+/// What changes in the tables here while notes are taken up and out.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// By term: note numbers, and how often each has the term now; 0 for no longer.
+    postings: HashMap<Box<str>, Vec<(u32, u32)>>,
+    gathered: usize,
+    documents: BTreeMap<u32, Option<Document>>,
+    superseded: BTreeMap<u32, bool>,
+    projects: HashMap<String, u32>,
+    /// Numbers of notes that were taken out: they are given again, so that blocks stay full.
+    free: BTreeSet<i64>,
+}
+
+impl Changes {
+    /// Takes the number that the next note gets, where one is free.
+    pub(super) fn free_number(&mut self) -> Option<i64> {
+        self.free.pop_first()
+    }
+
+    /// Takes up a note.
+    pub(super) fn insert(
+        &mut self,
+        connection: &Connection,
+        number: i64,
+        note: &Note,
+    ) -> Result<(), Error> {
+        let number = small(number)?;
+        let mut length = 0;
+        if note.state != State::Forgotten {
+            let tags = note.tags.join(" ");
+            for (text, weight) in [(&note.title, TITLE_WEIGHT), (&tags, 1), (&note.body, 1)] {
+                words(text, |word| {
+                    length += weight;
+                    self.count(word.term, number, weight);
+                });
+            }
+        }
+        let project = self.project(connection, &note.project)?;
+        let document = Document::of(note, project, length);
+        self.documents.insert(number, Some(document));
+        if self.gathered > MAX_GATHERED {
+            self.write(connection)?;
+        }
+        Ok(())
+    }
+
+    /// Takes out a note whose text FTS5 still has.
+    pub(super) fn remove(&mut self, connection: &Connection, number: i64) -> Result<(), Error> {
+        let note = small(number)?;
+        let texts = text_of(connection, number)?;
+        for text in texts.iter().flatten() {
+            words(text, |word| self.count(word.term, note, 0));
+        }
+        self.documents.insert(note, None);
+        self.free.insert(number);
+        Ok(())
+    }
+
+    /// Notes whether a note is replaced by another one.
+    pub(super) fn supersede(&mut self, number: i64, is_superseded: bool) -> Result<(), Error> {
+        self.superseded.insert(small(number)?, is_superseded);
+        Ok(())
+    }
+
+    /// Notes that a note has a term `weight` times more, or, of weight 0, no longer.
+    fn count(&mut self, term: &str, number: u32, weight: u32) {
+        let Some(list) = self.postings.get_mut(term) else {
+            self.postings.insert(term.into(), vec![(number, weight)]);
+            self.gathered += 1;
+            return;
+        };
+        match list.last_mut() {
+            Some((same, frequency)) if *same == number => {
+                *frequency = if weight == 0 { 0 } else { *frequency + weight };
+            }
+            _ => {
+                list.push((number, weight));
+                self.gathered += 1;
+            }
+        }
+    }
+
+    fn project(&mut self, connection: &Connection, key: &str) -> Result<u32, Error> {
+        if let Some(number) = self.projects.get(key) {
+            return Ok(*number);
+        }
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO project (key) VALUES (?)")?
+            .execute([key])?;
+        let number = connection
+            .prepare_cached("SELECT number FROM project WHERE key = ?")?
+            .query_row([key], |row| row.get(0))?;
+        self.projects.insert(key.to_owned(), number);
+        Ok(number)
+    }
+
+    /// Writes what was gathered, each BLOB once.
+    pub(super) fn write(&mut self, connection: &Connection) -> Result<(), Error> {
+        self.write_postings(connection)?;
+        self.write_documents(connection)?;
+        // A project without notes leaves no trace.
+        connection.execute(
+            "DELETE FROM project WHERE NOT EXISTS (SELECT 1 FROM note WHERE note.project = project.key)",
+            [],
+        )?;
+        self.projects.clear();
+        Ok(())
+    }
+
+    fn write_postings(&mut self, connection: &Connection) -> Result<(), Error> {
+        let mut read = connection
+            .prepare_cached("SELECT df, notes FROM posting WHERE term = ? AND block = ?")?;
+        let mut write =
+            connection.prepare_cached("INSERT OR REPLACE INTO posting VALUES (?, ?, ?, ?)")?;
+        let mut delete =
+            connection.prepare_cached("DELETE FROM posting WHERE term = ? AND block = ?")?;
+        self.gathered = 0;
+        // In the order of the table.
+        let mut terms: Vec<_> = self.postings.drain().collect();
+        terms.sort_unstable();
+        for (term, mut changed) in terms {
+            // Of two changes of one note the later one holds.
+            changed.sort_by_key(|(number, _)| *number);
+            for changed in changed.chunk_by(|(a, _), (b, _)| block_of(*a) == block_of(*b)) {
+                let Some(block) = changed.first().map(|(number, _)| block_of(*number)) else {
+                    continue;
+                };
+                let old: Option<(u32, Vec<u8>)> = read
+                    .query_row(params![term, block], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()?;
+                let mut notes = Encoder::default();
+                let mut changed = Latest(changed.iter().copied().peekable()).peekable();
+                if let Some((count, bytes)) = old {
+                    let take = |place, frequency: u8| {
+                        while let Some((at, now)) = changed.next_if(|(at, _)| *at < place) {
+                            notes.add(at, now);
+                        }
+                        let now = changed.next_if(|(at, _)| *at == place);
+                        notes.add(place, now.map_or(frequency.into(), |(_, now)| now));
+                    };
+                    decode(&bytes, count, take).ok_or_else(damaged)?;
+                }
+                changed.for_each(|(at, now)| notes.add(at, now));
+                if notes.count == 0 {
+                    delete.execute(params![term, block])?;
+                } else {
+                    write.execute(params![term, block, notes.count, notes.bytes])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_documents(&mut self, connection: &Connection) -> Result<(), Error> {
+        let changed = std::mem::take(&mut self.documents);
+        let superseded = std::mem::take(&mut self.superseded);
+        let blocks: BTreeSet<u32> = changed
+            .keys()
+            .chain(superseded.keys())
+            .map(|number| block_of(*number))
+            .collect();
+        for block in blocks {
+            let old: Option<Vec<u8>> = connection
+                .prepare_cached("SELECT notes FROM document WHERE block = ?")?
+                .query_row([block], |row| row.get(0))
+                .optional()?;
+            let mut notes = match old {
+                Some(bytes) => decode_block(&bytes).ok_or_else(damaged)?,
+                None => Block::new(),
+            };
+            let first = block << BLOCK_BITS;
+            let last = first | PLACES;
+            for (number, document) in changed.range(first..=last) {
+                let place = place_of(*number);
+                if notes.len() <= place {
+                    notes.resize(place + 1, None);
+                }
+                notes[place] = *document;
+            }
+            for (number, is_superseded) in superseded.range(first..=last) {
+                if let Some(Some(document)) = notes.get_mut(place_of(*number)) {
+                    document.is_superseded = *is_superseded;
+                }
+            }
+            while notes.last().is_some_and(Option::is_none) {
+                notes.pop();
+            }
+            if notes.is_empty() {
+                connection
+                    .prepare_cached("DELETE FROM document WHERE block = ?")?
+                    .execute([block])?;
+            } else {
+                let bytes: Vec<u8> = notes
+                    .iter()
+                    .flat_map(|note| note.map_or([0; DOCUMENT_LENGTH], |note| note.encode()))
+                    .collect();
+                connection
+                    .prepare_cached("INSERT OR REPLACE INTO document VALUES (?, ?)")?
+                    .execute(params![block, bytes])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[String; 3]>> {
+    connection
+        .prepare_cached("SELECT title, tags, body FROM note_text WHERE rowid = ?")?
+        .query_row([number], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
+        .optional()
+}
+
+/// The changes of a term, each note's last one only: of two of one note the later one holds.
+struct Latest<I: Iterator>(Peekable<I>);
+
+impl<I: Iterator<Item = (u32, u32)>> Iterator for Latest<I> {
+    type Item = (usize, u32);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (number, mut now) = self.0.next()?;
+        while let Some((_, later)) = self.0.next_if(|(next, _)| *next == number) {
+            now = later;
+        }
+        Some((place_of(number), now))
+    }
+}
+
+/// Writes the BLOB of a term and a block: for each note how many places it is after the one before, in
+/// one byte or two, and in another byte how often it has the term.
+#[derive(Default)]
+struct Encoder {
+    bytes: Vec<u8>,
+    count: u32,
+    next: usize,
+}
+
+impl Encoder {
+    /// Adds a note, in ascending order; one that does not have the term is left out.
+    fn add(&mut self, place: usize, frequency: u32) {
+        if frequency == 0 {
+            return;
+        }
+        // Two bytes at most: a block has 4,096 places.
+        let [low, high, ..] = (place.saturating_sub(self.next) << 1).to_le_bytes();
+        if high == 0 {
+            self.bytes.push(low >> 1);
+        } else {
+            self.bytes.extend([low >> 1 | 0x80, high]);
+        }
+        let frequency = frequency.min(MAX_FREQUENCY);
+        self.bytes.push(u8::try_from(frequency).unwrap_or(u8::MAX));
+        self.next = place + 1;
+        self.count += 1;
+    }
+}
+
+/// Reads what [`Encoder`] writes; `None` when it did not write this.
+fn decode(bytes: &[u8], count: u32, mut take: impl FnMut(usize, u8)) -> Option<()> {
+    let mut bytes = bytes.iter().copied();
+    let mut next = 0;
+    let mut seen = 0;
+    while let Some(first) = bytes.next() {
+        let mut skipped = usize::from(first & 0x7f);
+        if first & 0x80 != 0 {
+            skipped |= usize::from(bytes.next()?) << 7;
+        }
+        let place = next + skipped;
+        let frequency = bytes.next()?;
+        if place >= BLOCK_LENGTH || frequency == 0 {
+            return None;
+        }
+        take(place, frequency);
+        next = place + 1;
+        seen += 1;
+    }
+    (seen == count).then_some(())
+}
+
+fn decode_block(bytes: &[u8]) -> Option<Block> {
+    let (documents, rest) = bytes.as_chunks::<DOCUMENT_LENGTH>();
+    if !rest.is_empty() || documents.len() > BLOCK_LENGTH {
+        return None;
+    }
+    documents.iter().map(Document::decode).collect()
+}
+
+fn block_of(number: u32) -> u32 {
+    number >> BLOCK_BITS
+}
+
+fn place_of(number: u32) -> usize {
+    (number & PLACES) as usize
+}
+
+/// The number of a note, small enough for a store of four thousand million notes.
+fn small(number: i64) -> Result<u32, Error> {
+    u32::try_from(number).map_err(|_| damaged())
+}
+
+fn damaged() -> Error {
+    Error::Foreign("damaged: a list of notes that this program did not write".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::id::NoteId;
+    use chrono::DateTime;
+    use proptest::prelude::*;
+
+    use super::{super::create, *};
+
+    fn connection() -> Connection {
+        let connection = crate::sqlite::open_in_memory().unwrap();
+        create(&connection).unwrap();
+        connection
+    }
+
+    fn note(number: i64, body: &str) -> Note {
+        let mut note = Note::new(
+            NoteId::made_of(&number.to_string()),
+            NoteType::Semantic,
+            DateTime::UNIX_EPOCH,
+        );
+        note.title = format!("title {body}");
+        note.body = body.to_owned();
+        note.project = format!("p{}", number % 3);
+        note
+    }
+
+    /// Takes up a note as the index does.
+    fn insert(connection: &Connection, changes: &mut Changes, number: i64, body: &str) {
+        let note = note(number, body);
+        connection
+            .execute(
+                "INSERT INTO note_text (rowid, title, tags, body) VALUES (?, ?, '', ?)",
+                params![number, note.title, note.body],
+            )
+            .unwrap();
+        connection
+            .execute(
+                "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title,
+                   project, machine_id, user_id, workspace_id, source, by_agent, confidence, created_at,
+                   updated_at, tags, reflected, pinned, length)
+                 VALUES (?1, ?2, ?2, 0, 0, 0, '', '', '', '', '', ?3, '', '', '', '', 0, 1.0, '', '', '', 0, 0, 0)",
+                params![number, note.id.to_string(), note.project],
+            )
+            .unwrap();
+        changes.insert(connection, number, &note).unwrap();
+    }
+
+    fn remove(connection: &Connection, changes: &mut Changes, number: i64) {
+        changes.remove(connection, number).unwrap();
+        for sql in [
+            "DELETE FROM note_text WHERE rowid = ?",
+            "DELETE FROM note WHERE number = ?",
+        ] {
+            connection.execute(sql, [number]).unwrap();
+        }
+    }
+
+    /// All that the tables say, with project keys for their numbers.
+    fn told(connection: Connection) -> String {
+        let terms: Vec<String> = connection
+            .prepare("SELECT DISTINCT term FROM posting ORDER BY term")
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        let index = Index {
+            connection,
+            lock: None,
+        };
+        let documents = index.documents().unwrap();
+        let mut told = String::new();
+        for (block, notes) in &documents.blocks {
+            for (place, document) in notes.iter().enumerate() {
+                let Some(mut document) = *document else {
+                    continue;
+                };
+                let project = documents.project(document.project).unwrap().to_owned();
+                document.project = 0;
+                told.push_str(&format!("{block}/{place} {project} {document:?}\n"));
+            }
+        }
+        let mut projects: Vec<&str> = documents.projects().map(|(_, key)| key).collect();
+        projects.sort_unstable();
+        told.push_str(&format!("{projects:?}\n"));
+        for term in terms {
+            let postings = index.postings(&term).unwrap();
+            let mut count = 0;
+            for block in 0..4 {
+                let take = |place, frequency| {
+                    count += 1;
+                    told.push_str(&format!("{term} {block}/{place} {frequency}\n"));
+                };
+                postings.each_in(block, take).unwrap();
+            }
+            assert_eq!(index.frequency(&term).unwrap(), count);
+        }
+        told
+    }
+
+    const BODIES: [&str; 4] = ["alpha beta", "beta gamma beta", "gamma", "alphaBeta delta"];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Whatever came and went in whatever portions, the tables are those of what is there.
+        #[test]
+        fn kept_in_step_and_built_anew_are_the_same(
+            steps in proptest::collection::vec(
+                (prop::sample::select(vec![1_i64, 2, 4095, 4096, 4097, 8191, 8192, 9000]), 0..5_usize, any::<bool>()),
+                0..40,
+            )
+        ) {
+            let kept = connection();
+            let mut changes = Changes::default();
+            let mut there = BTreeMap::new();
+            for (number, body, write) in steps {
+                if there.remove(&number).is_some() {
+                    remove(&kept, &mut changes, number);
+                }
+                if let Some(body) = BODIES.get(body) {
+                    insert(&kept, &mut changes, number, body);
+                    there.insert(number, body);
+                }
+                if write {
+                    changes.write(&kept).unwrap();
+                }
+            }
+            changes.write(&kept).unwrap();
+            let anew = connection();
+            let mut changes = Changes::default();
+            for (number, body) in there {
+                insert(&anew, &mut changes, number, body);
+            }
+            changes.write(&anew).unwrap();
+            prop_assert_eq!(told(kept), told(anew));
+        }
+
+        #[test]
+        fn any_list_of_notes_is_read_as_it_was_written(
+            notes in proptest::collection::btree_map(0..BLOCK_LENGTH, 1..300_u32, 0..200)
+        ) {
+            let mut encoder = Encoder::default();
+            for (place, frequency) in &notes {
+                encoder.add(*place, *frequency);
+            }
+            let mut read = Vec::new();
+            decode(&encoder.bytes, encoder.count, |place, frequency| read.push((place, u32::from(frequency)))).unwrap();
+            let expected: Vec<(usize, u32)> = notes
+                .into_iter()
+                .map(|(place, frequency)| (place, frequency.min(MAX_FREQUENCY)))
+                .collect();
+            prop_assert_eq!(read, expected);
+        }
+
+        /// SQL-05
+        #[test]
+        fn foreign_bytes_are_damage_or_a_list(bytes in any::<Vec<u8>>(), count in 0..40_u32) {
+            let mut last = None;
+            let read = decode(&bytes, count, |place, frequency| {
+                assert!(place < BLOCK_LENGTH && frequency > 0 && last < Some(place));
+                last = Some(place);
+            });
+            prop_assert!(read.is_none() || bytes.len() >= 2 * count as usize);
+            if let Some(block) = decode_block(&bytes) {
+                let written: Vec<u8> = block
+                    .iter()
+                    .flat_map(|note| note.map_or([0; DOCUMENT_LENGTH], |note| note.encode()))
+                    .collect();
+                prop_assert!(written == bytes || block.iter().any(Option::is_none));
+            }
+        }
+    }
+
+    #[test]
+    fn every_property_is_read_as_it_was_written() {
+        for &note_type in NoteType::ALL {
+            for &kind in Kind::ALL {
+                for &state in State::ALL {
+                    for (scope, flag) in [(Scope::Portable, true), (Scope::MachineLocal, false)] {
+                        let document = Document {
+                            length: 7,
+                            project: u32::MAX,
+                            updated: 1_700_000_000,
+                            note_type,
+                            kind,
+                            state,
+                            scope,
+                            is_superseded: flag,
+                            is_reflected: !flag,
+                        };
+                        assert_eq!(Document::decode(&document.encode()), Some(Some(document)));
+                    }
+                }
+            }
+        }
+        assert_eq!(Document::decode(&[0; DOCUMENT_LENGTH]), Some(None));
+        for properties in [0x10_u16, 0x0807, 0xffff, 0b11_1001] {
+            let mut bytes = [0; DOCUMENT_LENGTH];
+            bytes[2..4].copy_from_slice(&properties.to_le_bytes());
+            assert_eq!(Document::decode(&bytes), None, "{properties:x}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_none_of_ours_is_damage() {
+        // SQL-05
+        for sql in [
+            "UPDATE posting SET notes = x'ff'",
+            "UPDATE posting SET notes = zeroblob(1000000)",
+            "UPDATE posting SET df = 40",
+            "UPDATE document SET notes = x'010203'",
+            "UPDATE document SET notes = zeroblob(60000000)",
+            "UPDATE document SET block = 1099511627776",
+        ] {
+            let connection = connection();
+            let mut changes = Changes::default();
+            insert(&connection, &mut changes, 1, "alpha");
+            changes.write(&connection).unwrap();
+            connection.execute_batch(sql).unwrap();
+            let index = Index {
+                connection,
+                lock: None,
+            };
+            let error = index.integrity().unwrap_err();
+            assert!(error.is_damage(), "{sql}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_notes_that_went_are_given_again() {
+        let connection = connection();
+        let mut changes = Changes::default();
+        for number in [3, 1, 2] {
+            insert(&connection, &mut changes, number, "alpha");
+        }
+        for number in [3, 2] {
+            remove(&connection, &mut changes, number);
+        }
+        assert_eq!(
+            [(); 3].map(|()| changes.free_number()),
+            [Some(2), Some(3), None]
+        );
+    }
+}

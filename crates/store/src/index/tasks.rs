@@ -1,0 +1,143 @@
+//! Which notes are tasks, and how far they are.
+
+use anamnesis_core::note::{Kind, State, Status};
+
+use super::{
+    Connection, Entry, Error, Index, Note, Part, Row, Value, bound, params, params_from_iter,
+};
+
+const SCHEMA: &str = "
+CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
+CREATE INDEX task_open ON task (status) WHERE status IN ('active', 'pending');
+";
+
+pub(super) const PART: Part = Part {
+    schema: SCHEMA,
+    objects: &["task", "task_open"],
+    insert,
+    remove,
+};
+
+fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+    if note.kind() == Kind::Task && note.state != State::Forgotten {
+        connection
+            .prepare_cached("INSERT INTO task VALUES (?, ?)")?
+            .execute(params![number, note.status().as_str()])?;
+    }
+    Ok(())
+}
+
+fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM task WHERE number = ?")?
+        .execute([number])?;
+    Ok(())
+}
+
+impl Index {
+    /// The open tasks of projects that may be given unasked: those that are being worked on, then the
+    /// newest.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn open_tasks(&self, projects: &[&str], limit: usize) -> Result<Vec<Entry>, Error> {
+        let keys = vec!["?"; projects.len()].join(", ");
+        let sql = format!(
+            "SELECT note.* FROM task JOIN note USING (number)
+             WHERE task.status IN ('active', 'pending') AND note.project IN ({keys})
+               AND note.state = 'active' AND note.superseded = 0
+             ORDER BY task.status = 'active' DESC, note.updated_at DESC, note.id DESC LIMIT ?"
+        );
+        let keys = projects.iter().map(|key| Value::Text((*key).to_owned()));
+        self.entries(&sql, keys.chain([bound(limit)]).collect())
+    }
+
+    /// The tasks of projects (of none: all) with one of these states, open ones first, in the order of
+    /// [`Index::open_tasks`]. Replaced ones are no longer tasks.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn tasks(
+        &self,
+        projects: &[String],
+        with: &[Status],
+    ) -> Result<Vec<(Entry, Status)>, Error> {
+        let marks = |count: usize| vec!["?"; count].join(", ");
+        let of_projects = if projects.is_empty() {
+            String::new()
+        } else {
+            format!("AND note.project IN ({})", marks(projects.len()))
+        };
+        let sql = format!(
+            "SELECT note.*, task.status FROM task JOIN note USING (number)
+             WHERE task.status IN ({}) {of_projects} AND note.superseded = 0
+             ORDER BY CASE task.status WHEN 'active' THEN 0 WHEN 'pending' THEN 1 WHEN 'done' THEN 2 ELSE 3 END,
+               note.updated_at DESC, note.id DESC",
+            marks(with.len())
+        );
+        let statuses = with.iter().map(|status| status.as_str().to_owned());
+        let values = statuses.chain(projects.iter().cloned()).map(Value::Text);
+        let mut statement = self.connection.prepare(&sql)?;
+        let rows = statement.query_map(params_from_iter(values), |row: &Row<'_>| {
+            let status: String = row.get("status")?;
+            Ok((Entry::read(row)?, status.parse().unwrap_or(Status::Pending)))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::note::timestamp;
+
+    use super::*;
+    use crate::index::tests::{Fixture, now};
+
+    #[test]
+    fn what_is_worked_on_comes_first_and_what_is_finished_last() {
+        let fixture = Fixture::new();
+        let task = |title: &str, status: Option<&str>, days: i64| {
+            let status = status.map(str::to_owned);
+            fixture.add(title, move |note| {
+                note.kind = Some(Kind::Task);
+                note.project = "p".to_owned();
+                note.status = status;
+                note.updated_at = timestamp(now() - chrono::TimeDelta::days(days));
+            })
+        };
+        task("old", None, 9);
+        task("new", Some("pending"), 1);
+        task("begun", Some("active"), 20);
+        task("finished", Some("done"), 0);
+        let replaced = task("replaced", None, 0);
+        fixture.add("a fact", |note| {
+            note.project = "p".to_owned();
+            note.supersedes = vec![replaced.path.id.to_string()];
+        });
+        fixture.add("of another project", |note| note.kind = Some(Kind::Task));
+        let index = fixture.refreshed();
+        let titles = |entries: Vec<Entry>| -> Vec<String> {
+            entries.into_iter().map(|entry| entry.title).collect()
+        };
+        assert_eq!(
+            titles(index.open_tasks(&["p"], 9).unwrap()),
+            ["begun", "new", "old"]
+        );
+        assert_eq!(titles(index.open_tasks(&["p"], 1).unwrap()), ["begun"]);
+        assert!(index.open_tasks(&[], 9).unwrap().is_empty());
+        let tasks = |projects: &[String], with: &[Status]| {
+            let tasks = index.tasks(projects, with).unwrap();
+            titles(tasks.into_iter().map(|(entry, _)| entry).collect())
+        };
+        let own = ["p".to_owned()];
+        assert_eq!(
+            tasks(&own, Status::ALL),
+            ["begun", "new", "old", "finished"]
+        );
+        assert_eq!(tasks(&own, &[Status::Done]), ["finished"]);
+        assert_eq!(
+            tasks(&[], &[Status::Pending]),
+            ["of another project", "new", "old"]
+        );
+    }
+}
