@@ -16,14 +16,15 @@ use anamnesis_store::{
     notes::{NotePath, Notes},
 };
 use chrono::{DateTime, Utc};
-use git2::{Commit, DiffFile, DiffOptions, FileMode, ObjectType, Oid, Sort, Tree};
+use git2::{Commit, Oid, Sort, Tree};
 use ulid::Ulid;
 
 use crate::{
     error::Error,
+    folder::{Folders, NoteChanges, Place, folder_in},
     join::{folder_of, is_sound},
     repository::{ACTOR, Act, BATCH, Committed, Repository},
-    tree::{Change, Changes, MAX_FILE, Named, named},
+    tree::{Changes, MAX_FILE},
 };
 
 /// The shortest part of a batch's or a commit's name by which it is looked up.
@@ -118,11 +119,8 @@ impl Moment {
     }
 }
 
-/// What became of notes, by id. A note that moved to another folder is one change.
-type NoteChanges = BTreeMap<NoteId, Change<(NoteType, Oid)>>;
-
 /// Where each note is.
-type Places = BTreeMap<NoteId, (NoteType, Oid)>;
+type Places = BTreeMap<NoteId, Place>;
 
 /// What became of a note whose batch was taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,13 +150,20 @@ pub struct Undone {
     pub committed: Option<Committed>,
 }
 
+/// Lets this process read objects without hashing each of them, as git itself does; zlib's sums still
+/// tell of damage. It takes most of the time of a look at a long history, where each commit has folders
+/// of hundreds of kilobytes.
+pub fn read_without_hashing() {
+    git2::opts::strict_hash_verification(false);
+}
+
 impl Repository {
     /// The commits that changed notes, newest first; with an id those that changed that note.
     ///
     /// # Errors
     /// When an object cannot be read.
     pub fn log(&self, note: Option<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
-        let mut lookup = note.map(|id| Lookup::new(self, id));
+        let mut lookup = note.map(|id| Lookup::new(self, id)).transpose()?;
         self.events(note, limit, |commit| match &mut lookup {
             Some(lookup) => lookup.is_touched_by(commit),
             None => Ok(true),
@@ -183,13 +188,14 @@ impl Repository {
         mut is_asked_for: impl FnMut(&Commit<'_>) -> Result<bool, Error>,
     ) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
+        let mut folders = Folders::new(&self.git)?;
         for oid in self.walk()? {
             if events.len() == limit {
                 break;
             }
             let commit = self.git.find_commit(oid?)?;
             if is_asked_for(&commit)? {
-                let event = self.event(&commit, about)?;
+                let event = self.event(&mut folders, &commit, about)?;
                 if !event.notes.is_empty() {
                     events.push(event);
                 }
@@ -203,7 +209,7 @@ impl Repository {
     /// # Errors
     /// When an object cannot be read.
     pub fn versions(&self, id: NoteId, limit: usize) -> Result<Vec<Version>, Error> {
-        let mut lookup = Lookup::new(self, id);
+        let mut lookup = Lookup::new(self, id)?;
         let mut versions = Vec::new();
         for oid in self.walk()? {
             if versions.len() == limit {
@@ -213,7 +219,7 @@ impl Repository {
             if lookup.is_touched_by(&commit)? {
                 let place = lookup.place_in(&commit.tree()?)?;
                 versions.push(Version {
-                    event: self.event(&commit, Some(id))?,
+                    event: self.event(&mut lookup.folders, &commit, Some(id))?,
                     file: self.file(place)?,
                 });
             }
@@ -305,7 +311,8 @@ impl Repository {
     pub fn differences(&self, commit: &str) -> Result<Vec<Difference>, Error> {
         let commit = self.git.find_commit(Oid::from_str(commit)?)?;
         let mut differences = Vec::new();
-        for (id, change) in self.own_changes(&commit)? {
+        let mut folders = Folders::new(&self.git)?;
+        for (id, change) in own_changes(&mut folders, &commit)? {
             differences.push(Difference {
                 id,
                 before: self.file(change.old)?,
@@ -327,13 +334,14 @@ impl Repository {
         if typed.len() < SHORTEST_NAME {
             return Ok(found);
         }
+        let mut folders = Folders::new(&self.git)?;
         for oid in self.walk()? {
             let commit = self.git.find_commit(oid?)?;
             let batch = batch_of(&commit).map(|batch| batch.to_string());
             let is_meant =
                 batch.is_some_and(|name| name.starts_with(&upper) || name.ends_with(&upper));
             if is_meant || commit.id().to_string().starts_with(&lower) {
-                found.push(self.event(&commit, None)?);
+                found.push(self.event(&mut folders, &commit, None)?);
             }
         }
         Ok(found)
@@ -409,7 +417,7 @@ impl Repository {
     }
 
     /// Reads a file. What a commit of a stranger holds is as large as the stranger wants.
-    fn file(&self, place: Option<(NoteType, Oid)>) -> Result<Option<File>, Error> {
+    fn file(&self, place: Option<Place>) -> Result<Option<File>, Error> {
         let Some((folder, oid)) = place else {
             return Ok(None);
         };
@@ -421,51 +429,14 @@ impl Repository {
         Ok(Some(File { folder, bytes }))
     }
 
-    /// The notes that a commit made what no parent of it has, compared with the first parent.
-    fn own_changes(&self, commit: &Commit<'_>) -> Result<NoteChanges, Error> {
-        let tree = commit.tree()?;
-        let mut parents = commit.parents();
-        let first = parents.next().map(|parent| parent.tree()).transpose()?;
-        let mut changes = self.note_changes(first.as_ref(), &tree)?;
-        for parent in parents {
-            if changes.is_empty() {
-                break;
-            }
-            let other = self.note_changes(Some(&parent.tree()?), &tree)?;
-            changes.retain(|id, _| other.contains_key(id));
-        }
-        Ok(changes)
-    }
-
-    /// The notes in which two trees differ. libgit2 compares large folders many times faster than
-    /// [`Changes`], which looks at what is not ours, too.
-    fn note_changes(&self, old: Option<&Tree<'_>>, new: &Tree<'_>) -> Result<NoteChanges, Error> {
-        let mut options = DiffOptions::new();
-        options
-            .skip_binary_check(true)
-            .ignore_submodules(true)
-            .include_typechange(true);
-        let diff = self
-            .git
-            .diff_tree_to_tree(old, Some(new), Some(&mut options))?;
-        let mut changes = NoteChanges::new();
-        for delta in diff.deltas() {
-            let (old, new) = (note_in(&delta.old_file()), note_in(&delta.new_file()));
-            if let Some((id, place)) = old {
-                let change = changes.entry(id).or_default();
-                change.old = change.old.or(Some(place));
-            }
-            if let Some((id, place)) = new {
-                let change = changes.entry(id).or_default();
-                change.new = change.new.or(Some(place));
-            }
-        }
-        Ok(changes)
-    }
-
     /// What a commit did; its title is that of the note in question, if there is one.
-    fn event(&self, commit: &Commit<'_>, about: Option<NoteId>) -> Result<Event, Error> {
-        let changes = self.own_changes(commit)?;
+    fn event(
+        &self,
+        folders: &mut Folders<'_>,
+        commit: &Commit<'_>,
+        about: Option<NoteId>,
+    ) -> Result<Event, Error> {
+        let changes = own_changes(folders, commit)?;
         let mut title = None;
         let in_question = about.and_then(|id| changes.get_key_value(&id));
         for (id, change) in in_question.into_iter().chain(&changes) {
@@ -503,6 +474,22 @@ impl Repository {
             title,
         })
     }
+}
+
+/// The notes that a commit made what no parent of it has, compared with the first parent.
+fn own_changes(folders: &mut Folders<'_>, commit: &Commit<'_>) -> Result<NoteChanges, Error> {
+    let tree = commit.tree()?;
+    let mut parents = commit.parents();
+    let first = parents.next().map(|parent| parent.tree()).transpose()?;
+    let mut changes = folders.changes(first.as_ref(), &tree)?;
+    for parent in parents {
+        if changes.is_empty() {
+            break;
+        }
+        let other = folders.changes(Some(&parent.tree()?), &tree)?;
+        changes.retain(|id, _| other.contains_key(id));
+    }
+    Ok(changes)
 }
 
 /// Takes back what a commit did to one note.
@@ -638,29 +625,26 @@ impl Undo<'_> {
 
 /// Where one note is in many trees. Most of them share their folders.
 struct Lookup<'a> {
-    repository: &'a Repository,
+    folders: Folders<'a>,
     name: String,
     known: HashMap<Oid, Option<Oid>>,
 }
 
 impl<'a> Lookup<'a> {
-    fn new(repository: &'a Repository, id: NoteId) -> Self {
-        Self {
-            repository,
+    fn new(repository: &'a Repository, id: NoteId) -> Result<Self, Error> {
+        Ok(Self {
+            folders: Folders::new(&repository.git)?,
             name: format!("{id}.md"),
             known: HashMap::new(),
-        }
+        })
     }
 
-    fn place_in(&mut self, tree: &Tree<'_>) -> Result<Option<(NoteType, Oid)>, Error> {
+    fn place_in(&mut self, tree: &Tree<'_>) -> Result<Option<Place>, Error> {
         for (note_type, folder) in folders(tree) {
             let found = if let Some(known) = self.known.get(&folder) {
                 *known
             } else {
-                let tree = self.repository.git.find_tree(folder)?;
-                let entry = tree.get_name(&self.name);
-                let file = entry.filter(|entry| entry.kind() == Some(ObjectType::Blob));
-                let file = file.map(|entry| entry.id());
+                let file = self.folders.find(folder, &self.name)?;
                 self.known.insert(folder, file);
                 file
             };
@@ -683,21 +667,10 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// The note that a side of a difference is, if it is a regular file at a note's place.
-fn note_in(file: &DiffFile<'_>) -> Option<(NoteId, (NoteType, Oid))> {
-    let is_file = matches!(file.mode(), FileMode::Blob | FileMode::BlobExecutable);
-    match named(file.path()?.to_str()?) {
-        Named::Note(folder, id) if is_file => Some((id, (folder, file.id()))),
-        _ => None,
-    }
-}
-
 /// The folders of notes in a tree.
 fn folders(tree: &Tree<'_>) -> impl Iterator<Item = (NoteType, Oid)> {
-    NoteType::ALL.iter().filter_map(|folder| {
-        let entry = tree.get_name(folder.as_str())?;
-        (entry.kind() == Some(ObjectType::Tree)).then(|| (*folder, entry.id()))
-    })
+    let folders = NoteType::ALL.iter();
+    folders.filter_map(|folder| Some((*folder, folder_in(tree, *folder)?)))
 }
 
 /// The machine that a commit says it is from.

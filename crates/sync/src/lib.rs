@@ -16,6 +16,8 @@ pub mod git;
 mod repository;
 mod tree;
 
+mod folder;
+
 mod join;
 mod layout;
 pub mod purge;

@@ -141,7 +141,7 @@ pub(crate) fn own_files(
 }
 
 /// The note that a file is by its name.
-fn note_name(name: &str) -> Option<NoteId> {
+pub(crate) fn note_name(name: &str) -> Option<NoteId> {
     name.strip_suffix(".md")?.parse().ok()
 }
 
