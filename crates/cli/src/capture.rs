@@ -14,7 +14,7 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::context::Context;
+use crate::{context::Context, learn};
 
 /// How long the index is waited for: a session may be waiting for this.
 const INDEX_PATIENCE: Duration = Duration::from_millis(20);
@@ -106,6 +106,10 @@ pub(crate) fn write_session(
             write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
     }
     settle().map_err(|error| error.to_string())?;
+    if let Err(error) = learn::count(context, journal, id, learn::PATIENCE) {
+        // It waits in the records.
+        context.log(&format!("what session {id} used waits: {error}"));
+    }
     Ok(Some((outcome, completed.err())))
 }
 

@@ -25,9 +25,9 @@ use anamnesis_core::{
     hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource, ToolCall},
     intake::Intake,
     note::{Note, Source, parse_timestamp, text_hash},
-    record::{Record, Surroundings},
+    record::{Agent, Record, Surroundings},
     redact::redact,
-    render::{self, Block, Chosen},
+    render::{self, Block, Chosen, Reason},
 };
 use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::{
@@ -47,9 +47,12 @@ use crate::{
     context::Context,
     detach,
     environment::Environment,
+    learn::{self, TurnUses},
     native,
     off::{self, Off},
-    python_version, remember, remote, skip,
+    python_version,
+    recall::{self, Asker, Lane},
+    remember, remote, skip,
     sync::{self, History},
     tool_lanes::{self, AtTool},
     ui,
@@ -377,6 +380,12 @@ struct Handled {
     given: Vec<(&'static str, Vec<Shown>)>,
     /// Whether the session's context is empty now.
     empties_context: bool,
+    /// How recall went.
+    run: Option<journal::Run>,
+    /// The task that the subagent begins with.
+    taken: Option<String>,
+    /// What the turn used of the notes that were given.
+    used: Option<TurnUses>,
     errors: Vec<String>,
     /// What the event may start the deferred process for.
     may_start: MayStart,
@@ -401,9 +410,15 @@ impl Hook {
         let mut handled = match &payload.event {
             Event::SessionStart { source, .. } => self.session_start(*source),
             Event::UserPromptSubmit { prompt } => self.prompt(prompt),
+            Event::SubagentStart => self.subagent_start(payload.agent.as_ref()),
             Event::PreToolUse(call) => self.before_tool(call),
             Event::PostToolUseFailure(call) => self.after_failure(std::slice::from_ref(call)),
             Event::PostToolBatch(calls) => self.after_failure(calls),
+            Event::Stop(answered) => self.turn_end("", answered.text.as_deref()),
+            Event::SubagentStop(answered) => match &payload.agent {
+                Some(agent) => self.turn_end(&agent.id, answered.text.as_deref()),
+                None => Handled::default(),
+            },
             _ => Handled::default(),
         };
         handled.may_start = match &payload.event {
@@ -491,7 +506,12 @@ impl Hook {
             now: self.context.environment.now,
             had: &native::copies(journal, &project.key),
         };
-        let mut chosen = match working_set::select(index, &self.context.notes, &request) {
+        let notes = &self.context.notes;
+        let selected = working_set::select(index, notes, &request).and_then(|mut chosen| {
+            chosen.extend(working_set::open_tasks(index, notes, &request)?);
+            Ok(chosen)
+        });
+        let mut chosen = match selected {
             Ok(chosen) => chosen,
             Err(error) => {
                 handled.check_index = error.is_damage();
@@ -532,8 +552,11 @@ impl Hook {
             return None;
         }
         let today = now.date_naive().to_string();
+        // A task is named, not given.
+        let is_given = |chosen: &&Chosen| chosen.reason != Reason::OpenTask;
+        let notes_given = chosen.iter().filter(is_given).count();
         let problem = problem_line(journal, now).or_else(|| {
-            sync_line(journal, now).map(|problem| match chosen.len() {
+            sync_line(journal, now).map(|problem| match notes_given {
                 0 => problem,
                 count => format!("{} · {problem}", ui::count(count, "note")),
             })
@@ -551,7 +574,7 @@ impl Hook {
             handled.meta.push(("noted_twice_told", today));
             return Some(line(&format!(
                 "{} · sessions are noted twice, the Python version is on too · /memory-setup",
-                ui::count(chosen.len(), "note")
+                ui::count(notes_given, "note")
             )));
         }
         if setting == SessionLine::Problems {
@@ -570,7 +593,10 @@ impl Hook {
         if block.text.is_empty() {
             return None;
         }
-        let count = ui::count(chosen.len(), "note");
+        let count = match notes_given {
+            0 => ui::count(chosen.len(), "open task"),
+            notes => ui::count(notes, "note"),
+        };
         let last = last_session(chosen, &self.context, now);
         Some(line(&format!(
             "{count} (~{} tokens){last} · /memory-why",
@@ -660,6 +686,80 @@ impl Hook {
         (!block.text.is_empty()).then_some((block, shown))
     }
 
+    /// Gives what memory has for a prompt, or for the task of a subagent.
+    fn recall(&self, lane: Lane, text: &str, handled: &mut Handled) {
+        let journal = self.journal.as_ref().ok();
+        // Without the records nothing is known of what the context has seen, and it would be given
+        // the same again and again.
+        let Some(journal) = journal else {
+            return;
+        };
+        let echoes = journal.echoes(&self.session_id).unwrap_or_default();
+        let Some(sentences) = recall::question(text, &echoes) else {
+            return;
+        };
+        let asker = Asker {
+            context: &self.context,
+            project: self.project(),
+            journal: Some(journal),
+            lane,
+            ledger: self.ledger(&self.agent),
+            agent: self.agent.clone(),
+        };
+        match asker.recall(&sentences) {
+            Ok(Some(answer)) => {
+                if lane == Lane::Prompt && self.context.config.recall.prompt_line {
+                    handled.answer.system_message =
+                        recall::line(&answer.outcome).map(|text| line(&text));
+                }
+                if !answer.block.text.is_empty() {
+                    let context = handled.answer.context.get_or_insert_default();
+                    if !context.is_empty() {
+                        context.push('\n');
+                    }
+                    context.push_str(&answer.block.text);
+                }
+                handled.given.push((lane.as_str(), answer.shown));
+                handled.run = Some(answer.run);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                handled.check_index = error.is_damage();
+                handled.start_work = true;
+                if !matches!(error, index::Error::Missing | index::Error::Foreign(_)) {
+                    handled.errors.push(error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Gives what memory has for the task that a subagent begins with.
+    fn subagent_start(&self, agent: Option<&Agent>) -> Handled {
+        let mut handled = Handled::default();
+        let (Ok(journal), Some(agent)) = (&self.journal, agent) else {
+            return handled;
+        };
+        if let Ok(Some((id, task))) = journal.open_delegation(&self.session_id, &agent.kind) {
+            self.recall(Lane::Agent, &task, &mut handled);
+            handled.taken = Some(id);
+        }
+        handled
+    }
+
+    /// Finds what a context used in its turn of the notes that it was given.
+    fn turn_end(&self, agent: &str, answer: Option<&str>) -> Handled {
+        let mut handled = Handled::default();
+        let Ok(journal) = &self.journal else {
+            return handled;
+        };
+        let answer = answer.unwrap_or_default();
+        match learn::uses(&self.context, journal, &self.session_id, agent, answer) {
+            Ok(used) => handled.used = used,
+            Err(error) => handled.errors.push(error.to_string()),
+        }
+        handled
+    }
+
     /// Saves what a person asks to be remembered; the command then only reports it.
     fn prompt(&self, prompt: &str) -> Handled {
         let mut handled = Handled::default();
@@ -668,6 +768,7 @@ impl Hook {
                 handled.answer.context = Some(block.text);
                 handled.given.push(("arrivals", shown));
             }
+            self.recall(Lane::Prompt, prompt, &mut handled);
             return handled;
         };
         let report = match remember::save_words(
@@ -802,6 +903,12 @@ impl Hook {
         if handled.empties_context {
             journal.context_emptied(&self.session_id)?;
         }
+        if let Some(run) = &handled.run {
+            journal.recalled(&self.session_id, run)?;
+        }
+        if let Some(task) = &handled.taken {
+            journal.delegation_taken(&self.session_id, task, &self.agent)?;
+        }
         for (lane, shown) in &handled.given {
             let to = Audience {
                 session: &self.session_id,
@@ -809,6 +916,9 @@ impl Hook {
                 lane,
             };
             journal.was_shown(to, shown, now)?;
+        }
+        if let Some(used) = &handled.used {
+            used.keep(journal, &self.session_id, now)?;
         }
         for (name, value) in &handled.meta {
             journal.set_meta(name, value)?;

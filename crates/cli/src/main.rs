@@ -4,6 +4,7 @@
 //! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
 mod capture;
+mod cited;
 mod client;
 mod commands;
 mod context;
@@ -11,10 +12,12 @@ mod detach;
 mod environment;
 mod failure;
 mod hook;
+mod learn;
 mod native;
 mod off;
 mod past;
 mod python_version;
+mod recall;
 mod remember;
 mod remote;
 mod skip;

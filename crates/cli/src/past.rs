@@ -18,7 +18,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{
     Repository,
-    history::{Event, File, Moment, Touched},
+    history::{self, Event, File, Moment, Touched},
 };
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -47,6 +47,7 @@ impl<'a> Past<'a> {
         // In step first; then for reading only, since a long look at the past keeps nobody waiting.
         drop::<Index>(context.index()?);
         let index = Index::open(&context.home)?;
+        history::read_without_hashing();
         let repository = open(context)?.ok_or_else(|| {
             Failure::failed("there is no history yet: nothing was committed")
                 .hint("anamnesis sync   (commits the notes, with a remote or without)")

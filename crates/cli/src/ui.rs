@@ -257,8 +257,16 @@ pub(crate) fn note_line_within(
     short: &str,
     now: DateTime<Utc>,
 ) -> String {
+    line_of(width, entry, short, &facts(entry, now))
+}
+
+/// A note on one line that ends, with something else than its author and age behind the title.
+pub(crate) fn line_with(entry: &Entry, short: &str, tail: &str) -> String {
+    line_of(WIDTH, entry, short, tail) + "\n"
+}
+
+fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
     let kind = shown_kind(entry);
-    let tail = facts(entry, now);
     let head = format!("#{short} {kind}  ");
     let room = width
         .saturating_sub(head.chars().count() + tail.chars().count() + 2)

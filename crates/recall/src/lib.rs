@@ -5,8 +5,28 @@
 
 pub mod prompt;
 
+pub mod rank;
+
 pub mod search;
+
+pub mod gate;
+
+pub mod graph;
+
+pub mod selection;
+
+pub mod pathway;
 
 pub mod working_set;
 
 pub mod warning;
+
+pub mod uses;
+
+pub mod usefulness;
+
+pub mod learned;
+
+pub mod freshness;
+
+pub mod stale;

@@ -1,122 +1,18 @@
-//! Finds notes by words.
+//! Finds notes by words, for people and tools that ask.
 //!
-//! The OR of the words, each quoted, ranked by BM25 with the title weighing three times the body,
-//! without the words that say nothing. A later engine takes this function's place.
+//! Any of the words may stand in a note; the ranking engine puts the best first, and no gate keeps one
+//! back. A quoted phrase and the beginning of a word (`migr*`) are conditions, which FTS5 answers: what
+//! it does not find is left out, whatever else fits. No other sign has a meaning.
 
-use anamnesis_store::index::{Entry, Error, Filter, Index, Weights};
+use anamnesis_store::index::{Entry, Error, Filter, Index};
 
-/// Measured to be the best of 1 to 5 for titles; tags weigh as the body.
-const WEIGHTS: Weights = Weights {
-    title: 3.0,
-    tags: 1.0,
-    body: 1.0,
-};
-
-/// The most words of a query that count. Quality is flat from about sixteen on.
-const MAX_WORDS: usize = 64;
+use crate::rank::{Mask, Query, rank_among};
 
 /// The most notes a search gives.
 pub const MAX_HITS: usize = 200;
 
-/// English function words. Those that are code words, too (`if`, `for`, `not`, `all`, `after`, …),
-/// are left out: in notes about programs they say something.
-const STOP_WORDS: [&str; 95] = [
-    "a",
-    "about",
-    "again",
-    "against",
-    "am",
-    "an",
-    "and",
-    "are",
-    "as",
-    "at",
-    "be",
-    "because",
-    "been",
-    "being",
-    "between",
-    "both",
-    "but",
-    "by",
-    "could",
-    "did",
-    "do",
-    "does",
-    "doing",
-    "during",
-    "few",
-    "from",
-    "further",
-    "had",
-    "has",
-    "have",
-    "having",
-    "he",
-    "her",
-    "here",
-    "hers",
-    "herself",
-    "him",
-    "himself",
-    "his",
-    "how",
-    "i",
-    "is",
-    "it",
-    "its",
-    "itself",
-    "just",
-    "let",
-    "me",
-    "more",
-    "most",
-    "my",
-    "myself",
-    "nor",
-    "of",
-    "or",
-    "our",
-    "ours",
-    "ourselves",
-    "s",
-    "she",
-    "should",
-    "so",
-    "some",
-    "such",
-    "t",
-    "than",
-    "that",
-    "the",
-    "their",
-    "theirs",
-    "them",
-    "themselves",
-    "then",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "through",
-    "to",
-    "too",
-    "very",
-    "was",
-    "we",
-    "were",
-    "what",
-    "when",
-    "where",
-    "which",
-    "who",
-    "whom",
-    "why",
-    "will",
-    "would",
-    "you",
-];
+/// The most conditions of a query.
+const MAX_CONDITIONS: usize = 8;
 
 /// A note that was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,47 +28,65 @@ pub struct Hit {
 /// # Errors
 /// When the index cannot be read.
 pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<Vec<Hit>, Error> {
-    let Some(expression) = expression(query) else {
-        return Ok(Vec::new());
+    let conditions = conditions(query);
+    let among = if conditions.is_empty() {
+        None
+    } else {
+        Some(index.numbers_of(&conditions.join(" AND "))?)
     };
-    let found = index.find(&expression, filter, WEIGHTS, k.min(MAX_HITS))?;
-    Ok(found
-        .into_iter()
-        .map(|(entry, score)| Hit { entry, score })
-        .collect())
-}
-
-/// Returns the FTS5 expression of a query, `None` when it has no words.
-///
-/// Words are runs of letters, digits and underscores, each a quoted phrase: no sign of the query
-/// has a meaning to FTS5.
-fn expression(query: &str) -> Option<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in query.split(|c: char| !c.is_alphanumeric() && c != '_') {
-        let word = word.to_lowercase();
-        if !word.is_empty() && !words.contains(&word) {
-            words.push(word);
-        }
-        // Twice as many are looked at, since stop words go.
-        if words.len() >= 2 * MAX_WORDS {
-            break;
+    let mask = Mask::of_filter(filter);
+    let limit = k.min(MAX_HITS);
+    let ranked = rank_among(index, &Query::of(query), &mask, among.as_ref(), limit)?;
+    let mut hits = Vec::with_capacity(ranked.candidates.len());
+    for candidate in ranked.candidates {
+        if let Some(entry) = index.get(candidate.id)? {
+            hits.push(Hit {
+                entry,
+                score: candidate.score.into(),
+            });
         }
     }
-    let telling: Vec<&String> = words
-        .iter()
-        .filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err())
+    Ok(hits)
+}
+
+/// Returns the conditions of a query as FTS5 expressions: of a phrase its words, of a beginning the
+/// quoted word and a star. The words are letters and digits, so that nothing has a meaning to FTS5.
+fn conditions(query: &str) -> Vec<String> {
+    let mut conditions = Vec::new();
+    let mut rest = query;
+    while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+        rest = &rest[start..];
+        let (piece, condition) = if let Some(phrase) = phrase(rest) {
+            (phrase.len() + 2, quoted(phrase))
+        } else {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            let beginning = rest[..end].strip_suffix('*');
+            let word = beginning.filter(|word| word.chars().all(char::is_alphanumeric));
+            (end, word.and_then(quoted).map(|word| word + " *"))
+        };
+        conditions.extend(condition);
+        rest = &rest[piece..];
+    }
+    conditions.truncate(MAX_CONDITIONS);
+    conditions
+}
+
+/// Returns what stands in quotes at the beginning of a text; quotes inside of a word are none.
+fn phrase(text: &str) -> Option<&str> {
+    let (phrase, after) = text.strip_prefix('"')?.split_once('"')?;
+    let ends = !after.starts_with(|c: char| c.is_alphanumeric() || c == '"');
+    ends.then_some(phrase)
+}
+
+/// Quotes the words of a text. FTS5 finds no word within a run of Chinese, so a phrase that has some
+/// is no condition.
+fn quoted(text: &str) -> Option<String> {
+    let is_dense = |c: char| ('\u{2e80}'..='\u{d7ff}').contains(&c) || c >= '\u{f900}';
+    let words: Vec<&str> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
         .collect();
-    let kept = if telling.is_empty() {
-        words.iter().collect()
-    } else {
-        telling
-    };
-    let quoted: Vec<String> = kept
-        .into_iter()
-        .take(MAX_WORDS)
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    (!quoted.is_empty()).then(|| quoted.join(" OR "))
+    (!words.is_empty() && !text.contains(is_dense)).then(|| format!("\"{}\"", words.join(" ")))
 }
 
 #[cfg(test)]
@@ -181,27 +95,36 @@ mod tests {
     use crate::working_set::tests::Fixture;
 
     #[test]
-    fn the_stop_list_is_sorted() {
-        assert!(STOP_WORDS.is_sorted());
+    fn phrases_and_beginnings_are_conditions() {
+        for (query, expected) in [
+            ("\"rate limit\" login", "\"rate limit\""),
+            ("migr* \"std::fs\"", "\"migr\" * \"std fs\""),
+            ("plain words", ""),
+            ("alpha\" OR \"x", ""),
+            ("\"open", ""),
+            ("\"\" \"*\" * a*b (x*)", ""),
+            ("\"数据库\" \"naïve plan\"", "\"naïve plan\""),
+        ] {
+            assert_eq!(conditions(query).join(" "), expected, "{query}");
+        }
     }
 
     #[test]
-    fn a_query_is_the_or_of_its_telling_words() {
-        for (query, expected) in [
-            ("How do I run the tests?", Some("\"run\" OR \"tests\"")),
-            ("what is it", Some("\"what\" OR \"is\" OR \"it\"")),
-            (
-                "if not for all",
-                Some("\"if\" OR \"not\" OR \"for\" OR \"all\""),
-            ),
-            ("Tests TESTS tests", Some("\"tests\"")),
-            ("load_user_profile()", Some("\"load_user_profile\"")),
-            ("Größe 数据库", Some("\"größe\" OR \"数据库\"")),
-            ("*:-()^\"'", None),
-            ("", None),
-        ] {
-            assert_eq!(expression(query).as_deref(), expected, "{query}");
-        }
+    fn what_does_not_meet_a_condition_is_left_out() {
+        let fixture = Fixture::new();
+        fixture.add("the rate limit", |_| {});
+        fixture.add("limit the rate", |_| {});
+        fixture.add("migrations", |note| note.body = "rate".to_owned());
+        let index = fixture.refreshed();
+        let found = |query: &str| -> Vec<String> {
+            let hits = search(&index, query, &Filter::default(), 8).unwrap();
+            hits.into_iter().map(|hit| hit.entry.title).collect()
+        };
+        assert_eq!(found("\"rate limit\""), ["the rate limit"]);
+        assert_eq!(found("migr*"), ["migrations"]);
+        assert_eq!(found("rate migr*"), ["migrations"]);
+        assert_eq!(found("\"rate limit\" migr*"), [""; 0]);
+        assert_eq!(found("rate limit").len(), 3);
     }
 
     #[test]

@@ -21,6 +21,9 @@ use chrono::{DateTime, Utc};
 /// How many notes of the project are chosen unless somebody asks for another number.
 pub const DEFAULT_K: usize = 8;
 
+/// How many open tasks are named.
+const MAX_TASKS: usize = 3;
+
 /// How many of those may be session notes.
 const MAX_SESSIONS: usize = 2;
 
@@ -60,6 +63,32 @@ pub fn select(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec
         }
     }
     Ok(chosen)
+}
+
+/// The open tasks of the project that are named beside the working set: what is being worked on first,
+/// then the newest, each read as it is now.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn open_tasks(
+    index: &Index,
+    notes: &Notes,
+    request: &Request<'_>,
+) -> Result<Vec<Chosen>, Error> {
+    let projects: Vec<&str> = keys(request).collect();
+    let tasks = index.open_tasks(&projects, MAX_TASKS)?;
+    let tasks = tasks.into_iter().filter_map(|entry| {
+        let note = notes.read(entry.path).ok()?.note();
+        let fits = note.state == State::Active
+            && note.kind() == Kind::Task
+            && note.status().is_open()
+            && projects.contains(&note.project.as_str());
+        fits.then_some(Chosen {
+            note,
+            reason: Reason::OpenTask,
+        })
+    });
+    Ok(tasks.collect())
 }
 
 fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason)>, Error> {
@@ -310,6 +339,45 @@ pub(crate) mod tests {
             });
         }
         assert_eq!(fixture.selected(3), ["fact 9", "fact 10", "fact 1"]);
+    }
+
+    #[test]
+    fn open_tasks_are_read_as_they_are_now() {
+        let fixture = Fixture::new();
+        let task = |title: &str, status: &str| {
+            let status = status.to_owned();
+            fixture.add(title, |note| {
+                note.kind = Some(Kind::Task);
+                note.status = Some(status);
+            })
+        };
+        let finished = task("finished since", "pending");
+        task("done", "done");
+        task("begun", "active");
+        task("pending", "pending");
+        fixture.add("elsewhere", |note| {
+            note.kind = Some(Kind::Task);
+            note.project = "q".to_owned();
+        });
+        let index = fixture.refreshed();
+        let lock = fixture.notes.lock().unwrap();
+        fixture
+            .notes
+            .update(&lock, finished.path, |note| {
+                note.status = Some("done".to_owned());
+            })
+            .unwrap();
+        let request = Request {
+            project: "p",
+            also: &[],
+            k: 8,
+            session: None,
+            now: now(),
+            had: &[],
+        };
+        let tasks = open_tasks(&index, &fixture.notes, &request).unwrap();
+        let titles: Vec<&str> = tasks.iter().map(|task| &*task.note.title).collect();
+        assert_eq!(titles, ["begun", "pending"]);
     }
 
     #[test]

@@ -441,7 +441,7 @@ fn is_silent(context: &Context, last_at: i64) -> bool {
         .any(|time| time > last)
 }
 
-fn milliseconds(microseconds: i64) -> String {
+pub(super) fn milliseconds(microseconds: i64) -> String {
     match microseconds {
         ..10_000 => format!("{}.{} ms", microseconds / 1000, microseconds % 1000 / 100),
         _ => format!("{} ms", microseconds / 1000),

@@ -15,7 +15,7 @@ Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget  why
 Machines   init  sync  machines
-Upkeep     undo  backfill
+Upkeep     undo  backfill  task
 Privacy    pause  resume  purge  redact  sessions
 Trouble    doctor  config
 
@@ -37,6 +37,8 @@ Everyday
   move          Give a note to another project, or keep it on this machine
   pin           Keep a note at the top
   mute          Keep a note from coming up by itself
+  connect       Link a note to another one
+  pathway       Show how two notes hang together, or what is around one
 
 Machines
   init          Join your machines through a git repository of yours
@@ -55,14 +57,20 @@ Upkeep
   log           Show what was done to the notes, on all your machines
   diff          Show what a batch did, note by note
   history       Show the versions of a note
+  stale         Show the notes that are worth a look, and why
+  verify        Say that a note is still right
+  feedback      Say whether a note helped
+  stats         Show what came of the notes that were given
   backfill      Remember the sessions from before the install
   import        Copy Claude Code's own memory into notes
+  task          Keep a list of what is to be done
   maintain      Let old records go and empty the trash
 
 Trouble
   doctor        Check everything and say what to do
   config        Show the settings of this machine, or change one
   reindex       Build the index anew from the notes
+  relink        Read all links anew from the notes, and count them
 
 What hooks and scripts use
   inject        Print what a session of this project starts with

@@ -4,10 +4,12 @@ mod backfill;
 mod capture;
 mod completions;
 mod config;
+mod connect;
 mod demo;
 mod diff;
 mod doctor;
 mod edit;
+mod feedback;
 mod forget;
 mod help;
 mod history;
@@ -19,17 +21,23 @@ mod log;
 mod machines;
 mod maintain;
 mod mark;
+mod pathway;
 mod pause;
 mod project;
 mod purge;
 mod redact;
 mod reindex;
+mod relink;
 mod search;
 mod sessions;
 mod show;
+mod stale;
+mod stats;
 mod status;
 mod sync;
+mod task;
 mod undo;
+mod verify;
 mod why;
 mod work;
 mod write;
@@ -80,6 +88,13 @@ enum Verb {
     Move(mark::MoveArgs),
     Pin(mark::PinArgs),
     Mute(mark::MuteArgs),
+    Connect(connect::Args),
+    Pathway(pathway::Args),
+    Task(task::Args),
+    Feedback(feedback::Args),
+    Verify(verify::Args),
+    Stale(stale::Args),
+    Stats(stats::Args),
     Pause(pause::Args),
     Resume(pause::ResumeArgs),
     Project(project::Args),
@@ -87,6 +102,7 @@ enum Verb {
     Inject(inject::Args),
     Capture(capture::Args),
     Reindex(reindex::Args),
+    Relink(relink::Args),
     Redact(redact::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
@@ -167,12 +183,20 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Move(args) => mark::move_note(&args, &Context::open(environment)?, ui),
         Verb::Pin(args) => mark::pin(&args, &Context::open(environment)?, ui),
         Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),
+        Verb::Connect(args) => connect::run(&args, &Context::open(environment)?, ui),
+        Verb::Pathway(args) => pathway::run(&args, &Context::open(environment)?, ui),
+        Verb::Task(args) => task::run(&args, &Context::open(environment)?, ui),
+        Verb::Feedback(args) => feedback::run(&args, &Context::open(environment)?, ui),
+        Verb::Verify(args) => verify::run(&args, &Context::open(environment)?, ui),
+        Verb::Stale(args) => stale::run(&args, &Context::open(environment)?, ui),
+        Verb::Stats(args) => stats::run(&args, &Context::open(environment)?, ui),
         Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
         Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),
         Verb::Purge(args) => purge::run(&args, &Context::open(environment)?, ui),
         Verb::Inject(args) => inject::run(&args, &Context::open(environment)?, ui),
         Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
         Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),
+        Verb::Relink(args) => relink::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
         Verb::Import(args) => import::run(&args, &Context::open(environment)?, ui),
         Verb::Backfill(args) => backfill::run(&args, environment, ui),

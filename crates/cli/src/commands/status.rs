@@ -224,12 +224,14 @@ fn status(context: &Context, index: &Index, project: &Project) -> Result<Status,
         now,
         had: &native::copies(journal.as_ref(), &project.key),
     };
-    let chosen = working_set::select(index, &context.notes, &request)?;
+    let mut chosen = working_set::select(index, &context.notes, &request)?;
+    let given = chosen.len();
+    chosen.extend(working_set::open_tasks(index, &context.notes, &request)?);
     let block = render::hook_block(&chosen, now, |id| Context::short(index, id));
     Ok(Status {
         here: by_kind.values().sum(),
         by_kind,
-        given: chosen.len(),
+        given,
         tokens: block.tokens(),
     })
 }

@@ -21,12 +21,12 @@ use anamnesis_sync::Answer;
 
 use super::Outcome;
 use crate::{
-    capture, client,
+    capture, cited, client,
     context::Context,
     detach,
     environment::Environment,
     failure::Failure,
-    native, python_version, remote,
+    learn, native, python_version, remote,
     sync::{self, History},
     terminal_command,
 };
@@ -111,6 +111,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         if let Err(error) = python_version::note_hooks(&context.environment, &journal) {
             context.log(&format!("work: {error}"));
         }
+        cited::follow(&context, &journal);
         exchange(&context, &journal, done.notes > 0);
         // The network took its time, and whoever came meanwhile found the place taken, and left.
         if !is_called(&context, &journal) && !is_sync_due(&context, &journal, false) {
@@ -156,6 +157,10 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
         };
         if let Ok(journal) = &opened {
             settle_projects(context, journal);
+            // Before the index: it takes up what they say.
+            if let Err(error) = learn::count_finished(context, journal, PATIENCE) {
+                context.log(&format!("work: {error}"));
+            }
         }
         let is_damaged = opened.as_ref().is_ok_and(has_damage);
         if is_damaged && let Ok(journal) = &opened {

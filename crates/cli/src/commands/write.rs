@@ -10,6 +10,7 @@ use std::{
 use anamnesis_core::{
     clean::one_line,
     id::NoteId,
+    link::{Relation, declarable},
     note::{Enforce, GLOBAL, Kind, Note, NoteType, Scope, Severity, Source, State},
     redact::redact,
     trigger::Trigger,
@@ -76,21 +77,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The relations that a link may declare.
-const RELATIONS: [&str; 7] = [
-    "caused-by",
-    "elaborates",
-    "part-of",
-    "related-to",
-    "about",
-    "contradicts",
-    "warns-against",
-];
-
 /// A link as it was typed.
 #[derive(Debug, Clone)]
 struct Link {
-    relation: String,
+    relation: Relation,
     target: String,
 }
 
@@ -121,14 +111,10 @@ fn trigger(text: &str) -> Result<String, String> {
 
 fn link(text: &str) -> Result<Link, String> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
-        [relation, target] if RELATIONS.contains(&relation) => Ok(Link {
-            relation: relation.to_owned(),
+        [relation, target] => Ok(Link {
+            relation: declarable(relation).map_err(|error| error.to_string())?,
             target: target.to_owned(),
         }),
-        [relation, _] => Err(format!(
-            "\"{relation}\" is none of {}",
-            RELATIONS.join(", ")
-        )),
         _ => Err("a link is a relation and an id".to_owned()),
     }
 }
@@ -246,7 +232,7 @@ fn note_of(args: &Args, context: &Context, index: &Index) -> Result<Note, Failur
 }
 
 /// Marks a note as the agent's. Where it would touch all projects or a person's words, it waits.
-fn by_agent(note: &mut Note, replaced: &[Entry]) {
+pub(super) fn by_agent(note: &mut Note, replaced: &[Entry]) {
     note.actor = Some("agent".to_owned());
     note.confidence = 0.9;
     note.pinned = false;

@@ -30,6 +30,7 @@ fn every_setting_and_where_it_comes_from() {
     sync.allow_http             off                           default
     import_native               on                            default
     learn.sync                  on                            default
+    learn.links                 on                            default
     recall.prompt               on                            default
     recall.agent                on                            default
     recall.tool                 on                            default
@@ -86,6 +87,12 @@ fn every_setting_and_where_it_comes_from() {
       },
       {
         "key": "learn.sync",
+        "value": true,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "learn.links",
         "value": true,
         "source": "default",
         "variable": null

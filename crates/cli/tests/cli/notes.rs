@@ -123,8 +123,8 @@ fn search() {
     let home = furnished();
     snapshot!(home.run("search rate limits").shown(), @"
     exit 0
-    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
     #F5XJ2P session  Add rate limits to the login  1 d
+    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
     → anamnesis show ID
     ");
     snapshot!(home.run("search stub").shown(), @"

@@ -89,6 +89,8 @@ fn a_warning_comes_once_at_the_call_it_is_about() {
     before a tool, prompt 1 · 4 min ago
       #7Q4KZ9 warning  A forced push lost a day of work  you, 10 d
               warns of the call
+
+    1 prompt or event with nothing that fits
     → anamnesis edit 7Q4KZ9   |   anamnesis forget 7Q4KZ9
     ");
 }
@@ -110,15 +112,19 @@ fn a_persons_warning_may_stop_a_call_once() {
         "once",
         "--stdin",
     ];
-    home.command(arguments).input("Ask first.").run().well();
+    let written = home.command(arguments).input("Ask first.").run().new_id();
     prompt(&home, "03:00:00", SESSION, 1);
     let answer = before(&home, "03:00:01", "git push --force");
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
-    snapshot!(answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap(), @"
+    let reason = answer["hookSpecificOutput"]["permissionDecisionReason"]
+        .as_str()
+        .unwrap();
+    let reason = reason.replace(written.as_str(), "[ID]");
+    snapshot!(reason, @"
     Anamnesis stopped this call once, because it fits a warning among the notes.
 
     ## [warning] A forced push lost a day of work
-    by you · today · severity high · fits `cmd: git push --force` · #FDYHY7
+    by you · today · severity high · fits `cmd: git push --force` · #[ID]
       Ask first.
 
     The note may be out of date. The same call passes when it is repeated; the note stops no other call in this session.

@@ -1,0 +1,172 @@
+//! `connect`: a link from one note to another.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::one_line,
+    link::{Link, Relation, declarable, parse_weight},
+    note::{Note, State},
+};
+use anamnesis_store::index::Entry;
+use serde_json::json;
+
+use super::{Outcome, edit::refuse_agent, write::is_a_persons};
+use crate::{context::Context, failure::Failure, sync, ui::Ui};
+
+/// Link a note to another one
+///
+/// The link is a line of the first note. Linked notes come along with each other when one of them is
+/// recalled. A link that is there already stays; another weight takes the place of the old one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The note that says it: six or more characters of the beginning or end of its id
+    from: String,
+    /// The note that it says it of
+    to: String,
+    /// caused-by, elaborates, part-of, related-to, about, contradicts, warns-against or supersedes
+    #[arg(long, short, value_parser = relation, default_value = "related-to")]
+    relation: Relation,
+    /// What the link is worth, above 0 and at most 1 [default: what the relation is worth]
+    #[arg(long, value_parser = weight)]
+    weight: Option<f64>,
+    /// Take the link away
+    #[arg(long, conflicts_with = "weight")]
+    remove: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn relation(word: &str) -> Result<Relation, String> {
+    if word == Relation::Supersedes.as_str() {
+        return Ok(Relation::Supersedes);
+    }
+    declarable(word).map_err(|error| format!("{error}, supersedes"))
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    parse_weight(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let index = context.index()?;
+    let from = Context::resolve(&index, &args.from)?;
+    let to = Context::resolve(&index, &args.to)?;
+    check(args, context, &from, &to)?;
+    let [short_from, short_to] = [&from, &to].map(|entry| Context::short(&index, entry.id()));
+    drop(index);
+    let link = Link {
+        relation: args.relation,
+        target: to.id(),
+        weight: args.weight,
+    };
+    let lock = context.notes.lock()?;
+    let stored = context.notes.update(&lock, from.path, |note| {
+        if args.remove {
+            disconnect(note, &link);
+        } else {
+            connect(note, &link);
+        }
+    })?;
+    drop(lock);
+    let is_changed = stored.stamp != from.stamp;
+    if is_changed {
+        sync::commit(context, "connect", [from.id()]);
+        context.index()?;
+    }
+    if args.json {
+        ui.json(&json!({
+            "from": from.id().to_string(),
+            "relation": args.relation.as_str(),
+            "to": to.id().to_string(),
+            "weight": args.weight,
+            "removed": args.remove,
+            "changed": is_changed,
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !is_changed {
+        ui.print(&format!("#{short_from} is as it was\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (said, back) = if args.remove {
+        ("no longer", "")
+    } else {
+        ("now", " --remove")
+    };
+    ui.print(&format!(
+        "#{short_from} \"{}\"\n  {said} {} #{short_to} \"{}\"\n\
+         Undo: anamnesis connect {short_from} {short_to} --relation {}{back}\n",
+        one_line(&from.title),
+        args.relation,
+        one_line(&to.title),
+        args.relation,
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says no where there is nothing to link, and to a model that would change or hide what is a person's.
+fn check(args: &Args, context: &Context, from: &Entry, to: &Entry) -> Result<(), Failure> {
+    refuse_agent(context, from, "link")?;
+    if from.id() == to.id() {
+        return Err(Failure::usage("a note cannot be linked to itself"));
+    }
+    if args.weight.is_some() && args.relation == Relation::Supersedes {
+        return Err(Failure::usage(
+            "a note replaces another one or not; it has no weight",
+        ));
+    }
+    for entry in [from, to] {
+        if entry.state == State::Forgotten && !args.remove {
+            return Err(
+                Failure::failed(format!("#{} is forgotten", entry.id().short()))
+                    .hint(format!("anamnesis restore {}", entry.id())),
+            );
+        }
+    }
+    let hides = args.relation == Relation::Supersedes && !args.remove;
+    if hides && context.environment.is_agent && is_a_persons(to) {
+        return Err(Failure::failed(
+            "only a person can replace this note: a person wrote it, or it applies to all projects",
+        )
+        .hint("anamnesis write --supersedes ID; it waits for approval"));
+    }
+    Ok(())
+}
+
+/// Puts a link in, in the place of one that says the same.
+fn connect(note: &mut Note, link: &Link) {
+    if link.relation == Relation::Supersedes {
+        let id = link.target.to_string();
+        if !note.supersedes.contains(&id) {
+            note.supersedes.push(id);
+        }
+        return;
+    }
+    let text = link.to_string();
+    match note.links.iter().position(|known| says(known, link)) {
+        Some(place) => {
+            // What is written otherwise and says the same stays as it is written.
+            if note.links[place].parse() != Ok(*link) {
+                note.links[place] = text;
+            }
+        }
+        None => note.links.push(text),
+    }
+}
+
+fn disconnect(note: &mut Note, link: &Link) {
+    if link.relation == Relation::Supersedes {
+        let id = link.target.to_string();
+        note.supersedes.retain(|known| *known != id);
+    } else {
+        note.links.retain(|known| !says(known, link));
+    }
+}
+
+/// Tells whether a line says the same of the same note, whatever its weight.
+fn says(known: &str, link: &Link) -> bool {
+    known
+        .parse::<Link>()
+        .is_ok_and(|known| (known.relation, known.target) == (link.relation, link.target))
+}

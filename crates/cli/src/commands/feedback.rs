@@ -1,0 +1,108 @@
+//! `feedback`: whether a note helped.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::one_line,
+    note::State,
+    receipt::{Feedback, Usage},
+};
+use anamnesis_store::{index::Entry, journal::Journal};
+
+use super::{Outcome, write};
+use crate::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    learn,
+    ui::Ui,
+};
+
+/// Say whether a note helped
+///
+/// It counts once a session, for how the note comes up from now on, on all your machines. Nothing in
+/// the note changes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+    /// `good`: it helped; `bad`: it was wrong or in the way
+    #[arg(value_parser = ["good", "bad"])]
+    said: String,
+    /// The session it is about [default: the last one that was given the note]
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let index = context.index()?;
+    let entry = Context::resolve(&index, &args.id)?;
+    let short = Context::short(&index, entry.id());
+    refuse_forgotten(&entry, &short)?;
+    drop(index);
+    let journal = Journal::open(&context.home, PATIENCE)?;
+    let session = match &args.session {
+        Some(beginning) => Some(session(&journal, beginning)?),
+        None => journal.last_session_given(entry.id())?,
+    };
+    let is_good = args.said == "good";
+    let said = if is_good {
+        Feedback::Good
+    } else {
+        Feedback::Bad
+    };
+    // Who may say that a note is right has done so by this.
+    let is_verified = is_good && !(context.environment.is_agent && write::is_a_persons(&entry));
+    let usage = Usage {
+        feedback: vec![(entry.id(), said)],
+        verified: is_verified.then(|| entry.id()).into_iter().collect(),
+        ..Usage::default()
+    };
+    let is_told = learn::tell(context, &journal, session.as_deref(), &usage, PATIENCE)?;
+    context.index()?;
+    let title = one_line(&entry.title);
+    let place = place(is_told);
+    ui.print(&if is_good {
+        format!("noted{place}: #{short} \"{title}\" helped\n")
+    } else {
+        format!(
+            "noted{place}: #{short} \"{title}\" was wrong or in the way\n\
+             → anamnesis edit {short}   |   anamnesis mute {short}\n"
+        )
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says no where there is only a tombstone.
+pub(super) fn refuse_forgotten(entry: &Entry, short: &str) -> Result<(), Failure> {
+    if entry.state == State::Forgotten {
+        return Err(Failure::failed(format!("#{short} is forgotten"))
+            .hint(format!("anamnesis restore {short}")));
+    }
+    Ok(())
+}
+
+/// Where it is noted, if that is not everywhere.
+pub(super) fn place(is_told: bool) -> &'static str {
+    if is_told { "" } else { " on this machine" }
+}
+
+/// The one session whose id begins like this.
+fn session(journal: &Journal, beginning: &str) -> Result<String, Failure> {
+    let mut found = journal.sessions_named(beginning)?;
+    let is_one = found.len() == 1 || found.first().is_some_and(|found| found.id == beginning);
+    if is_one {
+        return Ok(found.remove(0).id);
+    }
+    let number = if found.is_empty() {
+        "no"
+    } else {
+        "more than one"
+    };
+    let failure = format!("{number} session begins with \"{}\"", one_line(beginning));
+    Err(if found.is_empty() {
+        Failure::failed(failure)
+    } else {
+        Failure::usage(failure)
+    }
+    .hint("anamnesis sessions"))
+}

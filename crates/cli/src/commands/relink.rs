@@ -1,0 +1,87 @@
+//! `relink`: what notes say of each other, read anew.
+
+use std::{process::ExitCode, time::Duration};
+
+use anamnesis_core::{clean::one_line, link::Relation};
+use anamnesis_store::index::Index;
+use serde_json::json;
+
+use super::Outcome;
+use crate::{
+    context::Context,
+    ui::{self, LIST_LENGTH, Ui},
+};
+
+/// Read all links anew from the notes, and count them
+///
+/// Links are never stored by themselves: what is counted here follows from the notes, so running it
+/// twice is running it once. Links that lead nowhere are listed; they stay in their notes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
+    // Notes that were written while it was built.
+    index.refresh(&context.notes)?;
+    let counts = index.link_counts()?;
+    let unresolved = index.unresolved_links()?;
+    if args.json {
+        let unresolved: Vec<_> = unresolved
+            .iter()
+            .map(|link| {
+                json!({
+                    "note": link.note.to_string(),
+                    "text": link.text,
+                    "reason": link.reason.to_string(),
+                })
+            })
+            .collect();
+        ui.json(&json!({
+            "declared": counts.declared,
+            "mentions": counts.mentions,
+            "session": counts.session,
+            "unresolved": unresolved,
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!(
+        "links: {} declared, {} by [[…]], {} of sessions\n",
+        ui::number(counts.declared),
+        ui::number(counts.mentions),
+        ui::number(counts.session),
+    );
+    if !unresolved.is_empty() {
+        text.push_str(&format!("{} nowhere:\n", lead(unresolved.len())));
+    }
+    for link in unresolved.iter().take(LIST_LENGTH) {
+        let note = Context::short(&index, link.note);
+        let line = format!("#{note} {}: {}", one_line(&link.text), link.reason);
+        text.push_str(&ui::shorten(&line, ui::WIDTH));
+        text.push('\n');
+    }
+    if unresolved.len() > LIST_LENGTH {
+        text.push_str(&format!(
+            "{LIST_LENGTH} of {} shown · --json\n",
+            ui::number(unresolved.len())
+        ));
+    }
+    if !unresolved.is_empty() {
+        text.push_str(&format!(
+            "→ anamnesis edit ID   |   anamnesis connect ID ID --relation {}\n",
+            Relation::RelatedTo
+        ));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lead(count: usize) -> String {
+    match count {
+        1 => "1 leads".to_owned(),
+        count => format!("{} lead", ui::number(count)),
+    }
+}

@@ -1,0 +1,336 @@
+//! `task`: what is to be done, and how far it is.
+//!
+//! A task is a note. Completing one changes nothing about other notes: it names those that are worth a
+//! look now.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    link::Relation,
+    note::{Kind, Note, NoteType, State, Status, parse_timestamp, timestamp},
+};
+use anamnesis_store::index::{Entry, Index};
+use serde_json::json;
+
+use super::{Outcome, edit::refuse_agent, read_text, write};
+use crate::{
+    context::Context,
+    failure::Failure,
+    remember, sync,
+    ui::{self, LIST_LENGTH, Ui},
+};
+
+/// Keep a list of what is to be done
+///
+/// A task is a note of this project; open ones are named when a session starts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    act: Option<Act>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Act {
+    Add(AddArgs),
+    List(ListArgs),
+    /// Say that you are at it
+    Start(ChangeArgs),
+    /// Say that it is finished
+    Done(ChangeArgs),
+    /// Put it away, finished or not
+    Archive(ChangeArgs),
+    /// Open it again
+    Reopen(ChangeArgs),
+}
+
+/// Add a task
+///
+/// The first line is its title. Secrets are masked, parts in `<private>` tags are left out.
+#[derive(Debug, clap::Args)]
+struct AddArgs {
+    /// What is to be done; from stdin without it
+    text: Vec<String>,
+    /// Read the text from stdin
+    #[arg(long, conflicts_with = "text")]
+    stdin: bool,
+    /// A note that it is about; may be given more than once
+    #[arg(long, value_name = "ID")]
+    about: Vec<String>,
+    /// A tag; may be given more than once
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// The project [default: the one of this folder]
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the open tasks
+#[derive(Debug, Default, clap::Args)]
+struct ListArgs {
+    /// Finished and archived ones, too
+    #[arg(long, conflicts_with = "status")]
+    all: bool,
+    /// Only those that are pending, active, done or archived
+    #[arg(long, value_parser = write::word::<Status>)]
+    status: Option<Status>,
+    /// The tasks of this project instead
+    #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
+    project: Option<String>,
+    /// The tasks of every project
+    #[arg(long)]
+    everywhere: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ChangeArgs {
+    /// Six or more characters of the beginning or end of its id
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    match &args.act {
+        None => list(&ListArgs::default(), context, ui),
+        Some(Act::Add(args)) => add(args, context, ui),
+        Some(Act::List(args)) => list(args, context, ui),
+        Some(Act::Start(args)) => change(args, Status::Active, context, ui),
+        Some(Act::Done(args)) => change(args, Status::Done, context, ui),
+        Some(Act::Archive(args)) => change(args, Status::Archived, context, ui),
+        Some(Act::Reopen(args)) => change(args, Status::Pending, context, ui),
+    }
+}
+
+fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
+    let text = if args.text.is_empty() {
+        if !args.stdin && ui::stdin_is_terminal() {
+            return Err(Failure::usage("there is no text").hint("anamnesis task add TEXT"));
+        }
+        read_text()?
+    } else {
+        args.text.join(" ")
+    };
+    let body = remember::safe(&text);
+    let now = context.environment.now;
+    let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
+    note.title = remember::title_of(&body);
+    if note.title.is_empty() {
+        return Err(Failure::usage("there is no text").hint("anamnesis task add TEXT"));
+    }
+    note.kind = Some(Kind::Task);
+    note.status = Some(Status::Pending.to_string());
+    // The kind is a tag as well, for tools that know only tags.
+    note.add_tags([Kind::Task.as_str()]);
+    let tags = args.tags.iter().map(|tag| one_line(&remember::safe(tag)));
+    let tags: Vec<String> = tags.filter(|tag| !tag.is_empty()).collect();
+    note.add_tags(tags.iter().map(String::as_str));
+    // A title alone is no text: one line says it all.
+    note.body = if body.trim() == note.title {
+        String::new()
+    } else {
+        body
+    };
+    note.project = match &args.project {
+        Some(key) => one_line(&remember::safe(key)),
+        None => context.project(None).key,
+    };
+    if note.project.is_empty() {
+        return Err(Failure::usage("--project is empty"));
+    }
+    note.machine_id = context.machine_id();
+    let index = context.index()?;
+    for typed in &args.about {
+        let about = Context::resolve(&index, typed)?.id();
+        note.links.push(format!("{} {about}", Relation::About));
+    }
+    drop(index);
+    if context.environment.is_agent {
+        write::by_agent(&mut note, &[]);
+    }
+    let journal = context.journal();
+    let stored = remember::save(context, journal.as_ref(), &note)?;
+    sync::commit(context, "task", [note.id]);
+    // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
+    let index = context
+        .index()
+        .inspect_err(|failure| ui.note(&failure.text()))
+        .ok();
+    let short = index
+        .as_ref()
+        .map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
+    if args.json {
+        if let Some(entry) = index.map(|index| index.get(note.id)).transpose()?.flatten() {
+            ui.json(&task_json(&entry, note.status()));
+        }
+    } else {
+        ui.print(&format!(
+            "{}\nUndo: anamnesis forget {short}\n",
+            remember::saved(&stored.note(), &short)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
+    let project = match &args.project {
+        Some(key) => Some(context.project(Some(key))),
+        None if args.everywhere => None,
+        None => Some(context.project(None)),
+    };
+    let keys = project
+        .as_ref()
+        .map(anamnesis_store::project::Project::all_keys)
+        .unwrap_or_default();
+    let one = args.status.map(|status| [status]);
+    let with: &[Status] = match &one {
+        Some(one) => one,
+        None if args.all => Status::ALL,
+        None => &[Status::Active, Status::Pending],
+    };
+    let index = context.index()?;
+    let tasks = index.tasks(&keys, with)?;
+    if args.json {
+        let tasks = tasks
+            .iter()
+            .map(|(entry, status)| task_json(entry, *status));
+        ui.json(&json!({ "tasks": tasks.collect::<Vec<_>>() }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if tasks.is_empty() {
+        let place = project.map_or_else(String::new, |project| format!(" of {}", project.key));
+        let open = if args.all || args.status.is_some() {
+            ""
+        } else {
+            "open "
+        };
+        ui.print(&format!(
+            "0 {open}tasks{place}\n→ anamnesis task add TEXT\n"
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::new();
+    let shown = if args.all { tasks.len() } else { LIST_LENGTH };
+    for (entry, status) in tasks.iter().take(shown) {
+        let short = Context::short(&index, entry.id());
+        text.push_str(&line(entry, *status, &short, context));
+    }
+    if tasks.len() > shown {
+        text.push_str(&format!(
+            "{shown} of {} shown · --all\n",
+            ui::number(tasks.len())
+        ));
+    }
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A task on one line: `#9HKD3T active   Remove the flag  you, 12 d`.
+fn line(entry: &Entry, status: Status, short: &str, context: &Context) -> String {
+    let head = format!("#{short} {:<8}  ", status.as_str());
+    let mut tail = format!(
+        "{}, {}",
+        entry.author(),
+        ui::age(&entry.created_at, context.environment.now)
+    );
+    if entry.state != State::Active {
+        tail = format!("{tail}, {}", entry.state);
+    }
+    let used = head.chars().count() + tail.chars().count() + 2;
+    let room = ui::WIDTH.saturating_sub(used).max(16);
+    let title = ui::shorten(&one_line(&entry.title), room);
+    format!("{head}{title}  {tail}\n")
+}
+
+fn task_json(entry: &Entry, status: Status) -> serde_json::Value {
+    let mut json = ui::note_json(entry, None);
+    json["status"] = status.as_str().into();
+    json
+}
+
+fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outcome {
+    let index = context.index()?;
+    let entry = Context::resolve(&index, &args.id)?;
+    let short = Context::short(&index, entry.id());
+    if entry.kind != Kind::Task || entry.state == State::Forgotten {
+        return Err(Failure::failed(format!("#{short} is no task")).hint("anamnesis task list"));
+    }
+    refuse_agent(context, &entry, "change")?;
+    drop(index);
+    let now = context.environment.now;
+    let mut before = status;
+    let lock = context.notes.lock()?;
+    context.notes.update(&lock, entry.path, |note| {
+        before = note.status();
+        if before != status {
+            note.status = Some(status.to_string());
+            note.updated_at = timestamp(now);
+        }
+    })?;
+    drop(lock);
+    if before != status {
+        sync::commit(context, "task", [entry.id()]);
+    }
+    let index = context.index()?;
+    let due = if status == Status::Done && before != status {
+        due(&index, entry.id(), &timestamp(now))?
+    } else {
+        Vec::new()
+    };
+    if args.json {
+        let entry = index.get(entry.id())?.unwrap_or(entry);
+        let mut json = task_json(&entry, status);
+        let due: Vec<String> = due.iter().map(|entry| entry.id().to_string()).collect();
+        json["review"] = due.into();
+        ui.json(&json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if before == status {
+        ui.print(&format!("#{short} is {status} already\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!("{status} #{short} \"{}\"\n", one_line(&entry.title));
+    if !due.is_empty() {
+        text.push_str("Worth a look, now that it is done:\n");
+    }
+    for entry in due.iter().take(LIST_LENGTH) {
+        let short = Context::short(&index, entry.id());
+        text.push_str(&format!("{}\n", ui::note_line(entry, &short, now)));
+    }
+    let back = match before {
+        Status::Pending => "reopen",
+        Status::Active => "start",
+        Status::Done => "done",
+        Status::Archived => "archive",
+    };
+    text.push_str(&format!("Undo: anamnesis task {back} {short}\n"));
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The notes that a finished task may have made untrue: linked with it by `about` or `part-of`, from
+/// either side, and written before `now`.
+fn due(index: &Index, task: NoteId, now: &str) -> Result<Vec<Entry>, Failure> {
+    let mut due: Vec<Entry> = Vec::new();
+    for edge in index.links_of(&[task])? {
+        if !matches!(edge.relation, Relation::About | Relation::PartOf) {
+            continue;
+        }
+        let other = index.get(edge.other(task))?;
+        due.extend(other.filter(|other| {
+            let is_older = parse_timestamp(&other.created_at) < parse_timestamp(now);
+            is_older && other.kind != Kind::Task && !other.superseded
+        }));
+    }
+    due.sort_by_key(Entry::id);
+    due.dedup_by_key(|entry| entry.id());
+    Ok(due)
+}

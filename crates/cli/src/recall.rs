@@ -1,0 +1,284 @@
+//! Recall as hooks and commands do it: what is asked, what is known, what comes of it as a block and
+//! as a record. Nothing is recorded here.
+
+use std::collections::HashMap;
+
+use anamnesis_core::{
+    clean::one_line,
+    echo::Echoes,
+    id::NoteId,
+    link::{Edge, Relation},
+    note::text_hash,
+    render::{Block, Budget, Level, recalled_block},
+    transcript::{Prompt, PromptKind},
+};
+use anamnesis_recall::{
+    gate::Floor,
+    learned::learned_links,
+    prompt::sentences,
+    selection::{self, Knowledge, Limits, Outcome, Request, Standing},
+};
+use anamnesis_store::{
+    config,
+    index::{Error, Index},
+    journal::{Held, Journal, Ledger, Run, Shown},
+    project::Project,
+};
+
+use chrono::{DateTime, Utc};
+
+use crate::{context::Context, ui};
+
+/// What two notes that cite one file have to do with each other, if nobody else cites it.
+const SAME_FILE: f64 = 0.4;
+
+/// A file that more notes cite joins none of them; more files of one note are not looked at.
+const MAX_CITING: usize = 10;
+const MAX_PATHS: usize = 8;
+
+/// At which occasion notes come unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// A prompt of the person's.
+    Prompt,
+    /// The task of a subagent.
+    Agent,
+}
+
+impl Lane {
+    /// The word in the records.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Agent => "agent",
+        }
+    }
+
+    fn is_on(self, recall: &config::Recall) -> bool {
+        match self {
+            Self::Prompt => recall.prompt,
+            Self::Agent => recall.agent,
+        }
+    }
+
+    /// How much may come. A subagent works on one task and has less to read it with.
+    fn limits(self, recall: &config::Recall) -> (Limits, Budget) {
+        let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let limits = Limits {
+            floor: if recall.wide {
+                Floor::Wide
+            } else {
+                Floor::Usual
+            },
+            notes: number(recall.notes),
+            linked: match self {
+                Self::Prompt => 1,
+                Self::Agent => 0,
+            },
+        };
+        let tokens = number(recall.tokens);
+        let budget = match self {
+            Self::Prompt => tokens,
+            Self::Agent => tokens * 2 / 3,
+        };
+        (limits, Budget(budget))
+    }
+}
+
+/// The context that notes are wanted for.
+pub(crate) struct Asker<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) project: &'a Project,
+    pub(crate) journal: Option<&'a Journal>,
+    pub(crate) lane: Lane,
+    /// What it has seen.
+    pub(crate) ledger: Ledger,
+    /// The subagent; empty for the session's own context.
+    pub(crate) agent: String,
+}
+
+/// What came of it.
+pub(crate) struct Answer {
+    pub(crate) block: Block,
+    pub(crate) shown: Vec<Shown>,
+    pub(crate) run: Run,
+    pub(crate) outcome: Outcome,
+}
+
+/// What of a prompt is asked, fit to be kept; nothing of what no person typed, and of commands.
+pub(crate) fn question(prompt: &str, echoes: &Echoes) -> Option<Vec<String>> {
+    let prompt = Prompt::new(prompt);
+    let asked = sentences(&prompt.text);
+    (prompt.kind == PromptKind::Person).then(|| {
+        asked
+            .iter()
+            .map(|sentence| echoes.mask(sentence).into_owned())
+            .collect()
+    })
+}
+
+/// What the person is told of it, in a line; nothing where nothing came.
+pub(crate) fn line(outcome: &Outcome) -> Option<String> {
+    let first = outcome.given.first()?;
+    let title = ui::shorten(&one_line(&first.recalled.note.title), 50);
+    Some(match outcome.given.len() {
+        1 => format!("recalled \"{title}\" · /memory-why"),
+        count => format!("recalled \"{title}\" and {} more · /memory-why", count - 1),
+    })
+}
+
+impl Asker<'_> {
+    /// Chooses and renders what comes with a question; nothing where the person switched that off.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub(crate) fn recall(&self, sentences: &[String]) -> Result<Option<Answer>, Error> {
+        let recall = &self.context.config.recall;
+        if !self.lane.is_on(recall) {
+            return Ok(None);
+        }
+        let index = Index::open(&self.context.home)?;
+        let (limits, budget) = self.lane.limits(recall);
+        let now = self.context.environment.now;
+        let request = Request {
+            sentences,
+            project: &self.project.key,
+            also: &self.project.also,
+            limits,
+            now,
+            ledger: &self.ledger,
+            knowledge: &Known {
+                index: &index,
+                journal: self.journal,
+                context: self.context,
+                project: &self.project.key,
+                now,
+            },
+        };
+        let outcome = selection::recall(&index, &self.context.notes, &request)?;
+        let notes: Vec<_> = outcome
+            .given
+            .iter()
+            .map(|given| given.recalled.clone())
+            .collect();
+        let block = recalled_block(&notes, budget, now, |id| Context::short(&index, id));
+        let shown = shown(&outcome, &block);
+        let run = Run {
+            lane: self.lane.as_str().to_owned(),
+            agent: self.agent.clone(),
+            at: now.timestamp_millis(),
+            terms: outcome.terms,
+            searched: outcome.searched,
+            floor: outcome.floor,
+            given: shown.len(),
+            reason: outcome
+                .silence
+                .map_or_else(String::new, |silence| silence.as_str().to_owned()),
+            held: outcome
+                .held
+                .iter()
+                .map(|held| Held {
+                    note: held.id.to_string(),
+                    reason: held.reason.to_owned(),
+                    evidence: held.evidence.clone(),
+                })
+                .collect(),
+        };
+        Ok(Some(Answer {
+            block,
+            shown,
+            run,
+            outcome,
+        }))
+    }
+}
+
+/// What the block holds of each note, for the records.
+fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
+    let levels: HashMap<NoteId, Level> = block.levels.iter().copied().collect();
+    outcome
+        .given
+        .iter()
+        .filter_map(|given| {
+            let note = &given.recalled.note;
+            Some(Shown {
+                note: note.id,
+                hash: text_hash(&note.body),
+                level: levels.get(&note.id)?.as_str(),
+                reason: given.reason,
+                evidence: Some(given.evidence.clone()),
+            })
+        })
+        .collect()
+}
+
+/// What index and records know of notes.
+struct Known<'a> {
+    index: &'a Index,
+    journal: Option<&'a Journal>,
+    context: &'a Context,
+    project: &'a str,
+    now: DateTime<Utc>,
+}
+
+impl Knowledge for Known<'_> {
+    // A fault here leaves a note as good as any other: what its words say still holds.
+    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, Standing> {
+        let usage = self.index.usage_of(ids.iter().copied()).unwrap_or_default();
+        let nothing = Vec::new();
+        ids.iter()
+            .filter_map(|id| {
+                let entry = self.index.get(*id).ok()??;
+                let months = usage.get(id).unwrap_or(&nothing);
+                Some((*id, Standing::of(&entry, months, self.now)))
+            })
+            .collect()
+    }
+
+    fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
+        let stale = self.journal.and_then(|journal| journal.stale(ids).ok());
+        let stale = stale.unwrap_or_default().into_iter();
+        stale.map(|(id, stale)| (id, stale.reason)).collect()
+    }
+
+    fn links(&self, ids: &[NoteId]) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        if self.context.config.learn.links {
+            for id in ids {
+                let learned = learned_links(self.index, *id, self.now).unwrap_or_default();
+                edges.extend(learned.into_iter().map(|(other, weight)| Edge {
+                    from: *id,
+                    to: other,
+                    relation: Relation::Learned,
+                    weight: Some(weight),
+                }));
+            }
+        }
+        for (id, paths) in self.index.cited_by(ids).unwrap_or_default() {
+            for path in paths.iter().take(MAX_PATHS) {
+                edges.extend(self.of_file(id, path));
+            }
+        }
+        edges
+    }
+}
+
+impl Known<'_> {
+    /// Links to the other notes that cite a file: the fewer there are, the more it says.
+    fn of_file(&self, id: NoteId, path: &str) -> Vec<Edge> {
+        let citing = self.index.notes_citing(self.project, path, MAX_CITING);
+        let citing = citing.unwrap_or_default();
+        #[expect(clippy::cast_precision_loss, reason = "at most ten")]
+        let weight = SAME_FILE / (1.0 + citing.len() as f64).log2();
+        citing
+            .into_iter()
+            .filter(|other| *other != id)
+            .map(|other| Edge {
+                from: id,
+                to: other,
+                relation: Relation::File,
+                weight: Some(weight),
+            })
+            .collect()
+    }
+}

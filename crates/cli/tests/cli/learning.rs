@@ -1,0 +1,363 @@
+//! What is learned from use: feedback, verified notes, receipts, and what is told of them.
+
+use std::fs;
+
+use anamnesis_testkit::home::{NoteText, TestHome};
+use serde_json::{Value, json};
+
+use crate::{SESSION, furnished, home, id, snapshot};
+
+/// A home with an index, where a session has started and was given notes.
+fn started() -> TestHome {
+    let home = furnished();
+    home.run("reindex").well();
+    home.hook(&home.start(SESSION, "startup")).well();
+    home
+}
+
+/// All lines of all receipts.
+fn receipts(home: &TestHome) -> String {
+    let machines = fs::read_dir(home.store().join("memory/.usage"));
+    let machines = machines.into_iter().flatten().flatten();
+    let files = machines.flat_map(|machine| fs::read_dir(machine.path()).into_iter().flatten());
+    let files = files.flatten().map(|file| file.path());
+    files
+        .filter(|file| file.extension().is_some_and(|ending| ending == "jsonl"))
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect()
+}
+
+/// A turn: the prompt, the answer, and a shell command between them.
+fn turn(home: &TestHome, prompt: &str, command: &str, answer: &str) {
+    let mut payload = home.payload("UserPromptSubmit", SESSION);
+    payload["prompt"] = prompt.into();
+    payload["prompt_id"] = prompt.into();
+    home.hook(&payload).well();
+    let mut payload = home.payload("PostToolUse", SESSION);
+    payload["tool_name"] = "Bash".into();
+    payload["tool_use_id"] = format!("toolu_{prompt}").into();
+    payload["tool_input"] = json!({ "command": command });
+    payload["tool_response"] = json!({ "stdout": "", "stderr": "" });
+    payload["prompt_id"] = prompt.into();
+    home.hook(&payload).well();
+    let mut payload = home.payload("Stop", SESSION);
+    payload["last_assistant_message"] = answer.into();
+    payload["prompt_id"] = prompt.into();
+    home.hook(&payload).well();
+}
+
+fn end(home: &TestHome) {
+    let mut payload = home.payload("SessionEnd", SESSION);
+    payload["reason"] = "other".into();
+    home.hook(&payload).well();
+    home.settle();
+}
+
+#[test]
+fn feedback() {
+    let home = started();
+    snapshot!(home.run("feedback 7Q4KZ9 good").shown(), @r#"
+    exit 0
+    noted: #7Q4KZ9 "Integration tests need the stub server" helped
+    "#);
+    snapshot!(home.run("feedback 7Q4KZ9 bad").shown(), @r#"
+    exit 0
+    noted: #7Q4KZ9 "Integration tests need the stub server" was wrong or in the way
+    → anamnesis edit 7Q4KZ9   |   anamnesis mute 7Q4KZ9
+    "#);
+    snapshot!(home.run("feedback 7Q4KZ9 good --session nothing").shown(), @r#"
+    exit 1
+    on stderr:
+    anamnesis: no session begins with "nothing"
+    → anamnesis sessions
+    "#);
+    assert_eq!(home.run("feedback 7Q4KZ9 fine").code, Some(2));
+    assert_eq!(home.run("feedback ZZZZZZ good").code, Some(1));
+    // Said again of the same session it counts once.
+    home.run(&format!("feedback 7Q4KZ9 good --session {SESSION}"))
+        .well();
+    let stats = home.run("stats --json").json();
+    assert_eq!(stats["feedback"], json!({ "good": 1, "bad": 1 }));
+    let lines = receipts(&home);
+    assert_eq!(lines.matches(r#""fb":[["#).count(), 3);
+    assert!(
+        !lines.contains(SESSION) && !lines.contains("stub"),
+        "{lines}"
+    );
+    // The file is as it was.
+    let file = home.read("memory/procedural/01JZ00000000000000007Q4KZ9.md");
+    assert!(file.contains("2025-11-22"));
+}
+
+#[test]
+fn an_agent_may_say_what_helped_and_not_that_a_persons_note_is_right() {
+    let home = started();
+    home.command(["feedback", "7Q4KZ9", "good"])
+        .by_agent()
+        .run()
+        .well();
+    assert!(!receipts(&home).contains(r#""ok":["#));
+    snapshot!(home.command(["verify", "7Q4KZ9"]).by_agent().run().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: only a person can verify this note: a person wrote it, or it applies to all projects
+    → write a note of your own that supersedes it; it waits for approval
+    ");
+    home.command(["verify", "B2M6RD"]).by_agent().run().well();
+    assert!(receipts(&home).contains(r#""ok":["#));
+}
+
+#[test]
+fn a_note_that_stays_here_is_in_no_receipt() {
+    let home = started();
+    home.run("move 7Q4KZ9 --scope machine-local").well();
+    snapshot!(home.run("feedback 7Q4KZ9 good").shown(), @r#"
+    exit 0
+    noted on this machine: #7Q4KZ9 "Integration tests need the stub server" helped
+    "#);
+    assert!(!receipts(&home).contains("7Q4KZ9"));
+    assert_eq!(home.run("stats --json").json()["feedback"]["good"], 1);
+    // Nor is any where they are switched off; it counts here all the same.
+    home.run("config set learn.sync off").well();
+    home.run("verify B2M6RD").well();
+    home.run("feedback B2M6RD bad").well();
+    end(&home);
+    assert_eq!(receipts(&home), "");
+    assert_eq!(
+        home.run("stats --json").json()["feedback"],
+        json!({ "good": 1, "bad": 1 })
+    );
+    // What was done meanwhile is not told afterwards.
+    home.run("config set learn.sync on").well();
+    home.run("maintain").well();
+    assert_eq!(receipts(&home), "");
+}
+
+#[test]
+fn what_a_session_was_given_and_used_is_one_receipt() {
+    let home = started();
+    turn(
+        &home,
+        "the login is slow",
+        "anamnesis show B2M6RD",
+        "See #7Q4KZ9: the stub has to run.",
+    );
+    turn(&home, "go on", "ls", "done");
+    end(&home);
+    let lines = receipts(&home);
+    let mut lines = lines.lines();
+    let receipt: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!(lines.next(), None);
+    assert_eq!(receipt["p"], "github.com/acme/shop");
+    assert_eq!(receipt["shown"].as_array().unwrap().len(), 4);
+    let used = receipt["used"].as_array().unwrap();
+    let named = |short: &str| json!([id(short), 1, 1]);
+    assert_eq!(used.len(), 2);
+    assert!(used.contains(&named("7Q4KZ9")) && used.contains(&named("B2M6RD")));
+    // Deleting the index loses nothing.
+    let before = home.run("stats --json").json();
+    fs::remove_dir_all(home.store().join("derived")).unwrap();
+    assert_eq!(home.run("stats --json").json(), before);
+    // A later pass has nothing to add.
+    home.run("maintain").well();
+    assert_eq!(receipts(&home).lines().count(), 1);
+}
+
+#[test]
+fn a_session_that_nobody_ended_is_counted_by_a_later_process() {
+    let home = started();
+    let start = home.start(SESSION, "startup");
+    home.command(["hook"])
+        .env("CLAUDE_PROJECT_DIR", home.project())
+        .env("ANAMNESIS_NOW", "2026-01-02T03:05:05Z")
+        .input(start.to_string())
+        .run()
+        .well();
+    assert_eq!(receipts(&home), "");
+    home.command(["work"])
+        .env("ANAMNESIS_NOW", "2026-01-03T03:04:05Z")
+        .run()
+        .well();
+    assert_eq!(receipts(&home).lines().count(), 1);
+}
+
+#[test]
+fn a_private_prompt_leaves_no_use() {
+    let home = started();
+    turn(
+        &home,
+        "<private>the login</private>",
+        "anamnesis show B2M6RD",
+        "See #7Q4KZ9.",
+    );
+    end(&home);
+    assert!(!receipts(&home).contains(r#""used":["#));
+}
+
+#[test]
+fn verify() {
+    let home = started();
+    home.add(
+        &NoteText::new(&id("NEWER1"), "Integration tests need nothing")
+            .with("supersedes", "[01JZ00000000000000007Q4KZ9]"),
+    );
+    snapshot!(home.run("verify B2M6RD").shown(), @r#"
+    exit 0
+    noted: #B2M6RD "Rate limits live in middleware/limit.rs" is right
+    "#);
+    snapshot!(home.run("verify 7Q4KZ9").shown(), @r#"
+    exit 3
+    noted: #7Q4KZ9 "Integration tests need the stub server" is right
+    not in use: #NEWER1 replaces it
+    → anamnesis show NEWER1
+    "#);
+    home.run("forget B2M6RD").well();
+    snapshot!(home.run("verify B2M6RD").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: #B2M6RD is forgotten
+    → anamnesis restore B2M6RD
+    ");
+}
+
+#[test]
+fn stats() {
+    let home = home();
+    snapshot!(home.run("stats").shown(), @"
+    exit 0
+    the last 30 d on this machine
+    prompts: 0; notes looked for at 0, none given at 0
+             0 notes given
+    used:    0 of 0 notes that sessions were given
+    repeats: 0 held back
+    said:    0 good, 0 bad, on all machines
+    ");
+    let home = started();
+    turn(
+        &home,
+        "the login is slow",
+        "ls",
+        "See #7Q4KZ9: the stub has to run.",
+    );
+    home.run("feedback 7Q4KZ9 good").well();
+    let text = home.run("stats").well();
+    let kept: String = text
+        .lines()
+        .filter(|line| !line.starts_with("hook:") && !line.starts_with("prompts:"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    snapshot!(kept, @"
+    the last 30 d on this machine
+             0 notes given, 0.0 a time
+    used:    1 of 4 notes that sessions were given (25 %)
+    repeats: 0 held back
+    said:    1 good, 0 bad, on all machines
+
+    most used
+    #7Q4KZ9 how-to  Integration tests need the stub server  1 of 1 session
+    ");
+    assert!(text.contains("hook:    SessionStart "));
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert_eq!(home.run("stats --days 0").code, Some(2));
+}
+
+#[test]
+fn stale() {
+    let home = furnished();
+    snapshot!(home.run("stale").shown(), @"
+    exit 0
+    no note is worth a look
+    ");
+    let old = "2022-01-01T00:00:00+00:00";
+    for note in [
+        NoteText::new(&id("SESS10"), "An old session")
+            .session()
+            .at(old),
+        NoteText::new(&id("REVW10"), "Prices of the provider")
+            .with("review_after", "2026-01-01")
+            .at("2025-11-01T00:00:00+00:00"),
+        NoteText::new(&id("TASK10"), "Move to the other queue")
+            .with("kind", "task")
+            .with("status", "done")
+            .with("links", "[about 01JZ00000000000000007Q4KZ9]")
+            .at("2025-12-30T00:00:00+00:00"),
+        NoteText::new(&id("CNTR10"), "Rate limits live in the proxy")
+            .with("links", "[contradicts 01JZ0000000000000000B2M6RD]")
+            .at("2025-12-31T00:00:00+00:00"),
+    ] {
+        home.add(&note);
+    }
+    snapshot!(home.run("stale").shown(), @"
+    exit 0
+    #SESS10 session  An old session  1462 d
+      old, and never used
+    #REVW10 fact  Prices of the provider  you, 62 d
+      it was to be looked at from 2026-01-01 on
+    #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+      its task #TASK10 was finished on 2025-12-30
+    #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+      #CNTR10 says otherwise
+    → anamnesis verify ID   |   anamnesis edit ID   |   anamnesis forget ID
+    ");
+    let json = home.run("stale --json").json();
+    assert_eq!(json["total"], 4);
+    assert_eq!(json["notes"][0]["reasons"][0]["reason"], "old");
+    for note in ["SESS10", "REVW10", "7Q4KZ9", "B2M6RD"] {
+        home.run(&format!("verify {note}")).well();
+    }
+    assert_eq!(home.run("stale").well(), "no note is worth a look\n");
+}
+
+/// Runs git in the project, at a time.
+fn git(home: &TestHome, time: &str, arguments: &[&str]) -> String {
+    let done = std::process::Command::new("git")
+        .args(["-c", "user.name=dev", "-c", "user.email=dev@example.com"])
+        .args(arguments)
+        .current_dir(home.project())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_AUTHOR_DATE", time)
+        .env("GIT_COMMITTER_DATE", time)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "git {arguments:?}: {done:?}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+#[test]
+fn what_a_note_cites_is_gone() {
+    // INJ-11
+    let home = furnished();
+    let project = home.project();
+    let commit = |time: &str| {
+        git(&home, time, &["add", "--all"]);
+        git(&home, time, &["commit", "--quiet", "--message", "x"]);
+    };
+    git(&home, "", &["init", "--quiet"]);
+    fs::create_dir(project.join("middleware")).unwrap();
+    fs::write(project.join("middleware/limit.rs"), "fn limit() {}\n").unwrap();
+    fs::write(project.join("Makefile"), "stub:\n\t./stub\n").unwrap();
+    commit("2025-10-01T00:00:00Z");
+    fs::create_dir(project.join("src")).unwrap();
+    git(&home, "", &["mv", "middleware/limit.rs", "src/limit.rs"]);
+    commit("2025-12-31T00:00:00Z");
+    // Of a named project only what is known is told.
+    let known = format!("stale --project {}", anamnesis_testkit::home::PROJECT);
+    assert_eq!(home.run(&known).well(), "no note is worth a look\n");
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.settle();
+    let head = git(&home, "", &["rev-parse", "HEAD"]);
+    let reason = format!(
+        "  middleware/limit.rs is gone since {}, now src/limit.rs",
+        &head[..7]
+    );
+    for command in ["stale", known.as_str()] {
+        let shown = home.run(command).well();
+        assert_eq!(shown.lines().nth(1), Some(&*reason), "{shown}");
+        assert_eq!(shown.lines().count(), 3, "{shown}");
+    }
+    home.run("verify B2M6RD").well();
+    assert_eq!(home.run("stale").well(), "no note is worth a look\n");
+}

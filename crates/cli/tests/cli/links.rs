@@ -1,0 +1,230 @@
+//! `connect`, `pathway`, `relink`: links between notes.
+
+use anamnesis_testkit::home::{NoteText, TestHome};
+
+use crate::{furnished, id, snapshot};
+
+const STUB: &str = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
+const LIMITS: &str = "memory/semantic/01JZ0000000000000000B2M6RD.md";
+
+#[test]
+fn connect_and_take_it_back() {
+    let home = furnished();
+    let before = home.read(STUB);
+    snapshot!(home.run("connect 7Q4KZ9 B2M6RD --relation caused-by").shown(), @r#"
+    exit 0
+    #7Q4KZ9 "Integration tests need the stub server"
+      now caused-by #B2M6RD "Rate limits live in middleware/limit.rs"
+    Undo: anamnesis connect 7Q4KZ9 B2M6RD --relation caused-by --remove
+    "#);
+    let line = format!("links:\n- caused-by {}\n", id("B2M6RD"));
+    assert_eq!(
+        home.read(STUB),
+        before.replacen("---\n`make", &format!("{line}---\n`make"), 1)
+    );
+    let again = home.run("connect 7Q4KZ9 B2M6RD -r caused-by");
+    snapshot!(again.shown(), @"
+    exit 0
+    #7Q4KZ9 is as it was
+    ");
+    // Another weight is the same link.
+    home.run("connect 7Q4KZ9 B2M6RD -r caused-by --weight 0.5")
+        .well();
+    assert!(
+        home.read(STUB)
+            .contains(&format!("links:\n- caused-by {} 0.5\n---", id("B2M6RD")))
+    );
+    snapshot!(home.run("connect 7Q4KZ9 B2M6RD -r caused-by --remove").shown(), @r#"
+    exit 0
+    #7Q4KZ9 "Integration tests need the stub server"
+      no longer caused-by #B2M6RD "Rate limits live in middleware/limit.rs"
+    Undo: anamnesis connect 7Q4KZ9 B2M6RD --relation caused-by
+    "#);
+    assert_eq!(home.read(STUB), before);
+    home.run("connect 7Q4KZ9 B2M6RD -r supersedes").well();
+    assert!(
+        home.read(STUB)
+            .contains(&format!("supersedes:\n- {}\n", id("B2M6RD")))
+    );
+    assert!(home.run("list").well().contains("replaced"));
+    home.run("connect 7Q4KZ9 B2M6RD -r supersedes --remove")
+        .well();
+    assert_eq!(home.read(STUB), before);
+    let json = home.run("connect 7Q4KZ9 B2M6RD --json").json();
+    snapshot!(format!("{json:#}"), @r#"
+    {
+      "from": "01JZ00000000000000007Q4KZ9",
+      "relation": "related-to",
+      "to": "01JZ0000000000000000B2M6RD",
+      "weight": null,
+      "removed": false,
+      "changed": true
+    }
+    "#);
+}
+
+#[test]
+fn what_cannot_be_linked() {
+    let home = furnished();
+    for words in [
+        "connect 7Q4KZ9 7Q4KZ9",
+        "connect 7Q4KZ9 B2M6RD -r loves",
+        "connect 7Q4KZ9 B2M6RD -r mentions",
+        "connect 7Q4KZ9 B2M6RD --weight 2",
+        "connect 7Q4KZ9 B2M6RD -r supersedes --weight 0.5",
+    ] {
+        assert_eq!(home.run(words).code, Some(2), "{words}");
+    }
+    home.run("forget ZD81QV").well();
+    snapshot!(home.run("connect 7Q4KZ9 ZD81QV").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: #ZD81QV is forgotten
+    → anamnesis restore 01JZ0000000000000000ZD81QV
+    ");
+    // A line that nobody can read stays, and so does one that says the same in other words.
+    let odd = NoteText::new(&id("0DD0DD"), "Odd").with(
+        "links",
+        &format!("\n- depends-on x\n- related-to   {}", id("B2M6RD")),
+    );
+    home.add(&odd);
+    home.run("connect 0DD0DD B2M6RD").well();
+    home.run("connect 0DD0DD 7Q4KZ9").well();
+    let text = home.read(&odd.path());
+    assert!(text.contains("- depends-on x\n"), "{text}");
+    assert_eq!(text.matches("related-to").count(), 2, "{text}");
+}
+
+#[test]
+fn an_agent_links_its_own_notes_only() {
+    // INJ-07
+    let home = furnished();
+    let agent = |words: &str| home.command(words.split(' ')).by_agent().run();
+    snapshot!(agent("connect 7Q4KZ9 B2M6RD").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: only a person can link this note: a person wrote it, or it applies to all projects
+    → write a note of your own that supersedes it; it waits for approval
+    ");
+    snapshot!(agent("connect B2M6RD 7Q4KZ9 -r supersedes").shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: only a person can replace this note: a person wrote it, or it applies to all projects
+    → anamnesis write --supersedes ID; it waits for approval
+    ");
+    agent("connect B2M6RD 7Q4KZ9 -r elaborates").well();
+    assert!(home.read(LIMITS).contains("- elaborates"));
+}
+
+fn linked() -> TestHome {
+    let home = furnished();
+    home.run("connect 7Q4KZ9 B2M6RD -r caused-by").well();
+    home.run("connect B2M6RD ZD81QV -r part-of").well();
+    home.run("connect 7Q4KZ9 ZD81QV -r about").well();
+    home
+}
+
+#[test]
+fn the_way_between_two_notes() {
+    let home = linked();
+    snapshot!(home.run("pathway 7Q4KZ9 ZD81QV").shown(), @"
+    exit 0
+    #7Q4KZ9 Integration tests need the stub server
+      → caused-by  #B2M6RD Rate limits live in middleware/limit.rs
+      → part-of  #ZD81QV Deploys go through Jenkins
+      strength 0.85
+    or
+    #7Q4KZ9 Integration tests need the stub server
+      → about  #ZD81QV Deploys go through Jenkins
+      strength 0.60
+    ");
+    let back = home.run("pathway ZD81QV 7Q4KZ9 --min-strength 0.5").well();
+    snapshot!(back, @"
+    #ZD81QV Deploys go through Jenkins
+      ← part-of  #B2M6RD Rate limits live in middleware/limit.rs
+      ← caused-by  #7Q4KZ9 Integration tests need the stub server
+      strength 0.48
+    ");
+    snapshot!(home.run("pathway 7Q4KZ9 4T8WQX").shown(), @"
+    exit 0
+    no way from #7Q4KZ9 to #4T8WQX
+    nearest to #7Q4KZ9:
+      #B2M6RD Rate limits live in middleware/limit.rs
+      #ZD81QV Deploys go through Jenkins
+    → anamnesis connect 7Q4KZ9 4T8WQX --relation related-to
+    ");
+    let json = home
+        .run("pathway B2M6RD ZD81QV --min-strength 0.8 --json")
+        .json();
+    snapshot!(format!("{json:#}"), @r#"
+    {
+      "paths": [
+        {
+          "notes": [
+            "01JZ0000000000000000B2M6RD",
+            "01JZ0000000000000000ZD81QV"
+          ],
+          "links": [
+            {
+              "from": "01JZ0000000000000000B2M6RD",
+              "relation": "part-of",
+              "to": "01JZ0000000000000000ZD81QV"
+            }
+          ],
+          "strength": 0.85
+        }
+      ],
+      "nearest": []
+    }
+    "#);
+    assert_eq!(home.run("pathway 7Q4KZ9 7Q4KZ9").code, Some(2));
+}
+
+#[test]
+fn what_is_around_a_note() {
+    let home = linked();
+    snapshot!(home.run("pathway 7Q4KZ9").shown(), @"
+    exit 0
+    #7Q4KZ9 Integration tests need the stub server
+      1.00 → caused-by  #B2M6RD Rate limits live in middleware/limit.rs
+      0.85 → caused-by → part-of  #ZD81QV Deploys go through Jenkins
+    ");
+    snapshot!(home.run("pathway 4T8WQX").shown(), @"
+    exit 0
+    #4T8WQX Package manager is pnpm
+      no links
+    → anamnesis connect ID ID --relation related-to
+    ");
+    let near = home.run("pathway 7Q4KZ9 --depth 1 --json").json();
+    assert_eq!(near["paths"].as_array().unwrap().len(), 2);
+    assert_eq!(near["cut"], false);
+}
+
+#[test]
+fn relink_twice_is_once() {
+    let home = linked();
+    home.add(
+        &NoteText::new(&id("M0C4YB"), "Release steps")
+            .with("links", &format!("\n- about {}\n- loves x", id("N0T0NE")))
+            .body("See [[package manager is PNPM]] and [[nobody's title]]."),
+    );
+    let first = home.run("relink").shown();
+    snapshot!(first, @"
+    exit 0
+    links: 3 declared, 1 by [[…]], 0 of sessions
+    3 lead nowhere:
+    #M0C4YB 01JZ0000000000000000N0T0NE: no such note here
+    #M0C4YB loves x: \"loves\" is none of caused-by, elaborates, part-of, related-to,…
+    #M0C4YB nobody's title: no such note here
+    → anamnesis edit ID   |   anamnesis connect ID ID --relation related-to
+    ");
+    assert_eq!(home.run("relink").shown(), first);
+    let json = home.run("relink --json").json();
+    assert_eq!(
+        (
+            &json["declared"],
+            json["unresolved"].as_array().unwrap().len()
+        ),
+        (&3.into(), 3)
+    );
+}
