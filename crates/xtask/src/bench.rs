@@ -6,7 +6,7 @@
 //! beside the figures and are never asserted: a machine may be slow. What was found on one machine,
 //! and why: `docs/performance.md`.
 
-mod corpus;
+pub(crate) mod corpus;
 mod measure;
 mod sync;
 

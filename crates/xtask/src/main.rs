@@ -10,6 +10,7 @@ mod ci;
 mod crash;
 #[cfg(unix)]
 mod e2e;
+mod eval;
 mod icon;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod machines;
@@ -17,6 +18,8 @@ mod manifest;
 mod plugin;
 #[cfg(unix)]
 mod random;
+#[cfg(unix)]
+mod references;
 #[cfg(unix)]
 mod retention;
 
@@ -47,6 +50,8 @@ enum Task {
     /// Play sessions in the real client, offline, with the plugin installed
     #[cfg(unix)]
     E2e(e2e::Arguments),
+    /// Measure what recall finds, and what it brings up in vain, on sets of questions
+    Eval(eval::Arguments),
     /// Measure the release build beside an empty program and git, against the budgets
     #[cfg(unix)]
     Bench(bench::Arguments),
@@ -59,6 +64,9 @@ enum Task {
     /// Play months of sessions into a journal and watch its size
     #[cfg(unix)]
     Retention(retention::Arguments),
+    /// Measure whether notes about what is gone from a repository are told to be out of date
+    #[cfg(unix)]
+    References(references::Arguments),
     /// Run every check that a change has to pass
     Ci(ci::Arguments),
 }
@@ -70,6 +78,7 @@ fn main() -> ExitCode {
         Task::Plugin(arguments) => plugin::run(&root, arguments),
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
         Task::Icon => icon::write(&root),
+        Task::Eval(arguments) => eval::run(arguments),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),
         #[cfg(unix)]
@@ -80,6 +89,8 @@ fn main() -> ExitCode {
         Task::Machines(arguments) => machines::run(&root, arguments),
         #[cfg(unix)]
         Task::Retention(arguments) => retention::run(&root, arguments),
+        #[cfg(unix)]
+        Task::References(arguments) => references::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };
     match outcome {

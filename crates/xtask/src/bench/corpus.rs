@@ -51,10 +51,10 @@ const SYLLABLES: [&str; 24] = [
 
 /// A stream of numbers that depends on its seed alone (SplitMix64).
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -74,14 +74,14 @@ impl Random {
 
 /// The words, and how often each is drawn.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(crate) struct Words {
     words: Vec<String>,
     /// The sum of the weights up to and with each word.
     sums: Vec<u64>,
 }
 
 impl Words {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut random = Random::new(1);
         let mut words: Vec<String> = COMMON_WORDS.split_whitespace().map(str::to_owned).collect();
         while words.len() < VOCABULARY {
@@ -107,7 +107,7 @@ impl Words {
     }
 
     /// Returns sentences of `length` characters or a few more.
-    fn text(&self, random: &mut Random, length: usize) -> String {
+    pub(crate) fn text(&self, random: &mut Random, length: usize) -> String {
         let mut text = String::with_capacity(length + 16);
         let mut left_in_line = 0;
         while text.len() < length {
@@ -144,7 +144,7 @@ pub(super) fn project_key(number: u64) -> String {
 /// Writes `count` notes below the root of a store.
 ///
 /// Of a project's notes one half are facts, a third sessions, the rest rules, two years back.
-pub(super) fn write_notes(root: &Path, count: usize, words: &Words) -> Result {
+pub(crate) fn write_notes(root: &Path, count: usize, words: &Words) -> Result {
     for note_type in ["episodic", "semantic", "procedural"] {
         let folder = root.join("memory").join(note_type);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
@@ -185,7 +185,7 @@ pub(super) fn write_notes(root: &Path, count: usize, words: &Words) -> Result {
 }
 
 /// Adds a line to `count` notes, each time other ones.
-pub(super) fn change_notes(notes: &[PathBuf], count: usize, random: &mut Random) -> Result {
+pub(crate) fn change_notes(notes: &[PathBuf], count: usize, random: &mut Random) -> Result {
     for _ in 0..count {
         let path = pick_path(notes, random).ok_or("there are no notes")?;
         let mut file = fs::OpenOptions::new()
@@ -198,7 +198,7 @@ pub(super) fn change_notes(notes: &[PathBuf], count: usize, random: &mut Random)
 }
 
 /// Returns the files of all notes of a store.
-pub(super) fn note_files(root: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn note_files(root: &Path) -> Result<Vec<PathBuf>> {
     note_files_in(&root.join("memory"))
 }
 

@@ -177,7 +177,7 @@ impl Fleet {
         let config = json!({ "machine_id": name, "remote": path });
         let store = self.folder.join(name);
         fs::create_dir_all(&store).map_err(at(&store))?;
-        Ok(fs::write(store.join("config.json"), config.to_string()).map_err(at(&store))?)
+        fs::write(store.join("config.json"), config.to_string()).map_err(at(&store))
     }
 
     fn notes(&self, name: &str, count: usize, words: &Words) -> Result<Vec<PathBuf>> {

@@ -7,8 +7,7 @@ use anamnesis_testkit::client::{Ask, Sandbox};
 use anamnesis_testkit::messages_api::{Kind, Script, text};
 use anamnesis_testkit::process::{Context as _, Failure, Result, wait_until};
 use anamnesis_testkit::tmux::Terminal;
-
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::scenarios::{
     REQUEST_LIMIT, Stage, check, clean, given, last_request, remember_session, untroubled,
@@ -58,19 +57,18 @@ pub(super) fn from_python(stage: &Stage) -> Result<()> {
         std::fs::write(&path, text).context(path.display())?;
     }
     let transcript = transcript.to_string_lossy();
-    for arguments in [
-        &["capture", "--no-sync", "--transcript", &transcript][..],
-        &["sync"],
-    ] {
+    let project = anamnesis(&desktop, &["project", "--json"])?;
+    let project: Value = serde_json::from_str(&project).context("a project")?;
+    let project = project["key"].as_str().unwrap_or_default();
+    let capture = ["capture", "--no-sync", "--project", project, "--transcript"];
+    for arguments in [&[&capture[..], &[&*transcript]].concat()[..], &["sync"]] {
         let mut command = Command::new(python);
         command
             .args(arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &old)
-            .env("ANAMNESIS_HOME", &store)
-            // The same project, as a clone of it would be.
-            .current_dir(desktop.project());
+            .env("ANAMNESIS_HOME", &store);
         output(command)?;
     }
     let files = git(&remote, &["ls-tree", "-r", "--name-only", "main"])?;

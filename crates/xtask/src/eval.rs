@@ -1,0 +1,600 @@
+//! How well recall finds what answers a question, and how often it brings up what does not.
+//!
+//! A set is a folder with `notes.jsonl` (id, project, title, body, created_at), `queries.jsonl` (qid,
+//! query, project, relevant_ids, category) and, for the gate, `none-queries.jsonl`: questions that
+//! nothing in the set answers. Each question is asked within its project. The two halves of the
+//! questions, by the hash of their id, are told apart: what was tuned on the first is judged by the
+//! second. No text of a set is kept.
+
+#[cfg(unix)]
+mod scale;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{Note, NoteFile, NoteType, Scope, timestamp},
+};
+use anamnesis_recall::rank::{Candidate, Mask, Query, rank};
+use anamnesis_store::{
+    file::Stamp,
+    index::{Filter, Index},
+    notes::{NotePath, Stored},
+};
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Result, at};
+
+/// What is measured of an answer: shares of the notes that are right among the first, how early the
+/// first right one comes, and how early all of them do.
+const MEASURES: [&str; 6] = ["R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10"];
+
+/// The thresholds of the curve.
+const THRESHOLDS: [f32; 9] = [0.0, 0.20, 0.24, 0.28, 0.30, 0.32, 0.36, 0.40, 0.50];
+
+/// How many notes are asked for.
+const DEPTH: usize = 50;
+
+/// How many notes a prompt is given at most.
+const SHOWN: usize = 3;
+
+/// A note beside the best one is given when it passes itself, or is as good as this share of it.
+const BESIDE: f32 = 0.8;
+
+/// How many of the false ones are listed.
+const WORST: usize = 10;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Folders with notes.jsonl and queries.jsonl
+    #[arg(value_name = "FOLDER")]
+    sets: Vec<PathBuf>,
+    /// Measure growth instead, up to so many made-up notes
+    #[cfg(unix)]
+    #[arg(long, value_name = "NOTES", num_args = 0..=1, default_missing_value = "100000", conflicts_with = "sets")]
+    scale: Option<usize>,
+    /// Tell the categories of questions apart
+    #[arg(long)]
+    categories: bool,
+    /// List the worst false ones above this fit
+    #[arg(long, value_name = "FIT", default_value_t = 0.32)]
+    threshold: f32,
+    /// Print JSON, one line a set
+    #[arg(long)]
+    json: bool,
+    /// Write the answers into a file there for each set, one line a question, for another program to score
+    #[arg(long, value_name = "FOLDER")]
+    answers: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result {
+    #[cfg(unix)]
+    if let Some(largest) = arguments.scale {
+        return scale::run(largest);
+    }
+    if arguments.sets.is_empty() {
+        return Err("name a folder with notes.jsonl and queries.jsonl".into());
+    }
+    let mut out = io::stdout().lock();
+    let mut curves = Vec::new();
+    for folder in &arguments.sets {
+        let set = Set::read(folder)?;
+        let report = set.report(folder, arguments)?;
+        if arguments.json {
+            writeln!(out, "{}", report.json())?;
+        } else {
+            write!(out, "{}", report.text(arguments.threshold))?;
+        }
+        if !report.curve.is_empty() {
+            curves.push(report.curve);
+        }
+    }
+    if !arguments.json && curves.len() > 1 {
+        writeln!(
+            out,
+            "mean of {} sets, first half | second half",
+            curves.len()
+        )?;
+        for (place, threshold) in THRESHOLDS.iter().enumerate() {
+            let points: Vec<&[Point; 2]> = curves.iter().map(|curve| &curve[place].1).collect();
+            let mean = |half: usize, value: fn(&Point) -> f64| {
+                mean(points.iter().map(|point| value(&point[half])))
+            };
+            let point = |half| Point {
+                false_share: mean(half, |point| point.false_share),
+                kept: mean(half, |point| point.kept),
+                notes: mean(half, |point| point.notes),
+            };
+            writeln!(out, "{}", curve_line(*threshold, &[point(0), point(1)]))?;
+        }
+    }
+    Ok(())
+}
+
+/// A question, and which notes are right.
+struct Question {
+    id: String,
+    text: String,
+    project: String,
+    category: String,
+    right: Vec<NoteId>,
+}
+
+impl Question {
+    /// Which half it belongs to. The last byte of the hash decides.
+    fn half(&self) -> usize {
+        let hash = Sha256::digest(self.id.as_bytes());
+        hash.last().map_or(0, |byte| usize::from(byte & 1))
+    }
+}
+
+struct Set {
+    index: Index,
+    built: Duration,
+    notes: usize,
+    questions: Vec<Question>,
+    unanswerable: Vec<Question>,
+    /// What the set calls its notes.
+    names: HashMap<NoteId, String>,
+}
+
+struct Answer<'a> {
+    question: &'a Question,
+    candidates: Vec<Candidate>,
+    measures: [f64; MEASURES.len()],
+}
+
+impl Answer<'_> {
+    /// What a prompt is given when the gate stands at a threshold.
+    fn shown(&self, threshold: f32) -> Vec<&Candidate> {
+        let Some(best) = self.candidates.first() else {
+            return Vec::new();
+        };
+        let passes = |candidate: &Candidate| threshold == 0.0 || candidate.passes(threshold);
+        if !passes(best) {
+            return Vec::new();
+        }
+        let given = self.candidates.iter().take(SHOWN);
+        given
+            .filter(|candidate| passes(candidate) || candidate.score >= BESIDE * best.score)
+            .collect()
+    }
+
+    fn is_useful(&self, shown: &[&Candidate]) -> bool {
+        shown
+            .iter()
+            .any(|candidate| self.question.right.contains(&candidate.id))
+    }
+}
+
+/// A point of the gate's curve.
+#[derive(Debug, Clone, Copy, Default)]
+struct Point {
+    /// How many of the questions without an answer are given anything.
+    false_share: f64,
+    /// How many of the right notes among the first three are given.
+    kept: f64,
+    /// How many notes a question is given that is given any.
+    notes: f64,
+}
+
+struct Report<'a> {
+    name: String,
+    set: &'a Set,
+    /// By what they are of: all questions, a half, a category.
+    measures: Vec<(String, usize, [f64; MEASURES.len()])>,
+    /// By threshold, of both halves.
+    curve: Vec<(f32, [Point; 2])>,
+    /// How well they fit, the question, the words that matched, the note's title.
+    worst: Vec<(f32, String, Vec<String>, String)>,
+    /// How long a question takes.
+    median: Duration,
+}
+
+impl Set {
+    fn read(folder: &Path) -> Result<Self> {
+        let mut names = HashMap::new();
+        let mut notes = Vec::new();
+        for row in rows(&folder.join("notes.jsonl"))? {
+            let name = text(&row, "id");
+            let id = NoteId::made_of(&name);
+            names.insert(id, name);
+            notes.push(stored(id, &row)?);
+        }
+        let begun = Instant::now();
+        let count = notes.len();
+        let index = Index::of(notes)?;
+        let built = begun.elapsed();
+        let none = folder.join("none-queries.jsonl");
+        Ok(Self {
+            index,
+            built,
+            notes: count,
+            questions: questions(&folder.join("queries.jsonl"))?,
+            unanswerable: if none.exists() {
+                questions(&none)?
+            } else {
+                Vec::new()
+            },
+            names,
+        })
+    }
+
+    fn ask<'a>(&self, question: &'a Question) -> Result<Answer<'a>> {
+        let mask = Mask::of_filter(&Filter {
+            projects: vec![question.project.clone()],
+            ..Filter::default()
+        });
+        let candidates = rank(&self.index, &Query::of(&question.text), &mask, DEPTH)?.candidates;
+        let found: Vec<NoteId> = candidates.iter().map(|candidate| candidate.id).collect();
+        Ok(Answer {
+            question,
+            measures: measures(&found, &question.right),
+            candidates,
+        })
+    }
+
+    fn report(&self, folder: &Path, arguments: &Arguments) -> Result<Report<'_>> {
+        let mut times = Vec::with_capacity(self.questions.len());
+        let mut answers = Vec::with_capacity(self.questions.len());
+        for question in &self.questions {
+            let begun = Instant::now();
+            answers.push(self.ask(question)?);
+            times.push(begun.elapsed());
+        }
+        times.sort_unstable();
+        let none: Vec<Answer<'_>> = self
+            .unanswerable
+            .iter()
+            .map(|question| self.ask(question))
+            .collect::<Result<_>>()?;
+        let name = folder
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        if let Some(answered) = &arguments.answers {
+            let path = answered.join(format!("{name}.jsonl"));
+            self.write_answers(&path, answers.iter().chain(&none))?;
+        }
+        let mut groups: BTreeMap<String, Vec<&Answer<'_>>> = BTreeMap::new();
+        for answer in &answers {
+            let half = ["1 first half", "2 second half"][answer.question.half()];
+            groups.entry("0 all".to_owned()).or_default().push(answer);
+            groups.entry(half.to_owned()).or_default().push(answer);
+            if arguments.categories {
+                let category = format!("3 {}", answer.question.category);
+                groups.entry(category).or_default().push(answer);
+            }
+        }
+        let measures = groups.iter().map(|(name, answers)| {
+            let mean = |measure: usize| mean(answers.iter().map(|answer| answer.measures[measure]));
+            let name = name.get(2..).unwrap_or_default().to_owned();
+            (name, answers.len(), std::array::from_fn(mean))
+        });
+        let mut worst: Vec<_> = none
+            .iter()
+            .filter_map(|answer| {
+                let best = answer.candidates.first()?;
+                let line = (
+                    best.fit,
+                    answer.question.text.clone(),
+                    best.matched.clone(),
+                    best.title.clone(),
+                );
+                best.passes(arguments.threshold).then_some(line)
+            })
+            .collect();
+        worst.sort_by(|a, b| b.0.total_cmp(&a.0));
+        worst.truncate(WORST);
+        let thresholds = THRESHOLDS.iter().filter(|_| !none.is_empty());
+        Ok(Report {
+            name,
+            set: self,
+            measures: measures.collect(),
+            curve: thresholds
+                .map(|threshold| {
+                    let point = |half| point(*threshold, half, &answers, &none);
+                    (*threshold, [point(0), point(1)])
+                })
+                .collect(),
+            worst,
+            median: times.get(times.len() / 2).copied().unwrap_or_default(),
+        })
+    }
+
+    fn write_answers<'a>(
+        &self,
+        path: &Path,
+        answers: impl Iterator<Item = &'a Answer<'a>>,
+    ) -> Result {
+        let mut lines = String::new();
+        for answer in answers {
+            let names = answer.candidates.iter();
+            let names: Vec<_> = names
+                .map(|candidate| self.names.get(&candidate.id))
+                .collect();
+            lines.push_str(&json!({ "qid": answer.question.id, "ids": names }).to_string());
+            lines.push('\n');
+        }
+        fs::write(path, lines).map_err(at(path))
+    }
+}
+
+fn point(threshold: f32, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> Point {
+    let of_half = |answer: &&Answer<'_>| answer.question.half() == half;
+    let none = none.iter().filter(of_half);
+    let useful = answers
+        .iter()
+        .filter(of_half)
+        .filter(|answer| answer.is_useful(&answer.shown(0.0)));
+    let shown: Vec<usize> = answers
+        .iter()
+        .filter(of_half)
+        .map(|answer| answer.shown(threshold).len())
+        .filter(|count| *count > 0)
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "at most three")]
+    let notes = mean(shown.iter().map(|count| *count as f64));
+    Point {
+        false_share: mean(none.map(|answer| share(!answer.shown(threshold).is_empty()))),
+        kept: mean(useful.map(|answer| share(answer.is_useful(&answer.shown(threshold))))),
+        notes,
+    }
+}
+
+fn share(is_so: bool) -> f64 {
+    if is_so { 1.0 } else { 0.0 }
+}
+
+impl Report<'_> {
+    fn text(&self, threshold: f32) -> String {
+        let mut text = format!(
+            "{}: {} notes, index built in {:.2} s, a question answered in {:.2} ms (median)\n{:24}{:>6}",
+            self.name,
+            self.set.notes,
+            self.set.built.as_secs_f64(),
+            1e3 * self.median.as_secs_f64(),
+            "",
+            "asked"
+        );
+        for measure in MEASURES {
+            text.push_str(&format!("{measure:>9}"));
+        }
+        text.push('\n');
+        for (name, count, values) in &self.measures {
+            text.push_str(&format!("{name:24}{count:6}"));
+            for value in values {
+                text.push_str(&format!("{:9.1}", 100.0 * value));
+            }
+            text.push('\n');
+        }
+        if !self.curve.is_empty() {
+            text.push_str("threshold: false, kept, notes; first half | second half\n");
+        }
+        for (threshold, points) in &self.curve {
+            text.push_str(&curve_line(*threshold, points));
+            text.push('\n');
+        }
+        if !self.worst.is_empty() {
+            text.push_str(&format!("worst false ones above {threshold}\n"));
+        }
+        for (fit, question, matched, title) in &self.worst {
+            let question: String = question.chars().take(80).collect();
+            text.push_str(&format!("{fit:6.2} {question:?} → {title:?} {matched:?}\n"));
+        }
+        text.push('\n');
+        text
+    }
+
+    fn json(&self) -> Value {
+        let measures = self.measures.iter().map(|(name, count, values)| {
+            let values = MEASURES
+                .iter()
+                .zip(values)
+                .map(|(name, value)| ((*name).to_owned(), json!(value)));
+            let mut values: serde_json::Map<String, Value> = values.collect();
+            values.insert("asked".to_owned(), json!(count));
+            (name.clone(), Value::Object(values))
+        });
+        let curve: Vec<Value> = self
+            .curve
+            .iter()
+            .map(|(threshold, halves)| {
+                let halves = halves.map(|point| json!({ "false": point.false_share, "kept": point.kept, "notes": point.notes }));
+                json!({ "threshold": threshold, "first_half": halves[0], "second_half": halves[1] })
+            })
+            .collect();
+        json!({
+            "set": self.name, "notes": self.set.notes,
+            "measures": measures.collect::<serde_json::Map<_, _>>(), "gate": curve,
+            "worst": self.worst.iter().map(|(fit, question, matched, title)| json!({
+                "fit": fit, "question": question, "matched": matched, "title": title,
+            })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn curve_line(threshold: f32, points: &[Point; 2]) -> String {
+    let halves = points.map(|point| {
+        let (false_share, kept) = (100.0 * point.false_share, 100.0 * point.kept);
+        format!("{false_share:6.1} {kept:6.1} {:5.2}", point.notes)
+    });
+    format!("{threshold:9.2}  {}", halves.join("  | "))
+}
+
+/// What an answer is worth, each from 0 to 1.
+fn measures(found: &[NoteId], right: &[NoteId]) -> [f64; MEASURES.len()] {
+    let hits: Vec<usize> = found
+        .iter()
+        .take(DEPTH)
+        .enumerate()
+        .filter(|(_, id)| right.contains(id))
+        .map(|(place, _)| place)
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "places in a list of fifty")]
+    let gain = |place: usize| 1.0 / ((place + 2) as f64).log2();
+    let best: f64 = (0..right.len().min(10))
+        .map(gain)
+        .fold(0.0, |sum, gain| sum + gain);
+    #[expect(clippy::cast_precision_loss, reason = "places in a list of fifty")]
+    let recall = |depth: usize| {
+        hits.iter().filter(|place| **place < depth).count() as f64 / right.len().max(1) as f64
+    };
+    #[expect(clippy::cast_precision_loss, reason = "places in a list of fifty")]
+    let first = hits.first().map_or(0.0, |place| 1.0 / (place + 1) as f64);
+    let gained: f64 = hits
+        .iter()
+        .filter(|place| **place < 10)
+        .map(|place| gain(*place))
+        .fold(0.0, |sum, gain| sum + gain);
+    [
+        recall(1),
+        recall(3),
+        recall(5),
+        recall(10),
+        first,
+        if best > 0.0 { gained / best } else { 0.0 },
+    ]
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    if count > 0.0 { sum / count } else { 0.0 }
+}
+
+fn rows(path: &Path) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(path).map_err(at(path))?;
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let rows = lines
+        .map(serde_json::from_str)
+        .collect::<std::result::Result<_, _>>();
+    rows.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+fn text(row: &Value, key: &str) -> String {
+    row[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn questions(path: &Path) -> Result<Vec<Question>> {
+    let rows = rows(path)?;
+    let questions = rows.iter().map(|row| {
+        let right = row["relevant_ids"].as_array().into_iter().flatten();
+        Question {
+            id: text(row, "qid"),
+            text: text(row, "query"),
+            project: text(row, "project"),
+            category: text(row, "category"),
+            right: right
+                .filter_map(|id| id.as_str().map(NoteId::made_of))
+                .collect(),
+        }
+    });
+    Ok(questions.collect())
+}
+
+/// A row as a note of a store.
+fn stored(id: NoteId, row: &Value) -> Result<Stored> {
+    let created = text(row, "created_at");
+    let time = DateTime::parse_from_rfc3339(&created).map(|time| time.to_utc());
+    let time = time.or_else(|_| created.parse::<NaiveDateTime>().map(|time| time.and_utc()));
+    let mut note = Note::new(
+        id,
+        NoteType::Semantic,
+        time.unwrap_or(DateTime::<Utc>::UNIX_EPOCH),
+    );
+    note.title = text(row, "title");
+    note.body = text(row, "body");
+    note.project = text(row, "project");
+    note.updated_at = timestamp(time.unwrap_or(DateTime::<Utc>::UNIX_EPOCH));
+    Ok(Stored {
+        path: NotePath {
+            scope: Scope::Portable,
+            folder: NoteType::Semantic,
+            id,
+        },
+        stamp: Stamp::default(),
+        file: NoteFile::parse(note.render().as_bytes(), id)?,
+        whole: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_are_those_of_the_trade() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(NoteId::made_of);
+        let check = |found: &[NoteId], right: &[NoteId], expected: &str| {
+            let measured = measures(found, right).map(|value| format!("{value:.3}"));
+            assert_eq!(measured.join(" "), expected);
+        };
+        check(&[a, b], &[a], "1.000 1.000 1.000 1.000 1.000 1.000");
+        check(&[b, a], &[a], "0.000 1.000 1.000 1.000 0.500 0.631");
+        check(
+            &[a, b, c, d],
+            &[a, d],
+            "0.500 0.500 1.000 1.000 1.000 0.877",
+        );
+        check(&[], &[a], "0.000 0.000 0.000 0.000 0.000 0.000");
+    }
+
+    #[test]
+    fn a_set_is_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, rows: &[Value]| {
+            let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+            fs::write(folder.path().join(name), lines.join("\n")).unwrap();
+        };
+        let note = |id: &str, title: &str| json!({ "id": id, "project": "p", "title": title, "body": "", "created_at": "2026-01-02T03:04:05" });
+        write(
+            "notes.jsonl",
+            &[
+                note("n1", "deploy with the blue script"),
+                note("n2", "migrations run before the deploy"),
+            ],
+        );
+        let query = |qid: &str, query: &str, right: &[&str]| json!({ "qid": qid, "query": query, "project": "p", "relevant_ids": right, "category": "c" });
+        write(
+            "queries.jsonl",
+            &[query("1", "when do migrations run", &["n2"])],
+        );
+        write(
+            "none-queries.jsonl",
+            &[query("2", "colour of the sea", &[])],
+        );
+        let set = Set::read(folder.path()).unwrap();
+        let arguments = Arguments {
+            sets: Vec::new(),
+            scale: None,
+            categories: true,
+            threshold: 0.3,
+            json: false,
+            answers: Some(folder.path().to_owned()),
+        };
+        let report = set.report(folder.path(), &arguments).unwrap();
+        assert_eq!(report.measures[0], ("all".to_owned(), 1, [1.0; 6]));
+        assert_eq!(report.measures.last().unwrap().0, "c");
+        let curve = &report.curve;
+        assert!(
+            curve
+                .iter()
+                .all(|(_, halves)| halves[0].false_share + halves[1].false_share == 0.0)
+        );
+        let name = folder.path().file_name().unwrap().to_str().unwrap();
+        let answers = fs::read_to_string(folder.path().join(format!("{name}.jsonl"))).unwrap();
+        assert_eq!(
+            answers,
+            "{\"qid\":\"1\",\"ids\":[\"n2\"]}\n{\"qid\":\"2\",\"ids\":[]}\n"
+        );
+        assert!(report.text(0.3).contains("second half"));
+        assert_eq!(report.json()["notes"], 2);
+    }
+}

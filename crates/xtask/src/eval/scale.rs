@@ -1,0 +1,135 @@
+//! How the engine grows with the store, beside FTS5's plain query over the same notes.
+//!
+//! The notes are made up, their words as frequent as in real ones. Each question is asked as a hook asks
+//! it: the index is opened, asked once and closed. What FTS5 is asked is the OR of all words.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    time::{Duration, Instant},
+};
+
+use anamnesis_recall::rank::{Mask, Query, rank};
+use anamnesis_store::{
+    home::Home,
+    index::{Filter, Index, Weights},
+    notes::Notes,
+};
+use rusqlite::Connection;
+
+use crate::{
+    Result,
+    bench::corpus::{Random, Words, change_notes, note_files, write_notes},
+};
+
+const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
+
+/// How many questions are asked of each kind.
+const QUESTIONS: usize = 25;
+
+/// How many notes are changed before a refresh is measured.
+const CHANGED: usize = 10;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Questions of so many characters: a few words, a paragraph, a pasted file.
+const KINDS: [(&str, usize); 3] = [("short", 60), ("long", 240), ("paste", 1_000_000)];
+
+pub(super) fn run(largest: usize) -> Result {
+    let mut out = io::stdout().lock();
+    let words = Words::new();
+    writeln!(
+        out,
+        "   notes  build s  refresh ms    MiB  of it lists |  short ms  FTS5 ms |  long ms  FTS5 ms |  1 MB ms"
+    )?;
+    for size in SIZES.into_iter().filter(|size| *size <= largest) {
+        let folder = tempfile::tempdir()?;
+        let home = Home::new(folder.path());
+        home.create()?;
+        write_notes(folder.path(), size, &words)?;
+        let notes = Notes::new(home.clone(), PATIENCE);
+        let begun = Instant::now();
+        let mut index = Index::rebuild(&home, &notes, PATIENCE)?;
+        let build = begun.elapsed();
+        let mut random = Random::new(5);
+        change_notes(&note_files(folder.path())?, CHANGED, &mut random)?;
+        let begun = Instant::now();
+        index.refresh(&notes)?;
+        let refresh = begun.elapsed();
+        drop(index);
+        let lists: i64 = Connection::open(home.index())?.query_row(
+            "SELECT sum(length(term) + length(notes)) FROM posting",
+            [],
+            |row| row.get(0),
+        )?;
+        write!(
+            out,
+            "{size:8} {:8.2} {:11.1} {:6.1} {:12.1}",
+            build.as_secs_f64(),
+            1e3 * refresh.as_secs_f64(),
+            mebibytes(fs::metadata(home.index())?.len()),
+            mebibytes(lists.unsigned_abs()),
+        )?;
+        for (kind, length) in KINDS {
+            let mut own = Vec::new();
+            let mut fts = Vec::new();
+            for _ in 0..QUESTIONS {
+                let question = words.text(&mut random, length);
+                own.push(timed(|| ask(&home, &question))?);
+                if kind != "paste" {
+                    fts.push(timed(|| ask_fts(&home, &question))?);
+                }
+            }
+            write!(out, " | {:9.2}", median(own))?;
+            if !fts.is_empty() {
+                write!(out, " {:8.2}", median(fts))?;
+            }
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for a person to read")]
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn timed(ask: impl FnOnce() -> Result) -> Result<Duration> {
+    let begun = Instant::now();
+    ask()?;
+    Ok(begun.elapsed())
+}
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    1e3 * times
+        .get(times.len() / 2)
+        .map_or(0.0, Duration::as_secs_f64)
+}
+
+fn ask(home: &Home, question: &str) -> Result {
+    let mask = Mask {
+        with_global: true,
+        with_others: true,
+        only_unasked: true,
+        ..Mask::default()
+    };
+    rank(&Index::open(home)?, &Query::of(question), &mask, 3)?;
+    Ok(())
+}
+
+fn ask_fts(home: &Home, question: &str) -> Result {
+    let words: Vec<String> = question
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    let weights = Weights {
+        title: 1.0,
+        tags: 1.0,
+        body: 1.0,
+    };
+    Index::open(home)?.find(&words.join(" OR "), &Filter::default(), weights, 3)?;
+    Ok(())
+}
