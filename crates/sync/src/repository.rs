@@ -65,7 +65,7 @@ const WRITING: &str = "anamnesis-writing";
 const PACKING: &str = "anamnesis-packing";
 
 /// The lock files that a process of ours may leave when it is killed while it writes.
-const LOCKS: [&str; 10] = [
+const LOCKS: [&str; 12] = [
     "index.lock",
     "HEAD.lock",
     "config.lock",
@@ -76,6 +76,8 @@ const LOCKS: [&str; 10] = [
     "refs/anamnesis/joined.lock",
     "refs/anamnesis/incoming.lock",
     "refs/anamnesis/purged.lock",
+    "logs/HEAD.lock",
+    "logs/refs/heads/main.lock",
 ];
 
 /// More notes than this, and more than a fifth of all, are not deleted without a word of the person.

@@ -13,8 +13,10 @@ use std::{
 };
 
 /// How long output is still read after the end: a program that stays in the background, such as a
-/// shared connection of ssh, keeps it open, but nothing more comes.
-const AFTERWARDS: Duration = Duration::from_millis(200);
+/// shared connection of ssh, keeps it open, but nothing more comes. Where it is closed, nobody waits. On
+/// a machine with far more to do than it can, what stands in the pipe was not read within 200 ms, and an
+/// answer was taken for an empty one.
+const AFTERWARDS: Duration = Duration::from_secs(2);
 /// How long a program has to tidy up once it was told to end.
 const FAREWELL: Duration = Duration::from_secs(1);
 
