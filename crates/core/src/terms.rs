@@ -391,7 +391,7 @@ mod tests {
         check("__init__ _private", "init initi privat");
         check(
             "src/auth/tokenStore.rs",
-            "src auth tokenstor token store rs",
+            "src sourc auth authent tokenstor token store rs",
         );
         check("utf8Decode Sha256", "utf8decod utf8 decod sha256");
         check(
