@@ -688,12 +688,14 @@ impl Hook {
 
     /// Gives what memory has for a prompt, or for the task of a subagent.
     fn recall(&self, lane: Lane, text: &str, handled: &mut Handled) {
-        let journal = self.journal.as_ref().ok();
         // Without the records nothing is known of what the context has seen, and it would be given
         // the same again and again.
-        let Some(journal) = journal else {
+        let Ok(journal) = &self.journal else {
             return;
         };
+        if !lane.is_on(&self.context.config.recall) {
+            return;
+        }
         let echoes = journal.echoes(&self.session_id).unwrap_or_default();
         let Some(sentences) = recall::question(text, &echoes) else {
             return;
@@ -701,13 +703,13 @@ impl Hook {
         let asker = Asker {
             context: &self.context,
             project: self.project(),
-            journal: Some(journal),
+            journal,
             lane,
             ledger: self.ledger(&self.agent),
             agent: self.agent.clone(),
         };
         match asker.recall(&sentences) {
-            Ok(Some(answer)) => {
+            Ok(answer) => {
                 if lane == Lane::Prompt && self.context.config.recall.prompt_line {
                     handled.answer.system_message =
                         recall::line(&answer.outcome).map(|text| line(&text));
@@ -722,7 +724,6 @@ impl Hook {
                 handled.given.push((lane.as_str(), answer.shown));
                 handled.run = Some(answer.run);
             }
-            Ok(None) => {}
             Err(error) => {
                 handled.check_index = error.is_damage();
                 handled.start_work = true;

@@ -7,7 +7,7 @@ use anamnesis_core::{
     clean::one_line,
     echo::Echoes,
     id::NoteId,
-    link::{Edge, Relation},
+    link::{Edge, MAX_CITING, Relation, file_edges},
     note::text_hash,
     render::{Block, Budget, Level, recalled_block},
     transcript::{Prompt, PromptKind},
@@ -21,19 +21,14 @@ use anamnesis_recall::{
 use anamnesis_store::{
     config,
     index::{Error, Index},
-    journal::{Held, Journal, Ledger, Run, Shown},
+    journal::{Journal, Ledger, Run, Shown},
     project::Project,
 };
-
 use chrono::{DateTime, Utc};
 
 use crate::{context::Context, ui};
 
-/// What two notes that cite one file have to do with each other, if nobody else cites it.
-const SAME_FILE: f64 = 0.4;
-
-/// A file that more notes cite joins none of them; more files of one note are not looked at.
-const MAX_CITING: usize = 10;
+/// More files of one note are not looked at.
 const MAX_PATHS: usize = 8;
 
 /// At which occasion notes come unasked.
@@ -54,7 +49,8 @@ impl Lane {
         }
     }
 
-    fn is_on(self, recall: &config::Recall) -> bool {
+    /// Whether the person wants it.
+    pub(crate) fn is_on(self, recall: &config::Recall) -> bool {
         match self {
             Self::Prompt => recall.prompt,
             Self::Agent => recall.agent,
@@ -89,7 +85,7 @@ impl Lane {
 pub(crate) struct Asker<'a> {
     pub(crate) context: &'a Context,
     pub(crate) project: &'a Project,
-    pub(crate) journal: Option<&'a Journal>,
+    pub(crate) journal: &'a Journal,
     pub(crate) lane: Lane,
     /// What it has seen.
     pub(crate) ledger: Ledger,
@@ -128,24 +124,19 @@ pub(crate) fn line(outcome: &Outcome) -> Option<String> {
 }
 
 impl Asker<'_> {
-    /// Chooses and renders what comes with a question; nothing where the person switched that off.
+    /// Chooses and renders what comes with a question.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub(crate) fn recall(&self, sentences: &[String]) -> Result<Option<Answer>, Error> {
-        let recall = &self.context.config.recall;
-        if !self.lane.is_on(recall) {
-            return Ok(None);
-        }
+    pub(crate) fn recall(&self, sentences: &[String]) -> Result<Answer, Error> {
         let index = Index::open(&self.context.home)?;
-        let (limits, budget) = self.lane.limits(recall);
+        let (limits, budget) = self.lane.limits(&self.context.config.recall);
         let now = self.context.environment.now;
         let request = Request {
             sentences,
             project: &self.project.key,
             also: &self.project.also,
             limits,
-            now,
             ledger: &self.ledger,
             knowledge: &Known {
                 index: &index,
@@ -174,22 +165,14 @@ impl Asker<'_> {
             reason: outcome
                 .silence
                 .map_or_else(String::new, |silence| silence.as_str().to_owned()),
-            held: outcome
-                .held
-                .iter()
-                .map(|held| Held {
-                    note: held.id.to_string(),
-                    reason: held.reason.to_owned(),
-                    evidence: held.evidence.clone(),
-                })
-                .collect(),
+            held: outcome.held.clone(),
         };
-        Ok(Some(Answer {
+        Ok(Answer {
             block,
             shown,
             run,
             outcome,
-        }))
+        })
     }
 }
 
@@ -215,7 +198,7 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
 /// What index and records know of notes.
 struct Known<'a> {
     index: &'a Index,
-    journal: Option<&'a Journal>,
+    journal: &'a Journal,
     context: &'a Context,
     project: &'a str,
     now: DateTime<Utc>,
@@ -236,8 +219,7 @@ impl Knowledge for Known<'_> {
     }
 
     fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
-        let stale = self.journal.and_then(|journal| journal.stale(ids).ok());
-        let stale = stale.unwrap_or_default().into_iter();
+        let stale = self.journal.stale(ids).unwrap_or_default().into_iter();
         stale.map(|(id, stale)| (id, stale.reason)).collect()
     }
 
@@ -264,21 +246,11 @@ impl Knowledge for Known<'_> {
 }
 
 impl Known<'_> {
-    /// Links to the other notes that cite a file: the fewer there are, the more it says.
+    /// Links to the other notes that cite a file.
     fn of_file(&self, id: NoteId, path: &str) -> Vec<Edge> {
         let citing = self.index.notes_citing(self.project, path, MAX_CITING);
-        let citing = citing.unwrap_or_default();
-        #[expect(clippy::cast_precision_loss, reason = "at most ten")]
-        let weight = SAME_FILE / (1.0 + citing.len() as f64).log2();
-        citing
-            .into_iter()
-            .filter(|other| *other != id)
-            .map(|other| Edge {
-                from: id,
-                to: other,
-                relation: Relation::File,
-                weight: Some(weight),
-            })
-            .collect()
+        let mut edges = file_edges(&citing.unwrap_or_default());
+        edges.retain(|edge| edge.from == id || edge.to == id);
+        edges
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn warn(
     let call = Call::of(&call.tool, &call.input);
     let index = Index::open(&context.home)?;
     let mut notes: Vec<(Note, bool)> = Vec::new();
-    for entry in index.warnings_for(&call, &keys(project))? {
+    for entry in index.warnings_for(&call, &project.all_keys())? {
         let (Ok(stored), Ok(bytes)) = (
             context.notes.read(entry.path),
             context.notes.bytes(entry.path),
@@ -116,7 +116,7 @@ pub(crate) fn mended(
 ) -> Option<AtTool> {
     let signature = signature(error)?;
     let resolved = journal
-        .resolved(&signature, &keys(project), session, 1)
+        .resolved(&signature, &project.all_keys(), session, 1)
         .ok()?
         .pop()?;
     // The session's note tells it whole, if it was written.
@@ -149,11 +149,4 @@ pub(crate) fn mended(
             evidence: None,
         },
     })
-}
-
-fn keys(project: &Project) -> Vec<String> {
-    std::iter::once(&project.key)
-        .chain(&project.also)
-        .cloned()
-        .collect()
 }

@@ -19,7 +19,7 @@ use anamnesis_core::{
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Filter, Index},
-    journal::{Evidence, Ledger},
+    journal::{Evidence, Held, Ledger},
     notes::Notes,
 };
 use chrono::{DateTime, Utc};
@@ -116,24 +116,6 @@ pub trait Knowledge {
     fn links(&self, ids: &[NoteId]) -> Vec<Edge>;
 }
 
-/// Nothing is known.
-#[derive(Debug, Clone, Copy)]
-pub struct Nothing;
-
-impl Knowledge for Nothing {
-    fn standings(&self, _: &[NoteId]) -> HashMap<NoteId, Standing> {
-        HashMap::new()
-    }
-
-    fn stale(&self, _: &[NoteId]) -> HashMap<NoteId, String> {
-        HashMap::new()
-    }
-
-    fn links(&self, _: &[NoteId]) -> Vec<Edge> {
-        Vec::new()
-    }
-}
-
 /// How much may come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
@@ -156,8 +138,6 @@ pub struct Request<'a> {
     pub also: &'a [String],
     /// How much may come.
     pub limits: Limits,
-    /// The time that counts as now.
-    pub now: DateTime<Utc>,
     /// What the context has seen.
     pub ledger: &'a Ledger,
     /// What is known of notes beside what they say.
@@ -194,17 +174,6 @@ impl Silence {
 pub struct Given {
     /// The note, and what is said of it.
     pub recalled: Recalled,
-    /// Why, in a few words.
-    pub reason: &'static str,
-    /// What spoke for it.
-    pub evidence: Evidence,
-}
-
-/// A note that stays back.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Held {
-    /// The note.
-    pub id: NoteId,
     /// Why, in a few words.
     pub reason: &'static str,
     /// What spoke for it.
@@ -339,6 +308,14 @@ fn answer(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ranked, 
     }
 }
 
+fn held(id: NoteId, reason: &str, evidence: Evidence) -> Held {
+    Held {
+        note: id.to_string(),
+        reason: reason.to_owned(),
+        evidence,
+    }
+}
+
 fn evidence(found: &Candidate) -> Evidence {
     Evidence {
         matched: found.matched.clone(),
@@ -375,19 +352,13 @@ fn admit(
             (score < TAIL && found.exact.is_none()).then_some("others fit much better")
         });
         if let Some(reason) = refusal {
-            outcome.held.push(Held {
-                id: found.id,
-                reason,
-                evidence,
-            });
+            outcome.held.push(held(found.id, reason, evidence));
             continue;
         }
         let (ids, reason) = if found.is_superseded {
-            outcome.held.push(Held {
-                id: found.id,
-                reason: "replaced",
-                evidence: evidence.clone(),
-            });
+            outcome
+                .held
+                .push(held(found.id, "replaced", evidence.clone()));
             (index.successors(found.id)?, "replaces a note that fits")
         } else {
             (vec![found.id], "fits what was asked")
@@ -518,11 +489,11 @@ impl Chosen<'_> {
             };
             match refusal {
                 Ok(given) => self.outcome.given.push(given),
-                Err(reason) => self.outcome.held.push(Held {
-                    id: candidate.id,
-                    reason,
-                    evidence: candidate.evidence.clone(),
-                }),
+                Err(reason) => {
+                    self.outcome
+                        .held
+                        .push(held(candidate.id, reason, candidate.evidence.clone()))
+                }
             }
         }
         Ok(())

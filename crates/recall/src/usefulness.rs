@@ -14,9 +14,6 @@ const HALF_LIFE_DAYS: f64 = 180.0;
 /// In how many sessions a note is shown without any use before it has to fit better.
 const SHOWN_IN_VAIN: u64 = 8;
 
-/// How much more a benched note has to reach where notes are given unasked. A search takes no notice.
-pub const BENCHED_FLOOR: f64 = 0.15;
-
 /// How much of what happened in a month counts now. A month that lies ahead, by another machine's
 /// clock, counts as this one.
 pub fn fading(month: DateTime<Utc>, now: DateTime<Utc>) -> f64 {

@@ -12,7 +12,7 @@ use anamnesis_core::{
     note::{Kind, Note, NoteType, State, Status, parse_timestamp, timestamp},
 };
 use anamnesis_store::index::{Entry, Index};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Outcome, edit::refuse_agent, read_text, write};
 use crate::{
@@ -156,28 +156,8 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     if context.environment.is_agent {
         write::by_agent(&mut note, &[]);
     }
-    let journal = context.journal();
-    let stored = remember::save(context, journal.as_ref(), &note)?;
-    sync::commit(context, "task", [note.id]);
-    // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
-    let index = context
-        .index()
-        .inspect_err(|failure| ui.note(&failure.text()))
-        .ok();
-    let short = index
-        .as_ref()
-        .map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
-    if args.json {
-        if let Some(entry) = index.map(|index| index.get(note.id)).transpose()?.flatten() {
-            ui.json(&task_json(&entry, note.status()));
-        }
-    } else {
-        ui.print(&format!(
-            "{}\nUndo: anamnesis forget {short}\n",
-            remember::saved(&stored.note(), &short)
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+    let json: fn(&Entry, &Note) -> Value = |entry, note| task_json(entry, note.status());
+    write::save(context, ui, &note, "task", args.json.then_some(json))
 }
 
 fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {

@@ -16,6 +16,7 @@ use anamnesis_core::{
     trigger::Trigger,
 };
 use anamnesis_store::index::{Entry, Index};
+use serde_json::Value;
 
 use super::{MAX_TEXT_LENGTH, Outcome, read_text};
 use crate::{context::Context, failure::Failure, remember, sync, ui, ui::Ui};
@@ -147,9 +148,22 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     // The index is open for writing as long as it lives; saving wants it, too.
     drop(index);
+    let json: fn(&Entry, &Note) -> Value = |entry, note| ui::note_json(entry, Some(note));
+    save(context, ui, &note, "write", args.json.then_some(json))
+}
+
+/// Saves a new note and says so: as JSON where there is a form for it. `act` names the change in
+/// git's history.
+pub(super) fn save(
+    context: &Context,
+    ui: &Ui,
+    note: &Note,
+    act: &str,
+    json: Option<fn(&Entry, &Note) -> Value>,
+) -> Outcome {
     let journal = context.journal();
-    let stored = remember::save(context, journal.as_ref(), &note)?;
-    sync::commit(context, "write", [note.id]);
+    let stored = remember::save(context, journal.as_ref(), note)?;
+    sync::commit(context, act, [note.id]);
     // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
     let index = context
         .index()
@@ -158,9 +172,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let short = index
         .as_ref()
         .map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
-    if args.json {
+    if let Some(json) = json {
         if let Some(entry) = index.map(|index| index.get(note.id)).transpose()?.flatten() {
-            ui.json(&ui::note_json(&entry, Some(&stored.note())));
+            ui.json(&json(&entry, &stored.note()));
         }
     } else {
         ui.print(&format!(

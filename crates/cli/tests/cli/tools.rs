@@ -95,9 +95,8 @@ fn a_warning_comes_once_at_the_call_it_is_about() {
     ");
 }
 
-#[test]
-fn a_persons_warning_may_stop_a_call_once() {
-    let home = home();
+/// A person's warning that stops pushes by force; its short id.
+fn forbid(home: &TestHome) -> String {
     let arguments = [
         "write",
         "--kind",
@@ -112,7 +111,16 @@ fn a_persons_warning_may_stop_a_call_once() {
         "once",
         "--stdin",
     ];
-    let written = home.command(arguments).input("Ask first.").run().new_id();
+    let written = home.command(arguments).input("Ask first.").run();
+    let id = written.new_id();
+    written.well();
+    id
+}
+
+#[test]
+fn a_persons_warning_may_stop_a_call_once() {
+    let home = home();
+    let written = forbid(&home);
     prompt(&home, "03:00:00", SESSION, 1);
     let answer = before(&home, "03:00:01", "git push --force");
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
@@ -171,21 +179,7 @@ fn what_only_says_that_it_is_a_persons_stops_nothing() {
 #[test]
 fn a_call_is_not_stopped_when_nobody_could_remember_it() {
     let home = home();
-    let arguments = [
-        "write",
-        "--kind",
-        "warning",
-        "--title",
-        "Forced",
-        "--when",
-        "cmd: git push --force",
-        "--severity",
-        "high",
-        "--enforce",
-        "once",
-        "--stdin",
-    ];
-    home.command(arguments).input("Ask first.").run().well();
+    forbid(&home);
     prompt(&home, "03:00:00", SESSION, 1);
     let path = home.store().join("journal.db");
     let held = rusqlite::Connection::open(&path).unwrap();

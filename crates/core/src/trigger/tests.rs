@@ -222,8 +222,8 @@ const TRAPS: [(&str, &str, &str); 50] = [
     // What is written
     (
         "path: migrations/*.sql",
-        "Write /work/app/migrations/0001.sql",
-        "Write /work/app/migrations/README.md",
+        "Write /srv/app/migrations/0001.sql",
+        "Write /srv/app/migrations/README.md",
     ),
     ("path: .env", "Edit /app/.env", "Edit /app/.env.example"),
     (

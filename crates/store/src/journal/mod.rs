@@ -344,24 +344,6 @@ impl Journal {
         Ok(())
     }
 
-    /// The notes that a session was given, each with the hash of its body.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn shown_in(&self, session: &str) -> Result<Vec<(NoteId, String)>, Error> {
-        let rows: Vec<(String, String)> = self
-            .connection
-            .prepare_cached(
-                "SELECT note, hash FROM shown WHERE session = ? AND level IN ('body', 'part')",
-            )?
-            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
-        Ok(rows
-            .into_iter()
-            .filter_map(|(note, hash)| Some((note.parse().ok()?, hash)))
-            .collect())
-    }
-
     /// The notes of which a session was shown anything, were it the title alone.
     ///
     /// # Errors
