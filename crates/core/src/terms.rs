@@ -12,6 +12,8 @@ mod fold;
 mod forms;
 mod porter;
 
+use self::forms::Form;
+
 /// Where a longer term is cut, in bytes: encoded data is no word, and none is worth more space.
 const MAX_TERM_LENGTH: usize = 64;
 
@@ -115,6 +117,8 @@ const STOP_WORDS: [&str; 95] = [
     "you",
 ];
 
+const LONGEST_STOP_WORD: usize = 10;
+
 /// What a word is in the text it stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -144,7 +148,7 @@ pub struct Word<'text, 'term> {
 impl Word<'_, '_> {
     /// Tells whether it says nothing about what a text is about.
     pub fn is_stop_word(&self) -> bool {
-        STOP_WORDS.binary_search(&self.folded).is_ok()
+        self.folded.len() <= LONGEST_STOP_WORD && STOP_WORDS.binary_search(&self.folded).is_ok()
     }
 
     /// Tells whether only programs have such words: of several parts, or letters with digits.
@@ -267,18 +271,30 @@ impl<'text, Take: FnMut(Word<'text, '_>)> Reader<'text, Take> {
 
     fn word(&mut self, written: &'text str, role: Role) {
         self.folded.clear();
-        for character in written.chars() {
-            if character != '_' && !fold::is_mark(character) {
-                fold::fold(character, &mut self.folded);
+        if written.len() < MAX_TERM_LENGTH && written.is_ascii() {
+            self.folded.push_str(written);
+            self.folded.make_ascii_lowercase();
+            if role == Role::Whole {
+                self.folded.retain(|character| character != '_');
             }
-            if self.folded.len() >= MAX_TERM_LENGTH {
-                break;
+        } else {
+            for character in written.chars() {
+                if character != '_' && !fold::is_mark(character) {
+                    fold::fold(character, &mut self.folded);
+                }
+                if self.folded.len() >= MAX_TERM_LENGTH {
+                    break;
+                }
             }
         }
         if self.folded.is_empty() {
             return;
         }
-        let word = forms::regular(&self.folded).unwrap_or(&self.folded);
+        let form = forms::form(&self.folded);
+        let word = match form {
+            Some(Form::Of(word)) => word,
+            _ => &self.folded,
+        };
         stem(word, &mut self.term);
         (self.take)(Word {
             written,
@@ -286,7 +302,7 @@ impl<'text, Take: FnMut(Word<'text, '_>)> Reader<'text, Take> {
             term: &self.term,
             role,
         });
-        if let Some(long) = forms::long_form(&self.folded) {
+        if let Some(Form::ShortFor(long)) = form {
             stem(long, &mut self.term);
             (self.take)(Word {
                 written,
@@ -439,6 +455,8 @@ mod tests {
     #[test]
     fn the_stop_list_is_sorted() {
         assert!(STOP_WORDS.is_sorted());
+        let lengths = STOP_WORDS.iter().map(|word| word.len());
+        assert_eq!(lengths.max(), Some(LONGEST_STOP_WORD));
     }
 
     #[test]

@@ -5,7 +5,11 @@
 //! change nothing elsewhere; abbreviations as terms beside what they stand for are worth 0.3 on average.
 //! Both lists are of what programmers and everybody write, not of what the collections hold.
 
-use std::{collections::HashMap, sync::OnceLock};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::OnceLock,
+};
 
 /// A word and its irregular forms.
 const IRREGULAR: &str = "\
@@ -59,23 +63,66 @@ const ABBREVIATED: &str = "\
     standard: std; subtract: sub; table: tbl; timestamp: ts; transaction: txn tx; \
     utility: util utils; value: val vals; vector: vec vecs";
 
-/// Returns the word that an irregular form is one of.
-pub(super) fn regular(word: &str) -> Option<&'static str> {
-    static FORMS: OnceLock<HashMap<&str, &str>> = OnceLock::new();
-    FORMS.get_or_init(|| table(IRREGULAR)).get(word).copied()
+/// What another word says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// It is an irregular form of this one.
+    Of(&'static str),
+    /// It is short for this one.
+    ShortFor(&'static str),
 }
 
-/// Returns what an abbreviation stands for.
-pub(super) fn long_form(word: &str) -> Option<&'static str> {
-    static FORMS: OnceLock<HashMap<&str, &str>> = OnceLock::new();
-    FORMS.get_or_init(|| table(ABBREVIATED)).get(word).copied()
+/// Returns what a word is a form of.
+pub(super) fn form(word: &str) -> Option<Form> {
+    static FORMS: OnceLock<Forms> = OnceLock::new();
+    if word.len() > LONGEST {
+        return None;
+    }
+    FORMS.get_or_init(forms).get(word).copied()
 }
 
-fn table(text: &'static str) -> HashMap<&'static str, &'static str> {
-    let entries = text.split(';').filter_map(|entry| entry.split_once(':'));
-    entries
-        .flat_map(|(word, forms)| forms.split_whitespace().map(|form| (form, word.trim())))
+/// No form is longer.
+const LONGEST: usize = 14;
+
+type Forms = HashMap<&'static str, Form, BuildHasherDefault<Fnv>>;
+
+fn forms() -> Forms {
+    fn each(
+        text: &'static str,
+        form: fn(&'static str) -> Form,
+    ) -> impl Iterator<Item = (&'static str, Form)> {
+        let entries = text.split(';').filter_map(|entry| entry.split_once(':'));
+        entries.flat_map(move |(word, forms)| {
+            forms
+                .split_whitespace()
+                .map(move |short| (short, form(word.trim())))
+        })
+    }
+    each(IRREGULAR, Form::Of)
+        .chain(each(ABBREVIATED, Form::ShortFor))
         .collect()
+}
+
+/// FNV-1a: every word of every text is looked up, and nobody can put words into the table that make
+/// it slow.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 #[cfg(test)]
@@ -84,36 +131,34 @@ mod tests {
 
     #[test]
     fn forms_lead_to_their_word() {
-        for (form, word) in [
-            ("went", "go"),
-            ("rebuilt", "rebuild"),
-            ("indices", "index"),
-            ("were", "be"),
+        for (written, expected) in [
+            ("went", Some(Form::Of("go"))),
+            ("rebuilt", Some(Form::Of("rebuild"))),
+            ("indices", Some(Form::Of("index"))),
+            ("were", Some(Form::Of("be"))),
+            ("dir", Some(Form::ShortFor("directory"))),
+            ("cfg", Some(Form::ShortFor("configuration"))),
+            ("utils", Some(Form::ShortFor("utility"))),
+            ("tx", Some(Form::ShortFor("transaction"))),
+            ("goes away", None),
+            ("directory", None),
         ] {
-            assert_eq!(regular(form), Some(word));
+            assert_eq!(form(written), expected, "{written}");
         }
-        for (short, long) in [
-            ("dir", "directory"),
-            ("cfg", "configuration"),
-            ("utils", "utility"),
-            ("tx", "transaction"),
-        ] {
-            assert_eq!(long_form(short), Some(long));
-        }
-        assert_eq!(regular("goes away"), None);
-        assert_eq!(long_form("directory"), None);
     }
 
     #[test]
-    fn a_form_is_listed_once_and_is_no_word_of_its_own_list() {
-        for text in [IRREGULAR, ABBREVIATED] {
-            let forms = text.split(';').filter_map(|entry| entry.split_once(':'));
-            let count = forms
-                .flat_map(|(_, forms)| forms.split_whitespace())
-                .count();
-            let table = table(text);
-            assert_eq!(table.len(), count);
-            assert!(table.values().all(|word| !table.contains_key(word)));
+    fn a_form_is_listed_once_and_stands_for_a_word_that_is_none() {
+        let listed = [IRREGULAR, ABBREVIATED]
+            .iter()
+            .flat_map(|text| text.split(';'))
+            .filter_map(|entry| entry.split_once(':'))
+            .flat_map(|(_, forms)| forms.split_whitespace());
+        let table = forms();
+        assert_eq!(table.len(), listed.count());
+        assert_eq!(table.keys().map(|form| form.len()).max(), Some(LONGEST));
+        for Form::Of(word) | Form::ShortFor(word) in table.values() {
+            assert!(!matches!(form(word), Some(Form::Of(_))), "{word}");
         }
     }
 }

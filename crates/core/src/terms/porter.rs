@@ -65,14 +65,14 @@ pub(super) fn stem(word: &mut String) {
         replace(word, 1, "i");
     }
     for endings in [SECOND, THIRD] {
-        let found = endings.iter().find(|(ending, _)| word.ends_with(ending));
+        let found = endings.iter().find(|(ending, _)| ends_with(word, ending));
         if let Some((ending, replacement)) = found
             && measure(before(word, ending.len())) > 0
         {
             replace(word, ending.len(), replacement);
         }
     }
-    if let Some(ending) = FOURTH.iter().find(|ending| word.ends_with(**ending)) {
+    if let Some(ending) = FOURTH.iter().find(|ending| ends_with(word, ending)) {
         let before = before(word, ending.len());
         if measure(before) > 1 && (*ending != "ion" || before.ends_with(['s', 't'])) {
             replace(word, ending.len(), "");
@@ -118,6 +118,11 @@ fn take_past_and_participle(word: &mut String) {
     } else if measure(word) == 1 && ends_short(word) {
         word.push('e');
     }
+}
+
+/// Most words end otherwise, which the last letter shows.
+fn ends_with(word: &str, ending: &str) -> bool {
+    word.as_bytes().last() == ending.as_bytes().last() && word.ends_with(ending)
 }
 
 /// Returns what is before the last `length` letters.
