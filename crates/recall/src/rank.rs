@@ -1,6 +1,6 @@
 //! The ranking engine: which notes fit a question, how well, and by which of its words.
 //!
-//! In two steps: BM25 over the postings of the index finds the best thirty notes; these are read, and
+//! In two steps: BM25 over the postings of the index finds the best twenty notes; these are read, and
 //! what postings cannot tell decides among them (see `again`). A question is one segment or several
 //! (the sentences of a prompt); each is scored by itself, and of a note the best one counts.
 //!
@@ -16,12 +16,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anamnesis_core::{
     id::{IdPrefix, NoteId},
     note::{GLOBAL, State},
-    terms::{Role, words},
+    sanitize::head,
+    terms::{Role, Word, words},
 };
 use anamnesis_store::index::{BLOCK_LENGTH, Document, Documents, Error, Filter, Index, Postings};
 
 /// The most segments of a query.
 pub const MAX_SEGMENTS: usize = 8;
+
+/// How much of a segment is read, in bytes.
+const MAX_TEXT: usize = 16 * 1024;
 
 /// The most terms of a segment that count, the rarest ones: quality is flat from sixteen on.
 const MAX_TERMS: usize = 32;
@@ -39,7 +43,7 @@ const SATURATION: f32 = 1.2;
 const LENGTH_SHARE: f32 = 0.6;
 
 /// How many of the best notes are read and ranked again; 20 to 100 are equally good.
-const READ_AGAIN: usize = 30;
+const READ_AGAIN: usize = 20;
 
 /// Names of languages count a fifth: in a store of programs they say which shelf, not which book.
 const LANGUAGES: [&str; 9] = [
@@ -79,6 +83,8 @@ pub struct Query {
 #[derive(Debug, Clone, Default)]
 struct Segment {
     text: String,
+    /// All its words, folded, a space before and after each.
+    spoken: String,
     asked: Vec<Asked>,
     /// The words in their order: the place of the term, and how it is spelled.
     sequence: Vec<(usize, String)>,
@@ -131,15 +137,18 @@ impl Query {
 
 impl Segment {
     fn of(text: &str, with_stop_words: bool) -> Self {
+        let text = head(text, MAX_TEXT);
+        let mut spoken = String::from(" ");
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut asked: Vec<Asked> = Vec::new();
         let mut sequence = Vec::new();
         let mut before = None;
         words(text, |word| {
+            speak(&word, &mut spoken);
             if asked.len() >= MAX_LOOKED_UP || (!with_stop_words && word.is_stop_word()) {
                 return;
             }
-            let is_word = matches!(word.role, Role::Plain | Role::Part);
+            let is_word = is_word(word.role);
             let place = *places.entry(word.term.to_owned()).or_insert_with(|| {
                 asked.push(Asked {
                     term: word.term.to_owned(),
@@ -162,6 +171,7 @@ impl Segment {
         });
         Self {
             text: text.to_owned(),
+            spoken,
             asked,
             sequence,
         }
@@ -225,12 +235,12 @@ impl Mask {
 
     fn admits(&self, document: &Document) -> bool {
         let filter = &self.filter;
-        document.state != State::Forgotten
-            && (filter.with_superseded || !document.is_superseded)
+        document.state() != State::Forgotten
+            && (filter.with_superseded || !document.is_superseded())
             && (!self.only_unasked || document.may_come_up())
-            && filter.note_type.is_none_or(|t| t == document.note_type)
-            && filter.kind.is_none_or(|kind| kind == document.kind)
-            && filter.scope.is_none_or(|scope| scope == document.scope)
+            && filter.note_type.is_none_or(|t| t == document.note_type())
+            && filter.kind.is_none_or(|kind| kind == document.kind())
+            && filter.scope.is_none_or(|scope| scope == document.scope())
     }
 }
 
@@ -321,31 +331,33 @@ pub(crate) fn rank_among(
         .iter()
         .map(|segment| lists.rarest(index, &segment.asked))
         .collect::<Result<_, _>>()?;
-    lists.load(index, &segments, &searched)?;
-    let scorers: Vec<Scorer<'_>> = query
+    lists.load(index, &segments)?;
+    let mut scorers: Vec<Scorer<'_>> = query
         .segments
         .iter()
         .zip(&segments)
-        .map(|(segment, asked)| Scorer::new(segment, asked, &lists, &searched))
+        .map(|(segment, asked)| Scorer::new(segment, asked, &lists, searched.in_store))
         .collect();
-    let mut hits = Vec::new();
-    for block in &searched.blocks {
-        score_block(block, &scorers, &searched, &mut hits)?;
-    }
     let named = match among {
-        Some(among) => {
-            hits.retain(|hit| among.contains(&hit.number));
-            add(
-                &mut hits,
-                among.iter().map(|number| (*number, 0)),
-                &searched,
-            );
-            BTreeMap::new()
-        }
+        Some(_) => BTreeMap::new(),
         None => named(index, query, &searched)?,
     };
-    add(&mut hits, named.iter().map(|(n, at)| (*n, *at)), &searched);
-    keep_best(&mut hits, limit.max(READ_AGAIN), &named);
+    let most = limit.max(READ_AGAIN);
+    let mut hits = Vec::new();
+    for part in &searched.parts {
+        score_part(part, &mut scorers, &mut hits)?;
+        match among {
+            Some(among) => hits.retain(|hit| among.contains(&hit.number)),
+            None => keep_best(&mut hits, most, &named),
+        }
+    }
+    for scorer in &mut scorers {
+        scorer.weigh(searched.count);
+    }
+    let among = among.into_iter().flatten().map(|number| (*number, 0));
+    let named_at = named.iter().map(|(number, segment)| (*number, *segment));
+    add(&mut hits, among.chain(named_at), &searched);
+    keep_best(&mut hits, most, &named);
     let mut ranked = Vec::with_capacity(hits.len());
     for hit in hits {
         if let Some((id, title)) = index.heading(hit.number)? {
@@ -385,7 +397,7 @@ pub(crate) fn rank_among(
         let coverage = scorer.coverage(hit.terms);
         let exact = if named.contains_key(&hit.number) {
             Some(Exact::Id)
-        } else if names_title(&scorer.segment.text, &title) {
+        } else if names_title(scorer.segment, &title) {
             Some(Exact::Title)
         } else {
             scorer.identifier(hit.terms)
@@ -402,7 +414,7 @@ pub(crate) fn rank_among(
             is_telling: scorer.is_telling(hit.terms, &searched),
             exact,
             segment: hit.segment,
-            is_superseded: document.is_superseded,
+            is_superseded: document.is_superseded(),
         })
     });
     Ok(Ranked {
@@ -430,62 +442,94 @@ fn add(hits: &mut Vec<Hit>, notes: impl Iterator<Item = (u32, usize)>, searched:
 
 /// The notes of the mask.
 struct Searched<'a> {
-    blocks: Vec<(u32, Vec<Option<&'a Document>>)>,
-    origins: BTreeMap<u32, Origin>,
+    parts: Vec<Part<'a>>,
+    /// By the number of the project.
+    origins: Vec<Option<Origin>>,
     count: usize,
     /// How many notes the store has, whatever is searched.
     in_store: usize,
-    mean_length: f32,
     /// What a term weighs that no note has.
     highest: f32,
 }
 
+/// The notes of a block.
+struct Part<'a> {
+    block: u32,
+    notes: &'a [Option<Document>],
+    /// By place: how often a note of its length has to have a term for half of what a term can say; 0
+    /// where no note is searched.
+    dampers: Vec<f32>,
+}
+
 impl<'a> Searched<'a> {
     fn of(documents: &'a Documents, mask: &Mask) -> Self {
-        let origins: BTreeMap<u32, Origin> = documents
-            .projects()
-            .filter_map(|(number, key)| Some((number, mask.origin(key)?)))
-            .collect();
+        let mut origins = Vec::new();
+        for (number, key) in documents.projects() {
+            let place = number as usize;
+            if origins.len() <= place {
+                origins.resize(place + 1, None);
+            }
+            origins[place] = mask.origin(key);
+        }
         let mut in_store = 0;
         let mut count = 0_usize;
-        let mut length = 0_u64;
-        let blocks = documents
-            .blocks
-            .iter()
-            .map(|(number, block)| {
-                let is_in = |document: &&Document| {
-                    origins.contains_key(&document.project) && mask.admits(document)
+        let mut length = 0.0_f64;
+        let parts = documents.blocks.iter().map(|(block, notes)| {
+            let dampers = notes.iter().map(|note| {
+                let Some(document) = note else {
+                    return 0.0;
                 };
-                let has_text = |document: &&Document| document.state != State::Forgotten;
-                in_store += block.iter().flatten().filter(has_text).count();
-                let block: Vec<_> = block.iter().map(|d| d.as_ref().filter(is_in)).collect();
-                for document in block.iter().flatten() {
-                    count += 1;
-                    length += u64::from(document.length);
+                in_store += usize::from(document.state() != State::Forgotten);
+                let origin = origins.get(document.project as usize).copied().flatten();
+                if origin.is_none() || !mask.admits(document) {
+                    return 0.0;
                 }
-                (*number, block)
-            })
-            .collect();
-        #[expect(clippy::cast_precision_loss, reason = "a mean of whole numbers")]
-        let mean_length = (length as f32 / count.max(1) as f32).max(1.0);
+                count += 1;
+                length += f64::from(document.length);
+                // The length for now; what it means follows when all are known.
+                f32::from(document.length.max(1))
+            });
+            Part {
+                block: *block,
+                dampers: dampers.collect(),
+                notes,
+            }
+        });
+        let mut parts: Vec<Part<'_>> = parts.collect();
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            reason = "a mean of whole numbers"
+        )]
+        let mean = (length / count.max(1) as f64).max(1.0) as f32;
+        for damper in parts.iter_mut().flat_map(|part| &mut part.dampers) {
+            if *damper > 0.0 {
+                *damper = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * *damper / mean);
+            }
+        }
         Self {
-            blocks,
+            parts,
             origins,
             count,
             in_store,
-            mean_length,
             highest: weight(count, 0),
         }
     }
 
+    /// The note of a number, if it is searched.
     fn document(&self, number: u32) -> Option<&'a Document> {
         let (block, place) = (number / LENGTH, (number % LENGTH) as usize);
-        let at = self.blocks.binary_search_by_key(&block, |(n, _)| *n).ok()?;
-        *self.blocks.get(at)?.1.get(place)?
+        let at = self
+            .parts
+            .binary_search_by_key(&block, |part| part.block)
+            .ok()?;
+        let part = self.parts.get(at)?;
+        let is_searched = part.dampers.get(place).is_some_and(|damper| *damper > 0.0);
+        part.notes.get(place)?.as_ref().filter(|_| is_searched)
     }
 
     fn origin(&self, document: &Document) -> Option<Origin> {
-        self.origins.get(&document.project).copied()
+        *self.origins.get(document.project as usize)?
     }
 
     /// What a fit is divided by, since the best of many notes fits better by chance.
@@ -518,8 +562,7 @@ fn weight(count: usize, having: u32) -> f32 {
 struct Lists<'a> {
     /// How many notes of the store have a term.
     frequencies: HashMap<&'a str, u32>,
-    /// The postings of a term, and how many of the notes that are searched have it.
-    postings: HashMap<&'a str, (Postings, u32)>,
+    postings: HashMap<&'a str, Postings>,
 }
 
 impl<'a> Lists<'a> {
@@ -550,25 +593,12 @@ impl<'a> Lists<'a> {
         Ok(known.chain(unknown).collect())
     }
 
-    fn load(
-        &mut self,
-        index: &Index,
-        segments: &[Vec<&'a Asked>],
-        searched: &Searched<'_>,
-    ) -> Result<(), Error> {
+    fn load(&mut self, index: &Index, segments: &[Vec<&'a Asked>]) -> Result<(), Error> {
         for asked in segments.iter().flatten() {
             let term = asked.term.as_str();
-            if self.postings.contains_key(term) || self.frequencies.get(term) == Some(&0) {
-                continue;
+            if !self.postings.contains_key(term) && self.frequencies.get(term) != Some(&0) {
+                self.postings.insert(term, index.postings(term)?);
             }
-            let postings = index.postings(term)?;
-            let mut having = 0;
-            for (block, notes) in &searched.blocks {
-                postings.each_in(*block, |place, _| {
-                    having += u32::from(matches!(notes.get(place), Some(Some(_))));
-                })?;
-            }
-            self.postings.insert(term, (postings, having));
         }
         Ok(())
     }
@@ -592,7 +622,8 @@ struct Term<'a> {
     /// How many of the notes that are searched have it, and how much it weighs among them.
     having: u32,
     share: f32,
-    /// How much it weighs in the order.
+    /// How rare it is in the store, and how much it weighs in the order.
+    rarity: f32,
     weight: f32,
     /// The term beside it that stands for it: of an abbreviation the long form.
     instead: Option<usize>,
@@ -603,7 +634,7 @@ impl<'a> Scorer<'a> {
         segment: &'a Segment,
         asked: &[&'a Asked],
         lists: &'a Lists<'a>,
-        searched: &Searched<'_>,
+        notes_in_store: usize,
     ) -> Self {
         let long_form = |short: &Asked| {
             asked.iter().position(|long| {
@@ -613,23 +644,29 @@ impl<'a> Scorer<'a> {
         };
         let terms = asked.iter().map(|asked| {
             let term = asked.term.as_str();
-            let list = lists.postings.get(term);
-            let having = list.map_or(0, |(_, having)| *having);
             let in_store = lists.frequencies.get(term).copied().unwrap_or(0);
+            let rarity = weight(notes_in_store, in_store);
             let is_language = LANGUAGES.binary_search(&term).is_ok();
             Term {
                 asked,
-                postings: list.map(|(postings, _)| postings),
-                having,
-                share: weight(searched.count, having),
-                weight: weight(searched.in_store, in_store)
-                    * if is_language { LANGUAGE_SHARE } else { 1.0 },
+                postings: lists.postings.get(term),
+                having: 0,
+                share: 0.0,
+                rarity,
+                weight: rarity * if is_language { LANGUAGE_SHARE } else { 1.0 },
                 instead: long_form(asked),
             }
         });
         Self {
             segment,
             terms: terms.collect(),
+        }
+    }
+
+    /// Weighs the terms by how many of the notes that were searched have them.
+    fn weigh(&mut self, searched: usize) {
+        for term in &mut self.terms {
+            term.share = weight(searched, term.having);
         }
     }
 
@@ -694,49 +731,47 @@ struct Hit {
     segment: usize,
 }
 
-/// Scores the notes of a block that have a term.
-fn score_block(
-    (block, notes): &(u32, Vec<Option<&Document>>),
-    scorers: &[Scorer<'_>],
-    searched: &Searched<'_>,
+/// Scores the notes of a block that have a term, and counts them by term.
+fn score_part(
+    part: &Part<'_>,
+    scorers: &mut [Scorer<'_>],
     found: &mut Vec<Hit>,
 ) -> Result<(), Error> {
-    let mut best = vec![Hit::default(); notes.len()];
-    let mut hits = vec![Hit::default(); notes.len()];
-    for (segment, scorer) in scorers.iter().enumerate() {
-        hits.fill(Hit {
-            segment,
-            ..Hit::default()
-        });
-        for (number, term) in scorer.terms.iter().enumerate() {
+    let mut best = vec![(0.0, 0, 0); part.dampers.len()];
+    let mut reached = vec![(0.0, 0); part.dampers.len()];
+    for (segment, scorer) in scorers.iter_mut().enumerate() {
+        reached.fill((0.0, 0));
+        for (bit, term) in scorer.terms.iter_mut().take(MAX_TERMS).enumerate() {
             let Some(postings) = term.postings else {
                 continue;
             };
-            postings.each_in(*block, |place, frequency| {
-                if let (Some(Some(note)), Some(hit)) = (notes.get(place), hits.get_mut(place)) {
+            let most = term.weight * (SATURATION + 1.0);
+            postings.each_in(part.block, |place, frequency| {
+                if let (Some(damper), Some((score, terms))) =
+                    (part.dampers.get(place), reached.get_mut(place))
+                    && *damper > 0.0
+                {
                     let frequency = f32::from(frequency);
-                    let length = f32::from(note.length) / searched.mean_length;
-                    let length = 1.0 - LENGTH_SHARE + LENGTH_SHARE * length;
-                    hit.score += term.weight * frequency * (SATURATION + 1.0)
-                        / (frequency + SATURATION * length);
-                    hit.terms |= 1 << number;
+                    *score += most * frequency / (frequency + damper);
+                    *terms |= 1 << bit;
+                    term.having += 1;
                 }
             })?;
         }
-        for (best, hit) in best.iter_mut().zip(&hits) {
-            if hit.score > best.score {
-                *best = *hit;
+        for (best, (score, terms)) in best.iter_mut().zip(&reached) {
+            if *score > best.0 {
+                *best = (*score, *terms, segment);
             }
         }
     }
-    for (place, (hit, note)) in best.into_iter().zip(notes).enumerate() {
-        if let Some(note) = note
-            && hit.score > 0.0
-        {
+    for (place, ((score, terms, segment), note)) in best.into_iter().zip(part.notes).enumerate() {
+        if score > 0.0 {
             found.push(Hit {
-                number: block * LENGTH + u32::try_from(place).unwrap_or(0),
-                updated: note.updated,
-                ..hit
+                number: part.block * LENGTH + u32::try_from(place).unwrap_or(0),
+                updated: note.map_or(0, |note| note.updated),
+                score,
+                terms,
+                segment,
             });
         }
     }
@@ -784,18 +819,27 @@ fn named(
     Ok(named)
 }
 
-/// Tells whether a text has all words of a title one after the other; a title of one word is none.
-fn names_title(text: &str, title: &str) -> bool {
-    let spaced = |text: &str| {
-        let mut spaced = String::from(" ");
-        words(text, |word| {
-            spaced.push_str(word.folded);
-            spaced.push(' ');
-        });
-        spaced
-    };
-    let title = spaced(title);
-    title.split_whitespace().count() > 1 && spaced(text).contains(&title)
+/// Tells whether a segment has all words of a title one after the other; a title of one word is no name.
+fn names_title(segment: &Segment, title: &str) -> bool {
+    let mut spoken = String::from(" ");
+    let mut count = 0;
+    words(title, |word| {
+        speak(&word, &mut spoken);
+        count += usize::from(is_word(word.role));
+    });
+    count > 1 && segment.spoken.contains(&spoken)
+}
+
+fn speak(word: &Word<'_, '_>, spoken: &mut String) {
+    if is_word(word.role) {
+        spoken.push_str(word.folded);
+        spoken.push(' ');
+    }
+}
+
+/// Tells whether it is a word of its own: no whole whose parts are words, no long form of an abbreviation.
+fn is_word(role: Role) -> bool {
+    matches!(role, Role::Plain | Role::Part)
 }
 
 #[cfg(test)]

@@ -5,15 +5,15 @@
 //! Each weight was chosen on three of four collections and held on the fourth. Together they are worth
 //! 1.5 points of nDCG@10; a table of word vectors on top of them is worth less than one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_core::{
     sanitize::head,
-    terms::{Role, Word, words},
+    terms::{Word, words},
 };
 use anamnesis_store::index::Error;
 
-use super::{LANGUAGES, MAX_TERMS, Scorer, has};
+use super::{LANGUAGES, MAX_TERMS, Scorer, has, is_word};
 
 /// Words of the question that follow each other in the note, too.
 const ADJACENT: f32 = 0.6;
@@ -43,7 +43,7 @@ const MAX_PLACES: usize = 20;
 const BODY: u16 = 1000;
 
 /// How much of a body is read, in bytes.
-const MAX_BODY: usize = 16 * 1024;
+const MAX_BODY: usize = 8 * 1024;
 
 /// How much two words have to look alike.
 const LEAST_LIKENESS: f32 = 0.5;
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
 
     /// Returns what is added to the score of a note that has these terms.
     ///
-    /// `highest` is the best score without this, `idf` how much any term weighs.
+    /// `highest` is the best score without this, `idf` how rare any term is.
     pub(super) fn score(
         &self,
         terms: u32,
@@ -125,8 +125,13 @@ impl<'a> Reader<'a> {
         let mut of_title = 0.0;
         let mut whole_title = 0.0;
         for (term, known) in &title_terms {
-            whole_title += idf(term)?;
-            of_title += known.map_or(0.0, |term| self.weight(term));
+            match known.and_then(|term| self.scorer.terms.get(term)) {
+                Some(asked) => {
+                    whole_title += asked.rarity;
+                    of_title += asked.weight;
+                }
+                None => whole_title += idf(term)?,
+            }
         }
         let mut score = IN_TITLE * self.sum(in_title)
             + EARLY * self.sum(note.early)
@@ -134,8 +139,8 @@ impl<'a> Reader<'a> {
         if whole_title > 0.0 {
             score += OF_TITLE * highest * f32::min(1.0, of_title / whole_title);
         }
-        for (term, _, likeness) in &note.missing {
-            score += ALIKE * self.weight(*term) * likeness;
+        for asked in &note.missing {
+            score += ALIKE * self.weight(asked.place) * asked.likeness;
         }
         for (a, b, share) in &self.pairs {
             let least = self.weight(*a).min(self.weight(*b));
@@ -179,9 +184,7 @@ struct Note<'a> {
     spelled: u32,
     /// Where each term stands.
     places: Vec<Vec<u16>>,
-    /// Terms that it does not have, and how much the word of it that is most like them is.
-    missing: Vec<(usize, &'a str, f32)>,
-    compared: HashSet<String>,
+    missing: Vec<Missing<'a>>,
 }
 
 impl<'a> Note<'a> {
@@ -191,7 +194,12 @@ impl<'a> Note<'a> {
             let word = term.asked.term.as_str();
             let is_missing = !has(terms, place);
             (is_missing && word.len() >= SHORTEST_ASKED && LANGUAGES.binary_search(&word).is_err())
-                .then_some((place, word, 0.0))
+                .then(|| Missing {
+                    place,
+                    word,
+                    letters: letters(word),
+                    likeness: 0.0,
+                })
         });
         Self {
             reader,
@@ -201,13 +209,12 @@ impl<'a> Note<'a> {
             spelled: 0,
             places: vec![Vec::new(); reader.scorer.terms.len()],
             missing: missing.take(MAX_COMPARED).collect(),
-            compared: HashSet::new(),
         }
     }
 
     fn take(&mut self, word: &Word<'_, '_>) {
         let place = self.place;
-        let has_place = matches!(word.role, Role::Plain | Role::Part);
+        let has_place = is_word(word.role);
         if has_place {
             self.place = self.place.saturating_add(1);
         }
@@ -233,18 +240,36 @@ impl<'a> Note<'a> {
 
     /// Compares a word with the terms that the note does not have.
     fn compare(&mut self, word: &Word<'_, '_>) {
-        if self.missing.is_empty()
-            || word.term.len() < SHORTEST_ALIKE
-            || word.is_stop_word()
-            || self.compared.contains(word.term)
-        {
+        let term = word.term;
+        if term.len() < SHORTEST_ALIKE {
             return;
         }
-        self.compared.insert(word.term.to_owned());
-        for (_, asked, best) in &mut self.missing {
-            *best = best.max(likeness(asked, word.term));
+        let own = letters(term);
+        let begins = term.as_bytes().get(..2);
+        let mut is_stop_word = None;
+        for asked in &mut self.missing {
+            let may_contain = own & !asked.letters == 0 || asked.letters & !own == 0;
+            let is_worth_it = may_contain || asked.word.as_bytes().get(..2) == begins;
+            // Asked last, since few words get this far.
+            if is_worth_it && !*is_stop_word.get_or_insert_with(|| word.is_stop_word()) {
+                asked.likeness = asked.likeness.max(likeness(asked.word, term));
+            }
         }
     }
+}
+
+/// A term that a note does not have.
+struct Missing<'a> {
+    place: usize,
+    word: &'a str,
+    letters: u32,
+    /// How much the word of the note that looks most like it does.
+    likeness: f32,
+}
+
+/// The letters that a word has, a bit for each: a word that has others stands in no other word.
+fn letters(word: &str) -> u32 {
+    word.bytes().fold(0, |bits, byte| bits | 1 << (byte & 31))
 }
 
 /// Tells how much two words look alike: as one stands in the other, else, where they begin alike, as they
@@ -258,8 +283,9 @@ fn likeness(a: &str, b: &str) -> f32 {
         return 0.0;
     }
     let (a, b) = (groups(a), groups(b));
+    let both = a.iter().filter(|group| b.contains(group)).count();
     #[expect(clippy::cast_precision_loss, reason = "words are short")]
-    let shared = 2.0 * a.intersection(&b).count() as f32 / (a.len() + b.len()) as f32;
+    let shared = 2.0 * both as f32 / (a.len() + b.len()) as f32;
     if shared < LEAST_LIKENESS { 0.0 } else { shared }
 }
 
@@ -268,11 +294,14 @@ fn length(word: &str) -> f32 {
     word.len() as f32
 }
 
-/// The groups of three bytes of a word between two marks.
-fn groups(word: &str) -> BTreeSet<[u8; 3]> {
+/// The groups of three bytes of a word between two marks, each once.
+fn groups(word: &str) -> Vec<[u8; 3]> {
     let marked = [b"^", word.as_bytes(), b"$"].concat();
     let groups = marked.windows(3).filter_map(|group| group.try_into().ok());
-    groups.collect()
+    let mut groups: Vec<[u8; 3]> = groups.collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
 }
 
 #[cfg(test)]

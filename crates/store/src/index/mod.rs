@@ -1186,7 +1186,7 @@ fn insert(connection: &Connection, stored: &Stored, changes: &mut Changes) -> Re
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
-            changes.free_number(),
+            changes.free_number(note.id),
             note.id.to_string(),
             stored.path.to_string(),
             stored.stamp.size,

@@ -12,7 +12,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    iter::Peekable,
+    fmt,
+    num::NonZeroU16,
 };
 
 use anamnesis_core::{
@@ -59,6 +60,9 @@ const TITLE_WEIGHT: u32 = 4;
 /// A term that occurs more often in a note counts as this often.
 const MAX_FREQUENCY: u32 = 0x7f;
 
+/// No store has projects of higher numbers.
+const MAX_PROJECTS: u32 = 1 << 20;
+
 /// How many changes of postings are gathered at most before they are written.
 const MAX_GATHERED: usize = 400_000;
 
@@ -66,7 +70,7 @@ const MAX_GATHERED: usize = 400_000;
 const DOCUMENT_LENGTH: usize = 12;
 
 /// What ranking has to know of a note, without a look at its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Document {
     /// How many words it has, those of the title as often as they count; at most 65,535.
     pub length: u16,
@@ -74,85 +78,130 @@ pub struct Document {
     pub project: u32,
     /// When its content last changed, seconds since 1970; 0 where the file does not say.
     pub updated: u32,
-    /// The type.
-    pub note_type: NoteType,
-    /// The finer kind.
-    pub kind: Kind,
-    /// Whether it is in use.
-    pub state: State,
-    /// The tree it lies in.
-    pub scope: Scope,
-    /// Whether a note in use replaces it.
-    pub is_superseded: bool,
-    /// Whether a reflection has taken it up.
-    pub is_reflected: bool,
+    /// From the lowest bit on: 1, type (2 bits), kind (3), state (2), scope, superseded, reflected. As
+    /// it is stored, since a question looks at each note of a store, and at few properties of each.
+    properties: NonZeroU16,
 }
 
+const TYPE: u16 = 1;
+const KIND: u16 = 3;
+const STATE: u16 = 6;
+const SCOPE: u16 = 8;
+const SUPERSEDED: u16 = 9;
+const REFLECTED: u16 = 10;
+
 impl Document {
+    /// The type.
+    pub fn note_type(&self) -> NoteType {
+        self.property(TYPE, 3, NoteType::ALL)
+            .unwrap_or(NoteType::Semantic)
+    }
+
+    /// The finer kind.
+    pub fn kind(&self) -> Kind {
+        self.property(KIND, 7, Kind::ALL).unwrap_or(Kind::Fact)
+    }
+
+    /// Whether it is in use.
+    pub fn state(&self) -> State {
+        self.property(STATE, 3, State::ALL)
+            .unwrap_or(State::Forgotten)
+    }
+
+    /// The tree it lies in.
+    pub fn scope(&self) -> Scope {
+        self.property(SCOPE, 1, Scope::ALL)
+            .unwrap_or(Scope::MachineLocal)
+    }
+
+    /// Whether a note in use replaces it.
+    pub fn is_superseded(&self) -> bool {
+        self.properties.get() >> SUPERSEDED & 1 == 1
+    }
+
+    /// Whether a reflection has taken it up.
+    pub fn is_reflected(&self) -> bool {
+        self.properties.get() >> REFLECTED & 1 == 1
+    }
+
     /// Tells whether it may be given unasked: in use, no task, and of session notes
     /// those that no reflection has taken up.
     pub fn may_come_up(&self) -> bool {
-        self.state == State::Active
-            && self.kind != Kind::Task
-            && !(self.note_type == NoteType::Episodic && self.is_reflected)
+        self.state() == State::Active
+            && self.kind() != Kind::Task
+            && !(self.note_type() == NoteType::Episodic && self.is_reflected())
+    }
+
+    /// What stands at a property's place. Only values of the lists are read from a file.
+    fn property<T: Copy>(&self, place: u16, bits: u16, all: &[T]) -> Option<T> {
+        all.get(usize::from(self.properties.get() >> place & bits))
+            .copied()
     }
 
     fn of(note: &Note, project: u32, length: u32) -> Self {
         let updated = parse_timestamp(&note.updated_at).map_or(0, |time| time.timestamp().max(0));
+        let properties = place(NoteType::ALL, &note.note_type) << TYPE
+            | place(Kind::ALL, &note.kind()) << KIND
+            | place(State::ALL, &note.state) << STATE
+            | place(Scope::ALL, &note.scope) << SCOPE
+            | u16::from(note.has_tag("reflected")) << REFLECTED;
         Self {
             length: u16::try_from(length).unwrap_or(u16::MAX),
             project,
             updated: u32::try_from(updated).unwrap_or(u32::MAX),
-            note_type: note.note_type,
-            kind: note.kind(),
-            state: note.state,
-            scope: note.scope,
-            is_superseded: false,
-            is_reflected: note.has_tag("reflected"),
+            properties: NonZeroU16::MIN | properties,
         }
     }
 
-    /// The bytes: length, properties, project, time. Properties are never 0, which is no note.
+    fn supersede(&mut self, is_superseded: bool) {
+        let others = self.properties.get() & !(1 << SUPERSEDED);
+        self.properties = NonZeroU16::MIN | others | u16::from(is_superseded) << SUPERSEDED;
+    }
+
+    /// The bytes: length, properties, project, time.
     fn encode(&self) -> [u8; DOCUMENT_LENGTH] {
-        let properties = 1
-            | place(NoteType::ALL, &self.note_type) << 1
-            | place(Kind::ALL, &self.kind) << 3
-            | place(State::ALL, &self.state) << 6
-            | place(Scope::ALL, &self.scope) << 8
-            | u16::from(self.is_superseded) << 9
-            | u16::from(self.is_reflected) << 10;
         let mut bytes = [0; DOCUMENT_LENGTH];
         bytes[..2].copy_from_slice(&self.length.to_le_bytes());
-        bytes[2..4].copy_from_slice(&properties.to_le_bytes());
+        bytes[2..4].copy_from_slice(&self.properties.get().to_le_bytes());
         bytes[4..8].copy_from_slice(&self.project.to_le_bytes());
         bytes[8..].copy_from_slice(&self.updated.to_le_bytes());
         bytes
     }
 
-    /// The note of the bytes, if there is one.
-    ///
-    /// The outer `None` is damage.
-    #[expect(clippy::option_option, reason = "no note is not damage")]
-    fn decode(bytes: &[u8; DOCUMENT_LENGTH]) -> Option<Option<Self>> {
+    /// The note of the bytes, if there is one. Whether it can be one is asked of [`Self::is_sound`].
+    fn decode(bytes: &[u8; DOCUMENT_LENGTH]) -> Option<Self> {
         let [l0, l1, p0, p1, k0, k1, k2, k3, u0, u1, u2, u3] = *bytes;
-        let properties = u16::from_le_bytes([p0, p1]);
-        if properties & 1 == 0 {
-            return (properties == 0).then_some(None);
-        }
-        if properties >> 11 != 0 {
-            return None;
-        }
-        Some(Some(Self {
+        Some(Self {
             length: u16::from_le_bytes([l0, l1]),
             project: u32::from_le_bytes([k0, k1, k2, k3]),
             updated: u32::from_le_bytes([u0, u1, u2, u3]),
-            note_type: at_place(NoteType::ALL, properties >> 1 & 3)?,
-            kind: at_place(Kind::ALL, properties >> 3 & 7)?,
-            state: at_place(State::ALL, properties >> 6 & 3)?,
-            scope: at_place(Scope::ALL, properties >> 8 & 1)?,
-            is_superseded: properties >> 9 & 1 == 1,
-            is_reflected: properties >> 10 & 1 == 1,
-        }))
+            properties: NonZeroU16::new(u16::from_le_bytes([p0, p1]))?,
+        })
+    }
+
+    /// Tells whether the properties are such as this module writes.
+    fn is_sound(&self) -> bool {
+        let properties = self.properties.get();
+        properties & 1 == 1
+            && properties >> (REFLECTED + 1) == 0
+            && usize::from(properties >> TYPE & 3) < NoteType::ALL.len()
+            && usize::from(properties >> KIND & 7) < Kind::ALL.len()
+            && usize::from(properties >> STATE & 3) < State::ALL.len()
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            length,
+            project,
+            updated,
+            properties,
+        } = self;
+        write!(
+            formatter,
+            "{length} words, project {project}, {updated}, {properties:b}"
+        )
     }
 }
 
@@ -160,10 +209,6 @@ fn place<T: PartialEq>(all: &[T], one: &T) -> u16 {
     let place = all.iter().position(|other| other == one);
     // The lists have at most seven values, and every value is in its list.
     u16::try_from(place.unwrap_or_default()).unwrap_or_default()
-}
-
-fn at_place<T: Copy>(all: &[T], place: u16) -> Option<T> {
-    all.get(usize::from(place)).copied()
 }
 
 /// A block of note numbers: what there is to know of each, `None` where there is no note.
@@ -233,9 +278,13 @@ impl Index {
         let mut statement = self
             .connection
             .prepare_cached("SELECT number, key FROM project")?;
-        let projects = statement
+        let projects: BTreeMap<u32, String> = statement
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_, _>>()?;
+        // They are given in turn; who asks may make a place for each.
+        if projects.keys().any(|number| *number > MAX_PROJECTS) {
+            return Err(damaged());
+        }
         Ok(Documents { blocks, projects })
     }
 
@@ -334,20 +383,30 @@ impl Index {
 /// What changes in the tables here while notes are taken up and out.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// By term: note numbers, and how often each has the term now; 0 for no longer.
-    postings: HashMap<Box<str>, Vec<(u32, u32)>>,
+    /// By term, in the order in which notes were taken up and out.
+    postings: HashMap<Box<str>, Vec<Change>>,
     gathered: usize,
     documents: BTreeMap<u32, Option<Document>>,
     superseded: BTreeMap<u32, bool>,
     projects: HashMap<String, u32>,
-    /// Numbers of notes that were taken out: they are given again, so that blocks stay full.
-    free: BTreeSet<i64>,
+    /// Numbers of notes that were taken out, by their id: they are given again, so that blocks stay full,
+    /// and to the note that had it, so that of a changed note only the words that changed are written.
+    free: BTreeMap<String, i64>,
+}
+
+/// How often a note had a term, and has it now.
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    number: u32,
+    before: u32,
+    now: u32,
 }
 
 impl Changes {
-    /// Takes the number that the next note gets, where one is free.
-    pub(super) fn free_number(&mut self) -> Option<i64> {
-        self.free.pop_first()
+    /// Takes the number that a note gets, where one is free.
+    pub(super) fn free_number(&mut self, id: NoteId) -> Option<i64> {
+        let own = self.free.remove(&id.to_string());
+        own.or_else(|| self.free.pop_first().map(|(_, number)| number))
     }
 
     /// Takes up a note.
@@ -361,10 +420,15 @@ impl Changes {
         let mut length = 0;
         if note.state != State::Forgotten {
             let tags = note.tags.join(" ");
-            for (text, weight) in [(&note.title, TITLE_WEIGHT), (&tags, 1), (&note.body, 1)] {
+            for (text, weight) in weighted(&note.title, &tags, &note.body) {
                 words(text, |word| {
                     length += weight;
-                    self.count(word.term, number, weight);
+                    let change = Change {
+                        number,
+                        before: 0,
+                        now: weight,
+                    };
+                    self.count(word.term, change);
                 });
             }
         }
@@ -380,12 +444,23 @@ impl Changes {
     /// Takes out a note whose text FTS5 still has.
     pub(super) fn remove(&mut self, connection: &Connection, number: i64) -> Result<(), Error> {
         let note = small(number)?;
-        let texts = text_of(connection, number)?;
-        for text in texts.iter().flatten() {
-            words(text, |word| self.count(word.term, note, 0));
+        if let Some([title, tags, body]) = text_of(connection, number)? {
+            for (text, weight) in weighted(&title, &tags, &body) {
+                words(text, |word| {
+                    let change = Change {
+                        number: note,
+                        before: weight,
+                        now: 0,
+                    };
+                    self.count(word.term, change);
+                });
+            }
         }
         self.documents.insert(note, None);
-        self.free.insert(number);
+        let id = connection
+            .prepare_cached("SELECT id FROM note WHERE number = ?")?
+            .query_row([number], |row| row.get(0))?;
+        self.free.insert(id, number);
         Ok(())
     }
 
@@ -395,19 +470,20 @@ impl Changes {
         Ok(())
     }
 
-    /// Notes that a note has a term `weight` times more, or, of weight 0, no longer.
-    fn count(&mut self, term: &str, number: u32, weight: u32) {
+    /// Notes that a note has a term, or had it, so many times more.
+    fn count(&mut self, term: &str, change: Change) {
         let Some(list) = self.postings.get_mut(term) else {
-            self.postings.insert(term.into(), vec![(number, weight)]);
+            self.postings.insert(term.into(), vec![change]);
             self.gathered += 1;
             return;
         };
         match list.last_mut() {
-            Some((same, frequency)) if *same == number => {
-                *frequency = if weight == 0 { 0 } else { *frequency + weight };
+            Some(same) if same.number == change.number && (same.now > 0) == (change.now > 0) => {
+                same.before += change.before;
+                same.now += change.now;
             }
             _ => {
-                list.push((number, weight));
+                list.push(change);
                 self.gathered += 1;
             }
         }
@@ -450,10 +526,13 @@ impl Changes {
         self.gathered = 0;
         // In the order of the table.
         let mut terms: Vec<_> = self.postings.drain().collect();
-        terms.sort_unstable();
+        terms.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for (term, mut changed) in terms {
-            // Of two changes of one note the later one holds.
-            changed.sort_by_key(|(number, _)| *number);
+            changed.sort_by_key(|change| change.number);
+            let changed: Vec<(u32, u32)> = changed
+                .chunk_by(|a, b| a.number == b.number)
+                .filter_map(of_one_note)
+                .collect();
             for changed in changed.chunk_by(|(a, _), (b, _)| block_of(*a) == block_of(*b)) {
                 let Some(block) = changed.first().map(|(number, _)| block_of(*number)) else {
                     continue;
@@ -462,7 +541,10 @@ impl Changes {
                     .query_row(params![term, block], |row| Ok((row.get(0)?, row.get(1)?)))
                     .optional()?;
                 let mut notes = Encoder::default();
-                let mut changed = Latest(changed.iter().copied().peekable()).peekable();
+                let changed = changed.iter();
+                let mut changed = changed
+                    .map(|(number, now)| (place_of(*number), *now))
+                    .peekable();
                 if let Some((count, bytes)) = old {
                     let take = |place, frequency: u8| {
                         while let Some((at, now)) = changed.next_if(|(at, _)| *at < place) {
@@ -512,7 +594,7 @@ impl Changes {
             }
             for (number, is_superseded) in superseded.range(first..=last) {
                 if let Some(Some(document)) = notes.get_mut(place_of(*number)) {
-                    document.is_superseded = *is_superseded;
+                    document.supersede(*is_superseded);
                 }
             }
             while notes.last().is_some_and(Option::is_none) {
@@ -543,19 +625,16 @@ fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[Str
         .optional()
 }
 
-/// The changes of a term, each note's last one only: of two of one note the later one holds.
-struct Latest<I: Iterator>(Peekable<I>);
+/// The texts of a note, and how often a word of each counts.
+fn weighted<'a>(title: &'a str, tags: &'a str, body: &'a str) -> [(&'a str, u32); 3] {
+    [(title, TITLE_WEIGHT), (tags, 1), (body, 1)]
+}
 
-impl<I: Iterator<Item = (u32, u32)>> Iterator for Latest<I> {
-    type Item = (usize, u32);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (number, mut now) = self.0.next()?;
-        while let Some((_, later)) = self.0.next_if(|(next, _)| *next == number) {
-            now = later;
-        }
-        Some((place_of(number), now))
-    }
+/// How often a note has a term after several changes; nothing where that is as often as before all.
+fn of_one_note(changes: &[Change]) -> Option<(u32, u32)> {
+    let (first, last) = (changes.first()?, changes.last()?);
+    let now = last.now.min(MAX_FREQUENCY);
+    (first.before.min(MAX_FREQUENCY) != now).then_some((last.number, now))
 }
 
 /// Writes the BLOB of a term and a block: for each note how many places it is after the one before, in
@@ -614,7 +693,12 @@ fn decode_block(bytes: &[u8]) -> Option<Block> {
     if !rest.is_empty() || documents.len() > BLOCK_LENGTH {
         return None;
     }
-    documents.iter().map(Document::decode).collect()
+    let block: Block = documents.iter().map(Document::decode).collect();
+    block
+        .iter()
+        .flatten()
+        .all(Document::is_sound)
+        .then_some(block)
 }
 
 fn block_of(number: u32) -> u32 {
@@ -810,31 +894,38 @@ mod tests {
 
     #[test]
     fn every_property_is_read_as_it_was_written() {
+        let mut note = note(1, "");
         for &note_type in NoteType::ALL {
             for &kind in Kind::ALL {
                 for &state in State::ALL {
                     for (scope, flag) in [(Scope::Portable, true), (Scope::MachineLocal, false)] {
-                        let document = Document {
-                            length: 7,
-                            project: u32::MAX,
-                            updated: 1_700_000_000,
-                            note_type,
-                            kind,
-                            state,
-                            scope,
-                            is_superseded: flag,
-                            is_reflected: !flag,
+                        note.note_type = note_type;
+                        note.kind = Some(kind);
+                        note.state = state;
+                        note.scope = scope;
+                        note.tags = if flag {
+                            vec!["reflected".to_owned()]
+                        } else {
+                            Vec::new()
                         };
-                        assert_eq!(Document::decode(&document.encode()), Some(Some(document)));
+                        let mut document = Document::of(&note, u32::MAX, 70_000);
+                        document.supersede(!flag);
+                        let read = Document::decode(&document.encode()).unwrap();
+                        assert_eq!(read, document);
+                        assert!(read.is_sound());
+                        assert_eq!((read.length, read.project), (u16::MAX, u32::MAX));
+                        assert_eq!((read.note_type(), read.kind()), (note_type, note.kind()));
+                        assert_eq!((read.state(), read.scope()), (state, scope));
+                        assert_eq!((read.is_reflected(), read.is_superseded()), (flag, !flag));
                     }
                 }
             }
         }
-        assert_eq!(Document::decode(&[0; DOCUMENT_LENGTH]), Some(None));
-        for properties in [0x10_u16, 0x0807, 0xffff, 0b11_1001] {
+        assert_eq!(Document::decode(&[0; DOCUMENT_LENGTH]), None);
+        for properties in [0x10_u16, 0x0807, 0xffff, 0b11_1001, 0b111] {
             let mut bytes = [0; DOCUMENT_LENGTH];
             bytes[2..4].copy_from_slice(&properties.to_le_bytes());
-            assert_eq!(Document::decode(&bytes), None, "{properties:x}");
+            assert_eq!(decode_block(&bytes), None, "{properties:x}");
         }
     }
 
@@ -848,6 +939,7 @@ mod tests {
             "UPDATE document SET notes = x'010203'",
             "UPDATE document SET notes = zeroblob(60000000)",
             "UPDATE document SET block = 1099511627776",
+            "UPDATE project SET number = 4294967295",
         ] {
             let connection = connection();
             let mut changes = Changes::default();
@@ -873,9 +965,9 @@ mod tests {
         for number in [3, 2] {
             remove(&connection, &mut changes, number);
         }
-        assert_eq!(
-            [(); 3].map(|()| changes.free_number()),
-            [Some(2), Some(3), None]
-        );
+        let id = |number| note(number, "").id;
+        assert_eq!(changes.free_number(id(3)), Some(3));
+        assert_eq!(changes.free_number(id(9)), Some(2));
+        assert_eq!(changes.free_number(id(2)), None);
     }
 }
