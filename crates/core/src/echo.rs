@@ -9,7 +9,8 @@
 //! as `pw=…` is recognized in quotation marks, in an address and at the end of a sentence. It is
 //! not recognized in another spelling or encoding, and not when white space stands inside.
 //!
-//! Invariants: masking twice is masking once, and the work is linear in the length of the text.
+//! Invariants: masking twice is masking once (where a mark lays bare another token, that one is
+//! masked too, up to [`MAX_PASSES`] deep), and the work is linear in the length of the text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,6 +35,10 @@ const SHORTEST_WORD: usize = 16;
 
 /// The longest token, in bytes. What is longer is no password, and nobody repeats it by hand.
 const LONGEST: usize = 1024;
+
+/// A mark ends the run that it stands in, and what stood beside it may be a token now. More often
+/// than this a text is not gone through.
+const MAX_PASSES: usize = 8;
 
 /// The secret that makes hashes of one session meaningless in another.
 ///
@@ -160,8 +165,22 @@ impl Echoes {
 
     /// Does what [`Echoes::mask`] does, and tells how many tokens were replaced.
     pub(crate) fn mask_counted<'a>(&self, text: &'a str) -> (Cow<'a, str>, usize) {
+        let mut text = Cow::Borrowed(text);
+        let mut total = 0;
+        for _ in 0..MAX_PASSES {
+            let Some((masked, count)) = self.mask_once(&text) else {
+                break;
+            };
+            text = Cow::Owned(masked);
+            total += count;
+        }
+        (text, total)
+    }
+
+    /// Replaces the tokens that a text shows as it stands; none where there is none.
+    fn mask_once(&self, text: &str) -> Option<(String, usize)> {
         if self.is_empty() {
-            return (Cow::Borrowed(text), 0);
+            return None;
         }
         let mut masked = String::new();
         let mut count = 0;
@@ -186,10 +205,10 @@ impl Echoes {
             }
         }
         if count == 0 {
-            return (Cow::Borrowed(text), 0);
+            return None;
         }
         masked.push_str(&text[kept..]);
-        (Cow::Owned(masked), count)
+        Some((masked, count))
     }
 
     fn knows(&self, token: &str) -> bool {
