@@ -105,6 +105,10 @@ pub(crate) fn warn(
     }))
 }
 
+/// In the records, in place of how much of a note came: what was seen in its session did, and `hash`
+/// is of that.
+pub(crate) const OBSERVATION: &str = "observation";
+
 /// How a failure was mended before, in another session of the project.
 pub(crate) fn mended(
     context: &Context,
@@ -144,7 +148,7 @@ pub(crate) fn mended(
         shown: Shown {
             note: id,
             hash,
-            level: "body",
+            level: OBSERVATION,
             reason: "mended the same failure",
             evidence: None,
         },

@@ -6,6 +6,7 @@
 //! `tmux` and are skipped without it. How to run it: `docs/client-tests.md`.
 
 mod machines;
+mod recalling;
 mod recording;
 mod scenarios;
 mod store;

@@ -241,6 +241,15 @@ fn a_failure_brings_what_mended_it_before_once() {
     </anamnesis-context>
     ");
     assert_eq!(context(&fail("03:00:02")), "");
+    let why = home.run("why last --json").json();
+    let moments = why["moments"].as_array().unwrap();
+    let given = &moments
+        .iter()
+        .find(|moment| moment["lane"] == "failure")
+        .unwrap()["given"][0];
+    assert_eq!(given["reason"], "mended the same failure");
+    assert_eq!(given["level"], "observation");
+    assert_eq!(given["changed"], false, "{why}");
     let other = json!({
         "prompt_id": "p-1", "tool_name": "Bash", "tool_use_id": "toolu_9",
         "tool_input": { "command": "cargo test" }, "error": "Exit code 1\nerror: no space left", "is_interrupt": false,

@@ -141,7 +141,7 @@ fn join(machine: &Sandbox, name: &str, remote: &Path) -> Result<()> {
 }
 
 /// Runs the plugin's own program as a person in a terminal would.
-fn anamnesis(machine: &Sandbox, arguments: &[&str]) -> Result<String> {
+pub(super) fn anamnesis(machine: &Sandbox, arguments: &[&str]) -> Result<String> {
     let program = machine.plugin_root()?.join("bin/anamnesis");
     let mut command = machine.command(program);
     command.args(arguments);

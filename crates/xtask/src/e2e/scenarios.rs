@@ -13,7 +13,7 @@ use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
 use super::store::{Note, Store, context_blocks};
-use super::{machines, recording};
+use super::{machines, recalling, recording};
 
 /// How long the client may take to send a request.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
@@ -60,6 +60,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("compact", compact),
     headless("every-hook", recording::every_hook),
     headless("killed", recording::killed),
+    headless("recall", recalling::recall),
+    headless("failure", recalling::failure),
     headless("two-machines", machines::two_machines),
     Scenario {
         name: "from-python",

@@ -1,0 +1,163 @@
+//! The scenarios about recall: what comes back unasked in the client's requests, and what does not.
+
+use std::fs;
+
+use anamnesis_testkit::client::{Answer, Ask, Permissions, Sandbox};
+use anamnesis_testkit::messages_api::{Request, Script, text, tool};
+use anamnesis_testkit::process::{Context as _, Result};
+use serde_json::json;
+
+use super::machines::anamnesis;
+use super::scenarios::{Stage, check, clean, last_request, shell};
+use super::store::{Store, context_blocks};
+
+/// So many notes are newer than the one that is asked for: no session starts with that one.
+const OTHERS: usize = 40;
+/// How often the same is asked.
+const TIMES: usize = 10;
+
+const TITLE: &str = "Integration tests need the stub server";
+const FITTING: &str = "Why do the integration tests hang without the stub server?";
+const UNFIT: &str = "Please draw a green bicycle on the front page";
+
+/// A prompt that fits brings its note, once in a context, and once more after a compaction; one that
+/// does not fit brings nothing. `why` says so.
+pub(super) fn recall(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    write(
+        &machine,
+        TITLE,
+        "`make stub` binds port 9090; without it the login tests hang.",
+    )?;
+    let note = store.wait_for("the note", |note| note.title() == TITLE)?;
+    for number in 0..OTHERS {
+        let title = format!("Release {number} was cut by the calendar");
+        write(&machine, &title, "The changes are in the list of changes.")?;
+    }
+
+    let first = say(&machine, FITTING, None)?;
+    let session = Some(first.session.as_str());
+    let brought = recalled(&last_request(&machine)?);
+    check(brought.len() == 1 && brought[0].contains(TITLE), || {
+        format!("the prompt that fits brought {brought:#?}")
+    })?;
+    let why = anamnesis(&machine, &["why", "last"])?;
+    for part in [note.short_id(), "stub", "server"] {
+        check(why.contains(part), || {
+            format!("{part:?} is not explained in\n{why}")
+        })?;
+    }
+    for _ in 1..TIMES {
+        say(&machine, FITTING, session)?;
+    }
+    say(&machine, UNFIT, session)?;
+    let request = last_request(&machine)?;
+    let asked = request.text().matches(FITTING).count();
+    check(asked >= TIMES, || {
+        format!("the request holds {asked} of {TIMES} prompts")
+    })?;
+    let brought = recalled(&request);
+    check(brought.len() == 1, || {
+        format!(
+            "{TIMES} identical prompts and one about nothing brought {} blocks: {brought:#?}",
+            brought.len()
+        )
+    })?;
+
+    say(&machine, "/compact", session)?;
+    say(&machine, FITTING, session)?;
+    let request = last_request(&machine)?;
+    let brought = recalled(&request);
+    check(
+        brought.iter().filter(|block| block.contains(TITLE)).count() == 1,
+        || {
+            format!(
+                "after a compaction came {brought:#?} in\n{}",
+                request.text()
+            )
+        },
+    )?;
+    Ok(())
+}
+
+/// A command that fails as one did before brings what mended it then.
+pub(super) fn failure(stage: &Stage) -> Result<()> {
+    const COMMAND: &str = "sh check.sh";
+    const ERROR: &str = "error: could not connect to the stub server on port 9090";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let script = machine.project().join("check.sh");
+    let fails = format!("echo '{ERROR}' >&2; exit 3\n");
+    fs::write(&script, &fails).context(script.display())?;
+    machine.api().play(Script::turns([
+        shell(COMMAND),
+        tool("Read", json!({ "file_path": script })),
+        tool(
+            "Edit",
+            json!({ "file_path": script, "old_string": "exit 3", "new_string": "exit 0" }),
+        ),
+        shell(COMMAND),
+        text("The check passes."),
+    ]));
+    let mended = ask(&machine, "Make the check pass", None)?;
+    store.wait_for_session(&mended.session)?;
+
+    fs::write(&script, &fails).context(script.display())?;
+    machine
+        .api()
+        .play(Script::turns([shell(COMMAND), text("It fails.")]));
+    let answer = ask(&machine, "Run it", None)?;
+    let request = last_request(&machine)?;
+    let sent = request.text();
+    let fix = context_blocks(&sent)
+        .into_iter()
+        .find(|block| block.contains("This failure was seen before"));
+    check(fix.is_some_and(|block| block.contains("check.sh")), || {
+        format!("no word of the earlier failure in\n{sent}")
+    })?;
+    store.wait_for_session(&answer.session)?;
+    let why = anamnesis(&machine, &["why", "last"])?;
+    let is_explained = why.contains("mended the same failure") && !why.contains("changed since");
+    check(is_explained, || {
+        format!("the fix is not explained in\n{why}")
+    })
+}
+
+/// Writes a note as a person does in a terminal.
+fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
+    let file = machine.home().join("note.txt");
+    fs::write(&file, body).context(file.display())?;
+    let file = file.to_string_lossy();
+    let arguments = [
+        "write", "--kind", "how-to", "--title", title, "--file", &*file,
+    ];
+    anamnesis(machine, &arguments).map(drop)
+}
+
+/// Asks in a session, with an answer of one line.
+fn say(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
+    machine.api().play(Script::default());
+    ask(machine, prompt, session)
+}
+
+/// Asks in a session; what the model does, no one is asked for.
+fn ask(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
+    let how = Ask {
+        permissions: Permissions::Skipped,
+        resume: session,
+    };
+    let answer = machine.ask(prompt, &how)?;
+    clean(&answer)?;
+    Ok(answer)
+}
+
+/// Returns the blocks that came with prompts.
+fn recalled(request: &Request) -> Vec<String> {
+    let sent = request.text();
+    let blocks = context_blocks(&sent).into_iter();
+    blocks
+        .filter(|block| block.contains("Recalled notes"))
+        .map(str::to_owned)
+        .collect()
+}
