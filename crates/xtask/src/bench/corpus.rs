@@ -5,6 +5,7 @@
 //! search meets a few words that are everywhere and many that are rare, as in real notes. A journal has
 //! no other writer than the product, so its rows are made by it.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,15 @@ pub(super) const PROJECTS: u64 = 40;
 
 /// How many notes of a store apply to all projects: what a person keeps does not grow with the rest.
 const GLOBAL_NOTES: usize = 12;
+
+/// The project whose sessions are measured.
+pub(super) const PROJECT: u64 = 7;
+
+/// How many of its notes warn of a command; no other project has any.
+pub(super) const WARNINGS: usize = 20;
+
+/// To how many notes each note links.
+const LINKS: u64 = 5;
 
 /// How many different words there are.
 const VOCABULARY: usize = 8_000;
@@ -141,18 +151,32 @@ pub(super) fn project_key(number: u64) -> String {
     format!("git.example.com/team/project-{number:02}")
 }
 
-/// Writes `count` notes below the root of a store.
+/// Returns the command that a warning is about.
+pub(super) fn forbidden(number: usize) -> String {
+    format!("shopctl-{number} drop --all")
+}
+
+/// Writes `count` notes below the root of a store, and returns the title of one that is [`PROJECT`]'s.
 ///
-/// Of a project's notes one half are facts, a third sessions, the rest rules, two years back.
-pub(crate) fn write_notes(root: &Path, count: usize, words: &Words) -> Result {
+/// Of a project's notes one half are facts, a third sessions, the rest rules, two years back. Each
+/// links to [`LINKS`] notes, and [`WARNINGS`] of [`PROJECT`]'s warn of commands.
+pub(crate) fn write_notes(root: &Path, count: usize, words: &Words) -> Result<String> {
     for note_type in ["episodic", "semantic", "procedural"] {
         let folder = root.join("memory").join(note_type);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
     }
     let mut random = Random::new(count as u64);
+    let here = project_key(PROJECT);
+    let mut known = String::new();
+    let mut ids: Vec<Ulid> = Vec::with_capacity(count);
     for number in 0..count {
+        let warning = number
+            .checked_sub(GLOBAL_NOTES)
+            .filter(|warning| *warning < WARNINGS);
         let (note_type, project) = if number < GLOBAL_NOTES {
             ("procedural", "global".to_owned())
+        } else if warning.is_some() {
+            ("procedural", here.clone())
         } else {
             let note_type = match random.below(6) {
                 0..=2 => "semantic",
@@ -173,15 +197,31 @@ pub(crate) fn write_notes(root: &Path, count: usize, words: &Words) -> Result {
         let title = words.title(&mut random);
         let tag = words.draw(&mut random).to_owned();
         let body = words.text(&mut random, length);
+        let mut more = String::new();
+        if let Some(warning) = warning {
+            let command = forbidden(warning);
+            let _ = write!(more, "kind: antipattern\nwhen:\n- 'cmd: {command}'\n");
+        }
+        if !ids.is_empty() {
+            more.push_str("links:\n");
+        }
+        for _ in 0..LINKS.min(ids.len() as u64) {
+            let other = ids[usize::try_from(random.below(ids.len() as u64))?];
+            let _ = writeln!(more, "- related-to {other}");
+        }
+        ids.push(id);
+        if note_type == "semantic" && project == here {
+            known.clone_from(&title);
+        }
         let text = format!(
             "---\nid: {id}\ntype: {note_type}\ntitle: '{title}'\nproject: {project}\n\
              machine_id: bench\nscope: portable\nprov_source: {source}\nconfidence: 1.0\n\
-             created_at: '{time}'\nupdated_at: '{time}'\ntags:\n- '{tag}'\n---\n{body}\n"
+             created_at: '{time}'\nupdated_at: '{time}'\ntags:\n- '{tag}'\n{more}---\n{body}\n"
         );
         let path = root.join("memory").join(note_type).join(format!("{id}.md"));
         fs::write(&path, text).map_err(at(&path))?;
     }
-    Ok(())
+    Ok(known)
 }
 
 /// Adds a line to `count` notes, each time other ones.
