@@ -64,9 +64,9 @@ const TRAPS: [(&str, &str, &str); 50] = [
     // Files
     ("cmd: rm -rf /", "sudo rm -rf /", "rm -rf /tmp/x"),
     (
-        "cmd: rm -rf node_modules",
-        "rm -r -f node_modules",
-        "rm -rf node_modules/.cache",
+        "cmd: rm -rf migrations",
+        "rm -r -f migrations",
+        "rm -rf migrations/.cache",
     ),
     (
         "cmd: rm -rf .git",
@@ -89,9 +89,9 @@ const TRAPS: [(&str, &str, &str); 50] = [
         "dd if=/dev/sda of=a.img",
     ),
     (
-        "cmd: sed -i",
-        "ls *.rs | xargs sed -i s/a/b/",
-        "sed -n 1,5p a.rs",
+        "cmd: sed -i Cargo.lock",
+        "ls *.lock | xargs sed -i s/a/b/ Cargo.lock",
+        "sed -n 1,5p Cargo.lock",
     ),
     // Packages and builds
     (
@@ -115,9 +115,9 @@ const TRAPS: [(&str, &str, &str); 50] = [
         "cargo package",
     ),
     (
-        "cmd: cargo update",
-        "cargo update",
-        "cargo build # then cargo update",
+        "cmd: cargo update --workspace",
+        "cargo update --workspace",
+        "cargo build # then cargo update --workspace",
     ),
     (
         "cmd: pip install --break-system-packages",
@@ -283,30 +283,20 @@ fn every_trap_fires_and_its_neighbour_does_not() {
     }
 }
 
-/// Traps that forbid by name what the list has as everyday use; they come up there as they should.
-const AGAINST_EVERYDAY_USE: [&str; 3] = [
-    "cmd: rm -rf node_modules",
-    "cmd: cargo update",
-    "cmd: sed -i",
-];
-
 #[test]
-fn of_two_hundred_everyday_commands_two_meet_a_trap_at_most() {
+fn of_two_hundred_everyday_commands_one_meets_a_trap() {
     let traps = TRAPS.map(|(line, ..)| trigger(line));
     assert_eq!(benign().count(), 200);
-    let (forbidden, met): (Vec<_>, Vec<_>) = benign()
+    let met: Vec<_> = benign()
         .filter_map(|command| {
             let call = call(command);
             let trap = traps.iter().find(|trap| trap.fits(&call))?;
             Some((trap.as_str(), command))
         })
-        .partition(|(trap, _)| AGAINST_EVERYDAY_USE.contains(trap));
-    assert_eq!(
-        forbidden.len(),
-        AGAINST_EVERYDAY_USE.len(),
-        "{forbidden:#?}"
-    );
-    assert!(met.len() <= 2, "{met:#?}");
+        .collect();
+    // By the message of a migration that is only drawn up. Two would be one in a hundred.
+    let drawn_up = r#"alembic revision --autogenerate -m "drop table legacy_sessions""#;
+    assert_eq!(met, [("text: \"drop table\"", drawn_up)]);
 }
 
 #[test]
