@@ -78,39 +78,24 @@ impl Journal {
     pub fn stale(&self, notes: &[NoteId]) -> Result<BTreeMap<NoteId, Stale>, Error> {
         let mut stale = BTreeMap::new();
         for asked in notes.chunks(ASKED_AT_ONCE) {
-            let places = vec!["?"; asked.len()].join(", ");
-            self.add_stale(
-                &format!("note IN ({places})"),
-                asked.iter().map(NoteId::to_string),
-                &mut stale,
-            )?;
+            self.add_stale(asked, &mut stale)?;
         }
-        Ok(stale)
-    }
-
-    /// The notes of projects that cite something that is gone.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn stale_in(&self, projects: &[String]) -> Result<BTreeMap<NoteId, Stale>, Error> {
-        let places = vec!["?"; projects.len()].join(", ");
-        let mut stale = BTreeMap::new();
-        self.add_stale(&format!("project IN ({places})"), projects, &mut stale)?;
         Ok(stale)
     }
 
     fn add_stale(
         &self,
-        condition: &str,
-        values: impl IntoIterator<Item = impl rusqlite::ToSql>,
+        notes: &[NoteId],
         stale: &mut BTreeMap<NoteId, Stale>,
     ) -> Result<(), Error> {
+        let places = vec!["?"; notes.len()].join(", ");
         // What went last comes first, of a commit's the first by name.
         let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT note, reason, gone_at FROM reference WHERE {condition} AND state <> 'unknown'
+            "SELECT note, reason, gone_at FROM reference WHERE note IN ({places})
+               AND state <> 'unknown'
              ORDER BY note, gone_at DESC, kind, text"
         ))?;
-        let mut rows = statement.query(params_from_iter(values))?;
+        let mut rows = statement.query(params_from_iter(notes.iter().map(NoteId::to_string)))?;
         let mut present: BTreeMap<NoteId, usize> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let id: String = row.get(0)?;
@@ -295,7 +280,7 @@ mod tests {
         assert_eq!(journal.stale(&[]).unwrap(), BTreeMap::new());
         let shop = ["shop".to_owned()];
         assert_eq!(
-            journal.stale_in(&shop).unwrap(),
+            journal.stale(&ids[..2]).unwrap(),
             BTreeMap::from([(ids[0], first)])
         );
         assert_eq!(
