@@ -17,6 +17,7 @@ use anamnesis_recall::{
     learned::learned_links,
     prompt::sentences,
     selection::{self, Knowledge, Limits, Outcome, Request, Standing},
+    stale::{is_news, looked_at},
 };
 use anamnesis_store::{
     config,
@@ -219,7 +220,15 @@ impl Knowledge for Known<'_> {
     }
 
     fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
-        let stale = self.journal.stale(ids).unwrap_or_default().into_iter();
+        let mut stale = self.journal.stale(ids).unwrap_or_default();
+        let usage = self.index.usage_of(stale.keys().copied());
+        let (usage, nothing) = (usage.unwrap_or_default(), Vec::new());
+        stale.retain(|id, stale| {
+            let entry = self.index.get(*id).ok().flatten();
+            let months = usage.get(id).unwrap_or(&nothing);
+            entry.is_some_and(|entry| is_news(ui::time(stale.gone_at), looked_at(&entry, months)))
+        });
+        let stale = stale.into_iter();
         stale.map(|(id, stale)| (id, stale.reason)).collect()
     }
 

@@ -3,7 +3,8 @@
 //! Old and quiet is not wrong: a note is named for a reason that a person can check, and one act
 //! clears it. Nothing else follows from it.
 
-use anamnesis_core::id::NoteId;
+use anamnesis_core::{id::NoteId, note::parse_timestamp, receipt::NoteCounts};
+use anamnesis_store::index::{ByMonth, Entry};
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::freshness::STALE;
@@ -60,9 +61,20 @@ pub struct Facts {
     pub was_used: bool,
 }
 
+/// When somebody last changed a note, or found it right; none where nothing tells.
+pub fn looked_at(entry: &Entry, months: &ByMonth<NoteCounts>) -> Option<DateTime<Utc>> {
+    let verified = months.iter().filter_map(|(_, counts)| counts.verified);
+    verified.max().max(parse_timestamp(&entry.updated_at))
+}
+
+/// Tells whether what happened to a note is news: nobody has looked at the note since.
+pub fn is_news(since: DateTime<Utc>, looked_at: Option<DateTime<Utc>>) -> bool {
+    looked_at.is_none_or(|looked| looked < since)
+}
+
 /// Returns the reasons that nobody has looked at since, in a fixed order.
 pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<Reason> {
-    let is_open = |since: DateTime<Utc>| facts.looked_at.is_none_or(|looked| looked < since);
+    let is_open = |since| is_news(since, facts.looked_at);
     let mut reasons: Vec<Reason> = Vec::new();
     let tasks = facts.tasks.iter().filter(|(_, at)| is_open(*at));
     reasons.extend(tasks.map(|(task, at)| Reason::TaskDone {
@@ -89,7 +101,10 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<Reason> {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_core::note::timestamp;
+
     use super::*;
+    use crate::working_set::tests::Fixture;
 
     fn day(number: u32) -> DateTime<Utc> {
         let day = NaiveDate::from_ymd_opt(2026, 3, number).unwrap();
@@ -148,6 +163,27 @@ mod tests {
             assert_eq!(at(Some(day(9)), day(20)), [expected]);
             assert_eq!(at(Some(day(11)), day(20)), []);
         }
+    }
+
+    #[test]
+    fn a_note_was_looked_at_when_it_was_changed_or_found_right() {
+        let fixture = Fixture::new();
+        let stored = fixture.add("A note", |note| note.updated_at = timestamp(day(5)));
+        let entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
+        let verified = |number| {
+            let verified = Some(day(number));
+            let counts = NoteCounts {
+                verified,
+                ..NoteCounts::default()
+            };
+            (day(1), counts)
+        };
+        let months = vec![verified(3), verified(9), verified(7)];
+        assert_eq!(looked_at(&entry, &ByMonth::new()), Some(day(5)));
+        assert_eq!(looked_at(&entry, &months[..1].to_vec()), Some(day(5)));
+        assert_eq!(looked_at(&entry, &months), Some(day(9)));
+        assert!(is_news(day(10), Some(day(9))) && is_news(day(1), None));
+        assert!(!is_news(day(9), Some(day(9))) && !is_news(day(8), Some(day(9))));
     }
 
     #[test]

@@ -191,6 +191,7 @@ fn find(
     let now = context.environment.now;
     let files = Files::of(context, &entries);
     let usage = index.usage_of(entries.iter().map(Entry::id))?;
+    let nothing = ByMonth::new();
     let changed_at: HashMap<NoteId, DateTime<Utc>> = entries
         .iter()
         .filter_map(|entry| Some((entry.id(), changed(entry)?)))
@@ -198,7 +199,7 @@ fn find(
     let mut facts: HashMap<NoteId, Facts> = entries
         .iter()
         .map(|entry| {
-            let known = usage.get(&entry.id());
+            let known = usage.get(&entry.id()).unwrap_or(&nothing);
             let mut facts = worth(entry, known, now);
             facts.review_after = files.review_after.get(&entry.id()).copied();
             (entry.id(), facts)
@@ -241,12 +242,11 @@ fn find(
 }
 
 /// What the index and the receipts say of a note.
-fn worth(entry: &Entry, usage: Option<&ByMonth<NoteCounts>>, now: DateTime<Utc>) -> Facts {
-    let counts = || usage.into_iter().flatten().map(|(_, counts)| counts);
-    let verified = counts().filter_map(|counts| counts.verified).max();
+fn worth(entry: &Entry, usage: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Facts {
+    let counts = || usage.iter().map(|(_, counts)| counts);
     let last_used = counts().filter_map(|counts| counts.last).max();
-    let looked_at = verified.max(changed(entry));
-    let sessions = usage.map_or(0.0, |months| Faded::of(months, now).sessions);
+    let looked_at = stale::looked_at(entry, usage);
+    let sessions = Faded::of(usage, now).sessions;
     let never_fades = entry.pinned || entry.kind == Kind::Task;
     // A note without any time says nothing of its age.
     let since = looked_at.max(last_used).unwrap_or(now);

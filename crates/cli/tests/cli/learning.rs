@@ -358,6 +358,22 @@ fn what_a_note_cites_is_gone() {
         assert_eq!(shown.lines().nth(1), Some(&*reason), "{shown}");
         assert_eq!(shown.lines().count(), 3, "{shown}");
     }
+    // It comes with that remark, until somebody finds it right.
+    let recalled = |session: &str| {
+        let mut payload = home.payload("UserPromptSubmit", session);
+        payload["prompt"] = "Where do the rate limits of the middleware live?".into();
+        home.hook(&payload).stdout
+    };
+    let remarked = recalled("5b0c8f1e-before");
+    assert!(
+        remarked.contains("stale: middleware/limit.rs is gone"),
+        "{remarked}"
+    );
     home.run("verify B2M6RD").well();
     assert_eq!(home.run("stale").well(), "no note is worth a look\n");
+    let recalled = recalled("5b0c8f1e-after");
+    assert!(
+        recalled.contains("#B2M6RD") && !recalled.contains("stale"),
+        "{recalled}"
+    );
 }
