@@ -29,7 +29,7 @@ use crate::{
     gate::{Floor, refusal},
     graph::{Links, spread},
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
-    usefulness::{Faded, is_benched, usefulness},
+    usefulness::{Faded, is_benched, is_exempt, usefulness},
 };
 
 /// How many notes are looked at.
@@ -98,7 +98,7 @@ impl Standing {
         Self {
             usefulness: usefulness(&faded),
             freshness: freshness(entry.kind, entry.pinned, since, faded.sessions, now),
-            is_benched: is_benched(months, entry.pinned),
+            is_benched: is_benched(months, is_exempt(entry)),
         }
     }
 }

@@ -4,8 +4,11 @@
 //! hundred and eighty days. Nothing is stored: the same receipts and the same time give the same
 //! answer. It reorders notes that fit about as well, and lets none in.
 
-use anamnesis_core::receipt::NoteCounts;
-use anamnesis_store::index::ByMonth;
+use anamnesis_core::{
+    note::{Kind, Severity},
+    receipt::NoteCounts,
+};
+use anamnesis_store::index::{ByMonth, Entry};
 use chrono::{DateTime, Utc};
 
 /// After how many days what happened counts half.
@@ -78,8 +81,14 @@ pub fn usefulness(faded: &Faded) -> f64 {
     (2.0 + gained) / (4.0 + gained + 0.15 * faded.unused + 3.0 * faded.bad)
 }
 
-/// Tells whether a note was given often, and never used or praised. `is_exempt` is one that is pinned or
-/// a grave warning: those are rarely needed and then sorely.
+/// Tells whether a note is never benched: one that is pinned, and a grave warning, which is rarely needed
+/// and then sorely.
+pub fn is_exempt(entry: &Entry) -> bool {
+    let is_grave = entry.severity >= Some(Severity::High);
+    entry.pinned || is_grave && entry.kind == Kind::Antipattern
+}
+
+/// Tells whether a note was given often, and never used or praised; one that [`is_exempt`] never is.
 pub fn is_benched(months: &ByMonth<NoteCounts>, is_exempt: bool) -> bool {
     let sum = |count: fn(&NoteCounts) -> u64| {
         let counts = months.iter().map(|(_, counts)| count(counts));
@@ -93,10 +102,12 @@ pub fn is_benched(months: &ByMonth<NoteCounts>, is_exempt: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_core::note::{Note, NoteType};
     use chrono::Duration;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{selection::Standing, working_set::tests::Fixture};
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_772_618_400, 0).unwrap()
@@ -145,6 +156,40 @@ mod tests {
             months[0].1 = other;
             assert!(!is_benched(&months, false));
         }
+    }
+
+    #[test]
+    fn pinned_notes_and_grave_warnings_are_never_benched() {
+        let fixture = Fixture::new();
+        let months = vec![(
+            now(),
+            NoteCounts {
+                shown: 50,
+                unused: 50,
+                ..NoteCounts::default()
+            },
+        )];
+        let warning = |severity| {
+            move |note: &mut Note| {
+                note.note_type = NoteType::Procedural;
+                note.kind = Some(Kind::Antipattern);
+                note.severity = severity;
+            }
+        };
+        let high = Some(Severity::High);
+        let is_benched = |change: &dyn Fn(&mut Note)| {
+            let stored = fixture.add("A note", change);
+            let entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
+            Standing::of(&entry, &months, now()).is_benched
+        };
+        assert!(is_benched(&|_| {}));
+        assert!(is_benched(&warning(None)));
+        assert!(is_benched(&warning(Some(Severity::Medium))));
+        // A word that only means something in a warning.
+        assert!(is_benched(&|note| note.severity = high));
+        assert!(!is_benched(&warning(high)));
+        assert!(!is_benched(&warning(Some(Severity::Critical))));
+        assert!(!is_benched(&|note| note.pinned = true));
     }
 
     fn counts() -> impl Strategy<Value = [u64; 6]> {

@@ -29,7 +29,7 @@ use std::{
 use anamnesis_core::{
     clean::{clean, one_line},
     id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
-    note::{Kind, Note, NoteType, Scope, Source, State, parse_timestamp, timestamp},
+    note::{Kind, Note, NoteType, Scope, Severity, Source, State, parse_timestamp, timestamp},
     redact::redact,
 };
 use chrono::{DateTime, Utc};
@@ -48,7 +48,7 @@ use crate::{
 };
 
 /// The version of the tables below. A file with another one is built anew.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// How many rounds a refresh makes at most while others go on writing notes.
 const MAX_ROUNDS: usize = 8;
@@ -74,7 +74,7 @@ CREATE TABLE note (
   user_id TEXT NOT NULL, workspace_id TEXT NOT NULL,
   source TEXT NOT NULL, by_agent INTEGER NOT NULL, confidence REAL NOT NULL, session TEXT,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
-  tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL,
+  tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL, severity TEXT,
   superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL,
   tail TEXT NOT NULL AS (substr(id, -6))
 ) STRICT;
@@ -221,6 +221,8 @@ pub struct Entry {
     pub reflected: bool,
     /// Kept at the top.
     pub pinned: bool,
+    /// How bad it is to run into a warning.
+    pub severity: Option<Severity>,
     /// Whether a note in use replaces it.
     pub superseded: bool,
     /// Characters of title and body.
@@ -279,6 +281,9 @@ impl Entry {
             tags: serde_json::from_str(&tags).unwrap_or_default(),
             reflected: row.get("reflected")?,
             pinned: row.get("pinned")?,
+            severity: row
+                .get::<_, Option<String>>("severity")?
+                .and_then(|severity| severity.parse().ok()),
             superseded: row.get("superseded")?,
             length: row.get("length")?,
         })
@@ -1182,8 +1187,8 @@ fn insert(connection: &Connection, stored: &Stored, changes: &mut Changes) -> Re
         .prepare_cached(
             "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title, project,
                machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
-               tags, reflected, pinned, length)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+               tags, reflected, pinned, severity, length)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             changes.free_number(note.id),
@@ -1210,6 +1215,7 @@ fn insert(connection: &Connection, stored: &Stored, changes: &mut Changes) -> Re
             serde_json::json!(note.tags).to_string(),
             note.has_tag("reflected"),
             note.pinned,
+            note.severity.map(Severity::as_str),
             i64::try_from(length).unwrap_or(i64::MAX),
         ])?;
     let number = connection.last_insert_rowid();
