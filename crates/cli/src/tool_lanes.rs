@@ -8,7 +8,7 @@ use anamnesis_core::{
     render::{Mended, denial, mended_block, warning_block},
     trigger::Call,
 };
-use anamnesis_recall::warning::{Action, Candidate, warning};
+use anamnesis_recall::warning::{Action, Candidate, Relevance, fitting_by_text, warning};
 use anamnesis_store::{
     index::{Error, Index},
     journal::{Journal, Ledger, STOPPED, Shown},
@@ -26,6 +26,13 @@ pub(crate) struct AtTool {
     pub(crate) shown: Shown,
 }
 
+/// A warning that may fit a call, as its file is now.
+struct Fitting {
+    note: Note,
+    is_persons: bool,
+    relevance: Option<Relevance>,
+}
+
 /// The warning for a call that is about to run.
 ///
 /// # Errors
@@ -39,8 +46,14 @@ pub(crate) fn warn(
 ) -> Result<Option<AtTool>, Error> {
     let call = Call::of(&call.tool, &call.input);
     let index = Index::open(&context.home)?;
-    let mut notes: Vec<(Note, bool)> = Vec::new();
-    for entry in index.warnings_for(&call, &project.all_keys())? {
+    let projects = project.all_keys();
+    let by_trigger = index.warnings_for(&call, &projects)?.into_iter();
+    let by_text = fitting_by_text(&index, &call, &projects)?.into_iter();
+    let found = by_trigger
+        .map(|entry| (entry, None))
+        .chain(by_text.map(|(entry, relevance)| (entry, Some(relevance))));
+    let mut notes: Vec<Fitting> = Vec::new();
+    for (entry, relevance) in found {
         let (Ok(stored), Ok(bytes)) = (
             context.notes.read(entry.path),
             context.notes.bytes(entry.path),
@@ -53,7 +66,11 @@ pub(crate) fn warn(
             && journal
                 .was_written_here(entry.id(), &bytes)
                 .unwrap_or(false);
-        notes.push((stored.note(), is_persons));
+        notes.push(Fitting {
+            note: stored.note(),
+            is_persons,
+            relevance,
+        });
     }
     if notes.is_empty() {
         return Ok(None);
@@ -63,18 +80,19 @@ pub(crate) fn warn(
     };
     let candidates: Vec<Candidate<'_>> = notes
         .iter()
-        .map(|(note, is_persons)| Candidate {
-            note,
-            is_persons: *is_persons,
-            relevance: None,
-            was_given: warned.given.contains(&note.id),
-            has_stopped: warned.stopped.contains(&note.id),
+        .map(|fitting| Candidate {
+            note: &fitting.note,
+            is_persons: fitting.is_persons,
+            relevance: fitting.relevance,
+            was_given: warned.given.contains(&fitting.note.id),
+            has_stopped: warned.stopped.contains(&fitting.note.id),
         })
         .collect();
     let Some(found) = warning(&call, &candidates, warned.in_turn) else {
         return Ok(None);
     };
-    let Some((note, _)) = notes.iter().find(|(note, _)| note.id == found.note) else {
+    let mut notes = notes.iter().map(|fitting| &fitting.note);
+    let Some(note) = notes.find(|note| note.id == found.note) else {
         return Ok(None);
     };
     let now = context.environment.now;
@@ -100,7 +118,10 @@ pub(crate) fn warn(
         _ => AtTool {
             context: Some(block.text),
             denial: None,
-            shown: shown("warns of the call"),
+            shown: shown(match found.trigger {
+                Some(_) => "warns of the call",
+                None => "has the words of the call",
+            }),
         },
     }))
 }

@@ -15,7 +15,11 @@
 
 mod shell;
 
-use std::{collections::HashSet, fmt, str::FromStr};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fmt,
+    str::FromStr,
+};
 
 use serde_json::Value;
 
@@ -322,6 +326,24 @@ impl Call {
         call
     }
 
+    /// Returns what it does, in its own words: a text for each command that it runs, without the
+    /// program, or one for what it writes, with the file and its folder.
+    ///
+    /// Commands that only look or speak do nothing, nor do those that only say what they would do.
+    pub fn acts(&self) -> Vec<String> {
+        if self.tool != "Bash" {
+            let file = self.path.len().saturating_sub(2);
+            let names = self.path.iter().skip(file).map(String::as_str);
+            let act: Vec<&str> = names.chain([self.text.as_str()]).collect();
+            return Vec::from_iter((!self.text.is_empty()).then(|| act.join(" ")));
+        }
+        let commands = self.commands.iter();
+        commands
+            .filter(|command| !only_speaks(command) && !is_rehearsal(command, &[]))
+            .filter_map(|command| Some(command.split_first()?.1.join(" ")))
+            .collect()
+    }
+
     /// Returns the keys of the triggers that may fit it, sorted, each once.
     ///
     /// A text has too many words to ask for each: `texts` are the keys that triggers of texts are
@@ -391,6 +413,23 @@ fn letters(word: &str) -> Option<&str> {
     let are_options = (1..=MAX_LETTERS).contains(&letters.len())
         && letters.chars().all(|c| c.is_ascii_alphabetic());
     are_options.then_some(letters)
+}
+
+/// Returns the options that a text names: `--force`, and each letter of `-rf`.
+pub fn options(text: &str) -> BTreeSet<String> {
+    let is_end = |c: char| c.is_whitespace() || "`'\"()[]{},;:.=|".contains(c);
+    let mut options = BTreeSet::new();
+    for word in text.split(is_end) {
+        if let Some(letters) = letters(word) {
+            options.extend(letters.chars().map(|letter| format!("-{letter}")));
+        } else if word
+            .strip_prefix("--")
+            .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+        {
+            options.insert(word.to_owned());
+        }
+    }
+    options
 }
 
 /// Tells whether a command only says what it would do, which the trigger did not ask for.

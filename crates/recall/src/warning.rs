@@ -3,17 +3,25 @@
 //! A pure function of the call, the notes that may fit it and what the session has seen. Whoever shows
 //! the warning records it.
 //!
+//! A note says by triggers where it comes up. One that has none is held against the words of the call:
+//! those of one command beside its program, or of one small edit. What is longer is about more than one
+//! thing, and no note has enough of it.
+//!
 //! Silence is the usual answer: one warning at a call, two in a turn, each note once in a context.
 //! How severe a warning is puts it before others; it never makes it fit. Only an explicit trigger of
 //! a person's note may stop a call, and only once in a session, so that a repeated call passes.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use anamnesis_core::{
     id::NoteId,
     note::{Enforce, Kind, Note, Severity, State},
-    trigger::{Call, Specificity, Trigger},
+    terms::{Role, words},
+    trigger::{Call, Specificity, Trigger, options},
 };
+use anamnesis_store::index::{Entry, Error, Filter, Index};
+
+use crate::rank::rarity;
 
 /// How many warnings a turn has at most.
 pub const MAX_IN_TURN: usize = 2;
@@ -24,7 +32,16 @@ const MIN_COVERAGE: f64 = 0.55;
 /// How many words of the call a note without triggers has to have.
 const MIN_TERMS: usize = 3;
 
-/// How well the text of a note fits a call, as the engine of search tells it.
+/// How many things that a call does are looked at, and how long one may be, in bytes and in words.
+const MAX_ACTS: usize = 8;
+const MAX_ACT_LENGTH: usize = 2 * 1024;
+const MAX_WORDS: usize = 48;
+
+/// Words are weighed as if the store had so many notes more: in few notes every word of theirs would
+/// count as common.
+const NOTES_MORE: usize = 300;
+
+/// How well the text of a note fits a call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Relevance {
     /// The share of the call's words, weighed by rarity, that the note has, from 0 to 1.
@@ -105,6 +122,91 @@ pub fn warning(call: &Call, candidates: &[Candidate<'_>], in_turn: usize) -> Opt
     })
 }
 
+/// Returns the warnings without triggers whose words fit a call, each with how well they do; by id.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn fitting_by_text(
+    index: &Index,
+    call: &Call,
+    projects: &[String],
+) -> Result<Vec<(Entry, Relevance)>, Error> {
+    let mut acts = Vec::new();
+    let words = || {
+        acts = acts_of(call);
+        let words = acts.iter().flat_map(|act| act.words.union(&act.options));
+        words.cloned().collect()
+    };
+    let worded = index.warnings_having(MIN_TERMS, words, projects)?;
+    if worded.is_empty() {
+        return Ok(Vec::new());
+    }
+    let everything = Filter {
+        with_superseded: true,
+        with_forgotten: true,
+        ..Filter::default()
+    };
+    let count = index.count(&everything)? + NOTES_MORE;
+    let mut fitting = Vec::new();
+    for note in worded {
+        let mut best: Option<Relevance> = None;
+        for act in &acts {
+            let terms = act.words.intersection(&note.words).count();
+            if terms < MIN_TERMS || note.names_options && act.options.is_disjoint(&note.words) {
+                continue;
+            }
+            let (mut having, mut all) = (0.0, 0.0);
+            for term in &act.words {
+                let weight = rarity(index, count, term)?;
+                all += weight;
+                having += if note.words.contains(term) {
+                    weight
+                } else {
+                    0.0
+                };
+            }
+            let coverage = having / all;
+            if best.is_none_or(|best| best.coverage < coverage) {
+                best = Some(Relevance { coverage, terms });
+            }
+        }
+        fitting.extend(best.filter(is_enough).map(|best| (note.entry, best)));
+    }
+    Ok(fitting)
+}
+
+/// One thing that a call does.
+struct Act {
+    /// Its different words, of an identifier the whole.
+    words: BTreeSet<String>,
+    /// The options among them. A note that names options is about calls with one of them: that
+    /// `git push --force` did harm is no reason to speak at every push.
+    options: BTreeSet<String>,
+}
+
+fn acts_of(call: &Call) -> Vec<Act> {
+    let acts = call.acts().into_iter();
+    let short = acts
+        .filter(|act| act.len() <= MAX_ACT_LENGTH)
+        .take(MAX_ACTS);
+    let acts = short.map(|act| {
+        let mut terms = BTreeSet::new();
+        words(&act, |word| {
+            let is_word = matches!(word.role, Role::Plain | Role::Whole);
+            // A letter is an option, and means another thing to each program.
+            if is_word && !word.is_stop_word() && word.written.len() > 1 {
+                terms.insert(word.term.to_owned());
+            }
+        });
+        Act {
+            words: terms,
+            options: options(&act),
+        }
+    });
+    acts.filter(|act| (MIN_TERMS..=MAX_WORDS).contains(&act.words.len()))
+        .collect()
+}
+
 fn may_warn(candidate: &Candidate<'_>) -> bool {
     let note = candidate.note;
     note.kind() == Kind::Antipattern && note.state == State::Active && !candidate.was_given
@@ -155,6 +257,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::working_set::tests::Fixture;
 
     fn note(name: &str, change: impl FnOnce(&mut Note)) -> Note {
         let mut note = Note {
@@ -310,5 +413,240 @@ mod tests {
         assert_eq!(shown(&[&one, &narrow, &other]), Some(narrow.id));
         assert_eq!(shown(&[&one, &other]), Some(one.id.min(other.id)));
         assert_eq!(warning(&push(), &[candidate(&one)], 2), None);
+    }
+
+    /// Warnings as people write them who know nothing of triggers, each with a call that it is about.
+    const WRITTEN: [(&str, &str, &str); 30] = [
+        (
+            "A forced push to main lost a day of work",
+            "In March `git push --force origin main` took two colleagues' commits with it.",
+            "git push --force origin main",
+        ),
+        (
+            "git reset --hard origin/main throws away what is not committed",
+            "It happened twice while the parser was half done.",
+            "git reset --hard origin/main",
+        ),
+        (
+            "Do not delete release branches on origin",
+            "The release script reads `git branch -r`; a deleted release branch stops it.",
+            "git push origin --delete release/1.2",
+        ),
+        (
+            "Never commit with --no-verify on the release branch",
+            "The pre-commit hook signs the manifest.",
+            "git commit --no-verify -m 'release manifest'",
+        ),
+        (
+            "git clean removes the local fixtures",
+            "tests/fixtures/local is ignored by git, and `git clean -fdx` takes it.",
+            "git clean -fdx tests/fixtures/local",
+        ),
+        (
+            "Removing node_modules breaks the linked packages",
+            "After rm -rf node_modules the links to packages/ui have to be made by hand.",
+            "rm -rf node_modules packages/ui/node_modules",
+        ),
+        (
+            "chmod -R 777 storage opened the uploads to everybody",
+            "The audit of May found it.",
+            "chmod -R 777 storage/uploads",
+        ),
+        (
+            "sed -i on Cargo.lock breaks the checksums",
+            "Cargo refuses the lock file afterwards.",
+            "sed -i s/1.0.1/1.0.2/ Cargo.lock",
+        ),
+        (
+            "npm audit fix --force takes React a major version up",
+            "The build was red for two days.",
+            "npm audit fix --force",
+        ),
+        (
+            "npm install --force hides peer conflicts",
+            "It installed two copies of react.",
+            "npm install --force react",
+        ),
+        (
+            "cargo publish from a dirty tree shipped a debug build",
+            "Version 0.4.2 of the core package had to be yanked.",
+            "cargo publish --allow-dirty --package core",
+        ),
+        (
+            "pip install into the system Python broke apt",
+            "`pip install --break-system-packages` on the build machine.",
+            "pip install --break-system-packages requests",
+        ),
+        (
+            "make deploy skips the migrations in production",
+            "The deploy target does not run migrations when ENV=production is set.",
+            "make deploy ENV=production",
+        ),
+        (
+            "prisma migrate reset drops the development database",
+            "It asks nothing when --force is given.",
+            "npx prisma migrate reset --force",
+        ),
+        (
+            "alembic downgrade base loses the seeded users",
+            "The seed script only runs once.",
+            "alembic downgrade base --seeded-users",
+        ),
+        (
+            "manage.py flush empties the shared staging database",
+            "DATABASE_URL points to staging on this machine.",
+            "python manage.py flush --no-input --database staging",
+        ),
+        (
+            "flushall on the cache logs everybody out",
+            "Sessions live in the same redis.",
+            "redis-cli -h cache flushall sessions",
+        ),
+        (
+            "Dropping a table of users needs the data protection officer",
+            "psql -c 'DROP TABLE users' in June cost us the consent records.",
+            "psql -c 'DROP TABLE users'",
+        ),
+        (
+            "kubectl delete namespace takes the volumes with it",
+            "The shop namespace had the only copy of the images.",
+            "kubectl delete namespace shop",
+        ),
+        (
+            "kubectl apply against the prod context goes through the pipeline only",
+            "Somebody applied deploy/staging.yaml with --context prod.",
+            "kubectl apply --context prod -f deploy/api.yaml",
+        ),
+        (
+            "kubectl drain of the first node stops the queue",
+            "node-1 runs the only worker of the queue.",
+            "kubectl drain node-1 --ignore-daemonsets",
+        ),
+        (
+            "terraform apply -auto-approve replaced the database",
+            "A plan was not read; the instance was made anew.",
+            "terraform apply -auto-approve -target database",
+        ),
+        (
+            "docker system prune -a removes the base images",
+            "Pulling them again takes an hour on this line.",
+            "docker system prune --all --images",
+        ),
+        (
+            "docker compose down -v deletes the test data",
+            "The volume db-data has the only dump of the test data.",
+            "docker compose down --volumes db-data",
+        ),
+        (
+            "aws s3 rm --recursive on the assets bucket",
+            "s3://assets-staging serves production, too, whatever it is called.",
+            "aws s3 rm s3://assets-staging/img --recursive",
+        ),
+        (
+            "curl -k hid an expired certificate for a month",
+            "The health check of the api ran with --insecure.",
+            "curl --insecure https://api/health/check",
+        ),
+        (
+            "Restarting nginx on staging drops the websockets",
+            "systemctl restart nginx; reload keeps them.",
+            "systemctl restart nginx staging",
+        ),
+        (
+            "Do not edit src/generated/client.ts",
+            "It is made from api.yaml by `make client`.",
+            "Edit src/generated/client.ts << generated client",
+        ),
+        (
+            "Do not add openssl to Cargo.toml",
+            "The static build has no openssl; use rustls.",
+            "Edit Cargo.toml << openssl = { features = [static] }",
+        ),
+        (
+            "rsync --delete to the web host removed the uploads",
+            "host:/var/www/site/uploads is not in the build folder.",
+            "rsync -av --delete build/ host:/var/www/site/uploads",
+        ),
+    ];
+
+    /// Commands that no warning should meet.
+    const BENIGN: &str = include_str!("../../core/src/trigger/benign.txt");
+
+    fn call(text: &str) -> Call {
+        match text
+            .strip_prefix("Edit ")
+            .and_then(|edit| edit.split_once(" << "))
+        {
+            Some((path, new)) => Call::of("Edit", &json!({"file_path": path, "new_string": new})),
+            None => Call::of("Bash", &json!({"command": text})),
+        }
+    }
+
+    fn written() -> (Fixture, Index) {
+        let fixture = Fixture::new();
+        for (title, body, _) in WRITTEN {
+            fixture.add(title, |note| {
+                note.note_type = NoteType::Procedural;
+                note.kind = Some(Kind::Antipattern);
+                note.body = body.to_owned();
+            });
+        }
+        let index = fixture.refreshed();
+        (fixture, index)
+    }
+
+    fn titles(index: &Index, call: &Call) -> Vec<String> {
+        let found = fitting_by_text(index, call, &["p".to_owned()]).unwrap();
+        found.into_iter().map(|(entry, _)| entry.title).collect()
+    }
+
+    #[test]
+    fn a_warning_without_triggers_comes_up_by_its_words() {
+        let (_fixture, index) = written();
+        let (mut missed, mut others) = (Vec::new(), Vec::new());
+        for (title, _, about) in WRITTEN {
+            let found = titles(&index, &call(about));
+            if !found.iter().any(|found| found == title) {
+                missed.push(about);
+            }
+            others.extend(found.into_iter().filter(|found| found != title));
+        }
+        // Words that differ by an option's spelling, or two words only: these need a trigger.
+        let expected = [
+            "git push origin --delete release/1.2",
+            "git commit --no-verify -m 'release manifest'",
+            "sed -i s/1.0.1/1.0.2/ Cargo.lock",
+            "kubectl drain node-1 --ignore-daemonsets",
+            "docker system prune --all --images",
+            "docker compose down --volumes db-data",
+        ];
+        assert_eq!((missed, others), (expected.to_vec(), Vec::new()));
+    }
+
+    #[test]
+    fn a_call_about_more_than_one_thing_has_too_many_words() {
+        let (_fixture, index) = written();
+        let about = "Edit src/generated/client.ts << generated client";
+        assert_eq!(titles(&index, &call(about)).len(), 1);
+        let more: String = (0..60).map(|number| format!(" field{number}")).collect();
+        assert_eq!(titles(&index, &call(&format!("{about}{more}"))), [""; 0]);
+        let padded = format!("{about}{}", " client".repeat(400));
+        assert_eq!(titles(&index, &call(&padded)), [""; 0]);
+    }
+
+    #[test]
+    fn of_two_hundred_everyday_commands_one_has_the_words_of_a_warning() {
+        let (_fixture, index) = written();
+        let benign = BENIGN.lines();
+        let benign: Vec<&str> = benign
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .collect();
+        assert_eq!(benign.len(), 200);
+        let met: Vec<&str> = benign
+            .into_iter()
+            .filter(|command| !titles(&index, &call(command)).is_empty())
+            .collect();
+        // It tries what the warning is about. Two would be one in a hundred.
+        assert_eq!(met, ["rsync -avn --delete build/ host:/var/www/site/"]);
     }
 }

@@ -452,6 +452,45 @@ fn texts_fit_in_what_is_written_and_run_and_nowhere_else() {
 }
 
 #[test]
+fn what_a_call_does_is_told_without_programs_and_talk() {
+    for (text, acts) in [
+        (
+            "cd app && sudo git push --force origin main | tee push.log",
+            &["push --force origin main"][..],
+        ),
+        ("git log --grep 'push --force'; make", &[""]),
+        ("cargo publish --dry-run", &[]),
+        ("bash -c 'dropdb app'", &["-c dropdb app", "app"]),
+        (
+            "Write /srv/app/migrations/1.sql << DROP  TABLE a",
+            &["migrations 1.sql drop table a"],
+        ),
+        ("Edit Cargo.toml << openssl", &["Cargo.toml openssl"]),
+        // A line that goes.
+        ("Edit Cargo.toml", &[]),
+    ] {
+        assert_eq!(call(text).acts(), acts, "{text}");
+    }
+    let look = Call::of("Read", &json!({"file_path": "/srv/app/a.rs"}));
+    assert_eq!(look.acts(), [""; 0]);
+}
+
+#[test]
+fn options_are_found_in_prose_and_in_commands() {
+    for (text, expected) in [
+        ("`git clean -fx` took it", &["-f", "-x"][..]),
+        (
+            "kubectl apply --context=prod, not --dry-run.",
+            &["--context", "--dry-run"],
+        ),
+        ("A well-known case -- or two - of -1 and -Wall-errors", &[]),
+    ] {
+        let found = options(text);
+        assert!(found.iter().eq(expected), "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn the_narrower_trigger_is_the_greater_one() {
     let lines = [
         "tool: Write",

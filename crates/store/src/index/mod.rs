@@ -18,6 +18,7 @@ mod usage;
 pub use self::usage::ByMonth;
 
 pub use self::links::{LinkCounts, Nowhere, Unresolved};
+pub use self::triggers::Worded;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},

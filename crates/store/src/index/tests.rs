@@ -649,6 +649,14 @@ fn few_notes_are_found_without_walking_all() {
             triggers::BY_KEYS,
             "warning_trigger_key (project=? AND key=?)",
         ),
+        (
+            triggers::HAVE_WORDS,
+            "warning_word USING PRIMARY KEY (project=?)",
+        ),
+        (
+            triggers::BY_WORDS,
+            "warning_word USING PRIMARY KEY (project=? AND term=?)",
+        ),
     ] {
         let mut statement = index
             .connection
@@ -739,5 +747,45 @@ fn warnings_are_found_by_the_call_that_they_fit() {
         )
         .unwrap(),
         1
+    );
+}
+
+#[test]
+fn warnings_without_triggers_are_found_by_their_words() {
+    let fixture = Fixture::new();
+    let text = "Never push to main with --force";
+    let ours = warns(&fixture, text, "shop", "cmd: git");
+    warns(&fixture, text, "shop", "cmd: git push");
+    warns(&fixture, text, "till", "");
+    fixture.add(text, |note| note.project = "shop".to_owned());
+    fixture.add("muted", |note| {
+        note.kind = Some(Kind::Antipattern);
+        note.note_type = NoteType::Procedural;
+        note.state = State::Muted;
+        note.body = text.to_owned();
+    });
+    let found = |index: &Index, words: &[&str]| {
+        let words = || words.iter().map(|word| (*word).to_owned()).collect();
+        index
+            .warnings_having(2, words, &["shop".to_owned()])
+            .unwrap()
+    };
+    let index = fixture.refreshed();
+    let worded = found(&index, &["push", "main", "--force", "day"]);
+    assert_eq!(worded.len(), 1);
+    assert_eq!(worded[0].entry.path, ours.path);
+    let words: Vec<&str> = worded[0].words.iter().map(String::as_str).collect();
+    assert_eq!(
+        (words, worded[0].names_options),
+        (vec!["--force", "main", "push"], true)
+    );
+    assert_eq!(found(&index, &["push", "day"]), []);
+    drop(index);
+    fs::remove_file(ours.path.absolute(&fixture.home)).unwrap();
+    let index = fixture.refreshed();
+    let ask = || unreachable!("no such warning is left");
+    assert_eq!(
+        index.warnings_having(2, ask, &["shop".to_owned()]).unwrap(),
+        []
     );
 }

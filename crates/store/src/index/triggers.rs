@@ -1,10 +1,15 @@
-//! Where warnings come up: the triggers of notes, filed so that a tool call asks for few of them.
+//! Where warnings come up: the triggers of notes, filed so that a tool call asks for few of them, and
+//! of notes without any the words that they begin with.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_core::{
-    note::{GLOBAL, Kind, Note},
-    trigger::{Call, TEXT_KEY, Trigger},
+    note::{GLOBAL, Kind, Note, State},
+    sanitize::head,
+    terms::words,
+    trigger::{Call, TEXT_KEY, Trigger, options},
 };
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Entry, Error, Index, Part, inert};
 
@@ -14,6 +19,10 @@ CREATE TABLE warning_trigger (
 ) STRICT;
 CREATE INDEX warning_trigger_key ON warning_trigger (project, key);
 CREATE INDEX warning_trigger_number ON warning_trigger (number);
+CREATE TABLE warning_word (
+  project TEXT NOT NULL, term TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (project, term, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX warning_word_number ON warning_word (number);
 ";
 
 pub(super) const PART: Part = Part {
@@ -22,6 +31,8 @@ pub(super) const PART: Part = Part {
         "warning_trigger",
         "warning_trigger_key",
         "warning_trigger_number",
+        "warning_word",
+        "warning_word_number",
     ],
     insert,
     remove,
@@ -29,6 +40,26 @@ pub(super) const PART: Part = Part {
 
 /// How many triggers of one note are filed. Nobody writes as many.
 const MAX_TRIGGERS: usize = 64;
+
+/// How much of a text is filed, in bytes: what a warning is about stands at its beginning.
+const MAX_TEXT: usize = 600;
+
+/// Stands among the words of a note that names options. No word and no option is like it.
+const NAMES_OPTIONS: &str = "-";
+
+/// How many times notes have a word of one call, at most as many as are read.
+const MAX_HITS: i64 = 4096;
+
+/// Tells whether some projects have a warning that is found by its words.
+pub(super) const HAVE_WORDS: &str = "SELECT EXISTS (SELECT 1
+  FROM json_each(?1) AS own CROSS JOIN warning_word ON warning_word.project = own.value)";
+
+/// Which warnings of some projects have which of some words.
+pub(super) const BY_WORDS: &str = "SELECT warning_word.number, warning_word.term
+  FROM json_each(?1) AS own
+  CROSS JOIN json_each(?2) AS wanted
+  CROSS JOIN warning_word ON warning_word.project = own.value AND warning_word.term = wanted.value
+  LIMIT ?3";
 
 /// The keys of triggers of texts in some projects: what begins with `text` and a blank.
 pub(super) const TEXT_KEYS: &str = "SELECT DISTINCT warning_trigger.key
@@ -45,7 +76,8 @@ pub(super) const BY_KEYS: &str = "SELECT note.*, warning_trigger.line
   WHERE note.state = 'active' AND note.superseded = 0
   ORDER BY note.id";
 
-/// Files the triggers of a warning. A line that is none is left out.
+/// Files the triggers of a warning, or the words of one that has none. A line that is no trigger is left
+/// out.
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     if note.kind() != Kind::Antipattern {
         return Ok(());
@@ -55,7 +87,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     triggers.dedup();
     let mut statement =
         connection.prepare_cached("INSERT INTO warning_trigger VALUES (?, ?, ?, ?)")?;
-    for trigger in triggers {
+    for trigger in &triggers {
         statement.execute(params![
             number,
             note.project,
@@ -63,14 +95,59 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
             trigger.as_str()
         ])?;
     }
+    if triggers.is_empty() && note.state == State::Active {
+        let mut statement =
+            connection.prepare_cached("INSERT INTO warning_word VALUES (?, ?, ?)")?;
+        for term in first_terms(note) {
+            statement.execute(params![note.project, term, number])?;
+        }
+    }
     Ok(())
 }
 
+/// A warning that is found by its words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Worded {
+    /// The note.
+    pub entry: Entry,
+    /// Which of the words that were asked for it has.
+    pub words: BTreeSet<String>,
+    /// Whether it names options of commands.
+    pub names_options: bool,
+}
+
+/// The different terms of the title and of what the text begins with, and the options that they name.
+fn first_terms(note: &Note) -> BTreeSet<String> {
+    let mut terms = BTreeSet::new();
+    for text in [&note.title, &note.body] {
+        words(head(text, MAX_TEXT), |word| {
+            if !word.is_stop_word() {
+                terms.insert(word.term.to_owned());
+            }
+        });
+        let options = options(head(text, MAX_TEXT));
+        terms.extend((!options.is_empty()).then(|| NAMES_OPTIONS.to_owned()));
+        terms.extend(options);
+    }
+    terms
+}
+
 fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM warning_trigger WHERE number = ?")?
-        .execute([number])?;
+    for table in ["warning_trigger", "warning_word"] {
+        connection
+            .prepare_cached(&format!("DELETE FROM {table} WHERE number = ?"))?
+            .execute([number])?;
+    }
     Ok(())
+}
+
+/// The keys of some projects, and of all projects, as a list in JSON.
+fn with_global(projects: &[String]) -> String {
+    let mut projects = projects.to_vec();
+    projects.push(GLOBAL.to_owned());
+    projects.sort();
+    projects.dedup();
+    serde_json::json!(projects).to_string()
 }
 
 impl Index {
@@ -80,11 +157,7 @@ impl Index {
     /// # Errors
     /// When SQLite refuses.
     pub fn warnings_for(&self, call: &Call, projects: &[String]) -> Result<Vec<Entry>, Error> {
-        let mut projects = projects.to_vec();
-        projects.push(GLOBAL.to_owned());
-        projects.sort();
-        projects.dedup();
-        let projects = serde_json::json!(projects).to_string();
+        let projects = with_global(projects);
         let keys = call.keys(|| self.text_keys(&projects))?;
         let keys = serde_json::json!(keys).to_string();
         let mut statement = self.connection.prepare_cached(BY_KEYS)?;
@@ -103,6 +176,52 @@ impl Index {
                 found.push(entry);
             }
         }
+        Ok(found)
+    }
+
+    /// The warnings in use of these projects, and of all projects, that have no trigger and begin with at
+    /// least so many of some words (terms, and options as [`options`] has them); by id.
+    ///
+    /// The words are only asked for where there is such a warning: most stores have none.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn warnings_having(
+        &self,
+        least: usize,
+        words: impl FnOnce() -> BTreeSet<String>,
+        projects: &[String],
+    ) -> Result<Vec<Worded>, Error> {
+        let projects = with_global(projects);
+        let mut statement = self.connection.prepare_cached(HAVE_WORDS)?;
+        if !statement.query_row([&projects], |row| row.get::<_, bool>(0))? {
+            return Ok(Vec::new());
+        }
+        let mut words = words();
+        words.insert(NAMES_OPTIONS.to_owned());
+        let words = serde_json::json!(words).to_string();
+        let mut having: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
+        let mut statement = self.connection.prepare_cached(BY_WORDS)?;
+        let mut rows = statement.query(params![projects, words, MAX_HITS])?;
+        while let Some(row) = rows.next()? {
+            having.entry(row.get(0)?).or_default().insert(row.get(1)?);
+        }
+        let mut statement = self.connection.prepare_cached(
+            "SELECT * FROM note WHERE number = ? AND state = 'active' AND superseded = 0",
+        )?;
+        let mut found = Vec::new();
+        for (number, mut words) in having {
+            let names_options = words.remove(NAMES_OPTIONS);
+            if words.len() >= least {
+                let entry = statement.query_row([number], Entry::read).optional()?;
+                found.extend(entry.map(|entry| Worded {
+                    entry,
+                    words,
+                    names_options,
+                }));
+            }
+        }
+        found.sort_by_key(|worded| worded.entry.id());
         Ok(found)
     }
 
