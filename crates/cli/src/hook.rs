@@ -43,7 +43,7 @@ use ulid::Ulid;
 
 use crate::{
     capture, client,
-    commands::{INDEX_DAMAGED, UNREADABLE},
+    commands::{INDEX_DAMAGED, UNREADABLE, task},
     context::Context,
     detach,
     environment::Environment,
@@ -761,10 +761,18 @@ impl Hook {
         handled
     }
 
-    /// Saves what a person asks to be remembered; the command then only reports it.
+    /// Does what a person asks of us by a command, which then only reports it; else gives what memory has.
     fn prompt(&self, prompt: &str) -> Handled {
         let mut handled = Handled::default();
-        let Some(text) = remember::asked_for(prompt) else {
+        let (context, journal) = (&self.context, self.journal.as_ref().ok());
+        let (done, failed) = if let Some(text) = remember::asked_for(prompt) {
+            let project = &self.project().key;
+            let saved = remember::save_words(context, journal, text, project);
+            (saved, "not saved")
+        } else if let Some(asked) = task::asked_for(prompt) {
+            let project = &self.project().key;
+            (task::act(context, journal, &asked, project), "not done")
+        } else {
             if let Some((block, shown)) = self.arrivals() {
                 handled.answer.context = Some(block.text);
                 handled.given.push(("arrivals", shown));
@@ -772,18 +780,10 @@ impl Hook {
             self.recall(Lane::Prompt, prompt, &mut handled);
             return handled;
         };
-        let report = match remember::save_words(
-            &self.context,
-            self.journal.as_ref().ok(),
-            &text,
-            &self.project().key,
-        ) {
-            Ok(report) => report,
-            Err(error) => {
-                handled.errors.push(error.clone());
-                format!("not saved: {error} · /memory-status")
-            }
-        };
+        let report = done.unwrap_or_else(|error| {
+            handled.errors.push(error.clone());
+            format!("{failed}: {error} · /memory-status")
+        });
         handled.answer.context = Some(format!("anamnesis: {report}"));
         handled
     }

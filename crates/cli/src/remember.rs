@@ -13,21 +13,23 @@ use anamnesis_store::{index::Index, journal::Journal, notes::Stored};
 use crate::{context::Context, failure::Failure, ui};
 
 /// How long the index is waited for: the reply is better with the id that it knows to be short enough.
-const INDEX_PATIENCE: Duration = Duration::from_millis(150);
+pub(crate) const INDEX_PATIENCE: Duration = Duration::from_millis(150);
 
 /// The longest title, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// The command whose text a person types to have it remembered.
-const COMMANDS: [&str; 2] = ["/memory-remember", "/anamnesis:memory-remember"];
-
 /// The text that a prompt asks to be remembered, if that is what the prompt is.
-pub(crate) fn asked_for(prompt: &str) -> Option<String> {
-    let prompt = prompt.trim_start();
-    let rest = COMMANDS
-        .iter()
-        .find_map(|command| prompt.strip_prefix(command))?;
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim().to_owned())
+pub(crate) fn asked_for(prompt: &str) -> Option<&str> {
+    typed(prompt, "memory-remember")
+}
+
+/// What a person typed behind a command of ours, if that is what the prompt is. The client gives it to
+/// the hook as it was typed, before any model has seen it.
+pub(crate) fn typed<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
+    let name = prompt.trim_start().strip_prefix('/')?;
+    let name = name.strip_prefix("anamnesis:").unwrap_or(name);
+    let rest = name.strip_prefix(command)?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
 }
 
 /// Makes a text safe to be kept: nothing private, nothing invisible, no secret. In this order.
@@ -153,7 +155,7 @@ mod tests {
             ("please /memory-remember x", None),
             ("/memory-search x", None),
         ] {
-            assert_eq!(asked_for(prompt).as_deref(), text, "{prompt}");
+            assert_eq!(asked_for(prompt), text, "{prompt}");
         }
     }
 

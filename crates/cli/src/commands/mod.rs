@@ -35,7 +35,7 @@ mod stale;
 mod stats;
 mod status;
 mod sync;
-mod task;
+pub(crate) mod task;
 mod undo;
 mod verify;
 mod why;

@@ -7,18 +7,23 @@ use std::process::ExitCode;
 
 use anamnesis_core::{
     clean::one_line,
-    id::NoteId,
+    id::{IdPrefix, NoteId},
     link::Relation,
     note::{Kind, Note, NoteType, State, Status, parse_timestamp, timestamp},
 };
-use anamnesis_store::index::{Entry, Index};
+use anamnesis_store::{
+    index::{Entry, Index},
+    journal::Journal,
+    notes::Stored,
+};
 use serde_json::{Value, json};
 
 use super::{Outcome, edit::refuse_agent, read_text, write};
 use crate::{
     context::Context,
     failure::Failure,
-    remember, sync,
+    remember::{self, INDEX_PATIENCE},
+    sync,
     ui::{self, LIST_LENGTH, Ui},
 };
 
@@ -119,26 +124,11 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     } else {
         args.text.join(" ")
     };
-    let body = remember::safe(&text);
-    let now = context.environment.now;
-    let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
-    note.title = remember::title_of(&body);
-    if note.title.is_empty() {
-        return Err(Failure::usage("there is no text").hint("anamnesis task add TEXT"));
-    }
-    note.kind = Some(Kind::Task);
-    note.status = Some(Status::Pending.to_string());
-    // The kind is a tag as well, for tools that know only tags.
-    note.add_tags([Kind::Task.as_str()]);
+    let mut note = new_task(context, &text)
+        .ok_or_else(|| Failure::usage("there is no text").hint("anamnesis task add TEXT"))?;
     let tags = args.tags.iter().map(|tag| one_line(&remember::safe(tag)));
     let tags: Vec<String> = tags.filter(|tag| !tag.is_empty()).collect();
     note.add_tags(tags.iter().map(String::as_str));
-    // A title alone is no text: one line says it all.
-    note.body = if body.trim() == note.title {
-        String::new()
-    } else {
-        body
-    };
     note.project = match &args.project {
         Some(key) => one_line(&remember::safe(key)),
         None => context.project(None).key,
@@ -146,7 +136,6 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     if note.project.is_empty() {
         return Err(Failure::usage("--project is empty"));
     }
-    note.machine_id = context.machine_id();
     let index = context.index()?;
     for typed in &args.about {
         let about = Context::resolve(&index, typed)?.id();
@@ -158,6 +147,24 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     }
     let json: fn(&Entry, &Note) -> Value = |entry, note| task_json(entry, note.status());
     write::save(context, ui, &note, "task", args.json.then_some(json))
+}
+
+/// A task that is to be done, without a project; none where the text says nothing.
+fn new_task(context: &Context, text: &str) -> Option<Note> {
+    let body = remember::safe(text);
+    let now = context.environment.now;
+    let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
+    note.title = remember::title_of(&body);
+    note.kind = Some(Kind::Task);
+    note.status = Some(Status::Pending.to_string());
+    // The kind is a tag as well, for tools that know only tags.
+    note.add_tags([Kind::Task.as_str()]);
+    // A title alone is no text: one line says it all.
+    if body.trim() != note.title {
+        note.body = body;
+    }
+    note.machine_id = context.machine_id();
+    (!note.title.is_empty()).then_some(note)
 }
 
 fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
@@ -236,26 +243,143 @@ fn task_json(entry: &Entry, status: Status) -> serde_json::Value {
     json
 }
 
+fn is_task(entry: &Entry) -> bool {
+    entry.kind == Kind::Task && entry.state != State::Forgotten
+}
+
+/// Sets the status of a task, and tells which one it had.
+fn set(context: &Context, entry: &Entry, status: Status) -> Result<(Status, Stored), Failure> {
+    let mut before = status;
+    let lock = context.notes.lock()?;
+    let stored = context.notes.update(&lock, entry.path, |note| {
+        before = note.status();
+        if before != status {
+            note.status = Some(status.to_string());
+            note.updated_at = timestamp(context.environment.now);
+        }
+    })?;
+    Ok((before, stored))
+}
+
+/// The word that brings a task to a status.
+fn word_of(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "reopen",
+        Status::Active => "start",
+        Status::Done => "done",
+        Status::Archived => "archive",
+    }
+}
+
+/// What a person asks of their tasks at a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked<'a> {
+    /// To keep a task.
+    Add(&'a str),
+    /// To set the status of one.
+    Set(Status, &'a str),
+}
+
+/// What a prompt asks of the tasks, if that is what it does. Alone the command only lists them.
+pub(crate) fn asked_for(prompt: &str) -> Option<Asked<'_>> {
+    let text = remember::typed(prompt, "memory-task").filter(|text| !text.is_empty())?;
+    let change = text.split_once(char::is_whitespace).and_then(|(word, id)| {
+        let mut all = Status::ALL.iter();
+        let status = all.find(|status| word_of(**status) == word)?;
+        let id = id.trim_start();
+        IdPrefix::parse(id)
+            .is_ok()
+            .then_some(Asked::Set(*status, id))
+    });
+    Some(change.unwrap_or(Asked::Add(text)))
+}
+
+/// Does what a person asks of their tasks, and says so in a line.
+///
+/// # Errors
+/// A sentence that says why nothing was done.
+pub(crate) fn act(
+    context: &Context,
+    journal: Option<&Journal>,
+    asked: &Asked<'_>,
+    project: &str,
+) -> Result<String, String> {
+    let said = match asked {
+        Asked::Add(text) => keep(context, journal, text, project),
+        Asked::Set(status, id) => finish(context, *status, id),
+    };
+    said.map_err(|failure| one_line(failure.message()))
+}
+
+fn keep(
+    context: &Context,
+    journal: Option<&Journal>,
+    text: &str,
+    project: &str,
+) -> Result<String, Failure> {
+    let Some(mut note) = new_task(context, text) else {
+        return Ok(not_done("there is no text"));
+    };
+    project.clone_into(&mut note.project);
+    let stored = remember::save(context, journal, &note)?;
+    let short = Index::open(&context.home)
+        .map_or_else(|_| note.id.short(), |index| Context::short(&index, note.id));
+    Ok(format!(
+        "{} · Undo: /memory-forget {short}",
+        remember::saved(&stored.note(), &short)
+    ))
+}
+
+/// The line for what a person asked and cannot be done.
+fn not_done(why: &str) -> String {
+    format!("not done: {} · /memory-task", one_line(why))
+}
+
+fn finish(context: &Context, status: Status, id: &str) -> Result<String, Failure> {
+    let index = Index::open(&context.home)?;
+    let entry = match Context::resolve(&index, id) {
+        Ok(entry) => entry,
+        // A slip of the person's is no fault of the hook.
+        Err(failure) => return Ok(not_done(failure.message())),
+    };
+    let short = Context::short(&index, entry.id());
+    if !is_task(&entry) {
+        return Ok(not_done(&format!("#{short} is no task")));
+    }
+    let (before, stored) = set(context, &entry, status)?;
+    if before == status {
+        return Ok(format!("#{short} is {status} already"));
+    }
+    context.take_up(&stored, INDEX_PATIENCE);
+    let mut said = format!("{status} #{short} \"{}\"", one_line(&entry.title));
+    if status == Status::Done {
+        let due = due(&index, entry.id(), &timestamp(context.environment.now))?;
+        let due: Vec<String> = due
+            .iter()
+            .take(LIST_LENGTH)
+            .map(|entry| format!("#{}", Context::short(&index, entry.id())))
+            .collect();
+        if !due.is_empty() {
+            said.push_str(&format!(" · worth a look now: {}", due.join(", ")));
+        }
+    }
+    Ok(format!(
+        "{said} · Undo: /memory-task {} {short}",
+        word_of(before)
+    ))
+}
+
 fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let entry = Context::resolve(&index, &args.id)?;
     let short = Context::short(&index, entry.id());
-    if entry.kind != Kind::Task || entry.state == State::Forgotten {
+    if !is_task(&entry) {
         return Err(Failure::failed(format!("#{short} is no task")).hint("anamnesis task list"));
     }
     refuse_agent(context, &entry, "change")?;
     drop(index);
     let now = context.environment.now;
-    let mut before = status;
-    let lock = context.notes.lock()?;
-    context.notes.update(&lock, entry.path, |note| {
-        before = note.status();
-        if before != status {
-            note.status = Some(status.to_string());
-            note.updated_at = timestamp(now);
-        }
-    })?;
-    drop(lock);
+    let (before, _) = set(context, &entry, status)?;
     if before != status {
         sync::commit(context, "task", [entry.id()]);
     }
@@ -285,12 +409,7 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
         let short = Context::short(&index, entry.id());
         text.push_str(&format!("{}\n", ui::note_line(entry, &short, now)));
     }
-    let back = match before {
-        Status::Pending => "reopen",
-        Status::Active => "start",
-        Status::Done => "done",
-        Status::Archived => "archive",
-    };
+    let back = word_of(before);
     text.push_str(&format!("Undo: anamnesis task {back} {short}\n"));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
@@ -313,4 +432,34 @@ fn due(index: &Index, task: NoteId, now: &str) -> Result<Vec<Entry>, Failure> {
     due.sort_by_key(Entry::id);
     due.dedup_by_key(|entry| entry.id());
     Ok(due)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_a_task_or_a_change_of_one() {
+        for (prompt, asked) in [
+            (
+                "/memory-task done 9HKD3T",
+                Some(Asked::Set(Status::Done, "9HKD3T")),
+            ),
+            (
+                " /anamnesis:memory-task reopen  #9hkd3t\n",
+                Some(Asked::Set(Status::Pending, "#9hkd3t")),
+            ),
+            ("/memory-task done it all", Some(Asked::Add("done it all"))),
+            ("/memory-task done", Some(Asked::Add("done"))),
+            (
+                "/memory-task finish 9HKD3T",
+                Some(Asked::Add("finish 9HKD3T")),
+            ),
+            ("/memory-task", None),
+            ("/memory-tasks done 9HKD3T", None),
+            ("please /memory-task done 9HKD3T", None),
+        ] {
+            assert_eq!(asked_for(prompt), asked, "{prompt}");
+        }
+    }
 }

@@ -136,6 +136,54 @@ fn done_names_what_is_worth_a_look_and_changes_nothing_else() {
     ");
 }
 
+/// What the hook tells the model after a prompt, which the client gives it as it was typed.
+fn typed(home: &TestHome, text: &str) -> String {
+    let recorded =
+        include_str!("../fixtures/hooks/UserPromptSubmit-slash-command.interactive.json");
+    let mut payload: Value = serde_json::from_str(recorded).unwrap();
+    payload["prompt"] = text.into();
+    // Claude Code sets this for all that it starts; a prompt is typed by a person all the same.
+    let answer = home.hook_with(payload.to_string()).by_agent().run().json();
+    let said = answer["hookSpecificOutput"]["additionalContext"].as_str();
+    said.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_a_person_types_of_tasks_is_the_persons_act() {
+    let home = with_tasks();
+    home.run("connect 9HKD3T B2M6RD -r about").well();
+    home.run("reindex").well();
+    // A person's task, which an agent may not finish.
+    snapshot!(typed(&home, "/memory-task done 9HKD3T"), @r#"anamnesis: done #9HKD3T "Remove the legacy limiter flag" · worth a look now: #B2M6RD · Undo: /memory-task reopen 9HKD3T"#);
+    snapshot!(typed(&home, "/anamnesis:memory-task done #9hkd3t"), @"anamnesis: #9HKD3T is done already");
+    assert_eq!(home.run("task list").well().lines().count(), 1);
+    snapshot!(typed(&home, "/memory-task reopen 9HKD3T"), @r#"anamnesis: pending #9HKD3T "Remove the legacy limiter flag" · Undo: /memory-task done 9HKD3T"#);
+    snapshot!(typed(&home, "/memory-task done 7Q4KZ9"), @"anamnesis: not done: #7Q4KZ9 is no task · /memory-task");
+    snapshot!(typed(&home, "/memory-task done ZZZZZZ"), @"anamnesis: not done: no note #ZZZZZZ · /memory-task");
+    snapshot!(typed(&home, "/memory-task <private>x</private>"), @"anamnesis: not done: there is no text · /memory-task");
+    // To list them is left to the command.
+    assert_eq!(typed(&home, "/memory-task"), "");
+    let token = concat!("ghp", "_0123456789abcdefghijABCDEFGHIJ456789");
+    let said = typed(&home, &format!("/memory-task Rotate {token}\nsoon"));
+    assert!(
+        said.starts_with("anamnesis: saved #") && said.contains(" task for "),
+        "{said}"
+    );
+    let notes = home.notes();
+    let mut added = notes.iter().map(|path| home.read(path));
+    let added = added
+        .find(|note| note.contains("Rotate [REDACTED]"))
+        .unwrap();
+    assert!(
+        added.contains("status: pending") && added.contains("soon"),
+        "{added}"
+    );
+    assert!(
+        !added.contains("prov_actor") && !added.contains("ghp_"),
+        "{added}"
+    );
+}
+
 #[test]
 fn an_agent_finishes_its_own_tasks_only() {
     // INJ-07
