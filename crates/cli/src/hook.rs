@@ -638,15 +638,15 @@ impl Hook {
         let Ok(journal) = &self.journal else {
             return handled;
         };
-        let failed = calls.iter().filter(|call| !call.is_interrupt);
-        let mut errors = failed.filter_map(|call| call.error.as_deref()).peekable();
-        if errors.peek().is_none() || !self.context.config.recall.failure {
+        let failed = |call: &&ToolCall| call.error.is_some() && !call.is_interrupt;
+        let mut failed = calls.iter().filter(failed).peekable();
+        if failed.peek().is_none() || !self.context.config.recall.failure {
             return handled;
         }
         let ledger = self.ledger(&self.agent);
-        let known = errors.find_map(|error| {
+        let known = failed.find_map(|call| {
             let (context, session) = (&self.context, &self.session_id);
-            tool_lanes::mended(context, journal, self.project(), session, &ledger, error)
+            tool_lanes::mended(context, journal, self.project(), session, &ledger, call)
         });
         if let Some(found) = known {
             handled.take("failure", found);

@@ -3,19 +3,23 @@
 use anamnesis_core::{
     hook::ToolCall,
     id::NoteId,
-    note::{Note, State, text_hash},
-    observe::signature,
+    note::{Note, NoteType, State, parse_timestamp, text_hash},
+    observe::{mended_in, signature},
     render::{Mended, denial, mended_block, warning_block},
     trigger::Call,
 };
 use anamnesis_recall::warning::{Action, Candidate, Relevance, fitting_by_text, warning};
 use anamnesis_store::{
-    index::{Error, Index},
+    index::{Entry, Error, Index, Recent},
     journal::{Journal, Ledger, STOPPED, Shown},
     project::Project,
 };
+use serde_json::Value;
 
 use crate::{context::Context, ui};
+
+/// How many session notes are read for a command that failed before.
+const MAX_SESSIONS: usize = 20;
 
 /// What comes.
 pub(crate) struct AtTool {
@@ -137,31 +141,15 @@ pub(crate) fn mended(
     project: &Project,
     session: &str,
     ledger: &Ledger,
-    error: &str,
+    call: &ToolCall,
 ) -> Option<AtTool> {
-    let signature = signature(error)?;
-    let resolved = journal
-        .resolved(&signature, &project.all_keys(), session, 1)
-        .ok()?
-        .pop()?;
-    // The session's note tells it whole, if it was written.
-    let id = NoteId::of_session(&resolved.session);
-    let hash = text_hash(&resolved.observation.title);
+    let error = call.error.as_deref()?;
+    let (mended, id, reason) = observed(context, journal, project, session, error)
+        .or_else(|| noted(context, project, session, call))?;
+    let hash = text_hash(&mended.title);
     if ledger.get(&id).is_some_and(|seen| seen.hash == hash) {
         return None;
     }
-    let index = Index::open(&context.home).ok();
-    let note = index.and_then(|index| {
-        let entry = index.get(id).ok()??;
-        let is_there = entry.state == State::Active;
-        is_there.then(|| (id, Context::short(&index, id)))
-    });
-    let mended = Mended::observed(
-        resolved.observation,
-        ui::time(resolved.at),
-        resolved.session,
-        note,
-    );
     let block = mended_block(&[mended], context.environment.now);
     Some(AtTool {
         context: Some(block.text),
@@ -170,8 +158,72 @@ pub(crate) fn mended(
             note: id,
             hash,
             level: OBSERVATION,
-            reason: "mended the same failure",
+            reason,
             evidence: None,
         },
+    })
+}
+
+/// What the records of this machine have of the same failure.
+fn observed(
+    context: &Context,
+    journal: &Journal,
+    project: &Project,
+    session: &str,
+    error: &str,
+) -> Option<(Mended, NoteId, &'static str)> {
+    let signature = signature(error)?;
+    let resolved = journal
+        .resolved(&signature, &project.all_keys(), session, 1)
+        .ok()?
+        .pop()?;
+    // The session's note tells it whole, if it was written.
+    let id = NoteId::of_session(&resolved.session);
+    let index = Index::open(&context.home).ok();
+    let note = index.and_then(|index| {
+        let entry = index.get(id).ok()??;
+        let is_there = entry.state == State::Active;
+        is_there.then(|| (id, Context::short(&index, id)))
+    });
+    let at = ui::time(resolved.at);
+    let mended = Mended::observed(resolved.observation, at, resolved.session, note);
+    Some((mended, id, "mended the same failure"))
+}
+
+/// What the last session notes have of the same command: a failure on another machine is in no record
+/// of this one, and notes tell of no error.
+fn noted(
+    context: &Context,
+    project: &Project,
+    session: &str,
+    call: &ToolCall,
+) -> Option<(Mended, NoteId, &'static str)> {
+    let command = call.input.get("command").and_then(Value::as_str)?;
+    let index = Index::open(&context.home).ok()?;
+    let mut entries: Vec<Entry> = Vec::new();
+    for key in project.all_keys() {
+        let query = Recent {
+            project: &key,
+            note_type: NoteType::Episodic,
+            now: context.environment.now,
+            only_pinned: false,
+            limit: MAX_SESSIONS,
+        };
+        entries.extend(index.recent(query).ok()?);
+    }
+    entries.sort_by(|a, b| (&b.updated_at, b.id()).cmp(&(&a.updated_at, a.id())));
+    let own = NoteId::of_session(session);
+    let others = entries.iter().filter(|entry| entry.id() != own);
+    others.take(MAX_SESSIONS).find_map(|entry| {
+        let note = context.notes.read(entry.path).ok()?.note();
+        let title = mended_in(&note.body, command)?.to_owned();
+        let mended = Mended {
+            title,
+            narrative: String::new(),
+            at: parse_timestamp(&entry.updated_at)?,
+            session: note.session.unwrap_or_default(),
+            note: Some((entry.id(), Context::short(&index, entry.id()))),
+        };
+        Some((mended, entry.id(), "mended the same command"))
     })
 }
