@@ -11,11 +11,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_core::{clean::one_line, id::NoteId, note::Kind, trigger::Trigger};
 use anamnesis_store::{
     config::Paused,
     file,
-    index::{Error as IndexError, Index},
+    index::{Error as IndexError, Filter, Index},
     journal::{HookRuns, Journal},
     project::Places,
     receipts::Receipts,
@@ -554,6 +554,7 @@ fn notes_and_index(context: &Context) -> Vec<Check> {
             },
         )
     };
+    let triggers = triggers(context, &index);
     let index = match state {
         Ok((Ok(()), false)) => Check::new("index", Level::Well, "in step with the notes"),
         Ok((Ok(()), true)) => {
@@ -569,7 +570,55 @@ fn notes_and_index(context: &Context) -> Vec<Check> {
             format!("{error}; built anew from the notes"),
         ),
     };
-    vec![notes, index]
+    let mut checks = vec![notes];
+    checks.extend(triggers);
+    checks.push(index);
+    checks
+}
+
+/// Lines that say where a warning comes up and cannot be read; nothing when all can.
+fn triggers(context: &Context, index: &Index) -> Option<Check> {
+    let warnings = Filter {
+        kind: Some(Kind::Antipattern),
+        ..Filter::default()
+    };
+    let mut lines = Vec::new();
+    let mut first = None;
+    for entry in index.list(&warnings, usize::MAX).ok()? {
+        let (Ok(stored), Ok(bytes)) = (
+            context.notes.read(entry.path),
+            context.notes.bytes(entry.path),
+        ) else {
+            continue;
+        };
+        let file = String::from_utf8_lossy(&bytes);
+        for trigger in &stored.file.note().when {
+            if let Err(error) = trigger.parse::<Trigger>() {
+                let (path, line) = (entry.path, line_of(&file, trigger));
+                lines.push(one_line(&format!("{path}:{line}: {error}")));
+                first.get_or_insert(entry.id());
+            }
+        }
+    }
+    let count = ui::count(lines.len(), "line");
+    let summary = format!("{count} under `when` passed over");
+    let mut check = Check::new("warnings", Level::Look, summary)
+        .hint(format!("anamnesis edit {}", Context::short(index, first?)));
+    check.lines.extend(lines.into_iter().take(5));
+    Some(check)
+}
+
+/// The number of the line of a file that an item of `when` stands on; of `when` itself where the item is
+/// written in another form.
+fn line_of(file: &str, item: &str) -> usize {
+    let lines = file.lines().zip(1..);
+    let mut lines = lines.skip_while(|(line, _)| !line.starts_with("when:"));
+    let key = lines.clone().next().map_or(1, |(_, number)| number);
+    let found = lines.find(|(line, _)| {
+        let written = line.trim().strip_prefix('-').unwrap_or_default().trim();
+        written.trim_matches(['"', '\'']) == item.trim()
+    });
+    found.map_or(key, |(_, number)| number)
 }
 
 fn is_note_name(path: &str) -> bool {

@@ -253,6 +253,33 @@ fn an_unreadable_note() {
     assert_eq!(home.run("list --everywhere").well().lines().count(), 5);
 }
 
+#[test]
+fn a_trigger_that_cannot_be_read() {
+    let home = sound();
+    assert!(!levels(&home).iter().any(|(name, _)| name == "warnings"));
+    let warning = |short: &str, when: &str| {
+        NoteText::new(&id(short), "Pushes by force lose work")
+            .with("type", "procedural")
+            .with("kind", "antipattern")
+            .with("when", when)
+    };
+    home.add(&warning(
+        "WARN10",
+        "\n- 'cmd: git push --force'\n- 'cmd: git'\n- push",
+    ));
+    home.add(&warning("WARN20", "['path: *']"));
+    // Of another kind of note they are its own affair.
+    home.add(&NoteText::new(&id("FACT10"), "A fact").with("when", "monday"));
+    snapshot!(check(&home, "warnings"), @"
+    ! warnings   3 lines under `when` passed over
+    memory/procedural/01JZ0000000000000000WARN20.md:14: `path: *` would come up at every file; name a folder or an ending, as in `migrations/*.sql`
+    memory/procedural/01JZ0000000000000000WARN10.md:16: `cmd: git` would come up at every run of it; add a further word, as in `cmd: git push --force`
+    memory/procedural/01JZ0000000000000000WARN10.md:17: a trigger is `cmd: …`, `path: …`, `tool: …` or `text: …`
+    → anamnesis edit WARN20
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_in_the_tree() {
