@@ -134,6 +134,42 @@ fn a_note_that_stays_here_is_in_no_receipt() {
 }
 
 #[test]
+fn no_prompt_no_command_and_no_note_of_this_machine_is_in_what_travels() {
+    let home = started();
+    let local = NoteText::new(
+        &id("10CA1N"),
+        "The quokka gateway times out after nine seconds",
+    )
+    .with("scope", "machine-local")
+    .body("Ask the quokka team for the gateway's key.");
+    home.write(&format!("local/semantic/{}.md", id("10CA1N")), local.text());
+    home.run("reindex").well();
+    turn(
+        &home,
+        "Why does the quokka gateway time out after nine seconds?",
+        &format!("anamnesis show {} # wallaby", id("10CA1N")),
+        "It is set to nine.",
+    );
+    home.run("feedback 10CA1N good").well();
+    home.run("verify 10CA1N").well();
+    turn(&home, "and the login?", "make wallaby", "See #7Q4KZ9.");
+    end(&home);
+    // It was given and used, and that is known here.
+    let stats = home.run("stats").well();
+    assert!(stats.contains("#10CA1N"), "{stats}");
+    let receipts = receipts(&home);
+    assert!(receipts.contains(&id("7Q4KZ9")), "{receipts}");
+    for word in ["quokka", "wallaby", "login", "10CA1N", "nine"] {
+        assert!(!receipts.contains(word), "{word}: {receipts}");
+    }
+    let notes = home.notes();
+    let travelling = notes.iter().filter(|path| path.starts_with("memory/"));
+    for path in travelling {
+        assert!(!home.read(path).contains("10CA1N"), "{path}");
+    }
+}
+
+#[test]
 fn what_a_session_was_given_and_used_is_one_receipt() {
     let home = started();
     turn(

@@ -237,6 +237,124 @@ fn a_subagent_is_given_what_fits_its_task_and_has_seen_nothing() {
     assert_eq!(start("03:00:04", "agent-2"), "");
 }
 
+/// The short ids that a text names, sorted.
+fn named(text: &str) -> Vec<String> {
+    let mut ids: Vec<String> = text
+        .split('#')
+        .skip(1)
+        .filter_map(|rest| rest.get(..6))
+        .filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .map(str::to_owned)
+        .collect();
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
+#[test]
+fn two_windows_of_a_project_and_two_subagents_at_once_have_a_ledger_each() {
+    let home = filled();
+    let other = "5b0c8f1e-another-window";
+    let event = |time: &str, name: &str, session: &str, fields: Value| {
+        let payload = sessions::event(&home, name, session, fields);
+        context(&sessions::hook_at(&home, time, &payload).json())
+    };
+    let asks = |time: &str, session: &str| {
+        let fields = json!({ "prompt_id": format!("p-{time}"), "prompt": FITTING });
+        named(&event(time, "UserPromptSubmit", session, fields))
+    };
+    assert_eq!(asks("03:00:01", SESSION), ["7Q4KZ9"]);
+    assert_eq!(asks("03:00:02", other), ["7Q4KZ9"]);
+    assert_eq!(asks("03:00:03", SESSION), [""; 0]);
+    // That one window compacts is nothing to the other.
+    let compact = json!({ "source": "compact" });
+    event("03:00:04", "SessionStart", other, compact);
+    assert_eq!(asks("03:00:05", SESSION), [""; 0]);
+    for number in ["1", "2"] {
+        let delegation = json!({
+            "prompt_id": "p-03:00:05", "tool_name": "Agent", "tool_use_id": format!("toolu_{number}"),
+            "tool_input": { "subagent_type": "Explore", "prompt": FITTING, "description": "look" },
+        });
+        event("03:00:06", "PreToolUse", SESSION, delegation);
+    }
+    for agent in ["agent-1", "agent-2"] {
+        let start = json!({ "agent_id": agent, "agent_type": "Explore" });
+        let given = event("03:00:07", "SubagentStart", SESSION, start);
+        assert_eq!(named(&given), ["7Q4KZ9"], "{agent}");
+    }
+    for agent in ["agent-1", "agent-2"] {
+        let stop = json!({
+            "agent_id": agent, "agent_type": "Explore", "last_assistant_message": "As #7Q4KZ9 says.",
+        });
+        event("03:00:08", "SubagentStop", SESSION, stop);
+    }
+    // However many of its contexts used a note, it is one session that did.
+    let end = json!({ "reason": "other" });
+    let end = sessions::event(&home, "SessionEnd", SESSION, end);
+    sessions::hook_at(&home, "03:00:09", &end).well();
+    home.settle();
+    let stats = home.run("stats").well();
+    assert!(
+        stats.contains("Integration tests need the stub server  1 of 2 sessions"),
+        "{stats}"
+    );
+    assert_eq!(home.run("sessions").well().matches(" prompt").count(), 2);
+}
+
+#[test]
+fn a_clock_that_is_a_day_off_changes_no_set() {
+    let home = filled();
+    for (number, title) in [
+        "The stub server of the integration tests logs to stderr",
+        "Integration tests hang when the stub server runs twice",
+        "The stub server needs Python 3.12",
+    ]
+    .iter()
+    .enumerate()
+    {
+        // Written by a machine that is ahead.
+        home.add(
+            &NoteText::new(&id(&format!("BBBB{number:02}")), title)
+                .at("2026-01-03T01:00:00+00:00")
+                .with("machine_id", "desktop"),
+        );
+    }
+    let receipt = json!({
+        "v": 1, "k": "01KE0000000000000000000000", "t": "2026-01-03T02:00:00Z", "s": "0123456789ab",
+        "p": anamnesis_testkit::home::PROJECT,
+        "shown": [id("7Q4KZ9"), id("BBBB01")], "used": [[id("7Q4KZ9"), 1, 1]],
+        "fb": [[id("BBBB01"), "bad"]],
+    });
+    home.write(
+        "memory/.usage/desktop/owner",
+        "0123456789abcdef0123456789abcdef\n",
+    );
+    home.write(
+        "memory/.usage/desktop/2026-01.jsonl",
+        format!("{receipt}\n"),
+    );
+    home.run("reindex").well();
+    assert_eq!(home.run("stats --json").json()["feedback"]["bad"], 1);
+    let given = |day: u32, name: &str, fields: Value| {
+        let session = format!("5b0c8f1e-day-{day}");
+        let payload = sessions::event(&home, name, &session, fields);
+        let output = home
+            .hook_with(payload.to_string())
+            .env("ANAMNESIS_NOW", format!("2026-01-0{day}T03:04:05Z"))
+            .run();
+        named(&context(&output.json()))
+    };
+    let on = |day| {
+        let start = given(day, "SessionStart", json!({ "source": "startup" }));
+        let asks = json!({ "prompt_id": "p-1", "prompt": FITTING });
+        // Another session, which was not given them at its start.
+        (start, given(day + 3, "UserPromptSubmit", asks))
+    };
+    let today = on(2);
+    assert!(today.0.len() > 3 && today.1.len() > 1, "{today:?}");
+    assert_eq!([on(1), on(3)], [today.clone(), today]);
+}
+
 #[test]
 fn odd_prompts_are_answered_in_time() {
     // INJ-13

@@ -134,6 +134,39 @@ fn a_warning_without_a_trigger_comes_by_its_words_and_stops_nothing() {
     assert!(home.run("why").well().contains("has the words of the call"));
 }
 
+#[test]
+fn each_window_and_each_subagent_is_warned_in_its_own_context() {
+    let home = home();
+    home.add(&warning("7Q4KZ9"));
+    home.run("reindex").well();
+    let other = "5b0c8f1e-another-window";
+    for session in [SESSION, other] {
+        prompt(&home, "03:00:00", session, 1);
+    }
+    let is_warned = |session: &str, agent: Option<&str>| {
+        let mut fields = json!({
+            "prompt_id": "p-1", "tool_name": "Bash", "tool_use_id": format!("toolu_{agent:?}"),
+            "tool_input": { "command": "git push --force" },
+        });
+        if let Some(agent) = agent {
+            fields["agent_id"] = agent.into();
+            fields["agent_type"] = "Explore".into();
+        }
+        !context(&at(&home, "03:00:01", session, "PreToolUse", fields)).is_empty()
+    };
+    let whom = [(SESSION, None), (other, None), (SESSION, Some("agent-1"))];
+    assert_eq!(
+        whom.map(|(session, agent)| is_warned(session, agent)),
+        [true; 3]
+    );
+    assert_eq!(
+        whom.map(|(session, agent)| is_warned(session, agent)),
+        [false; 3]
+    );
+    // A turn has two warnings at most, whoever of the session is at work.
+    assert!(!is_warned(SESSION, Some("agent-2")) && is_warned(other, Some("agent-2")));
+}
+
 /// A person's warning that stops pushes by force; its short id.
 fn forbid(home: &TestHome) -> String {
     let arguments = [
