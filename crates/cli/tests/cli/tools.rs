@@ -232,6 +232,7 @@ fn a_persons_warning_may_stop_a_call_once() {
 
 #[test]
 fn what_only_says_that_it_is_a_persons_stops_nothing() {
+    // YAML-09
     let home = home();
     home.add(
         &warning("7Q4KZ9")
