@@ -883,13 +883,14 @@ impl Index {
         // Two questions, since a note from the future counts as one of now, and an index can only
         // be walked in the order of what is written.
         let sql = |comparison| {
-            let pinned = if query.only_pinned {
-                "AND pinned = 1"
+            // Few are pinned; in the order of time every note of the project would be looked at.
+            let (index, pinned) = if query.only_pinned {
+                ("INDEXED BY note_pinned", "AND pinned = 1")
             } else {
-                ""
+                ("", "")
             };
             format!(
-                "SELECT * FROM note WHERE {CONDITIONS} AND updated_at {comparison} ? {pinned} {ORDER}"
+                "SELECT * FROM note {index} WHERE {CONDITIONS} AND updated_at {comparison} ? {pinned} {ORDER}"
             )
         };
         let mut entries = self.entries(&sql(">"), values(&now))?;
