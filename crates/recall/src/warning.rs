@@ -11,7 +11,10 @@
 //! How severe a warning is puts it before others; it never makes it fit. Only an explicit trigger of
 //! a person's note may stop a call, and only once in a session, so that a repeated call passes.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+};
 
 use anamnesis_core::{
     id::NoteId,
@@ -19,7 +22,7 @@ use anamnesis_core::{
     terms::{Role, words},
     trigger::{Call, Specificity, Trigger, options},
 };
-use anamnesis_store::index::{Entry, Error, Filter, Index};
+use anamnesis_store::index::{Entry, Error, Filter, Index, Worded};
 
 use crate::rank::rarity;
 
@@ -36,6 +39,9 @@ const MIN_TERMS: usize = 3;
 const MAX_ACTS: usize = 8;
 const MAX_ACT_LENGTH: usize = 2 * 1024;
 const MAX_WORDS: usize = 48;
+
+/// How many notes that fit by their words are looked at.
+const MAX_FITTING: usize = 8;
 
 /// Words are weighed as if the store had so many notes more: in few notes every word of theirs would
 /// count as common.
@@ -122,7 +128,8 @@ pub fn warning(call: &Call, candidates: &[Candidate<'_>], in_turn: usize) -> Opt
     })
 }
 
-/// Returns the warnings without triggers whose words fit a call, each with how well they do; by id.
+/// Returns the warnings without triggers whose words fit a call, each with how well they do, the best
+/// first, ties by id.
 ///
 /// # Errors
 /// When the index cannot be read.
@@ -147,31 +154,24 @@ pub fn fitting_by_text(
         ..Filter::default()
     };
     let count = index.count(&everything)? + NOTES_MORE;
+    let mut weights: HashMap<&str, f64> = HashMap::new();
+    for term in acts.iter().flat_map(|act| &act.words) {
+        weights.insert(term, rarity(index, count, term)?);
+    }
     let mut fitting = Vec::new();
     for note in worded {
-        let mut best: Option<Relevance> = None;
-        for act in &acts {
-            let terms = act.words.intersection(&note.words).count();
-            if terms < MIN_TERMS || note.names_options && act.options.is_disjoint(&note.words) {
-                continue;
-            }
-            let (mut having, mut all) = (0.0, 0.0);
-            for term in &act.words {
-                let weight = rarity(index, count, term)?;
-                all += weight;
-                having += if note.words.contains(term) {
-                    weight
-                } else {
-                    0.0
-                };
-            }
-            let coverage = having / all;
-            if best.is_none_or(|best| best.coverage < coverage) {
-                best = Some(Relevance { coverage, terms });
-            }
+        let fits = acts.iter().filter_map(|act| act.relevance(&note, &weights));
+        let fits = fits.filter(is_enough);
+        if let Some(best) = fits.max_by(|a, b| a.coverage.total_cmp(&b.coverage)) {
+            let entry = index.warning(note.number)?;
+            fitting.extend(entry.map(|entry| (entry, best)));
         }
-        fitting.extend(best.filter(is_enough).map(|best| (note.entry, best)));
     }
+    fitting.sort_by(|(a, fits), (b, other)| {
+        let by_fit = other.coverage.total_cmp(&fits.coverage);
+        by_fit.then(a.id().cmp(&b.id()))
+    });
+    fitting.truncate(MAX_FITTING);
     Ok(fitting)
 }
 
@@ -182,6 +182,23 @@ struct Act {
     /// The options among them. A note that names options is about calls with one of them: that
     /// `git push --force` did harm is no reason to speak at every push.
     options: BTreeSet<String>,
+}
+
+impl Act {
+    /// How well a note fits it; none where it cannot be about it.
+    fn relevance(&self, note: &Worded, weights: &HashMap<&str, f64>) -> Option<Relevance> {
+        if note.names_options && self.options.is_disjoint(&note.words) {
+            return None;
+        }
+        let sum = |terms: &mut dyn Iterator<Item = &String>| -> f64 {
+            terms.filter_map(|term| weights.get(term.as_str())).sum()
+        };
+        let having = || self.words.intersection(&note.words);
+        Some(Relevance {
+            coverage: sum(&mut having()) / sum(&mut self.words.iter()),
+            terms: having().count(),
+        })
+    }
 }
 
 fn acts_of(call: &Call) -> Vec<Act> {

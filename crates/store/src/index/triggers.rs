@@ -106,10 +106,10 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
 }
 
 /// A warning that is found by its words.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worded {
-    /// The note.
-    pub entry: Entry,
+    /// The note's number, see [`Index::warning`].
+    pub number: i64,
     /// Which of the words that were asked for it has.
     pub words: BTreeSet<String>,
     /// Whether it names options of commands.
@@ -179,8 +179,8 @@ impl Index {
         Ok(found)
     }
 
-    /// The warnings in use of these projects, and of all projects, that have no trigger and begin with at
-    /// least so many of some words (terms, and options as [`options`] has them); by id.
+    /// The warnings of these projects, and of all projects, that have no trigger and begin with at least
+    /// so many of some words: terms, and options as [`options`] has them. In no order.
     ///
     /// The words are only asked for where there is such a warning: most stores have none.
     ///
@@ -206,23 +206,28 @@ impl Index {
         while let Some(row) = rows.next()? {
             having.entry(row.get(0)?).or_default().insert(row.get(1)?);
         }
-        let mut statement = self.connection.prepare_cached(
-            "SELECT * FROM note WHERE number = ? AND state = 'active' AND superseded = 0",
-        )?;
-        let mut found = Vec::new();
-        for (number, mut words) in having {
-            let names_options = words.remove(NAMES_OPTIONS);
-            if words.len() >= least {
-                let entry = statement.query_row([number], Entry::read).optional()?;
-                found.extend(entry.map(|entry| Worded {
-                    entry,
-                    words,
-                    names_options,
-                }));
-            }
-        }
-        found.sort_by_key(|worded| worded.entry.id());
-        Ok(found)
+        let worded = having.into_iter().map(|(number, mut words)| Worded {
+            number,
+            names_options: words.remove(NAMES_OPTIONS),
+            words,
+        });
+        Ok(worded
+            .filter(|worded| worded.words.len() >= least)
+            .collect())
+    }
+
+    /// The note of a number, if it is in use.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn warning(&self, number: i64) -> Result<Option<Entry>, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT * FROM note WHERE number = ? AND state = 'active' AND superseded = 0",
+            )?
+            .query_row([number], Entry::read)
+            .optional()?)
     }
 
     /// `projects` is a list in JSON.
