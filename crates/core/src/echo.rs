@@ -10,7 +10,7 @@
 //! not recognized in another spelling or encoding, and not when white space stands inside.
 //!
 //! Invariants: masking twice is masking once (where a mark lays bare another token, that one is
-//! masked too, up to [`MAX_PASSES`] deep), and the work is linear in the length of the text.
+//! masked too, up to `MAX_PASSES` deep), and the work is linear in the length of the text.
 
 use std::borrow::Cow;
 use std::fmt;
