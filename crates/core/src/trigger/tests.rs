@@ -538,6 +538,10 @@ proptest! {
             Call::of("Bash", &json!({"command": command})),
             Call::of("Write", &json!({"file_path": path, "content": command})),
         ];
+        for call in &calls {
+            prop_assert!(call.acts().len() <= call.commands.len().max(1));
+            prop_assert!(options(&command).iter().all(|option| command.contains(&option[1..])));
+        }
         if let Ok(trigger) = line.parse::<Trigger>() {
             prop_assert_eq!(trigger.as_str().parse::<Trigger>(), Ok(trigger.clone()));
             for call in &calls {

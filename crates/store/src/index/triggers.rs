@@ -47,7 +47,7 @@ const MAX_TEXT: usize = 600;
 /// Stands among the words of a note that names options. No word and no option is like it.
 const NAMES_OPTIONS: &str = "-";
 
-/// How many times notes have a word of one call, at most as many as are read.
+/// How many words that notes share with one call are read at most.
 const MAX_HITS: i64 = 4096;
 
 /// Tells whether some projects have a warning that is found by its words.
