@@ -21,8 +21,8 @@ use crate::{
     transcript::{self, Prompt},
 };
 
-/// The longest prompt or answer, in characters.
-const MAX_TEXT: usize = 8_000;
+/// How much of a prompt or an answer is kept, in characters.
+pub const MAX_TEXT: usize = 8_000;
 
 /// The longest error, in characters.
 const MAX_ERROR: usize = 4_000;
@@ -150,7 +150,7 @@ impl Intake<'_> {
     }
 
     fn prompt(&self, raw: &str, marks: &mut Marks) -> What {
-        let prompt = Prompt::new(raw);
+        let prompt = Prompt::unmasked(raw);
         let whole = marks.add(sanitize::text(raw, self.echoes, MAX_TEXT));
         let is_private = whole.is_empty() && !raw.trim().is_empty();
         let kind = match prompt.kind {

@@ -129,6 +129,22 @@ impl<T> Sanitized<T> {
 /// Of a longer one the first three quarters of the limit and the last quarter stay, with a mark
 /// between them that says how many characters are left out; the mark does not count.
 pub fn text(raw: &str, echoes: &Echoes, limit: usize) -> Sanitized<String> {
+    cut(raw, echoes, limit, |left_out| {
+        format!("\n{}\n", mark_of(left_out, "characters"))
+    })
+}
+
+/// Does what [`text()`] does, with a line break in place of the mark: for what is read by a program.
+pub fn ends(raw: &str, echoes: &Echoes, limit: usize) -> Sanitized<String> {
+    cut(raw, echoes, limit, |_| "\n".to_owned())
+}
+
+fn cut(
+    raw: &str,
+    echoes: &Echoes,
+    limit: usize,
+    between: impl FnOnce(usize) -> String,
+) -> Sanitized<String> {
     let (text, removed) = uncut(raw);
     let last = limit / 4;
     let first = limit - last;
@@ -143,8 +159,8 @@ pub fn text(raw: &str, echoes: &Echoes, limit: usize) -> Sanitized<String> {
         let head = first_characters(parts.head, first);
         let tail = last_characters(parts.tail, last);
         let kept = head.chars().count() + tail.chars().count();
-        let mark = mark_of(parts.left_out + count - kept, "characters");
-        format!("{head}\n{mark}\n{tail}")
+        let between = between(parts.left_out + count - kept);
+        format!("{head}{between}{tail}")
     };
     Sanitized::new(value, removed, masker.masked)
 }

@@ -105,6 +105,16 @@ pub enum PromptKind {
 impl Prompt {
     /// Sorts a prompt, as the transcript or a hook has it, and makes its text fit to be stored.
     pub fn new(raw: &str) -> Self {
+        let mut prompt = Self::unmasked(raw);
+        if let Cow::Owned(masked) = redact(&prompt.text).text {
+            prompt.text = masked;
+        }
+        prompt
+    }
+
+    /// Does what [`Prompt::new`] does, and masks nothing: a prompt may be megabytes, and whoever keeps
+    /// a part of it has that part masked.
+    pub fn unmasked(raw: &str) -> Self {
         let words = unmasked(raw);
         let (kind, typed) = match sort(&words.text) {
             (PromptKind::Empty, _) if words.private && words.text.is_empty() => {
@@ -114,7 +124,7 @@ impl Prompt {
         };
         Prompt {
             kind,
-            text: redact(typed).text.into_owned(),
+            text: typed.to_owned(),
             private: words.private,
         }
     }
