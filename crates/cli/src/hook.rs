@@ -693,17 +693,15 @@ impl Hook {
         let Ok(journal) = &self.journal else {
             return;
         };
-        if !lane.is_on(&self.context.config.recall) {
-            return;
-        }
         let echoes = journal.echoes(&self.session_id).unwrap_or_default();
-        let Some(sentences) = recall::question(text, &echoes) else {
+        let settings = &self.context.config.recall;
+        let Ok(sentences) = recall::question(text, &echoes, lane, settings) else {
             return;
         };
         let asker = Asker {
             context: &self.context,
             project: self.project(),
-            journal,
+            journal: Some(journal),
             lane,
             ledger: self.ledger(&self.agent),
             agent: self.agent.clone(),

@@ -24,6 +24,7 @@ mod skip;
 mod sync;
 mod terminal_command;
 mod tool_lanes;
+mod trial;
 mod ui;
 
 use std::{env, process::ExitCode};

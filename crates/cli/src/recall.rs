@@ -32,6 +32,9 @@ use crate::{context::Context, ui};
 /// More files of one note are not looked at.
 const MAX_PATHS: usize = 8;
 
+/// How many held-back notes the records tell of.
+const MAX_HELD: usize = 10;
+
 /// At which occasion notes come unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
@@ -51,7 +54,7 @@ impl Lane {
     }
 
     /// Whether the person wants it.
-    pub(crate) fn is_on(self, recall: &config::Recall) -> bool {
+    fn is_on(self, recall: &config::Recall) -> bool {
         match self {
             Self::Prompt => recall.prompt,
             Self::Agent => recall.agent,
@@ -86,7 +89,8 @@ impl Lane {
 pub(crate) struct Asker<'a> {
     pub(crate) context: &'a Context,
     pub(crate) project: &'a Project,
-    pub(crate) journal: &'a Journal,
+    /// This machine's records, where there are some.
+    pub(crate) journal: Option<&'a Journal>,
     pub(crate) lane: Lane,
     /// What it has seen.
     pub(crate) ledger: Ledger,
@@ -102,16 +106,48 @@ pub(crate) struct Answer {
     pub(crate) outcome: Outcome,
 }
 
-/// What of a prompt is asked, fit to be kept; nothing of what no person typed, and of commands.
-pub(crate) fn question(prompt: &str, echoes: &Echoes) -> Option<Vec<String>> {
-    let prompt = Prompt::new(prompt);
+/// Why memory is not asked at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unasked {
+    /// The person wants nothing at such occasions.
+    SwitchedOff(Lane),
+    /// It is a command, or no person typed it.
+    NoQuestion,
+}
+
+impl Unasked {
+    /// The words that explain it to a person.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::SwitchedOff(Lane::Prompt) => "recall.prompt is off",
+            Self::SwitchedOff(Lane::Agent) => "recall.agent is off",
+            Self::NoQuestion => "it is a command, or no person typed it",
+        }
+    }
+}
+
+/// What of a text is asked, fit to be kept.
+///
+/// # Errors
+/// Why it is not asked.
+pub(crate) fn question(
+    text: &str,
+    echoes: &Echoes,
+    lane: Lane,
+    settings: &config::Recall,
+) -> Result<Vec<String>, Unasked> {
+    if !lane.is_on(settings) {
+        return Err(Unasked::SwitchedOff(lane));
+    }
+    let prompt = Prompt::new(text);
+    if prompt.kind != PromptKind::Person {
+        return Err(Unasked::NoQuestion);
+    }
     let asked = sentences(&prompt.text);
-    (prompt.kind == PromptKind::Person).then(|| {
-        asked
-            .iter()
-            .map(|sentence| echoes.mask(sentence).into_owned())
-            .collect()
-    })
+    Ok(asked
+        .iter()
+        .map(|sentence| echoes.mask(sentence).into_owned())
+        .collect())
 }
 
 /// What the person is told of it, in a line; nothing where nothing came.
@@ -166,7 +202,7 @@ impl Asker<'_> {
             reason: outcome
                 .silence
                 .map_or_else(String::new, |silence| silence.as_str().to_owned()),
-            held: outcome.held.clone(),
+            held: outcome.held.iter().take(MAX_HELD).cloned().collect(),
         };
         Ok(Answer {
             block,
@@ -199,7 +235,7 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
 /// What index and records know of notes.
 struct Known<'a> {
     index: &'a Index,
-    journal: &'a Journal,
+    journal: Option<&'a Journal>,
     context: &'a Context,
     project: &'a str,
     now: DateTime<Utc>,
@@ -220,7 +256,8 @@ impl Knowledge for Known<'_> {
     }
 
     fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
-        let mut stale = self.journal.stale(ids).unwrap_or_default();
+        let stale = self.journal.and_then(|journal| journal.stale(ids).ok());
+        let mut stale = stale.unwrap_or_default();
         let usage = self.index.usage_of(stale.keys().copied());
         let (usage, nothing) = (usage.unwrap_or_default(), Vec::new());
         stale.retain(|id, stale| {

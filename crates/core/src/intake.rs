@@ -21,7 +21,7 @@ use crate::{
     transcript::{self, Prompt},
 };
 
-/// How much of a prompt or an answer is kept, in characters.
+/// The longest prompt, task or answer that is kept, in characters.
 pub const MAX_TEXT: usize = 8_000;
 
 /// The longest error, in characters.

@@ -35,9 +35,6 @@ use crate::{
 /// How many notes are looked at.
 const CANDIDATES: usize = 50;
 
-/// How many held-back notes are told of.
-const MAX_HELD: usize = 10;
-
 /// Notes with less than this part of the best one's score do not come with it.
 const TAIL: f64 = 0.7;
 
@@ -185,7 +182,7 @@ pub struct Given {
 pub struct Outcome {
     /// The notes that come, the best first.
     pub given: Vec<Given>,
-    /// The best of those that stay back.
+    /// Those that stay back, the best first of each step.
     pub held: Vec<Held>,
     /// Why nothing comes; none where something does.
     pub silence: Option<Silence>,
@@ -202,7 +199,7 @@ struct Admitted {
     id: NoteId,
     origin: Origin,
     evidence: Evidence,
-    /// How many words it shares with the question.
+    /// How well it does beside the others: 1 for the best, before what is known of it moves it.
     score: f64,
     reason: &'static str,
     remarks: Vec<String>,
@@ -274,7 +271,6 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
             Silence::NothingFits
         });
     }
-    outcome.held.truncate(MAX_HELD);
     Ok(outcome)
 }
 

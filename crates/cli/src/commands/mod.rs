@@ -9,6 +9,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod edit;
+mod eval;
 mod feedback;
 mod forget;
 mod help;
@@ -44,6 +45,7 @@ mod write;
 
 pub(crate) use self::{
     mark::quoted,
+    sessions::find as find_session,
     work::{INDEX_DAMAGED, UNREADABLE},
 };
 
@@ -95,6 +97,7 @@ enum Verb {
     Verify(verify::Args),
     Stale(stale::Args),
     Stats(stats::Args),
+    Eval(eval::Args),
     Pause(pause::Args),
     Resume(pause::ResumeArgs),
     Project(project::Args),
@@ -162,6 +165,8 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Init(args) => init::run(&args, environment, ui),
         Verb::Config(args) => config::run(&args, &Context::of(environment, Duration::ZERO)?, ui),
         Verb::Work(args) => work::run(&args, environment),
+        Verb::Eval(args) => eval::run(&args, environment, ui),
+        Verb::Why(args) => why::run(&args, environment, ui),
         // These must work when the store does not.
         Verb::Doctor(args) => doctor::run(&args, environment, ui),
         Verb::Project(args) => project::run(&args, environment, ui),
@@ -171,7 +176,6 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Show(args) => show::run(&args, &Context::open(environment)?, ui),
         Verb::Write(args) => write::run(&args, &Context::open(environment)?, ui),
         Verb::Edit(args) => edit::run(&args, &Context::open(environment)?, ui),
-        Verb::Why(args) => why::run(&args, &Context::open(environment)?, ui),
         Verb::Forget(args) => forget::run(&args, &Context::open(environment)?, ui),
         Verb::Restore(args) => forget::restore(&args, &Context::open(environment)?, ui),
         Verb::Sync(args) => sync::run(&args, &Context::open(environment)?, ui),

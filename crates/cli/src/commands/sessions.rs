@@ -158,7 +158,7 @@ pub(super) fn open(context: &Context) -> Result<Journal, Failure> {
 }
 
 /// The session that a person means by what they typed.
-pub(super) fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
+pub(crate) fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
     let mut found = journal.sessions_named(typed.trim())?;
     if found
         .first()

@@ -5,6 +5,7 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use anamnesis_core::{clean::one_line, id::NoteId, note::text_hash};
@@ -12,18 +13,25 @@ use anamnesis_store::{
     index::{Entry, Index},
     journal::{Evidence, Given, Held, Journal, Run, Session},
 };
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{Outcome, sessions};
+use super::{Outcome, eval::tried_json, sessions};
 use crate::{
-    context::Context,
+    context::{Context, PATIENCE},
+    environment::Environment,
     failure::Failure,
+    recall::Lane,
     tool_lanes::OBSERVATION,
+    trial::{Trial, Tried},
     ui::{self, Ui, WIDTH},
 };
 
 /// How much of a file of instructions is searched, in bytes.
 const MAX_INSTRUCTIONS: u64 = 1024 * 1024;
+
+/// Instead of an id: the last session that was given anything.
+const LAST: &str = "last";
 
 /// How many places outside the store are named.
 const MAX_PLACES: usize = 5;
@@ -34,11 +42,13 @@ const MAX_PLACES: usize = 5;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Six or more characters of the beginning of a session's id, or `last`
-    #[arg(default_value = "last")]
-    session: String,
+    session: Option<String>,
     /// Only notes that say this, and what else says it
     #[arg(long)]
     text: Option<String>,
+    /// What this prompt would bring now, and why; with a session, to that one
+    #[arg(long = "try", value_name = "TEXT", conflicts_with = "text")]
+    trial: Option<String>,
     /// What was held back, too, note by note
     #[arg(long, conflicts_with = "text")]
     all: bool,
@@ -47,9 +57,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    if let Some(text) = &args.trial {
+        // Nothing is made for it, not even the folders of a store.
+        return try_out(text, args, &Context::of(environment, Duration::ZERO)?, ui);
+    }
+    let context = &Context::open(environment)?;
     let journal = sessions::open(context)?;
-    let Some(session) = session(&journal, &args.session)? else {
+    let typed = args.session.as_deref().unwrap_or(LAST);
+    let Some(session) = session(&journal, typed)? else {
         ui.print("no session was given anything yet\n→ anamnesis status\n");
         return Ok(ExitCode::SUCCESS);
     };
@@ -71,9 +87,83 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Shows what a prompt would bring.
+fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let last;
+    let session = match args.session.as_deref() {
+        Some(LAST) => {
+            last = Journal::open_to_read(&context.home, PATIENCE)?
+                .and_then(|journal| journal.last_recalling_session().transpose())
+                .transpose()?;
+            last.as_deref()
+        }
+        typed => typed,
+    };
+    let trial = Trial {
+        text,
+        lane: Lane::Prompt,
+        project: None,
+        session,
+    };
+    let done = trial.run(context)?;
+    if args.json {
+        ui.json(&tried_json(&done));
+    } else {
+        ui.print(&tried(&done, context, args.all)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a trial came to, note by note; what was held back, too, if asked for.
+pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result<String, Failure> {
+    let mut text = format!(
+        "a {} in {}, now\n",
+        match tried.lane {
+            Lane::Prompt => "prompt",
+            Lane::Agent => "subagent's task",
+        },
+        ui::shorten(&one_line(&tried.project.key), 40),
+    );
+    if let Ok(answer) = &tried.outcome {
+        let index = Index::open(&context.home)?;
+        let now = context.environment.now;
+        let fits = |evidence: &Evidence| {
+            format!(
+                "{} · fits {:.2} of {:.2} needed · has {:.0} % of what is asked",
+                matched(evidence),
+                evidence.score,
+                answer.run.floor,
+                100.0 * evidence.coverage
+            )
+        };
+        for shown in &answer.shown {
+            text.push_str(&note_line(&index, &shown.note.to_string(), now));
+            let evidence = shown.evidence.as_ref().map(fits).unwrap_or_default();
+            text.push_str(&indented(&format!("{}{evidence}", shown.reason)));
+        }
+        let held = &answer.outcome.held;
+        for held in held.iter().filter(|_| with_held) {
+            text.push_str(&note_line(&index, &held.note, now));
+            let evidence = fits(&held.evidence);
+            text.push_str(&indented(&format!("held back: {}{evidence}", held.reason)));
+        }
+        if !with_held && !held.is_empty() {
+            let count = ui::count(held.len(), "more note");
+            text.push_str(&format!("  {count} held back · --all\n"));
+        }
+    }
+    if let Some(reason) = tried.silence() {
+        text.push_str(&format!("nothing comes: {reason}\n"));
+    }
+    if tried.is_behind {
+        text.push_str("some notes are newer than the index\n→ anamnesis reindex\n");
+    }
+    Ok(text)
+}
+
 /// The session that is meant; none where `last` is meant and none was given anything.
 fn session(journal: &Journal, typed: &str) -> Result<Option<Session>, Failure> {
-    if typed != "last" {
+    if typed != LAST {
         return sessions::find(journal, typed).map(Some);
     }
     match journal.last_recalling_session()? {
@@ -300,23 +390,12 @@ impl Page<'_> {
     }
 
     fn entry(&self, id: &str) -> Option<Entry> {
-        let id: NoteId = id.parse().ok()?;
-        self.index.get(id).ok().flatten()
+        entry(&self.index, id)
     }
 
     /// A note as it is now, or that it is gone.
     fn line(&self, id: &str) -> String {
-        match self.entry(id) {
-            Some(entry) => {
-                let short = Context::short(&self.index, entry.id());
-                // Two blanks before it; what goes beyond the width is at the end of the title.
-                format!(
-                    "  {}\n",
-                    ui::note_line(&entry, &short, self.context.environment.now)
-                )
-            }
-            None => format!("  #{}  no longer there\n", one_line(id)),
-        }
+        note_line(&self.index, id, self.context.environment.now)
     }
 
     fn reason(&self, given: &Given, run: Option<&Run>) -> String {
@@ -382,6 +461,22 @@ impl Page<'_> {
             })
             .collect();
         json!({ "session": self.session.id, "project": self.session.project, "moments": moments })
+    }
+}
+
+fn entry(index: &Index, id: &str) -> Option<Entry> {
+    index.get(id.parse::<NoteId>().ok()?).ok().flatten()
+}
+
+/// A note as it is now, or that it is gone.
+fn note_line(index: &Index, id: &str, now: DateTime<Utc>) -> String {
+    match entry(index, id) {
+        Some(entry) => {
+            let short = Context::short(index, entry.id());
+            // Two blanks before it; what goes beyond the width is at the end of the title.
+            format!("  {}\n", ui::note_line(&entry, &short, now))
+        }
+        None => format!("  #{}  no longer there\n", one_line(id)),
     }
 }
 

@@ -35,6 +35,7 @@ mod status;
 mod store_faults;
 mod tasks;
 mod tools;
+mod trial;
 mod why;
 mod writing;
 

@@ -13,7 +13,7 @@ fn at(home: &TestHome, time: &str, name: &str, fields: Value) -> Value {
 }
 
 /// What comes with a prompt.
-fn prompt(home: &TestHome, time: &str, text: &str) -> String {
+pub(crate) fn prompt(home: &TestHome, time: &str, text: &str) -> String {
     let fields = json!({ "prompt_id": format!("p-{time}"), "prompt": text });
     context(&at(home, time, "UserPromptSubmit", fields))
 }
@@ -26,7 +26,7 @@ fn context(answer: &Value) -> String {
 }
 
 /// A store with the notes of [`furnished`] and some more, so that words are rare or not.
-fn filled() -> TestHome {
+pub(crate) fn filled() -> TestHome {
     let home = furnished();
     for (number, title) in [
         "Icons are drawn in Figma",
@@ -47,7 +47,7 @@ fn filled() -> TestHome {
     home
 }
 
-const FITTING: &str = "Why do the integration tests hang without the stub server?";
+pub(crate) const FITTING: &str = "Why do the integration tests hang without the stub server?";
 
 #[test]
 fn a_prompt_that_fits_brings_its_note_and_one_that_does_not_brings_nothing() {

@@ -1,0 +1,222 @@
+//! `eval prompt` and `why --try`: what a hook would give, without one.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anamnesis_testkit::home::{Output, TestHome};
+use serde_json::json;
+
+use crate::{
+    SESSION, home, id,
+    recall::{FITTING, filled, prompt},
+    sessions, snapshot,
+};
+
+/// What `eval` prints for a prompt at a minute of the day.
+fn eval(home: &TestHome, time: &str, arguments: &[&str]) -> Output {
+    home.command(["eval"])
+        .args(arguments)
+        .env("ANAMNESIS_NOW", format!("2026-01-02T{time}Z"))
+        .run()
+}
+
+/// Every file of the store with its bytes. What SQLite shares between processes is no content.
+fn contents(store: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![store.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.display().to_string();
+            let bytes = fs::read(&path).unwrap();
+            let is_log = name.ends_with("-shm") || name.ends_with("-wal") && bytes.is_empty();
+            if !is_log {
+                found.insert(name, bytes);
+            }
+        }
+    }
+    found
+}
+
+const PROMPTS: [(&str, &str); 9] = [
+    ("03:10:01", FITTING),
+    ("03:10:02", "Where do rate limits live, in the middleware?"),
+    (
+        "03:10:03",
+        "What is the capital of France and how large is it?",
+    ),
+    ("03:10:04", "ok, go on"),
+    (
+        "03:10:05",
+        "/compact the integration tests and the stub server",
+    ),
+    (
+        "03:10:06",
+        "<private>integration tests hang without the stub server</private>",
+    ),
+    (
+        "03:10:07",
+        "/memory-remember the stub server hangs the integration tests",
+    ),
+    (
+        "03:10:08",
+        "Please. I have a question. Why do the tests hang without the stub server? Thanks.",
+    ),
+    ("03:10:09", ""),
+];
+
+#[test]
+fn what_eval_prints_is_what_the_hook_gives_byte_for_byte() {
+    let home = filled();
+    home.run(&format!(
+        "connect B2M6RD {} --relation caused-by",
+        id("AAAA05")
+    ))
+    .well();
+    let mut given = Vec::new();
+    for (time, text) in PROMPTS {
+        let tried = eval(&home, time, &[text]);
+        let named = eval(&home, time, &["prompt", text]);
+        assert_eq!(tried, named, "{text}");
+        let json = eval(&home, time, &[text, "--json"]).json();
+        assert_eq!(json["block"], tried.stdout, "{text}");
+        assert_eq!(json["reason"].is_null(), !tried.stdout.is_empty(), "{text}");
+        // Each prompt in a session of its own, which has seen nothing.
+        let payload = sessions::event(
+            &home,
+            "UserPromptSubmit",
+            &format!("{time}-0000-session"),
+            json!({ "prompt_id": "p-1", "prompt": text }),
+        );
+        let answer = sessions::hook_at(&home, time, &payload).json();
+        let context = &answer["hookSpecificOutput"]["additionalContext"];
+        let block = context.as_str().filter(|text| text.starts_with('<'));
+        assert_eq!(tried.well(), block.unwrap_or_default(), "{text}");
+        given.push(block.unwrap_or_default().matches("\n## ").count());
+    }
+    // One note, one with a linked one, and silence.
+    assert_eq!(given, [1, 2, 0, 0, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn the_task_of_a_subagent_is_tried_in_its_lane() {
+    let home = filled();
+    let delegation = json!({
+        "prompt_id": "p-1", "tool_name": "Agent", "tool_use_id": "toolu_1",
+        "tool_input": { "subagent_type": "Explore", "prompt": FITTING, "description": "look" },
+    });
+    let started = json!({ "agent_id": "agent-1", "agent_type": "Explore" });
+    let tried = eval(&home, "03:10:01", &[FITTING, "--lane", "agent"]).well();
+    for (name, fields) in [("PreToolUse", delegation), ("SubagentStart", started)] {
+        let payload = sessions::event(&home, name, SESSION, fields);
+        let answer = sessions::hook_at(&home, "03:10:01", &payload).json();
+        if name == "SubagentStart" {
+            let context = &answer["hookSpecificOutput"]["additionalContext"];
+            assert_eq!(context.as_str().unwrap(), tried);
+        }
+    }
+    assert!(tried.contains("#7Q4KZ9"), "{tried}");
+}
+
+#[test]
+fn a_trial_writes_nothing() {
+    let home = filled();
+    assert_ne!(prompt(&home, "03:00:01", FITTING), "");
+    home.settle();
+    let before = contents(&home.store());
+    for (time, text) in PROMPTS {
+        eval(&home, time, &[text]).well();
+        let _ = eval(&home, time, &[text, "--verbose", "--session", SESSION]);
+        let _ = home.command(["why", "--try", text, "--all"]).run();
+    }
+    assert_eq!(contents(&home.store()), before);
+    // Where there is no store, none is made.
+    let home = crate::home();
+    assert_eq!(eval(&home, "03:00:01", &[FITTING]).code, Some(1));
+    assert!(!home.store().exists());
+}
+
+#[test]
+fn a_session_is_asked_with_what_it_has_seen() {
+    let home = filled();
+    let tried = |arguments: &[&str]| eval(&home, "03:10:00", arguments);
+    assert_ne!(prompt(&home, "03:00:01", FITTING), "");
+    assert_ne!(tried(&[FITTING]).well(), "");
+    snapshot!(tried(&[FITTING, "--session", "5b0c8f1e", "--verbose"]).shown(), @"");
+    assert_eq!(tried(&[FITTING, "--session", "nobody"]).code, Some(1));
+}
+
+#[test]
+fn every_candidate_is_explained() {
+    let home = filled();
+    snapshot!(eval(&home, "03:10:00", &[FITTING, "--verbose"]).stderr, @"");
+    let why = home
+        .command(["why", "--all", "--try", FITTING])
+        .run()
+        .well();
+    assert_eq!(why, eval(&home, "03:04:05", &[FITTING, "--verbose"]).stderr);
+    snapshot!(home.command(["why", "--try", FITTING]).run().well(), @"");
+    let json = eval(&home, "03:10:00", &[FITTING, "--json"]).json();
+    snapshot!(format!("{:#}", json["candidates"]), @"");
+}
+
+#[test]
+fn what_keeps_a_hook_silent_keeps_a_trial_silent() {
+    let home = filled();
+    let reason = |arguments: &[&str]| {
+        let output = eval(&home, "03:10:00", arguments);
+        assert_eq!((output.code, &*output.stdout), (Some(0), ""));
+        let last = output.stderr.lines().last().unwrap_or_default().to_owned();
+        last.trim_start_matches("nothing comes: ").to_owned()
+    };
+    for (text, expected) in [
+        ("ok", "too few words say anything"),
+        ("What is the capital of France?", "no note has these words"),
+        (
+            "/compact the tests",
+            "it is a command, or no person typed it",
+        ),
+        (
+            "/memory-remember this",
+            "it asks for something to be remembered",
+        ),
+    ] {
+        assert_eq!(reason(&[text, "--verbose"]), expected, "{text}");
+    }
+    assert_eq!(
+        reason(&[FITTING, "--verbose", "--project", "github.com/acme/other"]),
+        "no note has these words"
+    );
+    home.run("config set recall.prompt off").well();
+    assert_eq!(reason(&[FITTING, "--verbose"]), "recall.prompt is off");
+    home.run("config set recall.prompt on").well();
+    home.run("pause").well();
+    assert_eq!(reason(&[FITTING, "--verbose"]), "paused here");
+}
+
+#[test]
+fn what_the_index_does_not_know_yet_is_said() {
+    let home = filled();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    home.add(&anamnesis_testkit::home::NoteText::new(
+        &id("LATER0"),
+        "Later",
+    ));
+    let output = eval(&home, "03:10:00", &[FITTING, "--verbose"]);
+    assert!(output.stderr.contains("newer than the index"), "{output:?}");
+}
+
+#[test]
+fn one_word_that_is_no_command_is_a_prompt() {
+    let home = home();
+    home.run("reindex").well();
+    home.run("eval stub").well();
+    home.run("eval prompt prompt").well();
+    assert_eq!(home.run("eval").code, Some(2));
+    assert_eq!(home.run("eval two words").code, Some(2));
+    let piped = home.command(["eval", "--stdin"]).input("stub server").run();
+    assert_eq!(piped.well(), "");
+}
