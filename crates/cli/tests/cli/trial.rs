@@ -98,7 +98,7 @@ fn what_eval_prints_is_what_the_hook_gives_byte_for_byte() {
         given.push(block.unwrap_or_default().matches("\n## ").count());
     }
     // One note, one with a linked one, and silence.
-    assert_eq!(given, [1, 2, 0, 0, 0, 0, 0, 1, 0]);
+    assert_eq!(given, [1, 2, 0, 0, 0, 0, 0, 2, 0]);
 }
 
 #[test]
@@ -145,22 +145,81 @@ fn a_session_is_asked_with_what_it_has_seen() {
     let tried = |arguments: &[&str]| eval(&home, "03:10:00", arguments);
     assert_ne!(prompt(&home, "03:00:01", FITTING), "");
     assert_ne!(tried(&[FITTING]).well(), "");
-    snapshot!(tried(&[FITTING, "--session", "5b0c8f1e", "--verbose"]).shown(), @"");
+    snapshot!(tried(&[FITTING, "--session", "5b0c8f1e", "--verbose"]).shown(), @"
+    exit 0
+    on stderr:
+    a prompt in github.com/acme/shop, now
+      #F5XJ2P session  Add rate limits to the login  1 d
+              held back: shares too few words · matched tests · fits 0.02 of 0.32
+              needed · has 13 % of what is asked
+      #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+              held back: given before · matched integration, tests, hang, without,
+              stub, server · fits 5.42 of 0.32 needed · has 100 % of what is asked
+    nothing comes: what fits was given before
+    ");
     assert_eq!(tried(&[FITTING, "--session", "nobody"]).code, Some(1));
 }
 
 #[test]
 fn every_candidate_is_explained() {
     let home = filled();
-    snapshot!(eval(&home, "03:10:00", &[FITTING, "--verbose"]).stderr, @"");
+    snapshot!(eval(&home, "03:10:00", &[FITTING, "--verbose"]).stderr, @"
+    a prompt in github.com/acme/shop, now
+      #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+              fits what was asked · matched integration, tests, hang, without,
+              stub, server · fits 5.42 of 0.32 needed · has 100 % of what is asked
+      #F5XJ2P session  Add rate limits to the login  1 d
+              held back: shares too few words · matched tests · fits 0.02 of 0.32
+              needed · has 13 % of what is asked
+    ");
     let why = home
         .command(["why", "--all", "--try", FITTING])
         .run()
         .well();
     assert_eq!(why, eval(&home, "03:04:05", &[FITTING, "--verbose"]).stderr);
-    snapshot!(home.command(["why", "--try", FITTING]).run().well(), @"");
+    snapshot!(home.command(["why", "--try", FITTING]).run().well(), @"
+    a prompt in github.com/acme/shop, now
+      #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+              fits what was asked · matched integration, tests, hang, without,
+              stub, server · fits 5.42 of 0.32 needed · has 100 % of what is asked
+      1 more note held back · --all
+    ");
     let json = eval(&home, "03:10:00", &[FITTING, "--json"]).json();
-    snapshot!(format!("{:#}", json["candidates"]), @"");
+    snapshot!(format!("{:#}", json["candidates"]), @r#"
+    [
+      {
+        "id": "01JZ00000000000000007Q4KZ9",
+        "given": true,
+        "level": "body",
+        "reason": "fits what was asked",
+        "evidence": {
+          "matched": [
+            "integration",
+            "tests",
+            "hang",
+            "without",
+            "stub",
+            "server"
+          ],
+          "score": 5.425,
+          "coverage": 1.0
+        }
+      },
+      {
+        "id": "01JZ0000000000000000F5XJ2P",
+        "given": false,
+        "level": null,
+        "reason": "shares too few words",
+        "evidence": {
+          "matched": [
+            "tests"
+          ],
+          "score": 0.017,
+          "coverage": 0.132
+        }
+      }
+    ]
+    "#);
 }
 
 #[test]
