@@ -120,6 +120,11 @@ impl Context {
         }
     }
 
+    /// This machine's records as they are, to be read only; none where there are none yet.
+    pub(crate) fn records(&self) -> Result<Option<Journal>, Failure> {
+        Ok(Journal::open_to_read(&self.home, PATIENCE)?)
+    }
+
     /// This machine's records as they are, if they can be had at once.
     fn journal_to_read(&self) -> Option<Journal> {
         let journal = Journal::open_to_read(&self.home, Duration::from_millis(100));

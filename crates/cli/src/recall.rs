@@ -25,7 +25,6 @@ use anamnesis_store::{
     journal::{Journal, Ledger, Run, Shown},
     project::Project,
 };
-use chrono::{DateTime, Utc};
 
 use crate::{context::Context, ui};
 
@@ -179,8 +178,6 @@ impl Asker<'_> {
                 index: &index,
                 journal: self.journal,
                 context: self.context,
-                project: &self.project.key,
-                now,
             },
         };
         let outcome = selection::recall(&index, &self.context.notes, &request)?;
@@ -233,12 +230,11 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
 }
 
 /// What index and records know of notes.
-struct Known<'a> {
-    index: &'a Index,
-    journal: Option<&'a Journal>,
-    context: &'a Context,
-    project: &'a str,
-    now: DateTime<Utc>,
+pub(crate) struct Known<'a> {
+    pub(crate) index: &'a Index,
+    /// This machine's records, where there are some.
+    pub(crate) journal: Option<&'a Journal>,
+    pub(crate) context: &'a Context,
 }
 
 impl Knowledge for Known<'_> {
@@ -246,11 +242,12 @@ impl Knowledge for Known<'_> {
     fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, Standing> {
         let usage = self.index.usage_of(ids.iter().copied()).unwrap_or_default();
         let nothing = Vec::new();
+        let now = self.context.environment.now;
         ids.iter()
             .filter_map(|id| {
                 let entry = self.index.get(*id).ok()??;
                 let months = usage.get(id).unwrap_or(&nothing);
-                Some((*id, Standing::of(&entry, months, self.now)))
+                Some((*id, Standing::of(&entry, months, now)))
             })
             .collect()
     }
@@ -271,9 +268,10 @@ impl Knowledge for Known<'_> {
 
     fn links(&self, ids: &[NoteId]) -> Vec<Edge> {
         let mut edges = Vec::new();
+        let now = self.context.environment.now;
         if self.context.config.learn.links {
             for id in ids {
-                let learned = learned_links(self.index, *id, self.now).unwrap_or_default();
+                let learned = learned_links(self.index, *id, now).unwrap_or_default();
                 edges.extend(learned.into_iter().map(|(other, weight)| Edge {
                     from: *id,
                     to: other,
@@ -283,8 +281,11 @@ impl Knowledge for Known<'_> {
             }
         }
         for (id, paths) in self.index.cited_by(ids).unwrap_or_default() {
+            let Ok(Some(entry)) = self.index.get(id) else {
+                continue;
+            };
             for path in paths.iter().take(MAX_PATHS) {
-                edges.extend(self.of_file(id, path));
+                edges.extend(self.of_file(id, &entry.project, path));
             }
         }
         edges
@@ -292,9 +293,9 @@ impl Knowledge for Known<'_> {
 }
 
 impl Known<'_> {
-    /// Links to the other notes that cite a file.
-    fn of_file(&self, id: NoteId, path: &str) -> Vec<Edge> {
-        let citing = self.index.notes_citing(self.project, path, MAX_CITING);
+    /// Links to the other notes of its project that cite a file.
+    fn of_file(&self, id: NoteId, project: &str, path: &str) -> Vec<Edge> {
+        let citing = self.index.notes_citing(project, path, MAX_CITING);
         let mut edges = file_edges(&citing.unwrap_or_default());
         edges.retain(|edge| edge.from == id || edge.to == id);
         edges

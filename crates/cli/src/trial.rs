@@ -5,15 +5,11 @@
 
 use anamnesis_core::{echo::Echoes, intake::MAX_TEXT, sanitize};
 use anamnesis_recall::selection::Silence;
-use anamnesis_store::{
-    index::Index,
-    journal::{Journal, Ledger},
-    project::Project,
-};
+use anamnesis_store::{index::Index, journal::Ledger, project::Project};
 
 use crate::{
     commands::find_session,
-    context::{Context, PATIENCE},
+    context::Context,
     failure::Failure,
     off,
     recall::{Answer, Asker, Lane, question},
@@ -64,7 +60,7 @@ impl Trial<'_> {
     /// # Errors
     /// When index or records cannot be read, or there is no such session.
     pub(crate) fn run(self, context: &Context) -> Result<Tried, Failure> {
-        let journal = Journal::open_to_read(&context.home, PATIENCE)?;
+        let journal = context.records()?;
         let session = match (self.session, &journal) {
             (Some(typed), Some(journal)) => Some(find_session(journal, typed)?),
             (Some(_), None) => return Err(Failure::failed("no session is recorded yet")),

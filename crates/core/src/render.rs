@@ -18,7 +18,7 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 
-pub use recalled::{Budget, Recalled, recalled_block};
+pub use recalled::{Budget, Fitted, Recalled, fitted, recalled_block};
 pub use warning::{Mended, denial, mended_block, warning_block};
 
 /// Why a note is in the working set.

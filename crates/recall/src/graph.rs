@@ -51,13 +51,13 @@ pub trait Graph {
     fn degrees(&self, ids: &[NoteId]) -> Result<HashMap<NoteId, usize>, Self::Error>;
 }
 
-/// The links of the index, and those that others derived.
-#[derive(Debug, Clone, Copy)]
+/// The links of the index, and those that nobody wrote down.
+#[derive(Clone, Copy)]
 pub struct Links<'a> {
     /// What notes declare, mention, and have of their sessions.
     pub index: &'a Index,
-    /// Links that the index does not make: of files, of use.
-    pub derived: &'a [Edge],
+    /// The links of notes that the index does not make: of files, of use.
+    pub derived: &'a dyn Fn(&[NoteId]) -> Vec<Edge>,
 }
 
 impl Graph for Links<'_> {
@@ -65,8 +65,7 @@ impl Graph for Links<'_> {
 
     fn edges(&self, ids: &[NoteId]) -> Result<Vec<Edge>, Error> {
         let mut edges = self.index.links_of(ids)?;
-        let asked = |edge: &&Edge| ids.contains(&edge.from) || ids.contains(&edge.to);
-        edges.extend(self.derived.iter().filter(asked));
+        edges.extend((self.derived)(ids));
         Ok(edges)
     }
 

@@ -15,6 +15,8 @@ pub mod graph;
 
 pub mod selection;
 
+pub mod ask;
+
 pub mod pathway;
 
 pub mod working_set;

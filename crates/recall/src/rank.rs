@@ -220,7 +220,8 @@ impl Mask {
         }
     }
 
-    fn origin(&self, key: &str) -> Option<Origin> {
+    /// Whose a note of this project is; none where it is not searched.
+    pub(crate) fn origin(&self, key: &str) -> Option<Origin> {
         let (origin, is_in) = if self.own.iter().any(|own| own == key) {
             (Origin::Own, true)
         } else if key == GLOBAL {

@@ -4,9 +4,13 @@
 //! back. A quoted phrase and the beginning of a word (`migr*`) are conditions, which FTS5 answers: what
 //! it does not find is left out, whatever else fits. No other sign has a meaning.
 
+use anamnesis_core::id::NoteId;
 use anamnesis_store::index::{Entry, Error, Filter, Index};
 
-use crate::rank::{Mask, Query, rank_among};
+use crate::{
+    graph::with_neighbours,
+    rank::{Candidate, Mask, Query, Ranked, rank_among},
+};
 
 /// The most notes a search gives.
 pub const MAX_HITS: usize = 200;
@@ -28,15 +32,7 @@ pub struct Hit {
 /// # Errors
 /// When the index cannot be read.
 pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<Vec<Hit>, Error> {
-    let conditions = conditions(query);
-    let among = if conditions.is_empty() {
-        None
-    } else {
-        Some(index.numbers_of(&conditions.join(" AND "))?)
-    };
-    let mask = Mask::of_filter(filter);
-    let limit = k.min(MAX_HITS);
-    let ranked = rank_among(index, &Query::of(query), &mask, among.as_ref(), limit)?;
+    let ranked = ranked(index, query, &Mask::of_filter(filter), k.min(MAX_HITS))?;
     let mut hits = Vec::with_capacity(ranked.candidates.len());
     for candidate in ranked.candidates {
         if let Some(entry) = index.get(candidate.id)? {
@@ -47,6 +43,36 @@ pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<V
         }
     }
     Ok(hits)
+}
+
+/// Ranks the notes of a mask that meet the conditions of a query.
+pub(crate) fn ranked(
+    index: &Index,
+    query: &str,
+    mask: &Mask,
+    limit: usize,
+) -> Result<Ranked, Error> {
+    let conditions = conditions(query);
+    let among = if conditions.is_empty() {
+        None
+    } else {
+        Some(index.numbers_of(&conditions.join(" AND "))?)
+    };
+    rank_among(index, &Query::of(query), mask, among.as_ref(), limit)
+}
+
+/// Scores what was found anew by the notes around it: those of its session before and behind it, and
+/// the best of them. Notes come in that no word found; they may be others than were searched.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn with_sessions(index: &Index, found: &[Candidate]) -> Result<Vec<(NoteId, f64)>, Error> {
+    let scores: Vec<(NoteId, f64)> = found
+        .iter()
+        .map(|found| (found.id, found.score.into()))
+        .collect();
+    let ids: Vec<NoteId> = scores.iter().map(|(id, _)| *id).collect();
+    Ok(with_neighbours(&scores, &index.sessions_of(&ids)?))
 }
 
 /// Returns the conditions of a query as FTS5 expressions: of a phrase its words, of a beginning the

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How many notes are looked at.
-const CANDIDATES: usize = 50;
+pub(crate) const CANDIDATES: usize = 50;
 
 /// Notes with less than this part of the best one's score do not come with it.
 const TAIL: f64 = 0.7;
@@ -42,7 +42,7 @@ const TAIL: f64 = 0.7;
 const LIFT: f64 = 1.3;
 
 /// Two notes that have so much in common say the same.
-const SAME: f64 = 0.6;
+pub(crate) const SAME: f64 = 0.6;
 
 /// How many notes of one session, and how many session notes, come at once.
 const OF_ONE_SESSION: usize = 2;
@@ -56,9 +56,10 @@ const BY_USE: f64 = 0.12;
 const BY_FRESHNESS: f64 = 0.04;
 const BY_CONFIDENCE: f64 = 0.03;
 
-/// How much less a note for all projects counts than one of the project, and a stale one than a
-/// fresh one.
+/// How much less a note for all projects counts than one of the project, one of another project, and
+/// a stale one than a fresh one.
 const GLOBAL_SHARE: f64 = 0.9;
+const OTHER_SHARE: f64 = 0.67;
 const STALE_SHARE: f64 = 0.8;
 
 /// What else speaks for a note, beside its words.
@@ -195,14 +196,34 @@ pub struct Outcome {
 }
 
 /// A note that fits well enough.
-struct Admitted {
-    id: NoteId,
+pub(crate) struct Admitted {
+    pub(crate) id: NoteId,
     origin: Origin,
-    evidence: Evidence,
+    pub(crate) evidence: Evidence,
     /// How well it does beside the others: 1 for the best, before what is known of it moves it.
     score: f64,
-    reason: &'static str,
-    remarks: Vec<String>,
+    pub(crate) reason: &'static str,
+    pub(crate) remarks: Vec<String>,
+}
+
+impl Admitted {
+    /// The note that a link leads to from `via`, and what it has of the question by itself.
+    pub(crate) fn by_link(edge: &Edge, via: NoteId, score: f64, own: Option<&Candidate>) -> Self {
+        let relation = edge.relation.as_str();
+        Self {
+            id: edge.other(via),
+            origin: Origin::Own,
+            evidence: Evidence {
+                matched: own.map(|found| found.matched.clone()).unwrap_or_default(),
+                score: rounded(score),
+                coverage: own.map_or(0.0, |found| rounded(f64::from(found.coverage))),
+                via: Some((relation.to_owned(), via.to_string())),
+            },
+            score,
+            reason: "linked with a note that fits",
+            remarks: vec![format!("{relation} #{}", via.short())],
+        }
+    }
 }
 
 /// Chooses the notes that come with a question.
@@ -249,7 +270,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         });
         return Ok(outcome);
     }
-    order(index, &mut admitted, request, &standings)?;
+    order(index, &mut admitted, request.knowledge, &standings)?;
     let mut chosen = Chosen {
         notes,
         request,
@@ -258,7 +279,8 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         had_any: false,
     };
     chosen.take(index, &admitted, request.limits.notes)?;
-    let linked = linked(index, &admitted, &ranked, request.knowledge)?;
+    let seeds: Vec<&Admitted> = admitted.iter().collect();
+    let linked = linked(index, &seeds, &ranked.candidates, request.knowledge, 1)?;
     let most = chosen.outcome.given.len() + request.limits.linked;
     if !chosen.outcome.given.is_empty() {
         chosen.take(index, &linked, most)?;
@@ -335,63 +357,81 @@ fn admit(
     standings: &HashMap<NoteId, Standing>,
     outcome: &mut Outcome,
 ) -> Result<Vec<Admitted>, Error> {
-    let best = f64::from(ranked.candidates.first().map_or(0.0, |found| found.score))
-        .max(f64::MIN_POSITIVE);
-    let mut admitted: BTreeMap<NoteId, Admitted> = BTreeMap::new();
+    let best = ranked.candidates.first().map_or(0.0, |found| found.score);
+    let mut fitting = Vec::new();
     for found in &ranked.candidates {
-        let evidence = evidence(found);
         let is_benched = standings
             .get(&found.id)
             .is_some_and(|standing| standing.is_benched);
-        let score = f64::from(found.score) / best;
         let refusal = refusal(found, floor, is_benched).or_else(|| {
-            (score < TAIL && found.exact.is_none()).then_some("others fit much better")
+            (relative(found, best) < TAIL && found.exact.is_none())
+                .then_some("others fit much better")
         });
         if let Some(reason) = refusal {
-            outcome.held.push(held(found.id, reason, evidence));
+            outcome.held.push(held(found.id, reason, evidence(found)));
             continue;
         }
-        let (ids, reason) = if found.is_superseded {
+        if found.is_superseded {
             outcome
                 .held
-                .push(held(found.id, "replaced", evidence.clone()));
+                .push(held(found.id, "replaced", evidence(found)));
+        }
+        fitting.push(found);
+    }
+    in_their_place(index, &fitting, best)
+}
+
+/// How well a candidate does beside the best one, whose score is given.
+fn relative(found: &Candidate, best: f32) -> f64 {
+    f64::from(found.score) / f64::from(best).max(f64::MIN_POSITIVE)
+}
+
+/// The notes that come for these candidates: a note that was replaced hands its place to those that
+/// replace it. By id.
+pub(crate) fn in_their_place(
+    index: &Index,
+    fitting: &[&Candidate],
+    best: f32,
+) -> Result<Vec<Admitted>, Error> {
+    let mut admitted: BTreeMap<NoteId, Admitted> = BTreeMap::new();
+    for found in fitting {
+        let (ids, reason) = if found.is_superseded {
             (index.successors(found.id)?, "replaces a note that fits")
         } else {
             (vec![found.id], "fits what was asked")
         };
+        let score = relative(found, best);
         for id in ids {
-            let new = Admitted {
+            let known = admitted.entry(id).or_insert_with(|| Admitted {
                 id,
                 origin: found.origin,
-                evidence: evidence.clone(),
+                evidence: evidence(found),
                 score,
                 reason,
                 remarks: Vec::new(),
-            };
-            let known = admitted.entry(id).or_insert(new);
-            if known.score < score {
-                known.score = score;
-            }
+            });
+            known.score = known.score.max(score);
         }
     }
     Ok(admitted.into_values().collect())
 }
 
 /// Puts the best first. What is known of notes may move them by little.
-fn order(
+pub(crate) fn order(
     index: &Index,
     admitted: &mut [Admitted],
-    request: &Request<'_>,
+    knowledge: &dyn Knowledge,
     standings: &HashMap<NoteId, Standing>,
 ) -> Result<(), Error> {
     let ids: Vec<NoteId> = admitted.iter().map(|note| note.id).collect();
-    let mut stale = request.knowledge.stale(&ids);
+    let mut stale = knowledge.stale(&ids);
     for note in admitted.iter_mut() {
         let standing = standings.get(&note.id).copied().unwrap_or_default();
         let confidence = index.get(note.id)?.map_or(1.0, |entry| entry.confidence);
         let mut share = match note.origin {
             Origin::Own => 1.0,
-            Origin::Global | Origin::Other => GLOBAL_SHARE,
+            Origin::Global => GLOBAL_SHARE,
+            Origin::Other => OTHER_SHARE,
         };
         if let Some(reason) = stale.remove(&note.id) {
             share *= STALE_SHARE;
@@ -406,51 +446,33 @@ fn order(
     Ok(())
 }
 
-/// The notes that links of the admitted ones lead to.
-fn linked(
+/// The notes that links of the admitted ones lead to, so many steps far.
+pub(crate) fn linked(
     index: &Index,
-    admitted: &[Admitted],
-    ranked: &Ranked,
+    admitted: &[&Admitted],
+    candidates: &[Candidate],
     knowledge: &dyn Knowledge,
+    hops: usize,
 ) -> Result<Vec<Admitted>, Error> {
     let seeds: Vec<(NoteId, f64)> = admitted
         .iter()
         .map(|note| (note.id, note.evidence.coverage))
         .collect();
-    let ids: Vec<NoteId> = seeds.iter().map(|(id, _)| *id).collect();
-    let derived = knowledge.links(&ids);
     let links = Links {
         index,
-        derived: &derived,
+        derived: &|ids| knowledge.links(ids),
     };
-    let activated = spread(&seeds, 1, &links)?;
-    let found: HashMap<NoteId, &Candidate> = ranked
-        .candidates
-        .iter()
-        .map(|found| (found.id, found))
-        .collect();
+    let activated = spread(&seeds, hops, &links)?;
+    let found: HashMap<NoteId, &Candidate> =
+        candidates.iter().map(|found| (found.id, found)).collect();
     Ok(activated
         .into_iter()
         .filter_map(|note| {
-            let own = found.get(&note.id);
+            let own = found.get(&note.id).copied();
             let terms = own.map_or(0, |found| found.matched.len());
             let coverage = own.map_or(0.0, |found| f64::from(found.coverage));
-            note.is_admitted(terms, coverage).then(|| {
-                let relation = note.edge.relation.as_str();
-                Admitted {
-                    id: note.id,
-                    origin: Origin::Own,
-                    evidence: Evidence {
-                        matched: own.map(|found| found.matched.clone()).unwrap_or_default(),
-                        score: rounded(note.activation),
-                        coverage: rounded(coverage),
-                        via: Some((relation.to_owned(), note.via.to_string())),
-                    },
-                    score: note.activation,
-                    reason: "linked with a note that fits",
-                    remarks: vec![format!("{relation} #{}", note.via.short())],
-                }
-            })
+            note.is_admitted(terms, coverage)
+                .then(|| Admitted::by_link(&note.edge, note.via, note.activation, own))
         })
         .collect())
 }
@@ -540,23 +562,8 @@ impl Chosen<'_> {
                 return Ok(Err("another note says the same"));
             }
         }
-        let mut remarks = candidate.remarks.clone();
-        for edge in index.links_of(&[note.id])? {
-            if edge.relation == Relation::Contradicts {
-                let other = if edge.from == note.id {
-                    edge.to
-                } else {
-                    edge.from
-                };
-                remarks.push(format!("disputed by #{}", other.short()));
-            }
-        }
         Ok(Ok(Given {
-            recalled: Recalled {
-                at: best_place(&note.body, &candidate.evidence.matched),
-                note,
-                remarks,
-            },
+            recalled: recalled(index, note, candidate)?,
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
         }))
@@ -571,9 +578,23 @@ impl Chosen<'_> {
     }
 }
 
+/// A note as it is shown for what spoke for it, and who contradicts it.
+pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Recalled, Error> {
+    let links = index.links_of(&[note.id])?;
+    let disputes = links
+        .iter()
+        .filter(|edge| edge.relation == Relation::Contradicts)
+        .map(|edge| format!("disputed by #{}", edge.other(note.id).short()));
+    Ok(Recalled {
+        at: best_place(&note.body, &why.evidence.matched),
+        remarks: why.remarks.iter().cloned().chain(disputes).collect(),
+        note,
+    })
+}
+
 /// How much two notes have in common, from 0 to 1: Jaccard's index of their terms, each as much as it
 /// is rare in the store.
-fn likeness(index: &Index, one: &Note, other: &Note) -> Result<f64, Error> {
+pub(crate) fn likeness(index: &Index, one: &Note, other: &Note) -> Result<f64, Error> {
     let [one, other] = [one, other].map(|note| {
         let mut terms = BTreeSet::new();
         for text in [&note.title, &note.body] {

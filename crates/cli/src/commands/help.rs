@@ -27,6 +27,7 @@ pub(crate) const ALL: &str = "\
 Everyday
   status        Show what the memory holds here and whether it is healthy
   search        Find notes by words
+  recall        Ask the memory, with what links bring
   list          List the notes of this project
   show          Show one note
   write         Write a note

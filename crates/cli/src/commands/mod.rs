@@ -26,6 +26,7 @@ mod pathway;
 mod pause;
 mod project;
 mod purge;
+mod recall;
 mod redact;
 mod reindex;
 mod relink;
@@ -74,6 +75,7 @@ pub(crate) struct Arguments {
 enum Verb {
     Status(status::Args),
     Search(search::Args),
+    Recall(recall::Args),
     List(list::Args),
     Show(show::Args),
     Write(write::Args),
@@ -172,6 +174,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Project(args) => project::run(&args, environment, ui),
         Verb::Status(args) => status::run(&args, &Context::open(environment)?, ui),
         Verb::Search(args) => search::run(&args, &Context::open(environment)?, ui),
+        Verb::Recall(args) => recall::run(&args, &Context::open(environment)?, ui),
         Verb::List(args) => list::run(&args, &Context::open(environment)?, ui),
         Verb::Show(args) => show::run(&args, &Context::open(environment)?, ui),
         Verb::Write(args) => write::run(&args, &Context::open(environment)?, ui),

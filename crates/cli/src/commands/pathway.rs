@@ -6,6 +6,7 @@ use anamnesis_core::{clean::one_line, id::NoteId, link::parse_weight};
 use anamnesis_recall::{
     graph::Links,
     pathway::{self, Around, Between, MIN_STRENGTH, Path},
+    selection::Knowledge as _,
 };
 use anamnesis_store::index::Index;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use super::Outcome;
 use crate::{
     context::Context,
     failure::Failure,
+    recall::Known,
     ui::{self, Ui},
 };
 
@@ -45,9 +47,15 @@ fn strength(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let from = Context::resolve(&index, &args.from)?.id();
+    let journal = context.records()?;
+    let known = Known {
+        index: &index,
+        journal: journal.as_ref(),
+        context,
+    };
     let graph = Links {
         index: &index,
-        derived: &[],
+        derived: &|ids| known.links(ids),
     };
     if let Some(to) = &args.to {
         let to = Context::resolve(&index, to)?.id();

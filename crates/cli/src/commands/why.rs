@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{Outcome, eval::tried_json, sessions};
 use crate::{
-    context::{Context, PATIENCE},
+    context::Context,
     environment::Environment,
     failure::Failure,
     recall::Lane,
@@ -92,7 +92,8 @@ fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let last;
     let session = match args.session.as_deref() {
         Some(LAST) => {
-            last = Journal::open_to_read(&context.home, PATIENCE)?
+            last = context
+                .records()?
                 .and_then(|journal| journal.last_recalling_session().transpose())
                 .transpose()?;
             last.as_deref()
@@ -481,7 +482,7 @@ fn note_line(index: &Index, id: &str, now: DateTime<Utc>) -> String {
 }
 
 /// The words that a note was found by, and the link that brought it.
-fn matched(evidence: &Evidence) -> String {
+pub(super) fn matched(evidence: &Evidence) -> String {
     let mut text = String::new();
     if !evidence.matched.is_empty() {
         let words: Vec<String> = evidence.matched.iter().map(|word| one_line(word)).collect();
@@ -493,7 +494,7 @@ fn matched(evidence: &Evidence) -> String {
     text
 }
 
-fn indented(text: &str) -> String {
+pub(super) fn indented(text: &str) -> String {
     let mut out = String::new();
     for line in ui::wrapped(&ui::shorten(text, 3 * WIDTH), 10).lines() {
         out.push_str(line);

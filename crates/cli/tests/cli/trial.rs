@@ -20,7 +20,7 @@ fn eval(home: &TestHome, time: &str, arguments: &[&str]) -> Output {
 }
 
 /// Every file of the store with its bytes. What SQLite shares between processes is no content.
-fn contents(store: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn contents(store: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![store.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -59,6 +59,17 @@ struct Item {
     is_whole: [bool; 3],
 }
 
+impl Item {
+    fn level(&self, depth: usize) -> Level {
+        match depth {
+            0 => Level::Name,
+            depth if self.is_whole[depth - 1] => Level::Body,
+            1 => Level::Heading,
+            _ => Level::Part,
+        }
+    }
+}
+
 /// Renders what was recalled. Nothing recalled, or no room for one line: nothing rendered.
 ///
 /// `short_id` gives the characters by which people and models name a note.
@@ -75,9 +86,57 @@ pub fn recalled_block(
     fit(&items, budget)
 }
 
+/// What of a note is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fitted {
+    /// How much of it.
+    pub level: Level,
+    /// What of its body, each line behind two blanks.
+    pub text: String,
+}
+
+/// What of each note a budget has room for, in their order, and what it costs as a block, in tokens.
+///
+/// The same as [`recalled_block`] shows, for those who put it together in another way.
+pub fn fitted(
+    notes: &[Recalled],
+    budget: Budget,
+    now: DateTime<Utc>,
+    short_id: impl Fn(NoteId) -> String,
+) -> (Vec<Fitted>, usize) {
+    let mut items: Vec<Item> = notes
+        .iter()
+        .map(|recalled| item(recalled, now, &short_id))
+        .collect();
+    let (depths, text) = deepest(&items, budget);
+    let fitted = items.iter_mut().zip(depths).map(|(item, depth)| Fitted {
+        level: item.level(depth),
+        text: match depth {
+            0 => String::new(),
+            depth => std::mem::take(&mut item.texts[depth - 1]),
+        },
+    });
+    (fitted.collect(), tokens(&text))
+}
+
 /// Shows as much of each note as the budget allows.
 fn fit(items: &[Item], budget: Budget) -> Block {
-    // How far each note has come: 0 is not at all.
+    let (depths, text) = deepest(items, budget);
+    if text.is_empty() {
+        return Block::default();
+    }
+    let levels = items.iter().zip(depths);
+    Block {
+        levels: levels
+            .map(|(item, depth)| (item.id, item.level(depth)))
+            .collect(),
+        text,
+    }
+}
+
+/// How much of each note the budget allows (0 is nothing), and the block; none where there is no room
+/// for one line.
+fn deepest(items: &[Item], budget: Budget) -> (Vec<usize>, String) {
     let mut depths = vec![0_usize; items.len()];
     let steps = (1..=3).flat_map(|depth| (0..items.len()).map(move |index| (index, depth)));
     let mut text = String::new();
@@ -90,23 +149,7 @@ fn fit(items: &[Item], budget: Budget) -> Block {
         }
         text = longer;
     }
-    if text.is_empty() {
-        return Block::default();
-    }
-    let levels = items
-        .iter()
-        .zip(&depths)
-        .map(|(item, &depth)| {
-            let level = match depth {
-                0 => Level::Name,
-                depth if item.is_whole[depth - 1] => Level::Body,
-                1 => Level::Heading,
-                _ => Level::Part,
-            };
-            (item.id, level)
-        })
-        .collect();
-    Block { text, levels }
+    (depths, text)
 }
 
 fn assemble(items: &[Item], depths: &[usize]) -> String {

@@ -1,0 +1,229 @@
+//! `recall`: what memory says to a question, with what links bring.
+
+use std::process::ExitCode;
+
+use anamnesis_core::{
+    clean::one_line,
+    link::Edge,
+    note::Kind,
+    render::{Budget, Level},
+};
+use anamnesis_recall::ask::{
+    Answer, DEFAULT_BUDGET, DEFAULT_K, Found, MAX_DEPTH, MAX_K, Question, ask,
+};
+use anamnesis_store::{index::Index, journal::Evidence};
+use serde_json::{Value, json};
+
+use super::{Outcome, read_text, why};
+use crate::{
+    context::Context,
+    failure::Failure,
+    recall::Known,
+    ui::{self, Ui},
+};
+
+/// Ask the memory, with what links bring
+///
+/// Notes that have a quarter of what is asked or more, the best first; then notes that are linked with
+/// them, and warnings. Notes of this project come before others. Nothing is recorded.
+#[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
+pub(crate) struct Args {
+    /// The question
+    #[arg(required_unless_present = "stdin")]
+    words: Vec<String>,
+    /// Read the question from stdin
+    #[arg(long, conflicts_with = "words")]
+    stdin: bool,
+    /// How many notes at most
+    #[arg(short, long, alias = "limit", default_value_t = DEFAULT_K)]
+    k: usize,
+    /// How many tokens the texts may cost
+    #[arg(long, value_name = "TOKENS", default_value_t = DEFAULT_BUDGET)]
+    budget: usize,
+    /// How many links far, 1 or 2
+    #[arg(long, default_value_t = 1, value_parser = depth)]
+    depth: usize,
+    /// Notes that fit too little, too, where there is room
+    #[arg(long)]
+    weak: bool,
+    /// Say of each note why it is here
+    #[arg(long, conflicts_with = "json")]
+    explain: bool,
+    /// Only notes of this kind
+    #[arg(long, value_parser = crate::commands::write::kind)]
+    kind: Option<Kind>,
+    /// Only notes of this project, and those for all projects
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// Print JSON, with everything
+    #[arg(long)]
+    json: bool,
+}
+
+fn depth(text: &str) -> Result<usize, String> {
+    let depth = text.parse().ok();
+    depth
+        .filter(|depth| (1..=MAX_DEPTH).contains(depth))
+        .ok_or_else(|| "neither 1 nor 2".to_owned())
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let text = if args.stdin {
+        read_text()?
+    } else {
+        args.words.join(" ")
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("there is no question"));
+    }
+    let index = context.index()?;
+    let journal = context.records()?;
+    let question = Question {
+        text: &text,
+        own: &context.project(args.project.as_deref()).all_keys(),
+        everywhere: args.project.is_none(),
+        kind: args.kind,
+        k: args.k,
+        depth: args.depth,
+        with_weak: args.weak,
+        budget: Budget(args.budget),
+        knowledge: &Known {
+            index: &index,
+            journal: journal.as_ref(),
+            context,
+        },
+        now: context.environment.now,
+    };
+    let answer = ask(&index, &context.notes, &question)?;
+    if args.json {
+        ui.json(&json(&answer, &question));
+    } else {
+        ui.print(&shown(&answer, &index, context, args.explain)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(
+    answer: &Answer,
+    index: &Index,
+    context: &Context,
+    explains: bool,
+) -> Result<String, Failure> {
+    let mut text = String::new();
+    for found in &answer.notes {
+        text.push_str(&note(found, index, context, explains)?);
+    }
+    if !answer.warnings.is_empty() {
+        text.push_str("warnings\n");
+    }
+    for found in &answer.warnings {
+        text.push_str(&note(found, index, context, explains)?);
+    }
+    if explains && !answer.links.is_empty() {
+        text.push_str("links\n");
+        for edge in &answer.links {
+            let [from, to] = [edge.from, edge.to].map(|id| Context::short(index, id));
+            text.push_str(&format!("  #{from} {} #{to}\n", edge.relation));
+        }
+    }
+    let below = ui::number(answer.below_floor);
+    let is_empty = text.is_empty();
+    if is_empty {
+        text.push_str("nothing fits\n");
+    }
+    if answer.below_floor > 0 {
+        let more = if is_empty { "" } else { " more" };
+        let fit = if answer.below_floor == 1 {
+            "fits"
+        } else {
+            "fit"
+        };
+        text.push_str(&format!("{below}{more} {fit} too little · --weak\n"));
+    }
+    if !is_empty {
+        text.push_str("→ anamnesis show ID\n");
+    }
+    Ok(text)
+}
+
+/// A note, what there is room for of its text, and what is to be said of it.
+fn note(
+    found: &Found,
+    index: &Index,
+    context: &Context,
+    explains: bool,
+) -> Result<String, Failure> {
+    let mut text = String::new();
+    let short = Context::short(index, found.id());
+    if let Some(entry) = index.get(found.id())? {
+        text = ui::note_line(&entry, &short, context.environment.now) + "\n";
+    }
+    text.push_str(&found.text);
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(found.is_weak.then(|| "weak".to_owned()));
+    facts.extend(found.recalled.remarks.iter().map(|remark| one_line(remark)));
+    facts.extend((found.level == Level::Name).then(|| "no room for its text".to_owned()));
+    if explains {
+        // The link is among the remarks.
+        let evidence = Evidence {
+            via: None,
+            ..found.evidence.clone()
+        };
+        facts.push(format!(
+            "{}{} · has {:.0} % of what is asked",
+            found.reason,
+            why::matched(&evidence),
+            100.0 * evidence.coverage
+        ));
+    }
+    if !facts.is_empty() {
+        text.push_str(&why::indented(&facts.join(" · ")));
+    }
+    Ok(text)
+}
+
+/// The answer for scripts.
+fn json(answer: &Answer, question: &Question<'_>) -> Value {
+    json!({
+        "notes": answer.notes.iter().map(note_json).collect::<Vec<_>>(),
+        "warnings": answer.warnings.iter().map(note_json).collect::<Vec<_>>(),
+        "links": answer.links.iter().map(link_json).collect::<Vec<_>>(),
+        "below_floor": answer.below_floor,
+        "searched": answer.searched,
+        "budget": question.budget.0,
+        "budget_used": answer.tokens,
+        "capped": question.k > MAX_K,
+    })
+}
+
+fn note_json(found: &Found) -> Value {
+    let note = &found.recalled.note;
+    let lines = found.text.lines();
+    let lines: Vec<&str> = lines
+        .map(|line| line.strip_prefix("  ").unwrap_or(line))
+        .collect();
+    json!({
+        "id": note.id.to_string(),
+        "kind": note.kind().as_str(),
+        "title": one_line(&note.title),
+        "project": note.project,
+        "level": found.level.as_str(),
+        "text": lines.join("\n"),
+        "weak": found.is_weak,
+        "reason": found.reason,
+        "evidence": found.evidence,
+        "remarks": found.recalled.remarks,
+    })
+}
+
+fn link_json(edge: &Edge) -> Value {
+    json!({
+        "from": edge.from.to_string(),
+        "relation": edge.relation.as_str(),
+        "to": edge.to.to_string(),
+    })
+}
