@@ -5,6 +5,9 @@
 //! nothing in the set answers. Each question is asked within its project. The two halves of the
 //! questions, by the hash of their id, are told apart: what was tuned on the first is judged by the
 //! second. No text of a set is kept.
+//!
+//! A note whose id has three parts (`conversation:session:place`) belongs to a session. Such sets are
+//! measured a second time, with what the notes around each one in its session add.
 
 #[cfg(unix)]
 mod scale;
@@ -21,13 +24,16 @@ use anamnesis_core::{
     id::NoteId,
     note::{Note, NoteFile, NoteType, Scope, timestamp},
 };
-use anamnesis_recall::rank::{Candidate, Mask, Query, rank};
+use anamnesis_recall::{
+    rank::{Candidate, Mask, Query, rank},
+    search,
+};
 use anamnesis_store::{
     file::Stamp,
     index::{Filter, Index},
     notes::{NotePath, Stored},
 };
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -61,6 +67,9 @@ pub(crate) struct Arguments {
     #[cfg(unix)]
     #[arg(long, value_name = "NOTES", num_args = 0..=1, default_missing_value = "100000", conflicts_with = "sets")]
     scale: Option<usize>,
+    /// Leave out what notes of one session add to each other
+    #[arg(long)]
+    words_only: bool,
     /// Tell the categories of questions apart
     #[arg(long)]
     categories: bool,
@@ -140,6 +149,7 @@ struct Set {
     index: Index,
     built: Duration,
     notes: usize,
+    has_sessions: bool,
     questions: Vec<Question>,
     unanswerable: Vec<Question>,
     /// What the set calls its notes.
@@ -150,6 +160,8 @@ struct Answer<'a> {
     question: &'a Question,
     candidates: Vec<Candidate>,
     measures: [f64; MEASURES.len()],
+    /// The same with what stands around the notes in their sessions, where that is asked for.
+    around: Option<[f64; MEASURES.len()]>,
 }
 
 impl Answer<'_> {
@@ -203,11 +215,20 @@ impl Set {
     fn read(folder: &Path) -> Result<Self> {
         let mut names = HashMap::new();
         let mut notes = Vec::new();
+        let mut sessions: HashMap<String, u32> = HashMap::new();
         for row in rows(&folder.join("notes.jsonl"))? {
             let name = text(&row, "id");
             let id = NoteId::made_of(&name);
+            let session = name
+                .rsplit_once(':')
+                .filter(|(session, _)| session.contains(':'));
+            let session = session.map(|(session, _)| {
+                let place = sessions.entry(session.to_owned()).or_default();
+                *place += 1;
+                (session, *place)
+            });
+            notes.push(stored(id, &row, session)?);
             names.insert(id, name);
-            notes.push(stored(id, &row)?);
         }
         let begun = Instant::now();
         let count = notes.len();
@@ -218,6 +239,7 @@ impl Set {
             index,
             built,
             notes: count,
+            has_sessions: !sessions.is_empty(),
             questions: questions(&folder.join("queries.jsonl"))?,
             unanswerable: if none.exists() {
                 questions(&none)?
@@ -228,33 +250,42 @@ impl Set {
         })
     }
 
-    fn ask<'a>(&self, question: &'a Question) -> Result<Answer<'a>> {
+    fn ask<'a>(&self, question: &'a Question, with_sessions: bool) -> Result<Answer<'a>> {
         let mask = Mask::of_filter(&Filter {
             projects: vec![question.project.clone()],
             ..Filter::default()
         });
         let candidates = rank(&self.index, &Query::of(&question.text), &mask, DEPTH)?.candidates;
         let found: Vec<NoteId> = candidates.iter().map(|candidate| candidate.id).collect();
+        let around = if with_sessions {
+            let found = search::with_sessions(&self.index, &candidates)?;
+            let found: Vec<NoteId> = found.into_iter().map(|(id, _)| id).collect();
+            Some(measures(&found, &question.right))
+        } else {
+            None
+        };
         Ok(Answer {
             question,
             measures: measures(&found, &question.right),
+            around,
             candidates,
         })
     }
 
     fn report(&self, folder: &Path, arguments: &Arguments) -> Result<Report<'_>> {
+        let with_sessions = self.has_sessions && !arguments.words_only;
         let mut times = Vec::with_capacity(self.questions.len());
         let mut answers = Vec::with_capacity(self.questions.len());
         for question in &self.questions {
             let begun = Instant::now();
-            answers.push(self.ask(question)?);
+            answers.push(self.ask(question, with_sessions)?);
             times.push(begun.elapsed());
         }
         times.sort_unstable();
         let none: Vec<Answer<'_>> = self
             .unanswerable
             .iter()
-            .map(|question| self.ask(question))
+            .map(|question| self.ask(question, false))
             .collect::<Result<_>>()?;
         let name = folder
             .file_name()
@@ -273,11 +304,26 @@ impl Set {
                 groups.entry(category).or_default().push(answer);
             }
         }
-        let measures = groups.iter().map(|(name, answers)| {
-            let mean = |measure: usize| mean(answers.iter().map(|answer| answer.measures[measure]));
-            let name = name.get(2..).unwrap_or_default().to_owned();
-            (name, answers.len(), std::array::from_fn(mean))
-        });
+        let mut measures = Vec::new();
+        for (name, answers) in &groups {
+            let name = name.get(2..).unwrap_or_default();
+            let mean = |of: &dyn Fn(&Answer<'_>) -> Option<[f64; MEASURES.len()]>| {
+                std::array::from_fn(|place| {
+                    let values = answers.iter().filter_map(|answer| of(answer));
+                    mean(values.map(|values| values[place]))
+                })
+            };
+            let count = answers.len();
+            measures.push((
+                name.to_owned(),
+                count,
+                mean(&|answer| Some(answer.measures)),
+            ));
+            if with_sessions {
+                let name = format!("{name}, with sessions");
+                measures.push((name, count, mean(&|answer| answer.around)));
+            }
+        }
         let mut worst: Vec<_> = none
             .iter()
             .filter_map(|answer| {
@@ -297,7 +343,7 @@ impl Set {
         Ok(Report {
             name,
             set: self,
-            measures: measures.collect(),
+            measures,
             curve: thresholds
                 .map(|threshold| {
                     let point = |half| point(*threshold, half, &answers, &none);
@@ -356,7 +402,7 @@ fn share(is_so: bool) -> f64 {
 impl Report<'_> {
     fn text(&self, threshold: f32) -> String {
         let mut text = format!(
-            "{}: {} notes, index built in {:.2} s, a question answered in {:.2} ms (median)\n{:24}{:>6}",
+            "{}: {} notes, index built in {:.2} s, a question answered in {:.2} ms (median)\n{:28}{:>6}",
             self.name,
             self.set.notes,
             self.set.built.as_secs_f64(),
@@ -369,7 +415,7 @@ impl Report<'_> {
         }
         text.push('\n');
         for (name, count, values) in &self.measures {
-            text.push_str(&format!("{name:24}{count:6}"));
+            text.push_str(&format!("{name:28}{count:6}"));
             for value in values {
                 text.push_str(&format!("{:9.1}", 100.0 * value));
             }
@@ -499,20 +545,20 @@ fn questions(path: &Path) -> Result<Vec<Question>> {
     Ok(questions.collect())
 }
 
-/// A row as a note of a store.
-fn stored(id: NoteId, row: &Value) -> Result<Stored> {
+/// A row as a note of a store, with its session and its place there.
+fn stored(id: NoteId, row: &Value, session: Option<(&str, u32)>) -> Result<Stored> {
     let created = text(row, "created_at");
     let time = DateTime::parse_from_rfc3339(&created).map(|time| time.to_utc());
     let time = time.or_else(|_| created.parse::<NaiveDateTime>().map(|time| time.and_utc()));
-    let mut note = Note::new(
-        id,
-        NoteType::Semantic,
-        time.unwrap_or(DateTime::<Utc>::UNIX_EPOCH),
-    );
+    let mut time = time.unwrap_or(DateTime::<Utc>::UNIX_EPOCH);
+    // What a session says at one moment stands in the order in which it is said.
+    time += TimeDelta::seconds(session.map_or(0, |(_, place)| place.into()));
+    let mut note = Note::new(id, NoteType::Semantic, time);
+    note.session = session.map(|(session, _)| session.to_owned());
     note.title = text(row, "title");
     note.body = text(row, "body");
     note.project = text(row, "project");
-    note.updated_at = timestamp(time.unwrap_or(DateTime::<Utc>::UNIX_EPOCH));
+    note.updated_at = timestamp(time);
     Ok(Stored {
         path: NotePath {
             scope: Scope::Portable,
@@ -574,6 +620,7 @@ mod tests {
         let arguments = Arguments {
             sets: Vec::new(),
             scale: None,
+            words_only: false,
             categories: true,
             threshold: 0.3,
             json: false,
