@@ -7,9 +7,11 @@ use anamnesis_core::{
     clean::one_line,
     echo::Echoes,
     id::NoteId,
+    intake::MAX_TEXT,
     link::{Edge, MAX_CITING, Relation, file_edges},
     note::text_hash,
     render::{Block, Budget, Level, recalled_block},
+    sanitize,
     transcript::{Prompt, PromptKind},
 };
 use anamnesis_recall::{
@@ -125,7 +127,7 @@ impl Unasked {
     }
 }
 
-/// What of a text is asked, fit to be kept.
+/// What of a text is asked: nothing that the records would not keep of it.
 ///
 /// # Errors
 /// Why it is not asked.
@@ -138,15 +140,13 @@ pub(crate) fn question(
     if !lane.is_on(settings) {
         return Err(Unasked::SwitchedOff(lane));
     }
-    let prompt = Prompt::new(text);
+    let prompt = Prompt::unmasked(text);
     if prompt.kind != PromptKind::Person {
         return Err(Unasked::NoQuestion);
     }
-    let asked = sentences(&prompt.text);
-    Ok(asked
-        .iter()
-        .map(|sentence| echoes.mask(sentence).into_owned())
-        .collect())
+    Ok(sentences(
+        &sanitize::ends(&prompt.text, echoes, MAX_TEXT).value,
+    ))
 }
 
 /// What the person is told of it, in a line; nothing where nothing came.
