@@ -3,12 +3,14 @@
 use crate::rank::Candidate;
 
 /// How well a note has to fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Floor {
     /// As measured to let about one unrelated question in forty through.
     Usual,
     /// Lower: more comes, more of it beside the point.
     Wide,
+    /// Any other, to see what it would let through.
+    At(f32),
 }
 
 /// How much better a note has to fit that was given often and never used.
@@ -25,6 +27,7 @@ impl Floor {
         let floor = match self {
             Self::Usual => 0.32,
             Self::Wide => 0.24,
+            Self::At(floor) => floor,
         };
         floor * (1.0 + BY_SENTENCES * (sentences.max(1) as f32).ln())
     }

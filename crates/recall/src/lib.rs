@@ -32,3 +32,7 @@ pub mod learned;
 pub mod freshness;
 
 pub mod stale;
+
+pub mod mining;
+
+pub mod evaluation;

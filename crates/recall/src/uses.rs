@@ -164,9 +164,9 @@ fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// What may be the ids of notes that the turn names: `#7Q4KZ9` or a whole id in the answer or in what
-/// a tool was given, and any id that a command or tool of ours was given to use.
-fn named(turn: &Turn<'_>) -> HashSet<String> {
+/// What may be the ids of notes that the turn names, whole or in part: `#7Q4KZ9` or a whole id in the
+/// answer or in what a tool was given, and any id that a command or tool of ours was given to use.
+pub fn named(turn: &Turn<'_>) -> HashSet<String> {
     let mut named = HashSet::new();
     references(clip(turn.answer, MAX_OUTPUT), &mut named);
     for act in turn.acts {

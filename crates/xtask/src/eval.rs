@@ -25,6 +25,7 @@ use anamnesis_core::{
     note::{Note, NoteFile, NoteType, Scope, timestamp},
 };
 use anamnesis_recall::{
+    evaluation::{Gated, Places, Point, mean},
     rank::{Candidate, Mask, Query, rank},
     search,
 };
@@ -114,8 +115,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         )?;
         for (place, threshold) in THRESHOLDS.iter().enumerate() {
             let points: Vec<&[Point; 2]> = curves.iter().map(|curve| &curve[place].1).collect();
-            let mean = |half: usize, value: fn(&Point) -> f64| {
-                mean(points.iter().map(|point| value(&point[half])))
+            let mean = |half: usize, value: fn(&Point) -> Option<f64>| {
+                mean(points.iter().filter_map(|point| value(&point[half])))
             };
             let point = |half| Point {
                 false_share: mean(half, |point| point.false_share),
@@ -185,17 +186,6 @@ impl Answer<'_> {
             .iter()
             .any(|candidate| self.question.right.contains(&candidate.id))
     }
-}
-
-/// A point of the gate's curve.
-#[derive(Debug, Clone, Copy, Default)]
-struct Point {
-    /// How many of the questions without an answer are given anything.
-    false_share: f64,
-    /// How many of the right notes among the first three are given.
-    kept: f64,
-    /// How many notes a question is given that is given any.
-    notes: f64,
 }
 
 struct Report<'a> {
@@ -310,7 +300,7 @@ impl Set {
             let mean = |of: &dyn Fn(&Answer<'_>) -> Option<[f64; MEASURES.len()]>| {
                 std::array::from_fn(|place| {
                     let values = answers.iter().filter_map(|answer| of(answer));
-                    mean(values.map(|values| values[place]))
+                    mean(values.map(|values| values[place])).unwrap_or_default()
                 })
             };
             let count = answers.len();
@@ -376,27 +366,19 @@ impl Set {
 fn point(threshold: f32, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> Point {
     let of_half = |answer: &&Answer<'_>| answer.question.half() == half;
     let none = none.iter().filter(of_half);
-    let useful = answers
+    let answered: Vec<Gated> = answers
         .iter()
         .filter(of_half)
-        .filter(|answer| answer.is_useful(&answer.shown(0.0)));
-    let shown: Vec<usize> = answers
-        .iter()
-        .filter(of_half)
-        .map(|answer| answer.shown(threshold).len())
-        .filter(|count| *count > 0)
+        .map(|answer| {
+            let shown = answer.shown(threshold);
+            Gated {
+                is_reachable: answer.is_useful(&answer.shown(0.0)),
+                given: shown.len(),
+                is_right: answer.is_useful(&shown),
+            }
+        })
         .collect();
-    #[expect(clippy::cast_precision_loss, reason = "at most three")]
-    let notes = mean(shown.iter().map(|count| *count as f64));
-    Point {
-        false_share: mean(none.map(|answer| share(!answer.shown(threshold).is_empty()))),
-        kept: mean(useful.map(|answer| share(answer.is_useful(&answer.shown(threshold))))),
-        notes,
-    }
-}
-
-fn share(is_so: bool) -> f64 {
-    if is_so { 1.0 } else { 0.0 }
+    Point::of(none.map(|answer| answer.shown(threshold).len()), &answered)
 }
 
 impl Report<'_> {
@@ -469,50 +451,29 @@ impl Report<'_> {
 
 fn curve_line(threshold: f32, points: &[Point; 2]) -> String {
     let halves = points.map(|point| {
-        let (false_share, kept) = (100.0 * point.false_share, 100.0 * point.kept);
-        format!("{false_share:6.1} {kept:6.1} {:5.2}", point.notes)
+        let [false_share, kept, notes] =
+            [point.false_share, point.kept, point.notes].map(Option::unwrap_or_default);
+        format!(
+            "{:6.1} {:6.1} {notes:5.2}",
+            100.0 * false_share,
+            100.0 * kept
+        )
     });
     format!("{threshold:9.2}  {}", halves.join("  | "))
 }
 
 /// What an answer is worth, each from 0 to 1.
 fn measures(found: &[NoteId], right: &[NoteId]) -> [f64; MEASURES.len()] {
-    let hits: Vec<usize> = found
-        .iter()
-        .take(DEPTH)
-        .enumerate()
-        .filter(|(_, id)| right.contains(id))
-        .map(|(place, _)| place)
-        .collect();
-    #[expect(clippy::cast_precision_loss, reason = "places in a list of fifty")]
-    let gain = |place: usize| 1.0 / ((place + 2) as f64).log2();
-    let best: f64 = (0..right.len().min(10))
-        .map(gain)
-        .fold(0.0, |sum, gain| sum + gain);
-    #[expect(clippy::cast_precision_loss, reason = "places in a list of fifty")]
-    let recall = |depth: usize| {
-        hits.iter().filter(|place| **place < depth).count() as f64 / right.len().max(1) as f64
-    };
-    #[expect(clippy::cast_precision_loss, reason = "places in a list of fifty")]
-    let first = hits.first().map_or(0.0, |place| 1.0 / (place + 1) as f64);
-    let gained: f64 = hits
-        .iter()
-        .filter(|place| **place < 10)
-        .map(|place| gain(*place))
-        .fold(0.0, |sum, gain| sum + gain);
+    let places = Places::of(found, right);
+    let [r1, r3, r5, r10] = [1, 3, 5, 10].map(|depth| places.recall(depth));
     [
-        recall(1),
-        recall(3),
-        recall(5),
-        recall(10),
-        first,
-        if best > 0.0 { gained / best } else { 0.0 },
+        r1,
+        r3,
+        r5,
+        r10,
+        places.reciprocal_rank(DEPTH),
+        places.gain(10),
     ]
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    if count > 0.0 { sum / count } else { 0.0 }
 }
 
 fn rows(path: &Path) -> Result<Vec<Value>> {
@@ -576,23 +537,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_are_those_of_the_trade() {
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(NoteId::made_of);
-        let check = |found: &[NoteId], right: &[NoteId], expected: &str| {
-            let measured = measures(found, right).map(|value| format!("{value:.3}"));
-            assert_eq!(measured.join(" "), expected);
-        };
-        check(&[a, b], &[a], "1.000 1.000 1.000 1.000 1.000 1.000");
-        check(&[b, a], &[a], "0.000 1.000 1.000 1.000 0.500 0.631");
-        check(
-            &[a, b, c, d],
-            &[a, d],
-            "0.500 0.500 1.000 1.000 1.000 0.877",
-        );
-        check(&[], &[a], "0.000 0.000 0.000 0.000 0.000 0.000");
-    }
-
-    #[test]
     fn a_set_is_measured() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, rows: &[Value]| {
@@ -630,11 +574,11 @@ mod tests {
         assert_eq!(report.measures[0], ("all".to_owned(), 1, [1.0; 6]));
         assert_eq!(report.measures.last().unwrap().0, "c");
         let curve = &report.curve;
-        assert!(
-            curve
+        assert!(curve.iter().all(|(_, halves)| {
+            halves
                 .iter()
-                .all(|(_, halves)| halves[0].false_share + halves[1].false_share == 0.0)
-        );
+                .all(|half| half.false_share.unwrap_or_default() == 0.0)
+        }));
         let name = folder.path().file_name().unwrap().to_str().unwrap();
         let answers = fs::read_to_string(folder.path().join(format!("{name}.jsonl"))).unwrap();
         assert_eq!(
