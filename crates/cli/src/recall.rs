@@ -63,7 +63,7 @@ impl Lane {
     }
 
     /// How much may come. A subagent works on one task and has less to read it with.
-    fn limits(self, recall: &config::Recall) -> (Limits, Budget) {
+    pub(crate) fn limits(self, recall: &config::Recall) -> (Limits, Budget) {
         let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
         let limits = Limits {
             floor: if recall.wide {

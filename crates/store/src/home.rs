@@ -101,6 +101,11 @@ impl Home {
         self.root.join("log").join("anamnesis.log")
     }
 
+    /// The questions that recall is measured by on this machine.
+    pub fn evaluation(&self) -> PathBuf {
+        self.root.join("eval").join("eval.jsonl")
+    }
+
     /// The settings of this machine.
     pub fn config(&self) -> PathBuf {
         self.root.join("config.json")

@@ -213,7 +213,8 @@ fn kind_of(home: &Home, path: &Path) -> Kind {
         .log()
         .parent()
         .is_some_and(|logs| path.starts_with(logs));
-    if is_log || is_in(home.spool()) || is_in(home.receipts()) {
+    let is_question = path == home.evaluation();
+    if is_log || is_question || is_in(home.spool()) || is_in(home.receipts()) {
         return Kind::Text;
     }
     // Settings, another program's files, and what a person put there.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anamnesis_core::{clean::one_line, note::State};
 use anamnesis_store::index::{Entry, Index};
 
-use super::Outcome;
+use super::{Outcome, eval};
 use crate::{context::Context, failure::Failure, remote, sync, ui::Ui};
 
 /// Forget a note; its text goes to the trash
@@ -72,6 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .notes
             .read(entry.path)
             .map(|stored| stored.file.note().body.clone());
+        eval::forget_notes(&context.home, |id| id == entry.id())?;
         context.notes.forget(&lock, entry.path, now)?;
         drop(lock);
         if let (Some(journal), Ok(text)) = (&journal, text) {

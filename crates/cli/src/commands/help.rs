@@ -62,7 +62,7 @@ Upkeep
   verify        Say that a note is still right
   feedback      Say whether a note helped
   stats         Show what came of the notes that were given
-  eval          Show what a prompt would bring, to the byte
+  eval          Show what a prompt would bring, or how well notes are found
   backfill      Remember the sessions from before the install
   import        Copy Claude Code's own memory into notes
   task          Keep a list of what is to be done

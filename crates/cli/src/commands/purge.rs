@@ -32,7 +32,7 @@ use anamnesis_sync::{
 };
 use chrono::{DateTime, Utc};
 
-use super::{Outcome, read_input};
+use super::{Outcome, eval, read_input};
 use crate::{
     context::Context,
     failure::Failure,
@@ -147,6 +147,7 @@ fn purge_notes(
     }
     let lock = context.notes.lock()?;
     let now = context.environment.now;
+    eval::forget_notes(&context.home, |id| purge.ids.contains(&id))?;
     files::bury(&context.home, &lock, &context.notes, &purge.ids, now)
         .map_err(|error| refused(&error))?;
     drop(lock);

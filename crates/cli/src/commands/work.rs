@@ -19,7 +19,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::Answer;
 
-use super::Outcome;
+use super::{Outcome, eval};
 use crate::{
     capture, cited, client,
     context::Context,
@@ -290,6 +290,9 @@ fn upkeep(
         if let Some(age) = term(retention.spool_days) {
             Spool::new(&context.home).forget_unreadable(age);
         }
+        if let Err(failure) = forget_questions(context) {
+            context.log(&format!("work: {}", failure.message()));
+        }
         journal.set_meta(PRUNED, &today)?;
         let receipts = Receipts::new(context.home.clone());
         if let Err(error) = receipts.compact(journal, context.environment.now, PATIENCE) {
@@ -297,6 +300,17 @@ fn upkeep(
         }
     }
     Ok(())
+}
+
+/// Takes out of the questions that recall is measured by what asks for notes that were forgotten on
+/// another machine, or by an undo.
+fn forget_questions(context: &Context) -> Result<(), Failure> {
+    let _lock = context.notes.lock()?;
+    let is_gone = |id| {
+        let path = context.notes.find(id);
+        path.is_some_and(|path| context.notes.is_forgotten(path))
+    };
+    eval::forget_notes(&context.home, is_gone)
 }
 
 /// The day on which old records were last let go.

@@ -11,6 +11,7 @@ mod capture;
 mod command_line;
 mod config;
 mod doctor;
+mod evaluation;
 mod forget;
 mod history;
 mod hook_input;

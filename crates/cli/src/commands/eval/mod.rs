@@ -1,13 +1,24 @@
 //! `eval`: what recall does, and how well.
 
+mod gate;
+mod library;
+mod mine;
 mod prompt;
+mod run;
+mod set;
 
-pub(crate) use self::prompt::json as tried_json;
+use std::path::PathBuf;
 
+pub(crate) use self::{
+    prompt::json as tried_json,
+    set::{forget_notes, forget_session},
+};
+
+use self::set::{Case, Set};
 use super::Outcome;
-use crate::{environment::Environment, ui::Ui};
+use crate::{context::Context, environment::Environment, failure::Failure, ui::Ui};
 
-/// Show what a prompt would bring, to the byte
+/// Show what a prompt would bring, or how well notes are found
 ///
 /// Without a command: `eval prompt`.
 #[derive(Debug, clap::Args)]
@@ -22,11 +33,48 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Prompt(prompt::PromptArgs),
+    Mine(mine::Args),
+    Run(run::Args),
+    Gate(gate::Args),
+}
+
+/// Which questions.
+#[derive(Debug, clap::Args)]
+struct SetArgs {
+    /// The file with the questions [default: eval/eval.jsonl in the store]
+    #[arg(long, value_name = "PATH")]
+    eval_set: Option<PathBuf>,
+    /// Questions, too, that nobody approved
+    #[arg(long)]
+    include_unreviewed: bool,
+}
+
+impl SetArgs {
+    /// The set, if its file is there, and where that is.
+    fn read(&self, context: &Context) -> Result<(Option<Set>, PathBuf), Failure> {
+        let path = path(context, self.eval_set.as_ref());
+        Ok((Set::read(&path)?, path))
+    }
+
+    /// The questions of a set that count, with their lines.
+    fn measured<'a>(&self, set: &'a Set) -> Vec<(usize, &'a Case)> {
+        let cases = set.cases.iter().map(|(line, case)| (*line, case));
+        cases
+            .filter(|(_, case)| case.approved || self.include_unreviewed)
+            .collect()
+    }
+}
+
+fn path(context: &Context, named: Option<&PathBuf>) -> PathBuf {
+    named.cloned().unwrap_or_else(|| context.home.evaluation())
 }
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
         None => prompt::run(&args.prompt, environment, ui),
         Some(Verb::Prompt(args)) => prompt::run(args, environment, ui),
+        Some(Verb::Mine(args)) => mine::run(args, &Context::open(environment)?, ui),
+        Some(Verb::Run(args)) => run::run(args, &Context::open(environment)?, ui),
+        Some(Verb::Gate(args)) => gate::run(args, &Context::open(environment)?, ui),
     }
 }

@@ -19,7 +19,7 @@ use anamnesis_store::{
 
 use crate::{
     capture,
-    commands::{Outcome, sessions},
+    commands::{Outcome, eval, sessions},
     context::Context,
     failure::Failure,
     ui::{self, Ui},
@@ -117,6 +117,8 @@ fn forget_note(
     let now = context.environment.now;
     let note = NoteId::of_session(id);
     let lock = context.notes.lock()?;
+    eval::forget_session(&context.home, id, None)?;
+    eval::forget_notes(&context.home, |asked| asked == note)?;
     let had_note = match context.notes.find(note) {
         Some(path) if context.notes.is_forgotten(path) => false,
         Some(path) => {
@@ -177,6 +179,9 @@ fn forget_prompt(
         ui,
     )?;
     let now = context.environment.now.timestamp_millis();
+    let lock = context.notes.lock()?;
+    eval::forget_session(&context.home, &session.id, Some(number))?;
+    drop(lock);
     let Some(forgotten) = journal.forget_prompt(&session.id, number, now)? else {
         return Err(Failure::failed(
             "0 forgotten: the session was forgotten meanwhile",

@@ -1,0 +1,422 @@
+//! `eval gate`: what comes unasked though it should not, and what comes that should.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    process::ExitCode,
+};
+
+use anamnesis_core::{clean::one_line, id::NoteId, note::GLOBAL};
+use anamnesis_recall::{
+    evaluation::{Gated, Point},
+    gate::Floor,
+    mining::asks,
+    prompt::sentences,
+    rank::{Mask, Query, rank},
+    selection::{self, Given, Limits, Request},
+};
+use anamnesis_store::{
+    index::{Error, Filter, Index},
+    journal::{Journal, Ledger},
+    project::Project,
+};
+use serde_json::{Value, json};
+
+use super::{
+    SetArgs,
+    library::Library,
+    mine::question,
+    run::{ended, missing, warn},
+    set::Case,
+};
+use crate::{
+    commands::Outcome,
+    context::{Context, PATIENCE},
+    failure::Failure,
+    recall::{Known, Lane},
+    ui::{self, Ui},
+};
+
+/// The floors of the curve, those of the settings among them.
+const FLOORS: [f32; 8] = [0.16, 0.20, 0.24, 0.28, 0.32, 0.36, 0.40, 0.50];
+
+/// How many prompts are asked of other projects, the latest ones.
+const MAX_PROMPTS: usize = 300;
+
+/// How many of the false ones are shown, and how much of each.
+const WORST: usize = 10;
+const SHORTENED: usize = 70;
+
+/// Measure what comes with prompts, and what should not
+///
+/// Asks recent prompts of the project that has the most notes besides their own, where nothing ought to
+/// come, and the questions of the set of their own projects, where their notes ought to; at several
+/// floors of how well a note has to fit.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    set: SetArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    measure(&args.set, args.json, context, ui)
+}
+
+/// A note that came where it should not.
+struct False {
+    fit: f64,
+    prompt: String,
+    matched: Vec<String>,
+    id: String,
+    short: String,
+    title: String,
+    project: String,
+}
+
+/// What was measured.
+struct Report {
+    now: Floor,
+    curve: Vec<(f32, Point)>,
+    unrelated: usize,
+    questions: usize,
+    reachable: usize,
+    worst: Vec<False>,
+}
+
+/// A prompt, and the project that it is asked of though it is another's.
+struct Stray {
+    prompt: String,
+    of: String,
+}
+
+/// Who asks, of which notes, without leaving a trace.
+struct Gate<'a> {
+    context: &'a Context,
+    journal: Option<&'a Journal>,
+    /// The store's own index.
+    index: &'a Index,
+    limits: Limits,
+}
+
+pub(super) fn measure(args: &SetArgs, json: bool, context: &Context, ui: &Ui) -> Outcome {
+    let (set, path) = args.read(context)?;
+    let journal = Journal::open_to_read(&context.home, PATIENCE)?;
+    let index = context.index()?;
+    let strays = match &journal {
+        Some(journal) => strays(context, journal, &index)?,
+        None => Vec::new(),
+    };
+    if set.is_none() && strays.is_empty() {
+        return Err(missing(context, &path));
+    }
+    let cases = set
+        .as_ref()
+        .map(|set| args.measured(set))
+        .unwrap_or_default();
+    let (limits, _) = Lane::Prompt.limits(&context.config.recall);
+    let gate = Gate {
+        context,
+        journal: journal.as_ref(),
+        index: &index,
+        limits,
+    };
+    let answered = gate.answered(&cases)?;
+    let mut worst = Vec::new();
+    let unrelated: Vec<Vec<usize>> = strays
+        .iter()
+        .map(|stray| gate.unrelated(stray, &mut worst))
+        .collect::<Result<_, _>>()?;
+    worst.sort_by(|a, b| {
+        b.fit
+            .total_cmp(&a.fit)
+            .then_with(|| a.prompt.cmp(&b.prompt))
+    });
+    worst.truncate(WORST);
+    let at = |place: usize| {
+        let unrelated = unrelated.iter().filter_map(|counts| counts.get(place));
+        let answered = answered.iter().filter_map(|floors| floors.get(place));
+        Point::of(unrelated.copied(), &answered.copied().collect::<Vec<_>>())
+    };
+    let reachable = answered.iter().filter_map(|floors| floors.first());
+    let report = Report {
+        now: limits.floor,
+        curve: FLOORS.into_iter().zip((0..).map(at)).collect(),
+        unrelated: strays.len(),
+        questions: cases.len(),
+        reachable: reachable.filter(|gated| gated.is_reachable).count(),
+        worst,
+    };
+    if let Some(set) = &set {
+        warn(set, &[], ui);
+    }
+    if json {
+        ui.json(&report.json());
+    } else {
+        ui.print(&report.text());
+    }
+    Ok(set.as_ref().map_or(ExitCode::SUCCESS, ended))
+}
+
+/// The latest prompts that ask something, each with the project that it has nothing to do with: the one
+/// that has the most notes beside its own.
+fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Stray>, Failure> {
+    let mut notes: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in index.list(&Filter::default(), usize::MAX)? {
+        if entry.project != GLOBAL {
+            *notes.entry(entry.project).or_default() += 1;
+        }
+    }
+    let mut largest: Vec<(String, usize)> = notes.into_iter().collect();
+    largest.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+    let mut others: HashMap<String, Option<String>> = HashMap::new();
+    let mut strays = Vec::new();
+    for session in journal.sessions(None, usize::MAX)? {
+        let own = &session.project;
+        let other = others.entry(own.clone()).or_insert_with(|| {
+            let own = context.project(Some(own)).all_keys();
+            let other = largest.iter().find(|(key, _)| !own.contains(key));
+            other.map(|(key, _)| key.clone())
+        });
+        let Some(other) = other else {
+            continue;
+        };
+        for prompt in journal.prompts(&session.id)?.iter().rev() {
+            if let Some(text) = question(prompt).filter(|text| asks(text)) {
+                strays.push(Stray {
+                    prompt: text.to_owned(),
+                    of: other.clone(),
+                });
+            }
+            if strays.len() == MAX_PROMPTS {
+                return Ok(strays);
+            }
+        }
+    }
+    Ok(strays)
+}
+
+impl Gate<'_> {
+    /// What comes with a question in a project, at a floor.
+    fn given(
+        &self,
+        index: &Index,
+        question: &str,
+        project: &Project,
+        floor: f32,
+    ) -> Result<Vec<Given>, Error> {
+        let request = Request {
+            sentences: &sentences(question),
+            project: &project.key,
+            also: &project.also,
+            limits: Limits {
+                floor: Floor::At(floor),
+                ..self.limits
+            },
+            ledger: &Ledger::new(),
+            knowledge: &Known {
+                index: self.index,
+                journal: self.journal,
+                context: self.context,
+                project: &project.key,
+                now: self.context.environment.now,
+            },
+        };
+        Ok(selection::recall(index, &self.context.notes, &request)?.given)
+    }
+
+    /// What becomes of each question at each floor, asked in the project of its note.
+    fn answered(&self, cases: &[(usize, &Case)]) -> Result<Vec<Vec<Gated>>, Failure> {
+        let mut library = Library::of(self.context, self.index, cases)?;
+        let mut answered = Vec::new();
+        for (_, case) in cases {
+            let right = library.right(case)?;
+            let Some(entry) = right.iter().find_map(|id| self.index.get(*id).transpose()) else {
+                continue;
+            };
+            let project = self.context.project(Some(&entry?.project));
+            answered.push(library.ask(case, |index| {
+                let is_reachable = self
+                    .ungated(index, &case.query, &project)?
+                    .iter()
+                    .any(|id| right.contains(id));
+                let gated = |floor| {
+                    let given = self.given(index, &case.query, &project, floor)?;
+                    let mut ids = given.iter().map(|given| given.recalled.note.id);
+                    Ok(Gated {
+                        is_reachable,
+                        given: given.len(),
+                        is_right: ids.any(|id| right.contains(&id)),
+                    })
+                };
+                FLOORS.into_iter().map(gated).collect()
+            })?);
+        }
+        Ok(answered)
+    }
+
+    /// The notes that would come if the best ones always did.
+    fn ungated(
+        &self,
+        index: &Index,
+        question: &str,
+        project: &Project,
+    ) -> Result<Vec<NoteId>, Error> {
+        let mask = Mask {
+            own: project.all_keys(),
+            with_global: true,
+            only_unasked: true,
+            ..Mask::default()
+        };
+        let query = Query::of(&sentences(question).join("\n"));
+        let ranked = rank(index, &query, &mask, self.limits.notes)?;
+        Ok(ranked.candidates.iter().map(|found| found.id).collect())
+    }
+
+    /// How many notes of the project a prompt of another one is given at each floor. Notes for all
+    /// projects do not count: they may well fit. What is given by now is told.
+    fn unrelated(&self, stray: &Stray, told: &mut Vec<False>) -> Result<Vec<usize>, Failure> {
+        let project = Project::named(&stray.of);
+        let mut counts = vec![0; FLOORS.len()];
+        for (floor, count) in FLOORS.into_iter().zip(&mut counts) {
+            let given = self.given(self.index, &stray.prompt, &project, floor)?;
+            let mut given: Vec<Given> = given
+                .into_iter()
+                .filter(|given| !given.recalled.note.is_global())
+                .collect();
+            *count = given.len();
+            // What does not come at a floor comes at no higher one.
+            if given.is_empty() {
+                break;
+            }
+            if is_same(floor, self.limits.floor) {
+                let best = given.swap_remove(0);
+                let note = best.recalled.note;
+                told.push(False {
+                    fit: best.evidence.score,
+                    prompt: ui::shorten(&one_line(&stray.prompt), SHORTENED),
+                    matched: best.evidence.matched,
+                    short: Context::short(self.index, note.id),
+                    id: note.id.to_string(),
+                    title: note.title,
+                    project: note.project,
+                });
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// Whether this is the floor of a setting.
+fn is_same(floor: f32, setting: Floor) -> bool {
+    (floor - setting.of(1)).abs() < 0.001
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} asked of a project they are not of;\n{}, {} with the note within reach\n",
+            ui::count(self.unrelated, "prompt"),
+            ui::count(self.questions, "question"),
+            self.reachable,
+        );
+        text.push_str("\nfloor   unrelated and given   useful and kept   notes a time\n");
+        let percent = |share: Option<f64>| {
+            share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+        };
+        for (floor, point) in &self.curve {
+            let mark = if is_same(*floor, self.now) {
+                "  now"
+            } else if is_same(*floor, Floor::Wide) {
+                "  recall.wide on"
+            } else if is_same(*floor, Floor::Usual) {
+                "  recall.wide off"
+            } else {
+                ""
+            };
+            let notes = point
+                .notes
+                .map_or_else(|| "-".to_owned(), |notes| format!("{notes:.1}"));
+            text.push_str(&format!(
+                "{floor:<5.2}{:>22}{:>18}{notes:>15}{mark}\n",
+                percent(point.false_share),
+                percent(point.kept),
+            ));
+        }
+        if !self.worst.is_empty() {
+            text.push_str("\nthe worst that came now, with the words that they share\n");
+        }
+        for worst in &self.worst {
+            text.push_str(&format!(
+                "{:.2}  \"{}\"\n      #{} {}\n      {}\n",
+                worst.fit,
+                worst.prompt,
+                worst.short,
+                ui::shorten(&one_line(&worst.title), SHORTENED),
+                ui::shorten(&one_line(&worst.matched.join(", ")), SHORTENED),
+            ));
+        }
+        text.push_str(if is_same(self.now.of(1), Floor::Wide) {
+            "→ anamnesis config set recall.wide off   (less comes, surer)\n"
+        } else {
+            "→ anamnesis config set recall.wide on   (more comes, less sure)\n"
+        });
+        if !self.worst.is_empty() {
+            text.push_str("→ anamnesis mute ID   (a note that never comes unasked)\n");
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let curve = self.curve.iter().map(|(floor, point)| {
+            json!({
+                "floor": rounded(*floor),
+                "false": point.false_share,
+                "kept": point.kept,
+                "notes": point.notes,
+                "now": is_same(*floor, self.now),
+            })
+        });
+        let worst = self.worst.iter().map(|worst| {
+            json!({
+                "fit": worst.fit,
+                "prompt": worst.prompt,
+                "matched": worst.matched,
+                "id": worst.id,
+                "title": worst.title,
+                "project": worst.project,
+            })
+        });
+        json!({
+            "gate": {
+                "unrelated": self.unrelated,
+                "questions": self.questions,
+                "reachable": self.reachable,
+                "floor": rounded(self.now.of(1)),
+                "recall.wide": self.now == Floor::Wide,
+                "curve": curve.collect::<Vec<_>>(),
+                "worst": worst.collect::<Vec<_>>(),
+            }
+        })
+    }
+}
+
+/// A floor as it is written.
+fn rounded(floor: f32) -> f64 {
+    (f64::from(floor) * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floors_of_the_settings_are_on_the_curve() {
+        for setting in [Floor::Usual, Floor::Wide] {
+            let found = FLOORS.iter().filter(|floor| is_same(**floor, setting));
+            assert_eq!(found.count(), 1);
+        }
+        assert!(FLOORS.is_sorted());
+    }
+}

@@ -1,0 +1,97 @@
+//! What questions are asked of: the notes as they are, or, where the question is a note's title, without
+//! that title. A note that is found by its title alone would tell nothing.
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{Note, NoteFile},
+};
+use anamnesis_store::{
+    index::{self, Index},
+    notes::Stored,
+};
+
+use super::set::{Case, TITLE};
+use crate::{context::Context, failure::Failure};
+
+/// The notes to ask.
+pub(super) struct Library<'a> {
+    context: &'a Context,
+    /// The store's own index.
+    index: &'a Index,
+    /// Another one, in memory, for questions that are titles.
+    apart: Option<Index>,
+}
+
+impl<'a> Library<'a> {
+    /// The notes for these questions.
+    pub(super) fn of(
+        context: &'a Context,
+        index: &'a Index,
+        cases: &[(usize, &Case)],
+    ) -> Result<Self, Failure> {
+        let apart = if cases.iter().any(|(_, case)| case.source == TITLE) {
+            let listed = context.notes.list().notes.into_iter();
+            let stored = listed.filter_map(|(path, _)| context.notes.read(path).ok());
+            Some(Index::of(stored)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            context,
+            index,
+            apart,
+        })
+    }
+
+    /// Asks with the index that the question is for.
+    pub(super) fn ask<T>(
+        &mut self,
+        case: &Case,
+        ask: impl FnOnce(&Index) -> Result<T, index::Error>,
+    ) -> Result<T, Failure> {
+        let Some(apart) = self.apart.as_mut().filter(|_| case.source == TITLE) else {
+            return Ok(ask(self.index)?);
+        };
+        let notes = case.notes().filter_map(|id| stored(self.context, id));
+        let notes: Vec<Stored> = notes.collect();
+        for note in &notes {
+            if let Some(untitled) = untitled(note) {
+                apart.record(&untitled)?;
+            }
+        }
+        let answer = ask(apart)?;
+        for note in &notes {
+            apart.record(note)?;
+        }
+        Ok(answer)
+    }
+
+    /// The notes that answer a question: those it names, and what stands for them by now.
+    pub(super) fn right(&self, case: &Case) -> Result<Vec<NoteId>, Failure> {
+        let mut right = Vec::new();
+        for id in case.notes() {
+            right.push(id);
+            right.extend(self.index.successors(id)?);
+        }
+        right.sort_unstable();
+        right.dedup();
+        Ok(right)
+    }
+}
+
+fn stored(context: &Context, id: NoteId) -> Option<Stored> {
+    context.notes.read(context.notes.find(id)?).ok()
+}
+
+/// The note without its title; nothing of one that is no note any more.
+fn untitled(stored: &Stored) -> Option<Stored> {
+    let note = Note {
+        title: String::new(),
+        ..stored.note()
+    };
+    let file = NoteFile::parse(note.render().as_bytes(), note.id).ok()?;
+    Some(Stored {
+        file,
+        ..stored.clone()
+    })
+}

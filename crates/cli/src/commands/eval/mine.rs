@@ -1,0 +1,232 @@
+//! `eval mine`: questions whose answers are known, of this store's own notes and prompts.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use anamnesis_core::{
+    clean::one_line,
+    echo::Echoes,
+    id::{IdPrefix, NoteId},
+    note::{Note, NoteType, State},
+    record::{Privacy, PromptKind, Speaker},
+};
+use anamnesis_recall::{
+    mining::{self, Prompt},
+    uses::{Act, Turn, named},
+};
+use anamnesis_store::{
+    index::{Filter, Index},
+    journal::{Contents, Journal, StoredPrompt},
+};
+use serde_json::json;
+
+use super::set::{Case, Set};
+use crate::{
+    commands::{Outcome, write},
+    context::{Context, PATIENCE},
+    failure::Failure,
+    recall::Lane,
+    ui::{self, Ui},
+};
+
+/// Make questions of your own notes and prompts, to measure recall by
+///
+/// No model is asked. The title of a note is a question that the rest of the note has to answer, and a
+/// prompt is one where a note was opened or named in its turn without having come by itself. The same
+/// notes and prompts make the same questions; those that are in the file already are not added again.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many questions at most of titles, and of prompts
+    #[arg(long, default_value_t = 30)]
+    n: usize,
+    /// Only notes of these types
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = write::note_type)]
+    types: Vec<NoteType>,
+    /// Only notes and prompts of this project
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// The file that they are added to [default: eval/eval.jsonl in the store]
+    #[arg(long, value_name = "PATH")]
+    eval_set: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let projects = match &args.project {
+        Some(key) => context.project(Some(key)).all_keys(),
+        None => Vec::new(),
+    };
+    let index = context.index()?;
+    let notes = notes_in_use(context, &index, &projects)?;
+    let journal = Journal::open_to_read(&context.home, PATIENCE)?;
+    let echoes = |session: &str| match &journal {
+        Some(journal) => journal.echoes(session),
+        None => Ok(Echoes::default()),
+    };
+    let mut cases = Vec::new();
+    let of_no_session = echoes("")?;
+    for note in mining::titles(&notes, &args.types, args.n) {
+        cases.push(Case::of_title(note, &of_no_session));
+    }
+    let by_id: HashMap<NoteId, &Note> = notes.iter().map(|note| (note.id, note)).collect();
+    let answer = |id: NoteId| {
+        let note = by_id.get(&id).copied();
+        note.filter(|note| args.types.contains(&note.note_type))
+    };
+    let asked = match &journal {
+        Some(journal) => prompts(journal, &index, &projects)?,
+        None => Vec::new(),
+    };
+    for prompt in mining::prompts(asked, answer, args.n) {
+        let answers: Vec<&Note> = prompt.notes.iter().filter_map(|id| answer(*id)).collect();
+        let origin = (prompt.session.as_str(), prompt.number);
+        let echoes = echoes(&prompt.session)?;
+        cases.push(Case::of_prompt(&prompt.text, origin, &answers, &echoes));
+    }
+    let path = super::path(context, args.eval_set.as_ref());
+    let added = Set::append(context, &path, cases)?;
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in &added {
+        *kinds.entry(case.kind()).or_default() += 1;
+    }
+    let waiting = added.iter().filter(|case| !case.approved).count();
+    if args.json {
+        ui.json(&json!({ "added": added.len(), "by_source": kinds, "unreviewed": waiting, "eval_set": path }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let file = one_line(&ui::home_path(
+        &path,
+        context.environment.user_home.as_deref(),
+    ));
+    if added.is_empty() {
+        ui.print(&format!("nothing to add to {file}\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let of = |kind: &str, what| ui::count(kinds.get(kind).copied().unwrap_or(0), what);
+    let mut text = format!(
+        "added {} to {file}: {}, {}\n",
+        ui::count(added.len(), "question"),
+        of("title", "title"),
+        of("prompt", "prompt"),
+    );
+    if waiting > 0 {
+        text.push_str(
+            "The prompts are measured once you approve them: set \"approved\": true where the\n\
+             notes are right, and delete the lines where they are not.\n",
+        );
+    }
+    text.push_str("→ anamnesis eval run   |   anamnesis eval gate\n");
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The notes that a search finds and that are in use.
+fn notes_in_use(
+    context: &Context,
+    index: &Index,
+    projects: &[String],
+) -> Result<Vec<Note>, Failure> {
+    let filter = Filter {
+        projects: projects.to_vec(),
+        ..Filter::default()
+    };
+    let entries = index.list(&filter, usize::MAX)?;
+    let active = entries
+        .iter()
+        .filter(|entry| entry.state == State::Active)
+        .filter_map(|entry| context.notes.read(entry.path).ok());
+    Ok(active.map(|stored| stored.note()).collect())
+}
+
+/// The prompts of all sessions, the oldest first, with the notes that their turns opened or named.
+fn prompts(journal: &Journal, index: &Index, projects: &[String]) -> Result<Vec<Prompt>, Failure> {
+    let mut sessions = journal.sessions(None, usize::MAX)?;
+    sessions.retain(|session| projects.is_empty() || projects.contains(&session.project));
+    sessions.sort_by(|a, b| (a.started_at, &a.id).cmp(&(b.started_at, &b.id)));
+    let mut found = Vec::new();
+    for session in sessions {
+        let Some(contents) = journal.contents(&session.id)? else {
+            continue;
+        };
+        for (place, prompt) in contents.prompts.iter().enumerate() {
+            let Some(text) = question(prompt) else {
+                continue;
+            };
+            let next = contents.prompts.get(place + 1);
+            let until = next.map_or(i64::MAX, |next| next.at);
+            let notes = needed(&contents, prompt, until, index)?;
+            found.push(Prompt {
+                session: session.id.clone(),
+                number: prompt.number,
+                project: session.project.clone(),
+                text: text.to_owned(),
+                notes,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// What a person asked, as far as it may be looked at.
+pub(super) fn question(prompt: &StoredPrompt) -> Option<&str> {
+    let is_open = prompt.kind == PromptKind::Person && prompt.privacy != Privacy::Full;
+    prompt.text.as_deref().filter(|_| is_open)
+}
+
+/// The notes that the turn of a prompt opened or named, but for those that came with the prompt: recall
+/// would be measured by what it brought itself.
+fn needed(
+    contents: &Contents,
+    prompt: &StoredPrompt,
+    until: i64,
+    index: &Index,
+) -> Result<Vec<NoteId>, Failure> {
+    let acts = contents
+        .events
+        .iter()
+        .filter(|event| event.prompt == Some(prompt.number) && event.event.agent.is_none());
+    let acts: Vec<Act<'_>> = acts
+        .map(|event| Act {
+            tool: &event.event.tool,
+            input: &event.event.input,
+            at: event.at,
+        })
+        .collect();
+    let answers = contents
+        .turn_ends
+        .iter()
+        .filter(|end| end.prompt == Some(prompt.number) && end.speaker == Speaker::Main);
+    let answers: Vec<&str> = answers.filter_map(|end| end.text.as_deref()).collect();
+    let turn = Turn {
+        prompt: "",
+        answer: &answers.join("\n"),
+        acts: &acts,
+    };
+    let came: Vec<&str> = contents
+        .shown
+        .iter()
+        .filter(|shown| {
+            shown.lane == Lane::Prompt.as_str()
+                && shown.agent.is_empty()
+                && (prompt.at..until).contains(&shown.at)
+        })
+        .map(|shown| shown.note.as_str())
+        .collect();
+    let mut notes = Vec::new();
+    for name in named(&turn) {
+        let Ok(reference) = IdPrefix::parse(&name) else {
+            continue;
+        };
+        if let [entry] = index.matching(&reference)?.as_slice()
+            && !came.contains(&entry.id().to_string().as_str())
+        {
+            notes.push(entry.id());
+        }
+    }
+    Ok(notes)
+}
