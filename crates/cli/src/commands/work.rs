@@ -305,6 +305,9 @@ fn upkeep(
 /// Takes out of the questions that recall is measured by what asks for notes that were forgotten on
 /// another machine, or by an undo.
 fn forget_questions(context: &Context) -> Result<(), Failure> {
+    if !context.home.evaluation().exists() {
+        return Ok(());
+    }
     let _lock = context.notes.lock()?;
     let is_gone = |id| {
         let path = context.notes.find(id);

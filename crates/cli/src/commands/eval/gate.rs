@@ -25,7 +25,7 @@ use super::{
     SetArgs,
     library::Library,
     mine::question,
-    run::{ended, missing, warn},
+    run::{ended, missing, unknown, warn},
     set::Case,
 };
 use crate::{
@@ -88,7 +88,7 @@ struct Report {
 /// A prompt, and the project that it is asked of though it is another's.
 struct Stray {
     prompt: String,
-    of: String,
+    of: Project,
 }
 
 /// Who asks, of which notes, without leaving a trace.
@@ -149,7 +149,7 @@ pub(super) fn measure(args: &SetArgs, json: bool, context: &Context, ui: &Ui) ->
         worst,
     };
     if let Some(set) = &set {
-        warn(set, &[], ui);
+        warn(set, &unknown(&index, &cases)?, ui);
     }
     if json {
         ui.json(&report.json());
@@ -170,14 +170,14 @@ fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Str
     }
     let mut largest: Vec<(String, usize)> = notes.into_iter().collect();
     largest.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
-    let mut others: HashMap<String, Option<String>> = HashMap::new();
+    let mut others: HashMap<String, Option<Project>> = HashMap::new();
     let mut strays = Vec::new();
     for session in journal.sessions(None, usize::MAX)? {
         let own = &session.project;
         let other = others.entry(own.clone()).or_insert_with(|| {
             let own = context.project(Some(own)).all_keys();
             let other = largest.iter().find(|(key, _)| !own.contains(key));
-            other.map(|(key, _)| key.clone())
+            other.map(|(key, _)| context.project(Some(key)))
         });
         let Some(other) = other else {
             continue;
@@ -275,23 +275,20 @@ impl Gate<'_> {
     }
 
     /// How many notes of the project a prompt of another one is given at each floor. Notes for all
-    /// projects do not count: they may well fit. What is given by now is told.
+    /// projects do not count: they may well fit. What comes by the settings is told.
     fn unrelated(&self, stray: &Stray, told: &mut Vec<False>) -> Result<Vec<usize>, Failure> {
-        let project = Project::named(&stray.of);
         let mut counts = vec![0; FLOORS.len()];
         for (floor, count) in FLOORS.into_iter().zip(&mut counts) {
-            let given = self.given(self.index, &stray.prompt, &project, floor)?;
-            let mut given: Vec<Given> = given
-                .into_iter()
-                .filter(|given| !given.recalled.note.is_global())
-                .collect();
-            *count = given.len();
-            // What does not come at a floor comes at no higher one.
+            let mut given = self.given(self.index, &stray.prompt, &stray.of, floor)?;
+            // Where nothing comes at a floor, nothing does at a higher one.
             if given.is_empty() {
                 break;
             }
-            if is_same(floor, self.limits.floor) {
-                let best = given.swap_remove(0);
+            given.retain(|given| !given.recalled.note.is_global());
+            *count = given.len();
+            if is_same(floor, self.limits.floor)
+                && let Some(best) = given.into_iter().next()
+            {
                 let note = best.recalled.note;
                 told.push(False {
                     fit: best.evidence.score,

@@ -146,7 +146,10 @@ pub(super) fn missing(context: &Context, path: &Path) -> Failure {
 }
 
 /// The ids in the measured questions that no note has, with the lines.
-fn unknown(index: &Index, cases: &[(usize, &Case)]) -> Result<Vec<(usize, String)>, Failure> {
+pub(super) fn unknown(
+    index: &Index,
+    cases: &[(usize, &Case)],
+) -> Result<Vec<(usize, String)>, Failure> {
     let mut unknown = Vec::new();
     for (line, case) in cases {
         for id in &case.relevant_ids {
