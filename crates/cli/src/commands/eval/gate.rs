@@ -219,8 +219,6 @@ impl Gate<'_> {
                 index: self.index,
                 journal: self.journal,
                 context: self.context,
-                project: &project.key,
-                now: self.context.environment.now,
             },
         };
         Ok(selection::recall(index, &self.context.notes, &request)?.given)
