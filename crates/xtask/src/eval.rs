@@ -13,7 +13,7 @@
 mod scale;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -74,6 +74,10 @@ pub(crate) struct Arguments {
     /// Tell the categories of questions apart
     #[arg(long)]
     categories: bool,
+    /// Ask these questions of every project, too, none of which has to do with them: one a line, or
+    /// `query` in lines of JSON
+    #[arg(long, value_name = "FILE")]
+    strangers: Vec<PathBuf>,
     /// List the worst false ones above this fit
     #[arg(long, value_name = "FIT", default_value_t = 0.32)]
     threshold: f32,
@@ -95,9 +99,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     }
     let mut out = io::stdout().lock();
     let mut curves = Vec::new();
+    let mut strangers = Vec::new();
+    for path in &arguments.strangers {
+        strangers.extend(read_strangers(path)?);
+    }
     for folder in &arguments.sets {
         let set = Set::read(folder)?;
-        let report = set.report(folder, arguments)?;
+        let report = set.report(folder, arguments, &strangers)?;
         if arguments.json {
             writeln!(out, "{}", report.json())?;
         } else {
@@ -195,6 +203,9 @@ struct Report<'a> {
     measures: Vec<(String, usize, [f64; MEASURES.len()])>,
     /// By threshold, of both halves.
     curve: Vec<(f32, [Point; 2])>,
+    /// How many strangers' questions were asked, and the share of them that is given nothing, by
+    /// threshold.
+    strangers: (usize, Vec<f64>),
     /// How well they fit, the question, the words that matched, the note's title.
     worst: Vec<(f32, String, Vec<String>, String)>,
     /// How long a question takes.
@@ -262,7 +273,12 @@ impl Set {
         })
     }
 
-    fn report(&self, folder: &Path, arguments: &Arguments) -> Result<Report<'_>> {
+    fn report(
+        &self,
+        folder: &Path,
+        arguments: &Arguments,
+        strangers: &[String],
+    ) -> Result<Report<'_>> {
         let with_sessions = self.has_sessions && !arguments.words_only;
         let mut times = Vec::with_capacity(self.questions.len());
         let mut answers = Vec::with_capacity(self.questions.len());
@@ -340,9 +356,40 @@ impl Set {
                     (*threshold, [point(0), point(1)])
                 })
                 .collect(),
+            strangers: self.asked_by(strangers)?,
             worst,
             median: times.get(times.len() / 2).copied().unwrap_or_default(),
         })
+    }
+
+    /// Asks questions of every project; how many were asked, and the share that is given nothing at each
+    /// threshold.
+    fn asked_by(&self, strangers: &[String]) -> Result<(usize, Vec<f64>)> {
+        let projects: BTreeSet<&str> = self
+            .questions
+            .iter()
+            .map(|question| question.project.as_str())
+            .collect();
+        let mut silent = vec![0_u32; THRESHOLDS.len()];
+        let mut asked = 0;
+        for project in projects {
+            for text in strangers {
+                let question = Question {
+                    id: String::new(),
+                    text: text.clone(),
+                    project: project.to_owned(),
+                    category: String::new(),
+                    right: Vec::new(),
+                };
+                let answer = self.ask(&question, false)?;
+                for (silent, threshold) in silent.iter_mut().zip(THRESHOLDS) {
+                    *silent += u32::from(answer.shown(threshold).is_empty());
+                }
+                asked += 1;
+            }
+        }
+        let share = |silent: u32| f64::from(silent) / f64::from(u32::try_from(asked).unwrap_or(1));
+        Ok((asked, silent.into_iter().map(share).collect()))
     }
 
     fn write_answers<'a>(
@@ -410,6 +457,12 @@ impl Report<'_> {
             text.push_str(&curve_line(*threshold, points));
             text.push('\n');
         }
+        if let (asked @ 1.., silent) = &self.strangers {
+            text.push_str(&format!("threshold: silent to strangers, {asked} asked\n"));
+            for (threshold, silent) in THRESHOLDS.iter().zip(silent) {
+                text.push_str(&format!("{threshold:9.2}  {:6.2}\n", 100.0 * silent));
+            }
+        }
         if !self.worst.is_empty() {
             text.push_str(&format!("worst false ones above {threshold}\n"));
         }
@@ -442,6 +495,7 @@ impl Report<'_> {
         json!({
             "set": self.name, "notes": self.set.notes,
             "measures": measures.collect::<serde_json::Map<_, _>>(), "gate": curve,
+            "strangers": { "asked": self.strangers.0, "silent": self.strangers.1 },
             "worst": self.worst.iter().map(|(fit, question, matched, title)| json!({
                 "fit": fit, "question": question, "matched": matched, "title": title,
             })).collect::<Vec<_>>(),
@@ -460,6 +514,26 @@ fn curve_line(threshold: f32, points: &[Point; 2]) -> String {
         )
     });
     format!("{threshold:9.2}  {}", halves.join("  | "))
+}
+
+/// The questions of a file: of lines of JSON, or of lines.
+fn read_strangers(path: &Path) -> Result<Vec<String>> {
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "jsonl")
+    {
+        let questions = questions(path)?;
+        return Ok(questions
+            .into_iter()
+            .map(|question| question.text)
+            .collect());
+    }
+    let text = fs::read_to_string(path).map_err(at(path))?;
+    let lines = text.lines().map(str::trim);
+    Ok(lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect())
 }
 
 /// What an answer is worth, each from 0 to 1.
@@ -563,6 +637,7 @@ mod tests {
         let set = Set::read(folder.path()).unwrap();
         let arguments = Arguments {
             sets: Vec::new(),
+            strangers: Vec::new(),
             scale: None,
             words_only: false,
             categories: true,
@@ -570,7 +645,12 @@ mod tests {
             json: false,
             answers: Some(folder.path().to_owned()),
         };
-        let report = set.report(folder.path(), &arguments).unwrap();
+        let prompts = folder.path().join("prompts.txt");
+        fs::write(&prompts, "when do migrations run\n\ndraw a bicycle\n").unwrap();
+        let strangers = read_strangers(&prompts).unwrap();
+        let report = set.report(folder.path(), &arguments, &strangers).unwrap();
+        let (asked, silent) = &report.strangers;
+        assert_eq!((*asked, silent[5]), (2, 0.5));
         assert_eq!(report.measures[0], ("all".to_owned(), 1, [1.0; 6]));
         assert_eq!(report.measures.last().unwrap().0, "c");
         let curve = &report.curve;
