@@ -19,7 +19,9 @@ use anamnesis_core::{
     sanitize::head,
     terms::{Role, Word, words},
 };
-use anamnesis_store::index::{BLOCK_LENGTH, Document, Documents, Error, Filter, Index, Postings};
+use anamnesis_store::index::{
+    BLOCK_LENGTH, Document, Documents, Entry, Error, Filter, Index, Postings,
+};
 
 /// The most segments of a query.
 pub const MAX_SEGMENTS: usize = 8;
@@ -232,6 +234,17 @@ impl Mask {
         let filtered = &self.filter.projects;
         (is_in && (filtered.is_empty() || filtered.iter().any(|named| named == key)))
             .then_some(origin)
+    }
+
+    /// Tells whether a note is searched, as the index knows it.
+    pub(crate) fn takes(&self, entry: &Entry) -> bool {
+        let filter = &self.filter;
+        self.origin(&entry.project).is_some()
+            && entry.state != State::Forgotten
+            && (filter.with_superseded || !entry.superseded)
+            && filter.note_type.is_none_or(|t| t == entry.note_type)
+            && filter.kind.is_none_or(|kind| kind == entry.kind)
+            && filter.scope.is_none_or(|scope| scope == entry.path.scope)
     }
 
     fn admits(&self, document: &Document) -> bool {

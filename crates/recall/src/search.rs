@@ -1,7 +1,8 @@
 //! Finds notes by words, for people and tools that ask.
 //!
 //! Any of the words may stand in a note; the ranking engine puts the best first, and no gate keeps one
-//! back. A quoted phrase and the beginning of a word (`migr*`) are conditions, which FTS5 answers: what
+//! back. Notes of one session support each other, so that one may be found by the words of the next.
+//! A quoted phrase and the beginning of a word (`migr*`) are conditions, which FTS5 answers: what
 //! it does not find is left out, whatever else fits. No other sign has a meaning.
 
 use anamnesis_core::id::NoteId;
@@ -10,6 +11,7 @@ use anamnesis_store::index::{Entry, Error, Filter, Index};
 use crate::{
     graph::with_neighbours,
     rank::{Candidate, Mask, Query, Ranked, rank_among},
+    selection::CANDIDATES,
 };
 
 /// The most notes a search gives.
@@ -32,14 +34,25 @@ pub struct Hit {
 /// # Errors
 /// When the index cannot be read.
 pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<Vec<Hit>, Error> {
-    let ranked = ranked(index, query, &Mask::of_filter(filter), k.min(MAX_HITS))?;
-    let mut hits = Vec::with_capacity(ranked.candidates.len());
-    for candidate in ranked.candidates {
-        if let Some(entry) = index.get(candidate.id)? {
-            hits.push(Hit {
-                entry,
-                score: candidate.score.into(),
-            });
+    let mask = Mask::of_filter(filter);
+    let k = k.min(MAX_HITS);
+    let found = ranked(index, query, &mask, k.max(CANDIDATES))?.candidates;
+    let scores = if conditions(query).is_empty() {
+        with_sessions(index, &found)?
+    } else {
+        // Neighbours need not meet them.
+        let found = found.iter();
+        found
+            .map(|found| (found.id, found.score.into()))
+            .collect::<Vec<(NoteId, f64)>>()
+    };
+    let mut hits = Vec::with_capacity(k.min(scores.len()));
+    for (id, score) in scores {
+        if hits.len() == k {
+            break;
+        }
+        if let Some(entry) = index.get(id)?.filter(|entry| mask.takes(entry)) {
+            hits.push(Hit { entry, score });
         }
     }
     Ok(hits)
@@ -117,6 +130,8 @@ fn quoted(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use anamnesis_core::note::State;
+
     use super::*;
     use crate::working_set::tests::Fixture;
 
@@ -151,6 +166,43 @@ mod tests {
         assert_eq!(found("rate migr*"), ["migrations"]);
         assert_eq!(found("\"rate limit\" migr*"), [""; 0]);
         assert_eq!(found("rate limit").len(), 3);
+    }
+
+    #[test]
+    fn notes_of_a_session_support_each_other() {
+        let fixture = Fixture::new();
+        let add = |title: &str, minute: u32, state: State| {
+            fixture.add(title, |note| {
+                note.session = Some("s".to_owned());
+                note.created_at = format!("2026-01-02T03:{minute:02}:00+00:00");
+                note.state = state;
+            })
+        };
+        add("the cache grows", 1, State::Active);
+        let tried = add("what was tried", 2, State::Active);
+        add("forgotten", 3, State::Forgotten);
+        fixture.add("another cache", |_| {});
+        fixture.add("nothing of it", |_| {});
+        let found = |query: &str, filter: &Filter, k| -> Vec<String> {
+            let hits = search(&fixture.refreshed(), query, filter, k).unwrap();
+            hits.into_iter().map(|hit| hit.entry.title).collect()
+        };
+        let all = Filter::default();
+        let mut three = found("cache", &all, 8);
+        assert_eq!(three.pop().as_deref(), Some("what was tried"));
+        assert_eq!(three.len(), 2);
+        assert_eq!(found("cache", &all, 2).len(), 2);
+        // Not where it does not meet what else is asked.
+        let elsewhere = Filter {
+            projects: vec!["q".to_owned()],
+            ..Filter::default()
+        };
+        assert_eq!(found("cache", &elsewhere, 8), [""; 0]);
+        assert_eq!(found("\"the cache\"", &all, 8), ["the cache grows"]);
+        fixture.add("newer", |note| {
+            note.supersedes = vec![tried.path.id.to_string()];
+        });
+        assert_eq!(found("cache", &all, 8).len(), 2);
     }
 
     #[test]
