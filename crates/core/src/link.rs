@@ -447,7 +447,12 @@ impl Edge {
     /// What it is worth to somebody who comes from `end`, from 0 to 1; 0 where it has no such end.
     ///
     /// A weight of its own counts along the direction; against it, it keeps the relation's proportion.
+    /// Similar notes have nothing but what they have in common, the same from both ends.
     pub fn weight_from(&self, end: NoteId) -> f64 {
+        if self.relation == Relation::Similar {
+            let has_end = end == self.from || end == self.to;
+            return self.weight.filter(|_| has_end).unwrap_or(0.0);
+        }
         let (forward, back) = self.relation.weights();
         let own = self.weight.filter(|_| forward > 0.0);
         if end == self.from {

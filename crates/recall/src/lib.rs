@@ -19,6 +19,8 @@ pub mod ask;
 
 pub mod pathway;
 
+pub mod similar;
+
 pub mod working_set;
 
 pub mod warning;

@@ -7,6 +7,7 @@ use anamnesis_recall::{
     graph::Links,
     pathway::{self, Around, Between, MIN_STRENGTH, Path},
     selection::Knowledge as _,
+    similar::Similar,
 };
 use anamnesis_store::index::Index;
 use serde_json::{Value, json};
@@ -22,7 +23,8 @@ use crate::{
 /// Show how two notes hang together, or what is around one
 ///
 /// The strongest way over links, and up to three others: → is a link along its direction, ← one
-/// against it, – one that says the same from both ends.
+/// against it, – one that says the same from both ends. Links that follow from sessions, from files and
+/// from use are among them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Six or more characters of the beginning or end of a note's id
@@ -35,6 +37,9 @@ pub(crate) struct Args {
     /// The least weight of a link that counts, above 0 and at most 1
     #[arg(long, value_parser = strength, default_value_t = MIN_STRENGTH)]
     min_strength: f64,
+    /// Links to notes that say much the same, too
+    #[arg(long)]
+    similar: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -53,9 +58,18 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         journal: journal.as_ref(),
         context,
     };
+    let similar = Similar::new(&index, &context.notes);
+    let derived = |ids: &[NoteId]| {
+        let mut edges = known.links(ids);
+        if args.similar {
+            // What cannot be compared is not similar.
+            edges.extend(similar.links(ids).unwrap_or_default());
+        }
+        edges
+    };
     let graph = Links {
         index: &index,
-        derived: &|ids| known.links(ids),
+        derived: &derived,
     };
     if let Some(to) = &args.to {
         let to = Context::resolve(&index, to)?.id();

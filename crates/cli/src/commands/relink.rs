@@ -1,14 +1,17 @@
 //! `relink`: what notes say of each other, read anew.
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
-use anamnesis_core::{clean::one_line, link::Relation};
-use anamnesis_store::index::Index;
+use anamnesis_core::{clean::one_line, id::NoteId, link::Relation};
+use anamnesis_recall::selection::Knowledge as _;
+use anamnesis_store::index::{Entry, Filter, Index};
 use serde_json::json;
 
 use super::Outcome;
 use crate::{
     context::Context,
+    failure::Failure,
+    recall::Known,
     ui::{self, LIST_LENGTH, Ui},
 };
 
@@ -27,7 +30,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
     // Notes that were written while it was built.
     index.refresh(&context.notes)?;
+    index.take_up_usage(&context.home)?;
     let counts = index.link_counts()?;
+    let derived = Derived::count(&index, context)?;
     let unresolved = index.unresolved_links()?;
     if args.json {
         let unresolved: Vec<_> = unresolved
@@ -44,15 +49,19 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "declared": counts.declared,
             "mentions": counts.mentions,
             "session": counts.session,
+            "file": derived.file,
+            "learned": derived.learned,
             "unresolved": unresolved,
         }));
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = format!(
-        "links: {} declared, {} by [[…]], {} of sessions\n",
+        "links: {} declared, {} by [[…]], {} of sessions, {} of files, {} by use\n",
         ui::number(counts.declared),
         ui::number(counts.mentions),
         ui::number(counts.session),
+        ui::number(derived.file),
+        ui::number(derived.learned),
     );
     if !unresolved.is_empty() {
         text.push_str(&format!("{} nowhere:\n", lead(unresolved.len())));
@@ -77,6 +86,39 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many links follow from the files that notes cite, and from their use.
+struct Derived {
+    file: usize,
+    learned: usize,
+}
+
+impl Derived {
+    fn count(index: &Index, context: &Context) -> Result<Self, Failure> {
+        let journal = context.records()?;
+        let known = Known {
+            index,
+            journal: journal.as_ref(),
+            context,
+        };
+        let notes = index.list(&Filter::default(), usize::MAX)?;
+        let ids: Vec<NoteId> = notes.iter().map(Entry::id).collect();
+        // Each is met at both of its ends.
+        let links: BTreeSet<_> = known
+            .links(&ids)
+            .iter()
+            .map(|edge| (edge.relation, edge.from, edge.to))
+            .collect();
+        let count = |wanted| {
+            let relations = links.iter().map(|(relation, ..)| *relation);
+            relations.filter(|relation| *relation == wanted).count()
+        };
+        Ok(Self {
+            file: count(Relation::File),
+            learned: count(Relation::Learned),
+        })
+    }
 }
 
 fn lead(count: usize) -> String {

@@ -209,15 +209,15 @@ fn relink_twice_is_once() {
             .body("See [[package manager is PNPM]] and [[nobody's title]]."),
     );
     let first = home.run("relink").shown();
-    snapshot!(first, @"
+    snapshot!(first, @r#"
     exit 0
-    links: 3 declared, 1 by [[…]], 0 of sessions
+    links: 3 declared, 1 by [[…]], 0 of sessions, 0 of files, 0 by use
     3 lead nowhere:
     #M0C4YB 01JZ0000000000000000N0T0NE: no such note here
-    #M0C4YB loves x: \"loves\" is none of caused-by, elaborates, part-of, related-to,…
+    #M0C4YB loves x: "loves" is none of caused-by, elaborates, part-of, related-to,…
     #M0C4YB nobody's title: no such note here
     → anamnesis edit ID   |   anamnesis connect ID ID --relation related-to
-    ");
+    "#);
     assert_eq!(home.run("relink").shown(), first);
     let json = home.run("relink --json").json();
     assert_eq!(
@@ -226,5 +226,59 @@ fn relink_twice_is_once() {
             json["unresolved"].as_array().unwrap().len()
         ),
         (&3.into(), 3)
+    );
+}
+
+#[test]
+fn files_use_and_likeness_are_shown_too() {
+    let home = furnished();
+    for (short, title, body) in [
+        (
+            "F11E01",
+            "The limiter counts per address",
+            "See `src/limit.rs`.",
+        ),
+        (
+            "F11E02",
+            "Tokens are refilled once a second",
+            "In `src/limit.rs`.",
+        ),
+        (
+            "S1M001",
+            "The stub server is needed by integration tests",
+            "",
+        ),
+    ] {
+        home.add(&NoteText::new(&id(short), title).body(body));
+    }
+    snapshot!(home.run("pathway F11E01").well(), @"
+    #F11E01 The limiter counts per address
+      0.25 – file  #F11E02 Tokens are refilled once a second
+    ");
+    snapshot!(home.run("pathway 7Q4KZ9").well(), @"
+    #7Q4KZ9 Integration tests need the stub server
+      no links
+    → anamnesis connect ID ID --relation related-to
+    ");
+    snapshot!(home.run("pathway 7Q4KZ9 --similar").well(), @"
+    #7Q4KZ9 Integration tests need the stub server
+      0.34 – similar  #S1M001 The stub server is needed by integration tests
+    ");
+    snapshot!(home.run("pathway 7Q4KZ9 S1M001 --similar").well(), @"
+    #7Q4KZ9 Integration tests need the stub server
+      – similar  #S1M001 The stub server is needed by integration tests
+      strength 0.34
+    ");
+    let once = home.run("relink --json").json();
+    assert_eq!(once["file"], 1, "{once:#}");
+    assert_eq!(home.run("relink --json").json(), once);
+    // Recall follows no likeness.
+    let given = home
+        .run("recall integration tests stub --json --depth 2")
+        .json();
+    let notes = given["notes"].as_array().unwrap();
+    assert!(
+        notes.iter().all(|note| note["evidence"]["via"].is_null()),
+        "{given:#}"
     );
 }
