@@ -312,3 +312,84 @@ fn is_like_another(index: &Index, list: &[Found], note: &Note) -> Result<bool, E
     }
     Ok(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::{
+        graph::{Graph as _, Links, MAX_LINKS, neighbours},
+        pathway::{MIN_STRENGTH, around},
+        selection::Standing,
+        working_set::tests::{Fixture, now},
+    };
+
+    /// Nothing is known but what notes say.
+    struct Nothing;
+
+    impl Knowledge for Nothing {
+        fn standings(&self, _: &[NoteId]) -> HashMap<NoteId, Standing> {
+            HashMap::new()
+        }
+
+        fn stale(&self, _: &[NoteId]) -> HashMap<NoteId, String> {
+            HashMap::new()
+        }
+
+        fn links(&self, _: &[NoteId]) -> Vec<Edge> {
+            Vec::new()
+        }
+    }
+
+    fn question<'a>(text: &'a str, own: &'a [String]) -> Question<'a> {
+        Question {
+            text,
+            own,
+            everywhere: true,
+            kind: None,
+            k: DEFAULT_K,
+            depth: MAX_DEPTH,
+            with_weak: true,
+            budget: Budget(DEFAULT_BUDGET),
+            knowledge: &Nothing,
+            now: now(),
+        }
+    }
+
+    #[test]
+    fn a_note_that_everything_is_linked_with_brings_few_and_comes_with_nothing() {
+        let fixture = Fixture::new();
+        let hub = fixture
+            .add("everything hangs on the schema", |_| {})
+            .path
+            .id;
+        // As many links as are counted: of what reaches it, next to nothing is left.
+        let relations = ["caused-by", "elaborates", "part-of", "related-to", "about"];
+        for number in 0..220 {
+            fixture.add(&format!("migration {number}"), |note| {
+                note.links = relations.map(|relation| format!("{relation} {hub}")).into();
+            });
+        }
+        let index = fixture.refreshed();
+        let own = ["p".to_owned()];
+        let answer = ask(&index, &fixture.notes, &question("schema", &own)).unwrap();
+        assert_eq!(answer.notes.first().map(Found::id), Some(hub));
+        assert!(
+            answer.notes.len() <= 1 + MAX_LINKED,
+            "{}",
+            answer.notes.len()
+        );
+        // Who asks for one that is linked with it is not given it for that.
+        let answer = ask(&index, &fixture.notes, &question("migration 7", &own)).unwrap();
+        assert!(answer.notes.iter().all(|found| found.id() != hub));
+        let links = Links {
+            index: &index,
+            derived: &|_| Vec::new(),
+        };
+        let edges = links.edges(&[hub]).unwrap();
+        assert_eq!(neighbours(hub, &edges).len(), MAX_LINKS);
+        let around = around(&links, hub, 2, MIN_STRENGTH).unwrap();
+        assert!(around.paths.len() <= 50);
+    }
+}

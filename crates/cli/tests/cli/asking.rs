@@ -298,3 +298,59 @@ fn asking_records_nothing() {
         .well();
     assert_eq!(contents(&home.store()), before);
 }
+
+#[test]
+fn a_deleted_index_changes_no_answer() {
+    let home = linked();
+    for (short, title) in [
+        ("F11E01", "The limiter counts per address"),
+        ("F11E02", "Tokens are refilled"),
+    ] {
+        let body = "See `src/limit.rs` and [[Deploys go through Jenkins]].";
+        home.add(
+            &NoteText::new(&id(short), title)
+                .with("prov_session", crate::SESSION)
+                .body(body),
+        );
+    }
+    home.run("feedback F11E01 good").well();
+    home.run("feedback 7Q4KZ9 bad").well();
+    let answers = || -> Vec<String> {
+        [
+            "recall limiter tokens address --depth 2 --explain --weak",
+            "recall integration tests stub server --json --weak",
+            "search limiter tests --json",
+            "pathway F11E01",
+            "pathway F11E01 ZD81QV --json",
+            "pathway 7Q4KZ9 --similar --json",
+            "stats --json",
+            "eval stub",
+        ]
+        .map(|words| home.run(words).well())
+        .into()
+    };
+    let before = answers();
+    std::fs::remove_dir_all(home.store().join("derived")).unwrap();
+    assert_eq!(answers(), before);
+    home.run("reindex").well();
+    assert_eq!(answers(), before);
+    home.run("relink").well();
+    assert_eq!(answers(), before);
+}
+
+#[test]
+fn no_note_and_one_note_are_no_special_case() {
+    let home = crate::home();
+    snapshot!(home.run("recall anything at all --weak --explain").well(), @"nothing fits");
+    home.add(&NoteText::new(
+        &id("7Q4KZ9"),
+        "Integration tests need the stub server",
+    ));
+    snapshot!(home.run("recall anything at all").well(), @"nothing fits");
+    assert!(home.run("recall stub").well().contains("#7Q4KZ9"));
+    assert!(
+        home.run("pathway 7Q4KZ9 --similar")
+            .well()
+            .contains("no links")
+    );
+}

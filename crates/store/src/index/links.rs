@@ -750,30 +750,16 @@ mod tests {
         let fixture = Fixture::new();
         let hub = fixture.add("hub", |_| {}).path.id;
         let index = fixture.refreshed();
-        for number in 0..3000 {
-            let note = Note {
-                links: vec![format!("related-to {hub}")],
-                ..Note::new(
-                    NoteId::made_of(&number.to_string()),
-                    NoteType::Semantic,
-                    now(),
-                )
-            };
-            let sql = "INSERT INTO note (id, path, size, modified, inode, scope, type, kind, state, title, project,
+        let sql = format!(
+            "INSERT INTO note (id, path, size, modified, inode, scope, type, kind, state, title, project,
                 machine_id, user_id, workspace_id, source, by_agent, confidence, created_at, updated_at, tags,
                 reflected, pinned, length)
-                VALUES (?1, ?1, 0, 0, 0, '', '', '', 'active', '', '', '', '', '', '', 0, 1, '', '', '', 0, 0, 0)";
-            index
-                .connection
-                .execute(sql, [note.id.to_string()])
-                .unwrap();
-            insert(
-                &index.connection,
-                index.connection.last_insert_rowid(),
-                &note,
-            )
-            .unwrap();
-        }
+             WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 100000)
+             SELECT printf('01JZ%022d', n), n, 0, 0, 0, '', '', '', 'active', '', '', '', '', '', '', 0, 1, '', '', '',
+                0, 0, 0 FROM count;
+             INSERT INTO link SELECT number, id, 'related-to', '{hub}', NULL, 0.8, 0.8 FROM note WHERE id LIKE '01JZ%';"
+        );
+        index.connection.execute_batch(&sql).unwrap();
         assert_eq!(index.links_of(&[hub]).unwrap().len(), MAX_ROWS);
         assert_eq!(index.degrees(&[hub]).unwrap()[&hub], MAX_DEGREE);
         // None of them is found by going through all links.
