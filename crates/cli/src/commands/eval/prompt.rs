@@ -30,7 +30,8 @@ pub(crate) struct PromptArgs {
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
     /// `prompt`, or `agent` for the task of a subagent
-    #[arg(long, value_parser = lane, default_value = "prompt")]
+    // Told by the guide alone: people need not know the word.
+    #[arg(long, value_parser = lane, default_value = "prompt", hide = true)]
     lane: Lane,
     /// Asked in this session, with what it was given before: six or more characters of its beginning
     #[arg(long, value_name = "ID")]
