@@ -459,7 +459,7 @@ impl Repository {
                 problems: std::mem::take(&mut staged.problems),
                 ..Gathered::default()
             };
-            Self::keep_moving(notes, &mut staged)?;
+            Self::settle_moves(notes, head.as_ref(), &mut staged)?;
             let gone = staged.gone();
             if !may_delete && is_mass(gone.len(), staged.notes_before) {
                 gathered.held_back = Some((gone.len(), staged.notes_before));
@@ -523,27 +523,44 @@ impl Repository {
         Ok(applied)
     }
 
-    /// Takes out what only seems to be gone: a note that a command was moving to another folder may have
-    /// been in neither when that was looked at.
-    fn keep_moving(notes: &Notes, staged: &mut Staged) -> Result<(), Error> {
-        let gone = staged.gone();
-        if gone.is_empty() {
+    /// Puts right what was seen of notes that a command was moving to another folder meanwhile: such a note
+    /// may have been seen in neither folder, or in both.
+    fn settle_moves(
+        notes: &Notes,
+        head: Option<&Commit<'_>>,
+        staged: &mut Staged,
+    ) -> Result<(), Error> {
+        let tree = head.map(Commit::tree).transpose()?;
+        let is_committed = |name: &str| {
+            tree.as_ref()
+                .is_some_and(|tree| entry(tree, name).is_some())
+        };
+        let moving = staged.changes.iter().filter_map(|(name, new)| {
+            let Named::Note(_, id) = tree::named(name) else {
+                return None;
+            };
+            (new.is_none() || !is_committed(name)).then_some(id)
+        });
+        let moving: BTreeSet<NoteId> = moving.collect();
+        if moving.is_empty() {
             return Ok(());
         }
         let _lock = notes.lock()?;
-        for path in gone {
-            let Named::Note(_, id) = tree::named(&path) else {
-                continue;
-            };
-            let scope = Scope::Portable;
-            let mut places = NoteType::ALL.iter().map(|folder| NotePath {
-                scope,
-                folder: *folder,
-                id,
+        for id in moving {
+            let places = NoteType::ALL.iter().map(|folder| {
+                let path = NotePath {
+                    scope: Scope::Portable,
+                    folder: *folder,
+                    id,
+                };
+                let name = note_path(*folder, id);
+                Place {
+                    is_committed: is_committed(&name),
+                    is_there: notes.stamp(path).is_some(),
+                    name,
+                }
             });
-            if places.any(|place| notes.stamp(place).is_some()) {
-                staged.changes.remove(&path);
-            }
+            settle(&mut staged.changes, &places.collect::<Vec<_>>());
         }
         Ok(())
     }
@@ -1200,6 +1217,31 @@ type Groups = BTreeMap<(String, String), FileChanges>;
 /// What becomes of a path: a file with its mode, or nothing.
 type Update<'a> = (&'a str, Option<(Oid, i32)>);
 
+/// One of the places where a note's file can be.
+struct Place {
+    name: String,
+    is_committed: bool,
+    is_there: bool,
+}
+
+/// Makes what is staged of a note one view of it, where its file was looked for in one folder after
+/// another: as it lies there now, or nothing until the next time.
+fn settle(changes: &mut FileChanges, places: &[Place]) {
+    let is_seen = |place: &Place| match changes.get(&place.name) {
+        Some(seen) => seen.is_some(),
+        None => place.is_committed,
+    };
+    let is_unseen = places.iter().any(|place| place.is_there && !is_seen(place));
+    let is_somewhere = places.iter().any(|place| place.is_there);
+    for place in places {
+        if is_unseen || !place.is_there && !place.is_committed {
+            changes.remove(&place.name);
+        } else if !place.is_there && is_somewhere {
+            changes.insert(place.name.clone(), None);
+        }
+    }
+}
+
 /// The modes of regular files.
 pub(crate) const FILE: i32 = 0o100_644;
 const EXECUTABLE: i32 = 0o100_755;
@@ -1318,5 +1360,90 @@ fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
         flags: 0,
         flags_extended: 0,
         path: path.as_bytes().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is staged of a note in two folders; by folder whether it is committed, what was seen there
+    /// (`+` a new text, `-` that it is gone), and whether it lies there.
+    fn settled(folders: [(bool, &str, bool); 2]) -> [&'static str; 2] {
+        let stamp = Stamp::default();
+        let mut changes = FileChanges::new();
+        let mut places = Vec::new();
+        for ((is_committed, seen, is_there), name) in folders.into_iter().zip(["old", "new"]) {
+            match seen {
+                "+" => drop(changes.insert(name.to_owned(), Some((Oid::ZERO_SHA1, stamp)))),
+                "-" => drop(changes.insert(name.to_owned(), None)),
+                _ => {}
+            }
+            places.push(Place {
+                name: name.to_owned(),
+                is_committed,
+                is_there,
+            });
+        }
+        settle(&mut changes, &places);
+        ["old", "new"].map(|name| match changes.get(name) {
+            None => "",
+            Some(None) => "-",
+            Some(Some(_)) => "+",
+        })
+    }
+
+    #[test]
+    fn a_note_that_moves_while_it_is_looked_at_is_staged_in_one_folder_or_not_at_all() {
+        for (what, folders, staged) in [
+            (
+                "moved before",
+                [(true, "-", false), (false, "+", true)],
+                ["-", "+"],
+            ),
+            (
+                "seen in both",
+                [(true, "", false), (false, "+", true)],
+                ["-", "+"],
+            ),
+            (
+                "changed, then moved",
+                [(true, "+", false), (false, "+", true)],
+                ["-", "+"],
+            ),
+            (
+                "new, then moved",
+                [(false, "+", false), (false, "+", true)],
+                ["", "+"],
+            ),
+            (
+                "seen in neither",
+                [(true, "-", false), (false, "", true)],
+                ["", ""],
+            ),
+            (
+                "new, moved unseen",
+                [(false, "+", false), (false, "", true)],
+                ["", ""],
+            ),
+            (
+                "came back",
+                [(true, "-", true), (false, "", false)],
+                ["", ""],
+            ),
+            (
+                "deleted",
+                [(true, "-", false), (false, "", false)],
+                ["-", ""],
+            ),
+            (
+                "new, then deleted",
+                [(false, "+", false), (false, "", false)],
+                ["", ""],
+            ),
+            ("new", [(false, "+", true), (false, "", false)], ["+", ""]),
+        ] {
+            assert_eq!(settled(folders), staged, "{what}");
+        }
     }
 }

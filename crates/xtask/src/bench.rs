@@ -387,7 +387,7 @@ impl<'a> Stage<'a> {
         // One prompt of many: a session's first one is also looked up and taken down.
         let prompt = json!({
             "session_id": "one-session", "hook_event_name": "UserPromptSubmit", "cwd": self.project,
-            "prompt": "why does the parser test fail on an empty file?",
+            "prompt": "ok, go on",
         });
         let nothing = self.hook(&main, &prompt);
         cases.push(Case::new(
@@ -533,14 +533,17 @@ impl<'a> Stage<'a> {
                 "prompt_id": "p-1", "prompt": text,
             })
         };
-        let mut cases = vec![Case {
-            budget,
-            ..Case::new(
-                name("prompt with notes"),
-                self.hook(&store.name, &prompt(&question)),
-                "Recalled notes",
-            )
-        }];
+        let nothing = "why does the zebra sleep on the mountain of cheese?";
+        let mut cases = Vec::new();
+        for (what, text, sign) in [
+            ("prompt with notes", &*question, "Recalled notes"),
+            ("prompt that nothing fits", nothing, "suppressOutput"),
+        ] {
+            cases.push(Case {
+                budget,
+                ..Case::new(name(what), self.hook(&store.name, &prompt(text)), sign)
+            });
+        }
         if is_main {
             let mut pasted = self.words.text(&mut Random::new(9), 1_000_000);
             let _ = write!(pasted, "\n\n{question}");
@@ -586,7 +589,7 @@ impl<'a> Stage<'a> {
                 words.join(" OR ")
             );
             cases.push(Case::new(
-                name("  FTS5, the same words"),
+                name("FTS5, the same words"),
                 Run {
                     environment: self.environment("none"),
                     ..Run::new(sqlite, self.folder, &[&*index.to_string_lossy(), &query])
