@@ -194,12 +194,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         report["binary"] = json!(binary_length);
         report["rows"] = as_json(&rows);
     }
+    let path = target.join("report.txt");
+    // Syncing takes a while; what is known by now is there by now.
+    fs::write(&path, &text).map_err(at(&path))?;
     // Last: it lets this process grow, and no peak is seen below what this one holds.
     let sync = sync::measure(root, folder.path(), &program, arguments.quick)?;
     text.push_str(&sync.table());
     report["sync"] = sync.as_json();
     let _ = writeln!(text, "\n{machine}");
-    let path = target.join("report.txt");
     fs::write(&path, &text).map_err(at(&path))?;
     let printed = if arguments.json {
         format!("{report:#}\n")
