@@ -165,9 +165,35 @@ impl Asker<'_> {
     /// # Errors
     /// When the index cannot be read.
     pub(crate) fn recall(&self, sentences: &[String]) -> Result<Answer, Error> {
+        let (outcome, block) = match selection::small_talk(sentences) {
+            Some(outcome) => (outcome, Block::default()),
+            None => self.search(sentences)?,
+        };
+        let shown = shown(&outcome, &block);
+        let run = Run {
+            lane: self.lane.as_str().to_owned(),
+            agent: self.agent.clone(),
+            at: self.context.environment.now.timestamp_millis(),
+            terms: outcome.terms,
+            searched: outcome.searched,
+            floor: outcome.floor,
+            given: shown.len(),
+            reason: outcome
+                .silence
+                .map_or_else(String::new, |silence| silence.as_str().to_owned()),
+            held: outcome.held.iter().take(MAX_HELD).cloned().collect(),
+        };
+        Ok(Answer {
+            block,
+            shown,
+            run,
+            outcome,
+        })
+    }
+
+    fn search(&self, sentences: &[String]) -> Result<(Outcome, Block), Error> {
         let index = Index::open(&self.context.home)?;
         let (limits, budget) = self.lane.limits(&self.context.config.recall);
-        let now = self.context.environment.now;
         let request = Request {
             sentences,
             project: &self.project.key,
@@ -186,27 +212,9 @@ impl Asker<'_> {
             .iter()
             .map(|given| given.recalled.clone())
             .collect();
+        let now = self.context.environment.now;
         let block = recalled_block(&notes, budget, now, |id| Context::short(&index, id));
-        let shown = shown(&outcome, &block);
-        let run = Run {
-            lane: self.lane.as_str().to_owned(),
-            agent: self.agent.clone(),
-            at: now.timestamp_millis(),
-            terms: outcome.terms,
-            searched: outcome.searched,
-            floor: outcome.floor,
-            given: shown.len(),
-            reason: outcome
-                .silence
-                .map_or_else(String::new, |silence| silence.as_str().to_owned()),
-            held: outcome.held.iter().take(MAX_HELD).cloned().collect(),
-        };
-        Ok(Answer {
-            block,
-            shown,
-            run,
-            outcome,
-        })
+        Ok((outcome, block))
     }
 }
 

@@ -128,12 +128,22 @@ impl Query {
 
     /// How many different words say something, over all segments; small talk (`ok`, `continue`) does not.
     pub fn term_count(&self) -> usize {
-        let terms = self.segments.iter().flat_map(|segment| &segment.asked);
-        terms
+        self.telling().len()
+    }
+
+    /// Tells whether nothing is asked: no word says anything, or one that is hardly a word (`go on`).
+    pub fn is_small_talk(&self) -> bool {
+        let telling = self.telling();
+        let is_hardly_one = |term: &&str| term.is_ascii() && term.len() < 3;
+        telling.len() < 2 && telling.iter().all(is_hardly_one)
+    }
+
+    fn telling(&self) -> BTreeSet<&str> {
+        let asked = self.segments.iter().flat_map(|segment| &segment.asked);
+        asked
             .filter(|asked| asked.is_word && !asked.is_small_talk)
-            .map(|asked| &asked.term)
-            .collect::<BTreeSet<_>>()
-            .len()
+            .map(|asked| asked.term.as_str())
+            .collect()
     }
 }
 

@@ -226,19 +226,29 @@ impl Admitted {
     }
 }
 
+/// What comes of a prompt that says nothing, such as `ok, go on`: it needs no look into the index. None
+/// for any other.
+pub fn small_talk(sentences: &[String]) -> Option<Outcome> {
+    let query = Query::from_segments(sentences);
+    query.is_small_talk().then(|| Outcome {
+        terms: query.term_count(),
+        silence: Some(Silence::TooFewWords),
+        ..Outcome::default()
+    })
+}
+
 /// Chooses the notes that come with a question.
 ///
 /// # Errors
 /// When the index cannot be read.
 pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Outcome, Error> {
+    if let Some(outcome) = small_talk(request.sentences) {
+        return Ok(outcome);
+    }
     let mut outcome = Outcome {
         terms: Query::from_segments(request.sentences).term_count(),
         ..Outcome::default()
     };
-    if outcome.terms == 0 {
-        outcome.silence = Some(Silence::TooFewWords);
-        return Ok(outcome);
-    }
     let mask = Mask {
         own: std::iter::once(request.project.to_owned())
             .chain(request.also.iter().cloned())
@@ -662,4 +672,31 @@ fn best_place(body: &str, matched: &[String]) -> usize {
         .rev()
         .max_by_key(|at| different(*at));
     best.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_talk_is_known_before_the_index_is_opened() {
+        for (prompt, says_nothing) in [
+            ("ok, go on", true),
+            ("yes please", true),
+            ("jwt?", false),
+            ("部署", false),
+            ("", true),
+            ("why do the migrations hang", false),
+            ("ok, run the migrations", false),
+        ] {
+            let outcome = small_talk(&[prompt.to_owned()]);
+            assert_eq!(outcome.is_some(), says_nothing, "{prompt}");
+            let silence = outcome.and_then(|outcome| outcome.silence);
+            assert_eq!(
+                silence == Some(Silence::TooFewWords),
+                says_nothing,
+                "{prompt}"
+            );
+        }
+    }
 }
