@@ -168,7 +168,7 @@ impl Receipts {
     ///
     /// # Errors
     /// When another process keeps the receipts for longer than `patience`, or they cannot be written.
-    /// The same receipt may be appended again: it counts once.
+    /// The same receipt may be appended again: it is there once, and counts once.
     pub fn append(
         &self,
         journal: &Journal,
@@ -184,7 +184,13 @@ impl Receipts {
             month = month.next();
         }
         let path = folder.join(format!("{month}{LINES}"));
-        append_lines(&path, &receipt.to_lines()).map_err(|source| self.refused(&path, source))
+        let lines = receipt.to_lines();
+        // Another process that found the same receipt waiting may have been faster.
+        let written = fs::read_to_string(&path).unwrap_or_default();
+        if lines.iter().all(|line| written.contains(line.as_str())) {
+            return Ok(());
+        }
+        append_lines(&path, &lines).map_err(|source| self.refused(&path, source))
     }
 
     /// Compacts the months of this installation that ended long ago, and returns their paths.

@@ -108,6 +108,22 @@ impl Installation {
 }
 
 #[test]
+fn a_receipt_that_two_processes_found_waiting_is_written_once() {
+    let installation = Installation::new();
+    let receipt = used(now(), 1);
+    installation.append(&receipt);
+    let once = installation.files();
+    installation.append(&receipt);
+    assert_eq!(installation.files(), once);
+    // Cut off by a kill, it is written again.
+    let (path, bytes) = once.iter().find(|(path, _)| path.ends_with(LINES)).unwrap();
+    installation.write(path, &bytes[..bytes.len() - 1]);
+    installation.append(&receipt);
+    let written = String::from_utf8(installation.files()[path].clone()).unwrap();
+    assert!(written.ends_with('\n') && written.len() > bytes.len());
+}
+
+#[test]
 fn a_receipt_is_a_line_of_its_month_in_a_folder_of_its_own() {
     let laptop = Installation::new();
     let receipt = used(now(), 1);
