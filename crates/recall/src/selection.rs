@@ -229,7 +229,10 @@ impl Admitted {
 /// What comes of a prompt that says nothing, such as `ok, go on`: it needs no look into the index. None
 /// for any other.
 pub fn small_talk(sentences: &[String]) -> Option<Outcome> {
-    let query = Query::from_segments(sentences);
+    nothing_asked(&Query::from_segments(sentences))
+}
+
+fn nothing_asked(query: &Query) -> Option<Outcome> {
     query.is_small_talk().then(|| Outcome {
         terms: query.term_count(),
         silence: Some(Silence::TooFewWords),
@@ -242,11 +245,12 @@ pub fn small_talk(sentences: &[String]) -> Option<Outcome> {
 /// # Errors
 /// When the index cannot be read.
 pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Outcome, Error> {
-    if let Some(outcome) = small_talk(request.sentences) {
+    let query = Query::from_segments(request.sentences);
+    if let Some(outcome) = nothing_asked(&query) {
         return Ok(outcome);
     }
     let mut outcome = Outcome {
-        terms: Query::from_segments(request.sentences).term_count(),
+        terms: query.term_count(),
         ..Outcome::default()
     };
     let mask = Mask {

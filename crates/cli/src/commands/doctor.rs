@@ -585,19 +585,23 @@ fn triggers(context: &Context, index: &Index) -> Option<Check> {
     let mut lines = Vec::new();
     let mut first = None;
     for entry in index.list(&warnings, usize::MAX).ok()? {
-        let (Ok(stored), Ok(bytes)) = (
-            context.notes.read(entry.path),
-            context.notes.bytes(entry.path),
-        ) else {
+        let Ok(stored) = context.notes.read(entry.path) else {
             continue;
         };
-        let file = String::from_utf8_lossy(&bytes);
-        for trigger in &stored.file.note().when {
-            if let Err(error) = trigger.parse::<Trigger>() {
-                let (path, line) = (entry.path, line_of(&file, trigger));
-                lines.push(one_line(&format!("{path}:{line}: {error}")));
-                first.get_or_insert(entry.id());
-            }
+        let when = stored.note().when;
+        let unreadable = when.iter().filter_map(|trigger| {
+            let error = trigger.parse::<Trigger>().err()?;
+            Some((trigger, error))
+        });
+        let mut file = None;
+        for (trigger, error) in unreadable {
+            let file = file.get_or_insert_with(|| {
+                let bytes = context.notes.bytes(entry.path).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).into_owned()
+            });
+            let (path, line) = (entry.path, line_of(file, trigger));
+            lines.push(one_line(&format!("{path}:{line}: {error}")));
+            first.get_or_insert(entry.id());
         }
     }
     let count = ui::count(lines.len(), "line");
