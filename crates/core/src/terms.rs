@@ -170,6 +170,7 @@ pub fn words<'text>(text: &'text str, take: impl FnMut(Word<'text, '_>)) {
     for (place, character) in text.char_indices() {
         let is_inside = match character {
             '_' => start.is_some(),
+            _ if character.is_ascii() => character.is_ascii_alphanumeric(),
             _ if fold::is_mark(character) => start.is_some(),
             _ => character.is_alphanumeric(),
         };

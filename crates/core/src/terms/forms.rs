@@ -84,6 +84,9 @@ pub(super) fn form(word: &str) -> Option<Form> {
 /// No form is longer.
 const LONGEST: usize = 14;
 
+/// There are no more forms.
+const MOST: usize = 448;
+
 type Forms = HashMap<&'static str, Form, BuildHasherDefault<Fnv>>;
 
 fn forms() -> Forms {
@@ -98,9 +101,11 @@ fn forms() -> Forms {
                 .map(move |short| (short, form(word.trim())))
         })
     }
-    each(IRREGULAR, Form::Of)
-        .chain(each(ABBREVIATED, Form::ShortFor))
-        .collect()
+    // Every short-lived process makes it: without growing step by step.
+    let mut forms = Forms::with_capacity_and_hasher(MOST, BuildHasherDefault::default());
+    forms.extend(each(IRREGULAR, Form::Of));
+    forms.extend(each(ABBREVIATED, Form::ShortFor));
+    forms
 }
 
 /// FNV-1a: every word of every text is looked up, and nobody can put words into the table that make
@@ -156,6 +161,7 @@ mod tests {
             .flat_map(|(_, forms)| forms.split_whitespace());
         let table = forms();
         assert_eq!(table.len(), listed.count());
+        assert!(table.len() <= MOST);
         assert_eq!(table.keys().map(|form| form.len()).max(), Some(LONGEST));
         for Form::Of(word) | Form::ShortFor(word) in table.values() {
             assert!(!matches!(form(word), Some(Form::Of(_))), "{word}");

@@ -7,48 +7,62 @@
 /// Longer words are no English.
 const LONGEST: usize = 64;
 
-/// Endings and what replaces them, where what is before has a vowel followed by a consonant. An ending
-/// stands behind those that it ends with.
-const SECOND: &[(&str, &str)] = &[
-    ("ational", "ate"),
-    ("ization", "ize"),
-    ("iveness", "ive"),
-    ("fulness", "ful"),
-    ("ousness", "ous"),
-    ("tional", "tion"),
-    ("biliti", "ble"),
-    ("entli", "ent"),
-    ("ousli", "ous"),
-    ("ation", "ate"),
-    ("alism", "al"),
-    ("aliti", "al"),
-    ("iviti", "ive"),
-    ("enci", "ence"),
-    ("anci", "ance"),
-    ("izer", "ize"),
-    ("logi", "log"),
-    ("alli", "al"),
-    ("ator", "ate"),
-    ("bli", "ble"),
-    ("eli", "e"),
-];
+/// What an ending becomes.
+type Change = (&'static str, &'static str);
+
+/// Endings that change where what is before has a vowel followed by a consonant, by their last letter.
+/// An ending stands behind those that it ends with.
+fn second(last: u8) -> &'static [Change] {
+    match last {
+        b'i' => &[
+            ("biliti", "ble"),
+            ("entli", "ent"),
+            ("ousli", "ous"),
+            ("aliti", "al"),
+            ("iviti", "ive"),
+            ("enci", "ence"),
+            ("anci", "ance"),
+            ("logi", "log"),
+            ("alli", "al"),
+            ("bli", "ble"),
+            ("eli", "e"),
+        ],
+        b'l' => &[("ational", "ate"), ("tional", "tion")],
+        b'm' => &[("alism", "al")],
+        b'n' => &[("ization", "ize"), ("ation", "ate")],
+        b'r' => &[("izer", "ize"), ("ator", "ate")],
+        b's' => &[("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous")],
+        _ => &[],
+    }
+}
 
 /// The same, for what the second step leaves.
-const THIRD: &[(&str, &str)] = &[
-    ("icate", "ic"),
-    ("ative", ""),
-    ("alize", "al"),
-    ("iciti", "ic"),
-    ("ical", "ic"),
-    ("ness", ""),
-    ("ful", ""),
-];
+fn third(last: u8) -> &'static [Change] {
+    match last {
+        b'e' => &[("icate", "ic"), ("ative", ""), ("alize", "al")],
+        b'i' => &[("iciti", "ic")],
+        b'l' => &[("ical", "ic"), ("ful", "")],
+        b's' => &[("ness", "")],
+        _ => &[],
+    }
+}
 
 /// Endings that go where at least two syllables are before them.
-const FOURTH: &[&str] = &[
-    "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism", "ate", "iti",
-    "ous", "ive", "ize", "al", "er", "ic", "ou",
-];
+fn fourth(last: u8) -> &'static [&'static str] {
+    match last {
+        b'c' => &["ic"],
+        b'e' => &["ance", "ence", "able", "ible", "ate", "ive", "ize"],
+        b'i' => &["iti"],
+        b'l' => &["al"],
+        b'm' => &["ism"],
+        b'n' => &["ion"],
+        b'r' => &["er"],
+        b's' => &["ous"],
+        b't' => &["ement", "ment", "ant", "ent"],
+        b'u' => &["ou"],
+        _ => &[],
+    }
+}
 
 /// Takes the endings off a word in lower case. Words that are not of ASCII letters and digits, and
 /// those of fewer than three, stay as they are.
@@ -64,15 +78,17 @@ pub(super) fn stem(word: &mut String) {
     {
         replace(word, 1, "i");
     }
-    for endings in [SECOND, THIRD] {
-        let found = endings.iter().find(|(ending, _)| ends_with(word, ending));
+    for endings in [second, third] {
+        let mut endings = endings(last(word)).iter();
+        let found = endings.find(|(ending, _)| word.ends_with(ending));
         if let Some((ending, replacement)) = found
             && measure(before(word, ending.len())) > 0
         {
             replace(word, ending.len(), replacement);
         }
     }
-    if let Some(ending) = FOURTH.iter().find(|ending| ends_with(word, ending)) {
+    let mut endings = fourth(last(word)).iter();
+    if let Some(ending) = endings.find(|ending| word.ends_with(**ending)) {
         let before = before(word, ending.len());
         if measure(before) > 1 && (*ending != "ion" || before.ends_with(['s', 't'])) {
             replace(word, ending.len(), "");
@@ -120,9 +136,9 @@ fn take_past_and_participle(word: &mut String) {
     }
 }
 
-/// Most words end otherwise, which the last letter shows.
-fn ends_with(word: &str, ending: &str) -> bool {
-    word.as_bytes().last() == ending.as_bytes().last() && word.ends_with(ending)
+/// Returns the last letter. Most words end in none of the endings that are looked for, which it shows.
+fn last(word: &str) -> u8 {
+    word.as_bytes().last().copied().unwrap_or_default()
 }
 
 /// Returns what is before the last `length` letters.
