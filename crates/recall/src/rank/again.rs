@@ -5,7 +5,7 @@
 //! Each weight was chosen on three of four collections and held on the fourth. Together they are worth
 //! 1.5 points of nDCG@10; a table of word vectors on top of them is worth less than one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_core::{
     sanitize::head,
@@ -58,8 +58,8 @@ const SHORTEST_ALIKE: usize = 3;
 /// A segment, ready to be looked for in notes.
 pub(super) struct Reader<'a> {
     scorer: &'a Scorer<'a>,
-    /// The places of the terms.
-    known: HashMap<&'a str, usize>,
+    /// The places of the terms. So few are found sooner by looking at each than by a hash.
+    known: Vec<(&'a str, usize)>,
     /// Spellings of each term in the segment.
     spellings: Vec<Vec<&'a str>>,
     /// Words that follow each other, with 1, or with one between them, with a half.
@@ -69,16 +69,15 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(scorer: &'a Scorer<'a>) -> Self {
         let terms = scorer.terms.iter().enumerate().take(MAX_TERMS);
-        let known: HashMap<_, _> = terms
-            .map(|(place, term)| (term.asked.term.as_str(), place))
-            .collect();
+        let known = terms.map(|(place, term)| (term.asked.term.as_str(), place));
+        let known: Vec<(&str, usize)> = known.collect();
         let mut spellings = vec![Vec::new(); scorer.terms.len()];
         let mut sequence = Vec::new();
         for (place, spelling) in &scorer.segment.sequence {
             let asked = scorer.segment.asked.get(*place);
-            if let Some(term) = asked.and_then(|asked| known.get(asked.term.as_str())) {
-                sequence.push(*term);
-                if let Some(spellings) = spellings.get_mut(*term) {
+            if let Some(term) = asked.and_then(|asked| place_of(&known, &asked.term)) {
+                sequence.push(term);
+                if let Some(spellings) = spellings.get_mut(term) {
                     spellings.push(spelling.as_str());
                 }
             }
@@ -112,7 +111,7 @@ impl<'a> Reader<'a> {
         words(title, |word| {
             note.take(&word);
             if !word.is_stop_word() && !title_terms.contains_key(word.term) {
-                let known = self.known.get(word.term).copied();
+                let known = place_of(&self.known, word.term);
                 title_terms.insert(word.term.to_owned(), known);
             }
         });
@@ -173,6 +172,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn place_of(known: &[(&str, usize)], term: &str) -> Option<usize> {
+    let found = known.iter().find(|(known, _)| *known == term);
+    found.map(|(_, place)| *place)
+}
+
 /// What has been read of a note.
 struct Note<'a> {
     reader: &'a Reader<'a>,
@@ -218,7 +222,7 @@ impl<'a> Note<'a> {
         if has_place {
             self.place = self.place.saturating_add(1);
         }
-        let Some(term) = self.reader.known.get(word.term).copied() else {
+        let Some(term) = place_of(&self.reader.known, word.term) else {
             self.compare(word);
             return;
         };
