@@ -246,47 +246,44 @@ impl Entry {
         .author()
     }
 
+    /// Reads a row that begins with all columns of `note`, in the order of the table: looking each up by
+    /// its name takes longer than to read it.
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+        fn word<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
             let text: String = row.get(column)?;
             text.parse().map_err(|_| {
                 rusqlite::Error::FromSqlConversionFailure(
-                    0,
+                    column,
                     rusqlite::types::Type::Text,
                     text.into(),
                 )
             })
         }
-        let tags: String = row.get("tags")?;
+        let tags: String = row.get(21)?;
+        let severity: Option<String> = row.get(24)?;
         Ok(Self {
-            path: word(row, "path")?,
-            stamp: Stamp {
-                size: row.get("size")?,
-                modified: row.get("modified")?,
-                inode: row.get("inode")?,
-            },
-            note_type: word(row, "type")?,
-            kind: word(row, "kind")?,
-            state: word(row, "state")?,
-            title: row.get("title")?,
-            project: row.get("project")?,
-            machine_id: row.get("machine_id")?,
-            user_id: row.get("user_id")?,
-            workspace_id: row.get("workspace_id")?,
-            source: word(row, "source")?,
-            by_agent: row.get("by_agent")?,
-            confidence: row.get("confidence")?,
-            session: row.get("session")?,
-            created_at: row.get("created_at")?,
-            updated_at: row.get("updated_at")?,
+            path: word(row, 2)?,
+            stamp: stamp_of(row, 3)?,
+            note_type: word(row, 7)?,
+            kind: word(row, 8)?,
+            state: word(row, 9)?,
+            title: row.get(10)?,
+            project: row.get(11)?,
+            machine_id: row.get(12)?,
+            user_id: row.get(13)?,
+            workspace_id: row.get(14)?,
+            source: word(row, 15)?,
+            by_agent: row.get(16)?,
+            confidence: row.get(17)?,
+            session: row.get(18)?,
+            created_at: row.get(19)?,
+            updated_at: row.get(20)?,
             tags: serde_json::from_str(&tags).unwrap_or_default(),
-            reflected: row.get("reflected")?,
-            pinned: row.get("pinned")?,
-            severity: row
-                .get::<_, Option<String>>("severity")?
-                .and_then(|severity| severity.parse().ok()),
-            superseded: row.get("superseded")?,
-            length: row.get("length")?,
+            reflected: row.get(22)?,
+            pinned: row.get(23)?,
+            severity: severity.and_then(|severity| severity.parse().ok()),
+            superseded: row.get(25)?,
+            length: row.get(26)?,
         })
     }
 }
