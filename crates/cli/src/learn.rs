@@ -180,14 +180,12 @@ pub(crate) fn tell(
 
 /// Writes the receipts that wait. Where nothing is to be told to other machines any more, they stay.
 fn settle(context: &Context, journal: &Journal, patience: Duration) -> Result<(), receipts::Error> {
-    let is_told = context.config.learn.sync;
-    let store = Receipts::new(context.home.clone());
-    let machine = context.machine_id();
-    for (key, waiting) in journal.waiting_receipts()? {
-        for receipt in waiting.iter().filter(|_| is_told) {
-            store.append(journal, &machine, receipt, patience)?;
-        }
-        journal.receipt_settled(&key, is_told)?;
+    if context.config.learn.sync {
+        let receipts = Receipts::new(context.home.clone());
+        return receipts.settle(journal, &context.machine_id(), patience);
+    }
+    for (key, _) in journal.waiting_receipts()? {
+        journal.receipt_settled(&key, false)?;
     }
     Ok(())
 }

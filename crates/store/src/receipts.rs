@@ -168,7 +168,7 @@ impl Receipts {
     ///
     /// # Errors
     /// When another process keeps the receipts for longer than `patience`, or they cannot be written.
-    /// The same receipt may be appended again: it is there once, and counts once.
+    /// The same receipt may be appended again: it counts once.
     pub fn append(
         &self,
         journal: &Journal,
@@ -176,7 +176,41 @@ impl Receipts {
         receipt: &Receipt,
         patience: Duration,
     ) -> Result<(), Error> {
-        let _lock = self.lock(patience)?;
+        let lock = self.lock(patience)?;
+        self.append_locked(&lock, journal, machine, receipt)
+    }
+
+    /// Writes the receipts that wait in the records, each once, however many processes do so at a time.
+    ///
+    /// # Errors
+    /// As [`Receipts::append`]; what could not be written goes on waiting.
+    pub fn settle(
+        &self,
+        journal: &Journal,
+        machine: &str,
+        patience: Duration,
+    ) -> Result<(), Error> {
+        if journal.waiting_receipts()?.is_empty() {
+            return Ok(());
+        }
+        let lock = self.lock(patience)?;
+        // Asked again: whoever had the lock may have written them.
+        for (key, waiting) in journal.waiting_receipts()? {
+            for receipt in &waiting {
+                self.append_locked(&lock, journal, machine, receipt)?;
+            }
+            journal.receipt_settled(&key, true)?;
+        }
+        Ok(())
+    }
+
+    fn append_locked(
+        &self,
+        _lock: &Lock,
+        journal: &Journal,
+        machine: &str,
+        receipt: &Receipt,
+    ) -> Result<(), Error> {
         let folder = self.folder(journal, machine)?;
         let mut month = Month::of(receipt.at());
         // A clock that was wrong may lead into a month whose lines nobody reads any more.
@@ -184,13 +218,7 @@ impl Receipts {
             month = month.next();
         }
         let path = folder.join(format!("{month}{LINES}"));
-        let lines = receipt.to_lines();
-        // Another process that found the same receipt waiting may have been faster.
-        let written = fs::read_to_string(&path).unwrap_or_default();
-        if lines.iter().all(|line| written.contains(line.as_str())) {
-            return Ok(());
-        }
-        append_lines(&path, &lines).map_err(|source| self.refused(&path, source))
+        append_lines(&path, &receipt.to_lines()).map_err(|source| self.refused(&path, source))
     }
 
     /// Compacts the months of this installation that ended long ago, and returns their paths.

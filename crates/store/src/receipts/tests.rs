@@ -1,8 +1,8 @@
-use std::{collections::BTreeMap, process::Command};
+use std::{collections::BTreeMap, process::Command, sync::Barrier};
 
 use anamnesis_core::{
     note::Scope,
-    receipt::{Alias, Use, Weight},
+    receipt::{Alias, Usage, Use, Weight},
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -108,18 +108,53 @@ impl Installation {
 }
 
 #[test]
-fn a_receipt_that_two_processes_found_waiting_is_written_once() {
-    let installation = Installation::new();
+fn a_receipt_that_several_processes_find_waiting_is_written_once() {
+    let laptop = Installation::new();
+    let id = NoteId::of_session("a note");
+    let start = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (home, start) = (laptop.receipts.home.clone(), &start);
+            scope.spawn(move || {
+                let journal = Journal::open(&home, PATIENCE).unwrap();
+                let receipts = Receipts::new(home);
+                for turn in 0..10 {
+                    let usage = Usage {
+                        used: [((number * 10 + turn, id), Weight::Explicit)].into(),
+                        ..Usage::default()
+                    };
+                    let (told, kept) = usage.part(None, None, now(), |_| Some(Scope::Portable));
+                    journal.keep_receipts(None, &told, &kept).unwrap();
+                    start.wait();
+                    receipts.settle(&journal, "laptop", PATIENCE).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(laptop.journal.waiting_receipts().unwrap(), []);
+    let written: Vec<u8> = laptop.files().into_values().flatten().collect();
+    let written = String::from_utf8(written).unwrap();
+    let written: Vec<&str> = written
+        .lines()
+        .filter(|line| line.contains("use"))
+        .collect();
+    let distinct: BTreeSet<&&str> = written.iter().collect();
+    assert_eq!((written.len(), distinct.len()), (80, 80));
+}
+
+#[test]
+fn a_line_that_was_cut_off_by_a_kill_is_no_part_of_the_next() {
+    let laptop = Installation::new();
     let receipt = used(now(), 1);
-    installation.append(&receipt);
-    let once = installation.files();
-    installation.append(&receipt);
-    assert_eq!(installation.files(), once);
-    // Cut off by a kill, it is written again.
-    let (path, bytes) = once.iter().find(|(path, _)| path.ends_with(LINES)).unwrap();
-    installation.write(path, &bytes[..bytes.len() - 1]);
-    installation.append(&receipt);
-    let written = String::from_utf8(installation.files()[path].clone()).unwrap();
+    laptop.append(&receipt);
+    let files = laptop.files();
+    let (path, bytes) = files
+        .iter()
+        .find(|(path, _)| path.ends_with(LINES))
+        .unwrap();
+    laptop.write(path, &bytes[..bytes.len() - 1]);
+    laptop.append(&receipt);
+    let written = String::from_utf8(laptop.files()[path].clone()).unwrap();
     assert!(written.ends_with('\n') && written.len() > bytes.len());
 }
 
