@@ -369,6 +369,54 @@ fn a_command_that_failed_on_another_machine_brings_what_mended_it_there() {
 }
 
 #[test]
+fn what_was_replaced_warns_of_nothing_and_mends_nothing() {
+    let home = home();
+    let mended = NoteText::new(&id("F5XJ2P"), "Add rate limits to the cart")
+        .session()
+        .with("machine_id", "desktop")
+        .body("**Failed and fixed:**\n- `cargo test cart` passes again after a change of Makefile");
+    let replaces = |short: &str, old: &str| {
+        NoteText::new(
+            &id(short),
+            "The server refuses force, and the cart has no tests",
+        )
+        .with("supersedes", &format!("\n- {}", id(old)))
+        .body("So there is nothing to be said.")
+    };
+    let fields = json!({
+        "prompt_id": "p-1", "tool_name": "Bash", "tool_use_id": "toolu_9",
+        "tool_input": { "command": "cargo test cart" },
+        "error": "Exit code 101\nerror: the stub does not answer", "is_interrupt": false,
+    });
+    home.add(&warning("7Q4KZ9"));
+    home.add(&mended);
+    for (session, comes) in [("in use", true), ("replaced", false)] {
+        if !comes {
+            home.add(&replaces("NEWER0", "7Q4KZ9"));
+            home.add(&replaces("NEWER1", "F5XJ2P"));
+        }
+        home.run("reindex").well();
+        prompt(&home, "03:00:00", session, 1);
+        let call = json!({
+            "prompt_id": "p-1", "tool_name": "Bash", "tool_use_id": "toolu_1",
+            "tool_input": { "command": "git push --force" },
+        });
+        let before = at(&home, "03:00:01", session, "PreToolUse", call);
+        assert_eq!(context(&before).contains("7Q4KZ9"), comes, "{before}");
+        assert_eq!(context(&before).is_empty(), !comes, "{before}");
+        let after = at(
+            &home,
+            "03:00:02",
+            session,
+            "PostToolUseFailure",
+            fields.clone(),
+        );
+        assert_eq!(context(&after).contains("F5XJ2P"), comes, "{after}");
+        assert_eq!(context(&after).is_empty(), !comes, "{after}");
+    }
+}
+
+#[test]
 fn what_is_switched_off_says_nothing() {
     let home = home();
     home.add(&warning("7Q4KZ9"));
