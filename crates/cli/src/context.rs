@@ -5,18 +5,15 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
-    clean::one_line,
-    id::{IdPrefix, NoteId},
-};
+use anamnesis_core::{clean::one_line, id::NoteId};
 use anamnesis_store::{
     config::Config,
     exclude::Exclusions,
     home::Home,
-    index::{self, Entry, Index},
+    index::{self, Entry, Index, Unresolvable},
     journal::Journal,
     log,
-    notes::{Notes, Stored},
+    notes::{Notes, Problem, Stored},
     project::{Known, Places, Project},
 };
 
@@ -152,10 +149,10 @@ impl Context {
     /// The index for a caller in a hurry: in step with the notes, or as it is while another process
     /// writes it.
     pub(crate) fn index_without_waiting(&self) -> Result<Index, Failure> {
-        match Index::in_step(&self.home, &self.notes, Duration::from_millis(20)) {
-            Ok(index) => Ok(index),
-            Err(index::Error::Locked) => Index::open(&self.home).or_else(|_| self.index()),
-            Err(error) => Err(error.into()),
+        let opened = Index::in_step_or_as_is(&self.home, &self.notes, Duration::from_millis(20));
+        match opened {
+            Err(index::Error::Locked) => self.index(),
+            opened => Ok(opened?),
         }
     }
 
@@ -192,31 +189,29 @@ impl Context {
 
     /// The one note that a person means by what they typed.
     pub(crate) fn resolve(index: &Index, typed: &str) -> Result<Entry, Failure> {
-        let reference = IdPrefix::parse(typed).map_err(|_| {
-            Failure::usage(format!("\"{typed}\" is not an id"))
-                .hint("six or more characters of its beginning or end, as `list` shows them")
-        })?;
-        let mut found = index.matching(&reference)?;
-        match found.len() {
-            1 => Ok(found.remove(0)),
-            0 => Err(unreadable(index, &reference).unwrap_or_else(|| {
+        index.resolve(typed).map_err(|error| match error {
+            Unresolvable::NotAnId => Failure::usage(format!("\"{typed}\" is not an id"))
+                .hint("six or more characters of its beginning or end, as `list` shows them"),
+            Unresolvable::Nothing(reference) => {
                 Failure::failed(format!("no note #{}", reference.as_str()))
                     .hint("anamnesis list --everywhere")
-            })),
-            _ => {
+            }
+            Unresolvable::Unreadable(problem) => unreadable(&problem),
+            Unresolvable::Several(reference, found) => {
                 let candidates: Vec<String> = found
                     .iter()
                     .map(|entry| format!("  {}  {}", entry.id(), one_line(&entry.title)))
                     .collect();
-                Err(Failure::usage(format!(
+                Failure::usage(format!(
                     "#{} stands for {} notes:\n{}",
                     reference.as_str(),
                     found.len(),
                     candidates.join("\n")
                 ))
-                .hint("type more of the id"))
+                .hint("type more of the id")
             }
-        }
+            Unresolvable::Index(error) => error.into(),
+        })
     }
 
     /// The short id of a note, as long as it has to be.
@@ -225,19 +220,10 @@ impl Context {
     }
 }
 
-/// A file of that id that is there and cannot be read.
-fn unreadable(index: &Index, reference: &IdPrefix) -> Option<Failure> {
-    let problem = index.problems().ok()?.into_iter().find(|problem| {
-        let name = problem.path.rsplit('/').next().unwrap_or_default();
-        name.strip_suffix(".md")
-            .is_some_and(|id| reference.matches(id))
-    })?;
-    let id = problem
-        .path
-        .rsplit('/')
-        .next()?
-        .strip_suffix(".md")?
-        .to_owned();
-    let failure = Failure::failed(format!("{}: {}", problem.path, one_line(&problem.reason)));
-    Some(failure.hint(format!("anamnesis edit {id} --raw")))
+/// A file is there and cannot be read.
+fn unreadable(problem: &Problem) -> Failure {
+    let name = problem.path.rsplit('/').next().unwrap_or_default();
+    let id = name.strip_suffix(".md").unwrap_or(name);
+    Failure::failed(format!("{}: {}", problem.path, one_line(&problem.reason)))
+        .hint(format!("anamnesis edit {id} --raw"))
 }

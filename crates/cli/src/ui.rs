@@ -266,21 +266,12 @@ pub(crate) fn line_with(entry: &Entry, short: &str, tail: &str) -> String {
 }
 
 fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
-    let kind = shown_kind(entry);
+    let kind = entry.shown_kind();
     let head = format!("#{short} {kind}  ");
     let room = width
         .saturating_sub(head.chars().count() + tail.chars().count() + 2)
         .max(16);
     format!("{head}{}  {tail}", shorten(&one_line(&entry.title), room))
-}
-
-/// The one word for what a note is.
-pub(crate) fn shown_kind(entry: &Entry) -> &'static str {
-    if entry.source == Source::SessionEnd {
-        "session"
-    } else {
-        entry.kind.shown()
-    }
 }
 
 /// Who wrote it, how old it is, and what is out of the ordinary.

@@ -329,7 +329,8 @@ fn title(note: &Note) -> String {
     }
 }
 
-fn inert_line(text: &str) -> String {
+/// Returns a text as one line that can be shown to a model: see [`inert`].
+pub fn inert_line(text: &str) -> String {
     let stripped = privacy::strip(text);
     let line = one_line(&stripped.text);
     defuse(&redact::redact(&line).text)
@@ -349,6 +350,14 @@ fn inert_body(note: &Note) -> String {
     let cleaned = clean(&stripped.text);
     let head: String = cleaned.chars().take(8 * MAX_BODY_LENGTH).collect();
     defuse(&redact::redact(&head).text)
+}
+
+/// Returns a text as it can be handed to a model: nothing private, nothing invisible, no secret, and
+/// no tag that a client or we give a meaning to.
+pub fn inert(text: &str) -> String {
+    let stripped = privacy::strip(text);
+    let cleaned = clean(&stripped.text);
+    defuse(&redact::redact(&cleaned).text)
 }
 
 /// Each line that says something behind two blanks.

@@ -255,6 +255,9 @@ impl Mask {
             && filter.note_type.is_none_or(|t| t == entry.note_type)
             && filter.kind.is_none_or(|kind| kind == entry.kind)
             && filter.scope.is_none_or(|scope| scope == entry.path.scope)
+            // Ranking does not know these two: hardly a store has more than one of each.
+            && filter.user_id.as_ref().is_none_or(|id| *id == entry.user_id)
+            && (filter.workspace_id.as_ref()).is_none_or(|id| *id == entry.workspace_id)
     }
 
     fn admits(&self, document: &Document) -> bool {

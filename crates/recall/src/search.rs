@@ -5,6 +5,8 @@
 //! A quoted phrase and the beginning of a word (`migr*`) are conditions, which FTS5 answers: what
 //! it does not find is left out, whatever else fits. No other sign has a meaning.
 
+use std::collections::HashMap;
+
 use anamnesis_core::id::NoteId;
 use anamnesis_store::index::{Entry, Error, Filter, Index};
 
@@ -17,6 +19,9 @@ use crate::{
 /// The most notes a search gives.
 pub const MAX_HITS: usize = 200;
 
+/// How many of the best notes are looked at, at least: to ask for fewer changes none of them.
+pub const POOL: usize = CANDIDATES;
+
 /// The most conditions of a query.
 const MAX_CONDITIONS: usize = 8;
 
@@ -27,6 +32,8 @@ pub struct Hit {
     pub entry: Entry,
     /// How well it fits; higher is better, comparable within one search only.
     pub score: f64,
+    /// The words of the query that it has; none where notes of its session brought it.
+    pub matched: Vec<String>,
 }
 
 /// Finds the `k` best notes for a query, at most [`MAX_HITS`]. No words, no notes.
@@ -36,23 +43,30 @@ pub struct Hit {
 pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<Vec<Hit>, Error> {
     let mask = Mask::of_filter(filter);
     let k = k.min(MAX_HITS);
-    let found = ranked(index, query, &mask, k.max(CANDIDATES))?.candidates;
+    let found = ranked(index, query, &mask, k.max(POOL))?.candidates;
     let scores = if conditions(query).is_empty() {
         with_sessions(index, &found)?
     } else {
         // Neighbours need not meet them.
-        let found = found.iter();
-        found
+        (found.iter())
             .map(|found| (found.id, found.score.into()))
             .collect::<Vec<(NoteId, f64)>>()
     };
+    let mut matched: HashMap<NoteId, Vec<String>> = (found.into_iter())
+        .map(|found| (found.id, found.matched))
+        .collect();
     let mut hits = Vec::with_capacity(k.min(scores.len()));
     for (id, score) in scores {
         if hits.len() == k {
             break;
         }
         if let Some(entry) = index.get(id)?.filter(|entry| mask.takes(entry)) {
-            hits.push(Hit { entry, score });
+            let matched = matched.remove(&id).unwrap_or_default();
+            hits.push(Hit {
+                entry,
+                score,
+                matched,
+            });
         }
     }
     Ok(hits)

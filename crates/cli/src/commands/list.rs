@@ -65,6 +65,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         scope: args.scope,
         with_superseded: true,
         with_forgotten: args.forgotten,
+        ..Filter::default()
     };
     let index = context.index()?;
     let total = index.count(&filter)?;

@@ -117,7 +117,7 @@ fn purge_notes(
         let title = one_line(&entry.title);
         text.push_str(&note_line(
             &short,
-            ui::shown_kind(entry),
+            entry.shown_kind(),
             &title,
             standing.notes.get(id),
             context,
@@ -207,7 +207,7 @@ fn find(needle: Needle, yes: bool, context: &Context, ui: &Ui) -> Outcome {
             let title = needle.mask_text(&entry.title);
             one_line(&title.unwrap_or_else(|| entry.title.clone()))
         });
-        let kind = entry.as_ref().map_or("gone", ui::shown_kind);
+        let kind = entry.as_ref().map_or("gone", Entry::shown_kind);
         let short = Context::short(&index, *id);
         let written = standing.notes.get(id);
         text.push_str(&note_line(&short, kind, &title, written, context));

@@ -10,6 +10,7 @@
 mod cited;
 mod links;
 mod postings;
+mod reference;
 mod supersession;
 mod tasks;
 mod triggers;
@@ -18,6 +19,7 @@ mod usage;
 pub use self::usage::ByMonth;
 
 pub use self::links::{LinkCounts, Nowhere, Unresolved};
+pub use self::reference::Unresolvable;
 pub use self::triggers::Worded;
 
 use std::{
@@ -246,6 +248,14 @@ impl Entry {
         .author()
     }
 
+    /// The one word for what it is, as people and models are shown it.
+    pub fn shown_kind(&self) -> &'static str {
+        match self.source {
+            Source::SessionEnd => Kind::Experience.shown(),
+            _ => self.kind.shown(),
+        }
+    }
+
     /// Reads a row that begins with all columns of `note`, in the order of the table: looking each up by
     /// its name takes longer than to read it.
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -307,6 +317,10 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// Exactly this scope.
     pub scope: Option<Scope>,
+    /// Exactly this user of the Python version.
+    pub user_id: Option<String>,
+    /// Exactly this workspace of the Python version.
+    pub workspace_id: Option<String>,
     /// Superseded notes, too.
     pub with_superseded: bool,
     /// Tombstones, too.
@@ -330,6 +344,12 @@ impl Filter {
         }
         if let Some(scope) = self.scope {
             add("note.scope = ?", scope.as_str());
+        }
+        if let Some(user) = &self.user_id {
+            add("note.user_id = ?", user);
+        }
+        if let Some(workspace) = &self.workspace_id {
+            add("note.workspace_id = ?", workspace);
         }
         if !self.with_superseded {
             conditions.push("note.superseded = 0");
@@ -483,6 +503,18 @@ impl Index {
             Some(Ok(())) => Ok(index),
             Some(Err(error)) if !error.is_damage() => Err(error),
             _ => index.build_again(home, notes, patience),
+        }
+    }
+
+    /// The index for a caller in a hurry: in step with the notes, or as it is while another process
+    /// writes it.
+    ///
+    /// # Errors
+    /// As [`Index::in_step`], but [`Error::Locked`] only where there is none to be read, either.
+    pub fn in_step_or_as_is(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+        match Self::in_step(home, notes, patience) {
+            Err(Error::Locked) => Self::open(home).map_err(|_| Error::Locked),
+            opened => opened,
         }
     }
 
