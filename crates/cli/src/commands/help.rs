@@ -78,6 +78,7 @@ What hooks and scripts use
   inject        Print what a session of this project starts with
   capture       Write the note of a session from its transcript
   project       Show the project of a folder and how it was told
+  serve         Serve the memory to a model (MCP), over stdin and stdout
 
 Besides
   demo          Play a recorded session and show what is remembered

@@ -31,6 +31,7 @@ mod redact;
 mod reindex;
 mod relink;
 mod search;
+mod serve;
 mod sessions;
 mod show;
 mod stale;
@@ -52,9 +53,10 @@ pub(crate) use self::{
 
 use std::{io::Read, process::ExitCode, time::Duration};
 
-use anamnesis_core::hook::{MAX_PAYLOAD_LENGTH, Payload};
+use anamnesis_core::hook::MAX_PAYLOAD_LENGTH;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
+use self::serve::Piped;
 use crate::{
     context::Context,
     environment::Environment,
@@ -119,6 +121,7 @@ enum Verb {
     Maintain(maintain::Args),
     Init(init::Args),
     Config(config::Args),
+    Serve(serve::Args),
     #[command(hide = true)]
     Work(work::Args),
 }
@@ -166,6 +169,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Demo(args) => demo::run(&args, &environment, ui),
         Verb::Init(args) => init::run(&args, environment, ui),
         Verb::Config(args) => config::run(&args, &Context::of(environment, Duration::ZERO)?, ui),
+        Verb::Serve(args) => serve::run(&args, environment),
         Verb::Work(args) => work::run(&args, environment),
         Verb::Eval(args) => eval::run(&args, environment, ui),
         Verb::Why(args) => why::run(&args, environment, ui),
@@ -212,18 +216,17 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
 }
 
 /// On a terminal: `status`. A hook's payload on stdin: that hook, for settings that name no verb.
+/// Anything else on stdin is a client of the server, as in the Python version.
 fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
     if ui::stdin_is_terminal() {
         return status::run(&status::Args::default(), &Context::open(environment)?, ui);
     }
-    let bytes = read_input(MAX_PAYLOAD_LENGTH)?;
-    if Payload::parse(&bytes).is_ok() {
-        return Ok(hook::answer_payload(environment, bytes));
+    let piped =
+        Piped::read().map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
+    match piped {
+        Piped::Hook(bytes) => Ok(hook::answer_payload(environment, bytes)),
+        Piped::Client(bytes) => serve::serve(None, environment, bytes),
     }
-    Err(
-        Failure::usage("stdin is not what a hook sends, and no command was given")
-            .hint("anamnesis --help"),
-    )
 }
 
 /// Reads stdin up to a limit.

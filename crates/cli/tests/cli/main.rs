@@ -31,6 +31,7 @@ mod python_version;
 mod recall;
 mod remember;
 mod security_table;
+mod serve;
 mod session_start;
 mod sessions;
 mod status;

@@ -1,0 +1,199 @@
+//! What tools work on: the store, the project of the session, the clock; and what they say when they
+//! cannot do what they were asked.
+
+use std::time::Duration;
+
+use anamnesis_core::render::inert_line;
+use anamnesis_store::{
+    home::Home,
+    index::{self, Entry, Index, Unresolvable},
+    journal::{self, Journal},
+    notes::{self, Notes},
+    project::{Places, Project},
+};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::tool::Tool;
+
+/// How long a tool waits for another process that writes.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How many of several notes an error names.
+const MAX_NAMED: usize = 10;
+
+/// How many characters of what somebody sent are sent back.
+const MAX_QUOTED: usize = 300;
+
+/// The store, and whose session it is.
+pub struct Memory {
+    /// Where the store is.
+    pub home: Home,
+    /// The session's project; none where the client does not name one.
+    pub project: Option<Project>,
+    /// The version that clients are told.
+    pub version: &'static str,
+    /// Tells the time.
+    pub clock: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
+}
+
+impl Memory {
+    /// The time that has come by now.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        (self.clock)()
+    }
+
+    pub(crate) fn notes(&self) -> Notes {
+        Notes::new(self.home.clone(), PATIENCE)
+    }
+
+    /// The index, in step with the notes; as it is while another process writes it.
+    pub(crate) fn index(&self) -> Result<Index, Refusal> {
+        Ok(Index::in_step_or_as_is(
+            &self.home,
+            &self.notes(),
+            PATIENCE,
+        )?)
+    }
+
+    /// This machine's records; none where nothing was recorded yet.
+    pub(crate) fn records(&self) -> Result<Option<Journal>, Refusal> {
+        Ok(Journal::open_to_read(&self.home, PATIENCE)?)
+    }
+
+    /// The keys of the project that a model names: `.` is the session's. None named is all of them.
+    pub(crate) fn keys(&self, named: Option<&str>) -> Result<Vec<String>, Refusal> {
+        let project = match named {
+            None => return Ok(Vec::new()),
+            Some(".") => self.project.clone().ok_or_else(|| {
+                Refusal::new(
+                    "no_project",
+                    "this session's project is not known",
+                    "name the project by its key; memory_list and memory_search show keys",
+                )
+            })?,
+            Some(key) => {
+                let mut project = Project::named(key);
+                let others = Places::new(self.records()?.as_ref()).others(key)?;
+                project.also = others;
+                project
+            }
+        };
+        Ok(project.all_keys())
+    }
+
+    /// The one note that a model means by an id or a part of one.
+    pub(crate) fn resolve(index: &Index, typed: &str) -> Result<Entry, Refusal> {
+        index.resolve(typed).map_err(|error| match error {
+            Unresolvable::NotAnId => Refusal::new(
+                "bad_id",
+                format!("\"{}\" is not an id", quoted(typed)),
+                "six or more characters of the beginning or the end of a note's id",
+            ),
+            Unresolvable::Nothing(reference) => Refusal::new(
+                "no_such_note",
+                format!("no note has the id {}", reference.as_str()),
+                "memory_search and memory_list give ids",
+            ),
+            Unresolvable::Unreadable(problem) => Refusal::new(
+                "unreadable",
+                format!("{}: {}", problem.path, quoted(&problem.reason)),
+                "a person can mend it: anamnesis doctor",
+            ),
+            Unresolvable::Several(reference, found) => {
+                let named = found.iter().take(MAX_NAMED).map(|entry| {
+                    let title: String = inert_line(&entry.title).chars().take(80).collect();
+                    format!("{} {title}", entry.id())
+                });
+                Refusal::new(
+                    "ambiguous_id",
+                    format!(
+                        "{} stands for {} notes: {}",
+                        reference.as_str(),
+                        found.len(),
+                        named.collect::<Vec<_>>().join("; ")
+                    ),
+                    "the whole id",
+                )
+            }
+            Unresolvable::Index(error) => error.into(),
+        })
+    }
+}
+
+/// Why a tool did not do what it was asked, for a model to act on.
+#[derive(Debug, Serialize)]
+pub(crate) struct Refusal {
+    code: &'static str,
+    message: String,
+    hint: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// An argument is missing, unknown or of the wrong type.
+    pub(crate) fn argument(message: &str, parameters: &str) -> Self {
+        let hint = if parameters.is_empty() {
+            "it takes no parameters".to_owned()
+        } else {
+            format!("its parameters: {parameters}")
+        };
+        Self::new("bad_argument", quoted(message), hint)
+    }
+
+    /// There is no such tool.
+    pub(crate) fn unknown_tool(name: &str, tools: &[Tool]) -> Self {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+        let message = format!("there is no tool \"{}\"", quoted(name));
+        Self::new("unknown_tool", message, names.join(", "))
+    }
+
+    /// Something is wrong with the store or with us.
+    pub(crate) fn internal(message: &str) -> Self {
+        let hint = "a person can find out more: anamnesis doctor";
+        Self::new("failed", quoted(message), hint)
+    }
+
+    pub(crate) fn json(&self) -> String {
+        // Three texts always have a form.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl From<index::Error> for Refusal {
+    fn from(error: index::Error) -> Self {
+        match error {
+            index::Error::Locked => Self::new("busy", error.to_string(), "ask again"),
+            error => Self::internal(&error.to_string()),
+        }
+    }
+}
+
+impl From<journal::Error> for Refusal {
+    fn from(error: journal::Error) -> Self {
+        Self::internal(&error.to_string())
+    }
+}
+
+impl From<notes::Error> for Refusal {
+    fn from(error: notes::Error) -> Self {
+        Self::internal(&error.to_string())
+    }
+}
+
+/// What was sent, fit to be sent back.
+fn quoted(text: &str) -> String {
+    let head: String = text.chars().take(MAX_QUOTED).collect();
+    inert_line(&head)
+}

@@ -1,0 +1,102 @@
+//! A note as tools show it.
+
+use anamnesis_core::{
+    note::parse_timestamp,
+    render::{inert, inert_line},
+};
+use anamnesis_store::{index::Entry, notes::Notes};
+use chrono::{DateTime, Utc};
+use rmcp::schemars::JsonSchema;
+use serde::Serialize;
+
+/// The longest title that is shown, in characters.
+const MAX_TITLE_LENGTH: usize = 200;
+
+/// A note, without its text.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(crate) struct Note {
+    id: String,
+    r#type: &'static str,
+    title: String,
+    project: String,
+    machine_id: String,
+    scope: &'static str,
+    user_id: String,
+    workspace_id: String,
+    tags: Vec<String>,
+    created_at: String,
+    updated_at: String,
+    kind: &'static str,
+    /// Who wrote it: you (the person), agent, session, reflection, import
+    author: &'static str,
+    /// active, muted, or proposed: waits for the person's approval
+    state: &'static str,
+    /// From 0 to 1
+    confidence: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_days: Option<i64>,
+    pinned: bool,
+    /// Another note replaces it
+    superseded: bool,
+}
+
+impl Note {
+    pub(crate) fn of(entry: &Entry, now: DateTime<Utc>) -> Self {
+        let tags = entry.tags.iter().map(|tag| inert_line(tag));
+        Self {
+            id: entry.id().to_string(),
+            r#type: entry.note_type.as_str(),
+            title: title(&entry.title),
+            project: inert_line(&entry.project),
+            machine_id: inert_line(&entry.machine_id),
+            scope: entry.path.scope.as_str(),
+            user_id: inert_line(&entry.user_id),
+            workspace_id: inert_line(&entry.workspace_id),
+            tags: tags.collect(),
+            created_at: inert_line(&entry.created_at),
+            updated_at: inert_line(&entry.updated_at),
+            kind: entry.shown_kind(),
+            author: entry.author(),
+            state: entry.state.as_str(),
+            confidence: entry.confidence,
+            age_days: age(entry, now),
+            pinned: entry.pinned,
+            superseded: entry.superseded,
+        }
+    }
+}
+
+/// A title as it may be shown.
+pub(crate) fn title(text: &str) -> String {
+    cut(&inert_line(text), MAX_TITLE_LENGTH)
+}
+
+/// Whole days since the content last changed; none where the file does not say.
+pub(crate) fn age(entry: &Entry, now: DateTime<Utc>) -> Option<i64> {
+    let changed = parse_timestamp(&entry.updated_at).or_else(|| parse_timestamp(&entry.created_at));
+    changed.map(|changed| (now - changed).num_days().max(0))
+}
+
+/// What a note costs a model, in tokens, roughly.
+pub(crate) fn tokens(entry: &Entry) -> i64 {
+    entry.length.saturating_add(3) / 4
+}
+
+/// The text of a note as it is on the disk now; none where the file is gone or is no note.
+pub(crate) fn body(notes: &Notes, entry: &Entry) -> Option<String> {
+    let stored = notes.read(entry.path).ok()?;
+    let mut body = inert(&stored.note().body).trim_end().to_owned();
+    if !stored.whole {
+        body.push_str("\n… the file is larger");
+    }
+    Some(body)
+}
+
+/// Cuts to a number of characters and marks the cut.
+pub(crate) fn cut(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length) {
+        Some((at, _)) => format!("{} …", text[..at].trim_end()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,119 @@
+//! `memory_get`: whole notes by their ids.
+
+use anamnesis_core::note::State;
+use anamnesis_store::index::{Entry, Index};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal},
+    note::{self, Note},
+    tool::Tool,
+};
+
+/// How many notes are opened at once.
+const MAX_IDS: usize = 20;
+
+/// How much text one answer has, in characters: clients cut what is much longer.
+const MAX_LENGTH: usize = 40_000;
+
+pub(super) fn tool() -> Tool {
+    Tool::reading(
+        "memory_get",
+        "Open notes",
+        "Get whole notes by their ids, or by six or more characters of an id's beginning or end.",
+        run,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    /// Up to 20
+    ids: Vec<String>,
+    /// Where to go on in the text of a long note
+    #[serde(default)]
+    from: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Opened {
+    result: Vec<Whole>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Whole {
+    #[serde(flatten)]
+    note: Note,
+    body: String,
+    /// There is more of it: go on with `from`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<usize>,
+    /// The notes that replace it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    superseded_by: Vec<String>,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Opened, Refusal> {
+    let Parameters { ids, from } = asked;
+    if ids.is_empty() || ids.len() > MAX_IDS {
+        let message = format!("{} ids", ids.len());
+        let hint = format!("1 to {MAX_IDS} ids at once");
+        return Err(Refusal::new("bad_argument", message, hint));
+    }
+    let index = memory.index()?;
+    let from = usize::try_from(from).unwrap_or(usize::MAX);
+    let mut room = MAX_LENGTH;
+    let mut result = Vec::with_capacity(ids.len());
+    for typed in &ids {
+        let entry = Memory::resolve(&index, typed)?;
+        let whole = open(memory, &index, &entry, from, room)?;
+        room = room.saturating_sub(whole.body.chars().count());
+        result.push(whole);
+    }
+    Ok(Opened { result })
+}
+
+/// A note with what there is room for of its text, from a character on.
+fn open(
+    memory: &Memory,
+    index: &Index,
+    entry: &Entry,
+    from: usize,
+    room: usize,
+) -> Result<Whole, Refusal> {
+    if entry.state == State::Forgotten {
+        return Err(Refusal::new(
+            "forgotten",
+            format!("the note {} was forgotten", entry.id()),
+            format!(
+                "a person can bring it back: anamnesis restore {}",
+                entry.id()
+            ),
+        ));
+    }
+    let Some(body) = note::body(&memory.notes(), entry) else {
+        return Err(Refusal::new(
+            "no_such_note",
+            format!("the file of the note {} is gone", entry.id()),
+            "memory_search and memory_list give ids",
+        ));
+    };
+    let mut rest = body.chars().skip(from);
+    let shown: String = rest.by_ref().take(room).collect();
+    let is_cut = rest.next().is_some();
+    let newer = if entry.superseded {
+        index.superseded_by(entry.id())?
+    } else {
+        Vec::new()
+    };
+    Ok(Whole {
+        note: Note::of(entry, memory.now()),
+        next: is_cut.then_some(from.saturating_add(room)),
+        body: shown,
+        superseded_by: newer.iter().map(|newer| newer.id().to_string()).collect(),
+    })
+}

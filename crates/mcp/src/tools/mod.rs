@@ -1,0 +1,12 @@
+//! The tools, one file each: what it takes, what it gives, and one function.
+
+mod get;
+mod list;
+mod search;
+
+use crate::tool::Tool;
+
+/// Every tool, in the order in which clients are told of them.
+pub(crate) fn all() -> Vec<Tool> {
+    vec![search::tool(), get::tool(), list::tool()]
+}

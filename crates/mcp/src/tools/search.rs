@@ -1,0 +1,169 @@
+//! `memory_search`: notes by words.
+
+use anamnesis_core::note::{Kind, NoteType, Scope};
+use anamnesis_recall::search::{Hit, MAX_HITS, POOL, search};
+use anamnesis_store::{index::Filter, notes::Notes};
+use chrono::{DateTime, Utc};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal},
+    note::{self, Note},
+    tool::{Tool, Word},
+};
+
+const DEFAULT_K: usize = 8;
+
+/// How much of a note's text a hit shows, in characters.
+const MAX_BODY_LENGTH: usize = 1_200;
+
+/// How much text all hits together show, in characters: clients cut what is much longer.
+const MAX_ALL_BODIES: usize = 30_000;
+
+pub(super) fn tool() -> Tool {
+    Tool::reading(
+        "memory_search",
+        "Search the memory",
+        "Find notes by words, the best first. Any of the words may stand in a note; \"a phrase\" and \
+         the beginning of a word (migr*) are conditions. Replaced and forgotten notes are left out.",
+        run,
+    )
+}
+
+/// How much a hit shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(crate = "rmcp::schemars")]
+enum Detail {
+    #[default]
+    Full,
+    Index,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    query: String,
+    /// A project's key; "." is this session's, "global" what applies to all. Left out: everywhere
+    project: Option<String>,
+    r#type: Option<Word<NoteType>>,
+    kind: Option<Word<Kind>>,
+    scope: Option<Word<Scope>>,
+    user_id: Option<String>,
+    workspace_id: Option<String>,
+    /// How many at most, up to 200
+    #[serde(default = "default_k")]
+    k: u64,
+    /// full: with the beginning of each text; index: a line each, for memory_get
+    #[serde(default)]
+    detail: Detail,
+}
+
+fn default_k() -> u64 {
+    DEFAULT_K as u64
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Found {
+    result: Vec<Shown>,
+    /// How many more were found
+    left: usize,
+}
+
+/// A hit, in one of two lengths.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(crate = "rmcp::schemars")]
+enum Shown {
+    Full(Box<Full>),
+    Line(Line),
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Full {
+    #[serde(flatten)]
+    note: Note,
+    body: String,
+    /// There is more: memory_get
+    cut: bool,
+    score: f64,
+    why: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Line {
+    id: String,
+    kind: &'static str,
+    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_days: Option<i64>,
+    /// What memory_get costs
+    tokens: i64,
+    why: String,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Found, Refusal> {
+    let filter = Filter {
+        projects: memory.keys(asked.project.as_deref())?,
+        note_type: asked.r#type.map(|Word(word)| word),
+        kind: asked.kind.map(|Word(word)| word),
+        scope: asked.scope.map(|Word(word)| word),
+        user_id: asked.user_id,
+        workspace_id: asked.workspace_id,
+        ..Filter::default()
+    };
+    let k = usize::try_from(asked.k).unwrap_or(MAX_HITS).min(MAX_HITS);
+    let index = memory.index()?;
+    let mut hits = search(&index, &asked.query, &filter, k.max(POOL))?;
+    let left = hits.len().saturating_sub(k);
+    hits.truncate(k);
+    let now = memory.now();
+    let result = match asked.detail {
+        Detail::Index => hits.iter().map(|hit| line(hit, now)).collect(),
+        Detail::Full => full(&hits, &memory.notes(), now),
+    };
+    Ok(Found { result, left })
+}
+
+fn line(hit: &Hit, now: DateTime<Utc>) -> Shown {
+    let entry = &hit.entry;
+    Shown::Line(Line {
+        id: entry.id().to_string(),
+        kind: entry.shown_kind(),
+        title: note::title(&entry.title),
+        age_days: note::age(entry, now),
+        tokens: note::tokens(entry),
+        why: why(hit),
+    })
+}
+
+/// The hits with their texts, the later ones shorter where there would be too much of it.
+fn full(hits: &[Hit], notes: &Notes, now: DateTime<Utc>) -> Vec<Shown> {
+    let mut room = MAX_ALL_BODIES;
+    let shown = hits.iter().map(|hit| {
+        let whole = note::body(notes, &hit.entry).unwrap_or_default();
+        let body = note::cut(&whole, MAX_BODY_LENGTH.min(room));
+        room = room.saturating_sub(body.chars().count());
+        Shown::Full(Box::new(Full {
+            note: Note::of(&hit.entry, now),
+            cut: body.len() < whole.len(),
+            body,
+            score: hit.score,
+            why: why(hit),
+        }))
+    });
+    shown.collect()
+}
+
+fn why(hit: &Hit) -> String {
+    if hit.matched.is_empty() {
+        "of a session that fits".to_owned()
+    } else {
+        format!("has {}", hit.matched.join(", "))
+    }
+}
