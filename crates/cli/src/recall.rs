@@ -8,7 +8,6 @@ use anamnesis_core::{
     echo::Echoes,
     id::NoteId,
     intake::MAX_TEXT,
-    link::{Edge, MAX_CITING, Relation, file_edges},
     note::text_hash,
     render::{Block, Budget, Level, recalled_block},
     sanitize,
@@ -16,10 +15,9 @@ use anamnesis_core::{
 };
 use anamnesis_recall::{
     gate::Floor,
-    learned::learned_links,
+    knowledge::Known,
     prompt::sentences,
-    selection::{self, Knowledge, Limits, Outcome, Request, Standing},
-    stale::{is_news, looked_at},
+    selection::{self, Limits, Outcome, Request},
 };
 use anamnesis_store::{
     config,
@@ -29,9 +27,6 @@ use anamnesis_store::{
 };
 
 use crate::{context::Context, ui};
-
-/// More files of one note are not looked at.
-const MAX_PATHS: usize = 8;
 
 /// How many held-back notes the records tell of.
 const MAX_HELD: usize = 10;
@@ -200,11 +195,7 @@ impl Asker<'_> {
             also: &self.project.also,
             limits,
             ledger: &self.ledger,
-            knowledge: &Known {
-                index: &index,
-                journal: self.journal,
-                context: self.context,
-            },
+            knowledge: &known(self.context, &index, self.journal),
         };
         let outcome = selection::recall(&index, &self.context.notes, &request)?;
         let notes: Vec<_> = outcome
@@ -237,75 +228,16 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
         .collect()
 }
 
-/// What index and records know of notes.
-pub(crate) struct Known<'a> {
-    pub(crate) index: &'a Index,
-    /// This machine's records, where there are some.
-    pub(crate) journal: Option<&'a Journal>,
-    pub(crate) context: &'a Context,
-}
-
-impl Knowledge for Known<'_> {
-    // A fault here leaves a note as good as any other: what its words say still holds.
-    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, Standing> {
-        let usage = self.index.usage_of(ids.iter().copied()).unwrap_or_default();
-        let nothing = Vec::new();
-        let now = self.context.environment.now;
-        ids.iter()
-            .filter_map(|id| {
-                let entry = self.index.get(*id).ok()??;
-                let months = usage.get(id).unwrap_or(&nothing);
-                Some((*id, Standing::of(&entry, months, now)))
-            })
-            .collect()
-    }
-
-    fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String> {
-        let stale = self.journal.and_then(|journal| journal.stale(ids).ok());
-        let mut stale = stale.unwrap_or_default();
-        let usage = self.index.usage_of(stale.keys().copied());
-        let (usage, nothing) = (usage.unwrap_or_default(), Vec::new());
-        stale.retain(|id, stale| {
-            let entry = self.index.get(*id).ok().flatten();
-            let months = usage.get(id).unwrap_or(&nothing);
-            entry.is_some_and(|entry| is_news(ui::time(stale.gone_at), looked_at(&entry, months)))
-        });
-        let stale = stale.into_iter();
-        stale.map(|(id, stale)| (id, stale.reason)).collect()
-    }
-
-    fn links(&self, ids: &[NoteId]) -> Vec<Edge> {
-        let mut edges = Vec::new();
-        let now = self.context.environment.now;
-        if self.context.config.learn.links {
-            for id in ids {
-                let learned = learned_links(self.index, *id, now).unwrap_or_default();
-                edges.extend(learned.into_iter().map(|(other, weight)| Edge {
-                    from: *id,
-                    to: other,
-                    relation: Relation::Learned,
-                    weight: Some(weight),
-                }));
-            }
-        }
-        for (id, paths) in self.index.cited_by(ids).unwrap_or_default() {
-            let Ok(Some(entry)) = self.index.get(id) else {
-                continue;
-            };
-            for path in paths.iter().take(MAX_PATHS) {
-                edges.extend(self.of_file(id, &entry.project, path));
-            }
-        }
-        edges
-    }
-}
-
-impl Known<'_> {
-    /// Links to the other notes of its project that cite a file.
-    fn of_file(&self, id: NoteId, project: &str, path: &str) -> Vec<Edge> {
-        let citing = self.index.notes_citing(project, path, MAX_CITING);
-        let mut edges = file_edges(&citing.unwrap_or_default());
-        edges.retain(|edge| edge.from == id || edge.to == id);
-        edges
+/// What index and records know of notes, with links as the settings want them.
+pub(crate) fn known<'a>(
+    context: &Context,
+    index: &'a Index,
+    journal: Option<&'a Journal>,
+) -> Known<'a> {
+    Known {
+        index,
+        journal,
+        with_learned: context.config.learn.links,
+        now: context.environment.now,
     }
 }

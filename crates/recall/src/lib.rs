@@ -35,6 +35,8 @@ pub mod freshness;
 
 pub mod stale;
 
+pub mod knowledge;
+
 pub mod mining;
 
 pub mod evaluation;

@@ -3,11 +3,31 @@
 //! Old and quiet is not wrong: a note is named for a reason that a person can check, and one act
 //! clears it. Nothing else follows from it.
 
-use anamnesis_core::{id::NoteId, note::parse_timestamp, receipt::NoteCounts};
-use anamnesis_store::index::{ByMonth, Entry};
+use std::collections::HashMap;
+
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    note::{Kind, Note, parse_timestamp},
+    receipt::NoteCounts,
+};
+use anamnesis_store::{
+    index::{ByMonth, Entry, Error, Index},
+    journal::Journal,
+    notes::Notes,
+};
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::freshness::STALE;
+use crate::{
+    freshness::{STALE, freshness},
+    usefulness::Faded,
+};
+
+/// What a task says of itself once there is nothing more to do.
+const FINISHED: [&str; 2] = ["done", "archived"];
+
+/// Relations by which a note belongs to a task, whichever of the two says so.
+const BELONGS: [&str; 2] = ["about", "part-of"];
 
 /// Why a note is worth a look.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +58,23 @@ impl Reason {
             Self::Gone(_) => "gone",
             Self::Disputed(_) => "disputed",
             Self::Faded => "old",
+        }
+    }
+
+    /// The reason in words; `short` names a note.
+    pub fn text(&self, short: impl Fn(NoteId) -> String) -> String {
+        match self {
+            Self::TaskDone { task, at } => {
+                format!(
+                    "its task #{} was finished on {}",
+                    short(*task),
+                    at.date_naive()
+                )
+            }
+            Self::ReviewDue(day) => format!("it was to be looked at from {day} on"),
+            Self::Gone(what) => one_line(what),
+            Self::Disputed(note) => format!("#{} says otherwise", short(*note)),
+            Self::Faded => "old, and never used".to_owned(),
         }
     }
 }
@@ -97,6 +134,144 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<Reason> {
     }
     reasons.sort();
     reasons
+}
+
+/// Finds the notes that are worth a look among these, with the reasons: those with most reasons first,
+/// then the oldest, then by id. Without records nothing is known to be gone.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn find(
+    index: &Index,
+    notes: &Notes,
+    journal: Option<&Journal>,
+    entries: Vec<Entry>,
+    now: DateTime<Utc>,
+) -> Result<Vec<(Entry, Vec<Reason>)>, Error> {
+    let files = Files::of(notes, &entries);
+    let usage = index.usage_of(entries.iter().map(Entry::id))?;
+    let nothing = ByMonth::new();
+    let changed_at: HashMap<NoteId, DateTime<Utc>> = entries
+        .iter()
+        .filter_map(|entry| Some((entry.id(), changed(entry)?)))
+        .collect();
+    let mut facts: HashMap<NoteId, Facts> = entries
+        .iter()
+        .map(|entry| {
+            let known = usage.get(&entry.id()).unwrap_or(&nothing);
+            let mut facts = worth(entry, known, now);
+            facts.review_after = files.review_after.get(&entry.id()).copied();
+            (entry.id(), facts)
+        })
+        .collect();
+    for (note, task) in &files.belongs {
+        if let (Some(facts), Some(at)) = (facts.get_mut(note), files.finished.get(task)) {
+            facts.tasks.push((*task, *at));
+        }
+    }
+    for (note, other) in &files.disputes {
+        if let (Some(facts), Some(at)) = (facts.get_mut(note), changed_at.get(other)) {
+            facts.disputed_by.push((*other, *at));
+        }
+    }
+    let ids: Vec<NoteId> = entries.iter().map(Entry::id).collect();
+    let gone = journal.and_then(|journal| journal.stale(&ids).ok());
+    for (note, stale) in gone.unwrap_or_default() {
+        if let Some(facts) = facts.get_mut(&note) {
+            facts.gone = Some((stale.reason, time(stale.gone_at)));
+        }
+    }
+    let mut found: Vec<(Entry, Vec<Reason>)> = entries
+        .into_iter()
+        .filter_map(|entry| {
+            let mut found = reasons(facts.get(&entry.id())?, now);
+            // Both notes may say the same of each other.
+            found.dedup();
+            (!found.is_empty()).then_some((entry, found))
+        })
+        .collect();
+    found.sort_by(|(a, of_a), (b, of_b)| {
+        let by_number = of_b.len().cmp(&of_a.len());
+        let by_age = a.updated_at.cmp(&b.updated_at);
+        by_number.then(by_age).then(a.id().cmp(&b.id()))
+    });
+    Ok(found)
+}
+
+/// What the files say of notes and of each other.
+#[derive(Default)]
+struct Files {
+    review_after: HashMap<NoteId, NaiveDate>,
+    /// Finished tasks.
+    finished: HashMap<NoteId, DateTime<Utc>>,
+    /// Pairs of a note and one that it belongs to, or that belongs to it.
+    belongs: Vec<(NoteId, NoteId)>,
+    /// Pairs of notes of which only one can be right.
+    disputes: Vec<(NoteId, NoteId)>,
+}
+
+impl Files {
+    fn of(notes: &Notes, entries: &[Entry]) -> Self {
+        let mut files = Self::default();
+        for entry in entries {
+            // One that cannot be read is `doctor`'s to name.
+            let Ok(stored) = notes.read(entry.path) else {
+                continue;
+            };
+            let (id, text_of) = (entry.id(), |key| stored.file.text_of(key));
+            let day = text_of("review_after").and_then(|day| day.trim().parse().ok());
+            files.review_after.extend(day.map(|day| (id, day)));
+            let status = text_of("status").unwrap_or_default();
+            if entry.kind == Kind::Task && FINISHED.contains(&status.trim()) {
+                files
+                    .finished
+                    .extend(changed(entry).map(|finished| (id, finished)));
+            }
+            files.take_links(stored.file.note());
+        }
+        files
+    }
+
+    fn take_links(&mut self, note: &Note) {
+        for line in &note.links {
+            let mut words = line.split_whitespace();
+            let relation = words.next().unwrap_or_default();
+            let Some(Ok(other)) = words.next().map(str::parse) else {
+                continue;
+            };
+            if BELONGS.contains(&relation) {
+                self.belongs.extend([(note.id, other), (other, note.id)]);
+            } else if relation == "contradicts" {
+                self.disputes.extend([(note.id, other), (other, note.id)]);
+            }
+        }
+    }
+}
+
+fn changed(entry: &Entry) -> Option<DateTime<Utc>> {
+    parse_timestamp(&entry.updated_at)
+}
+
+/// What the index and the receipts say of a note.
+fn worth(entry: &Entry, usage: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Facts {
+    let counts = || usage.iter().map(|(_, counts)| counts);
+    let last_used = counts().filter_map(|counts| counts.last).max();
+    let looked_at = looked_at(entry, usage);
+    let sessions = Faded::of(usage, now).sessions;
+    let never_fades = entry.pinned || entry.kind == Kind::Task;
+    // A note without any time says nothing of its age.
+    let since = looked_at.max(last_used).unwrap_or(now);
+    Facts {
+        looked_at,
+        freshness: freshness(entry.kind, never_fades, since, sessions, now),
+        was_used: counts().any(|counts| counts.sessions > 0),
+        ..Facts::default()
+    }
+}
+
+/// A time of the records.
+pub(crate) fn time(milliseconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::Outcome;
 use crate::{
     context::Context,
     failure::Failure,
-    recall::Known,
+    recall::known,
     ui::{self, Ui},
 };
 
@@ -53,11 +53,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let from = Context::resolve(&index, &args.from)?.id();
     let journal = context.records()?;
-    let known = Known {
-        index: &index,
-        journal: journal.as_ref(),
-        context,
-    };
+    let known = known(context, &index, journal.as_ref());
     let similar = Similar::new(&index, &context.notes);
     let derived = |ids: &[NoteId]| {
         let mut edges = known.links(ids);

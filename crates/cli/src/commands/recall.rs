@@ -18,7 +18,7 @@ use super::{Outcome, read_text, why};
 use crate::{
     context::Context,
     failure::Failure,
-    recall::Known,
+    recall::known,
     ui::{self, Ui},
 };
 
@@ -91,11 +91,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         depth: args.depth,
         with_weak: args.weak,
         budget: Budget(args.budget),
-        knowledge: &Known {
-            index: &index,
-            journal: journal.as_ref(),
-            context,
-        },
+        knowledge: &known(context, &index, journal.as_ref()),
         now: context.environment.now,
     };
     let answer = ask(&index, &context.notes, &question)?;

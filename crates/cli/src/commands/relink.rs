@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::{
     context::Context,
     failure::Failure,
-    recall::Known,
+    recall::known,
     ui::{self, LIST_LENGTH, Ui},
 };
 
@@ -97,11 +97,7 @@ struct Derived {
 impl Derived {
     fn count(index: &Index, context: &Context) -> Result<Self, Failure> {
         let journal = context.records()?;
-        let known = Known {
-            index,
-            journal: journal.as_ref(),
-            context,
-        };
+        let known = known(context, index, journal.as_ref());
         let notes = index.list(&Filter::default(), usize::MAX)?;
         let ids: Vec<NoteId> = notes.iter().map(Entry::id).collect();
         // Each is met at both of its ends.

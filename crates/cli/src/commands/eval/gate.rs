@@ -32,7 +32,7 @@ use crate::{
     commands::Outcome,
     context::{Context, PATIENCE},
     failure::Failure,
-    recall::{Known, Lane},
+    recall::{Lane, known},
     ui::{self, Ui},
 };
 
@@ -215,11 +215,7 @@ impl Gate<'_> {
                 ..self.limits
             },
             ledger: &Ledger::new(),
-            knowledge: &Known {
-                index: self.index,
-                journal: self.journal,
-                context: self.context,
-            },
+            knowledge: &known(self.context, self.index, self.journal),
         };
         Ok(selection::recall(index, &self.context.notes, &request)?.given)
     }
