@@ -245,6 +245,17 @@ impl Standing {
         })
     }
 
+    /// What of it a model is told.
+    pub(crate) fn told(&self, context: &Context) -> anamnesis_mcp::Standing {
+        anamnesis_mcp::Standing {
+            initialized: self.state.initialized,
+            remote: self.remote.clone(),
+            head: self.state.head.clone(),
+            dirty: self.state.dirty,
+            detail: self.text(context.environment.current_time()),
+        }
+    }
+
     /// Tells whether the person has to do something, or may have to.
     pub(crate) fn needs_attention(&self) -> bool {
         self.problem.is_some()

@@ -23,6 +23,6 @@ mod note;
 mod memory;
 
 pub use self::{
-    memory::Memory,
+    memory::{Memory, Standing},
     serve::{Error, serve, serve_over},
 };

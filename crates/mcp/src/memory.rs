@@ -12,6 +12,7 @@ use anamnesis_store::{
     project::{Places, Project},
 };
 use chrono::{DateTime, Utc};
+use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::tool::Tool;
@@ -33,8 +34,28 @@ pub struct Memory {
     pub project: Option<Project>,
     /// The version that clients are told.
     pub version: &'static str,
+    /// Whether links follow from use.
+    pub with_learned: bool,
     /// Tells the time.
     pub clock: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
+    /// Tells how sync stands.
+    pub sync: Box<dyn Fn() -> Standing + Send + Sync>,
+}
+
+/// How sync stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub struct Standing {
+    /// Whether the notes have a repository.
+    pub initialized: bool,
+    /// Where they travel to, without a password.
+    pub remote: Option<String>,
+    /// The newest commit.
+    pub head: Option<String>,
+    /// Whether notes wait to be committed.
+    pub dirty: bool,
+    /// How it stands, in words.
+    pub detail: String,
 }
 
 impl Memory {

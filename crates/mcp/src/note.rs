@@ -1,10 +1,14 @@
 //! A note as tools show it.
 
 use anamnesis_core::{
+    id::NoteId,
     note::parse_timestamp,
     render::{inert, inert_line},
 };
-use anamnesis_store::{index::Entry, notes::Notes};
+use anamnesis_store::{
+    index::{self, Entry, Index},
+    notes::Notes,
+};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
@@ -64,6 +68,30 @@ impl Note {
             pinned: entry.pinned,
             superseded: entry.superseded,
         }
+    }
+}
+
+/// A note's name.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(crate) struct Named {
+    id: String,
+    kind: &'static str,
+    title: String,
+}
+
+impl Named {
+    /// The names of notes, of those that are there.
+    pub(crate) fn all(index: &Index, ids: &[NoteId]) -> Result<Vec<Self>, index::Error> {
+        let mut named = Vec::with_capacity(ids.len());
+        for id in ids {
+            named.extend(index.get(*id)?.map(|entry| Self {
+                id: id.to_string(),
+                kind: entry.shown_kind(),
+                title: title(&entry.title),
+            }));
+        }
+        Ok(named)
     }
 }
 

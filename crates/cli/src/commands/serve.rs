@@ -10,7 +10,7 @@ use anamnesis_mcp::Memory;
 use serde_json::error::Category;
 
 use super::Outcome;
-use crate::{context::Context, environment::Environment, failure::Failure};
+use crate::{context::Context, environment::Environment, failure::Failure, sync};
 
 /// Serve the memory to a model (MCP), over stdin and stdout
 ///
@@ -38,11 +38,16 @@ pub(super) fn serve(
         (None, Some(folder)) => Some(context.project_of(folder)),
         (None, None) => None,
     };
+    let environment = context.environment.clone();
     let memory = Memory {
-        home: context.home,
+        home: context.home.clone(),
         project,
         version: env!("CARGO_PKG_VERSION"),
-        clock: Box::new(move || context.environment.current_time()),
+        with_learned: context.config.learn.links,
+        clock: Box::new(move || environment.current_time()),
+        sync: Box::new(move || {
+            sync::Standing::load(&context, context.journal().as_ref()).told(&context)
+        }),
     };
     anamnesis_mcp::serve(memory, read_before)
         .map_err(|error| Failure::failed(error.to_string()))?;

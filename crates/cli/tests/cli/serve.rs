@@ -575,3 +575,128 @@ fn no_tool_and_no_word_of_the_server_holds_text_of_a_note() {
     filled.hook(&filled.start(SESSION, "startup")).well();
     assert_eq!(told(&home()), told(&filled));
 }
+
+#[test]
+fn the_way_between_two_notes_is_told() {
+    let home = furnished();
+    home.run(&format!(
+        "connect {} {} --relation part-of",
+        id("7Q4KZ9"),
+        id("B2M6RD")
+    ))
+    .well();
+    let mut client = Client::open(&home);
+    let ways = client.gives(
+        "memory_pathway",
+        json!({ "from": "7Q4KZ9", "to": "B2M6RD" }),
+    );
+    assert_eq!(
+        ways["paths"][0]["notes"][1]["title"],
+        "Rate limits live in middleware/limit.rs"
+    );
+    let link = &ways["paths"][0]["links"][0];
+    assert_eq!(
+        (&link["from"], &link["relation"]),
+        (&json!(id("7Q4KZ9")), &json!("part-of"))
+    );
+    let around = client.gives(
+        "memory_pathway",
+        json!({ "from": "B2M6RD", "depth": 1_000, "similar": true }),
+    );
+    assert_eq!(around["paths"][0]["notes"][1]["id"], id("7Q4KZ9"));
+    let nothing = client.gives(
+        "memory_pathway",
+        json!({ "from": "7Q4KZ9", "to": "ZD81QV" }),
+    );
+    assert_eq!(
+        (&nothing["paths"], &nothing["nearest"][0]["id"]),
+        (&json!([]), &json!(id("B2M6RD")))
+    );
+    for arguments in [
+        json!({ "from": "7Q4KZ9", "to": "7Q4KZ9" }),
+        json!({ "from": "7Q4KZ9", "min_strength": 0.0 }),
+        json!({ "from": "7Q4KZ9", "min_strength": 7 }),
+        json!({ "from": "7Q4KZ9", "depth": -1 }),
+    ] {
+        assert_eq!(
+            client.refuses("memory_pathway", arguments)["code"],
+            "bad_argument"
+        );
+    }
+    client.leave();
+}
+
+#[test]
+fn what_is_worth_a_look_is_told_and_nothing_changes() {
+    let home = furnished();
+    home.add(
+        &NoteText::new(&id("D0E0D0"), "Check the limits")
+            .with("review_after", "2025-12-01")
+            .at("2025-11-01T03:04:05+00:00"),
+    );
+    home.add(&NoteText::new(&id("PR0P0S"), "Waits for a person").with("state", "proposed"));
+    home.add(
+        &NoteText::new(&id("TW1N00"), "Integration tests need a stub server")
+            .body("`make stub` binds port 9090; without it the login tests hang."),
+    );
+    let before = home.notes();
+    let mut client = Client::open(&home);
+    let review = client.gives("memory_review", json!({ "project": "." }));
+    let titles = |list: &str| -> Vec<&str> {
+        let notes = review[list].as_array().unwrap();
+        notes
+            .iter()
+            .map(|note| note["title"].as_str().unwrap())
+            .collect()
+    };
+    let all = home.run("stale --json").json();
+    let expected: Vec<&str> = all["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(titles("stale"), expected);
+    assert!(expected.contains(&"Check the limits"), "{expected:?}");
+    assert_eq!(titles("proposals"), ["Waits for a person"]);
+    let mut pair: Vec<&str> = review["duplicates"][0]["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note["id"].as_str().unwrap())
+        .collect();
+    pair.sort_unstable();
+    assert_eq!(pair, [id("7Q4KZ9"), id("TW1N00")]);
+    let none = client.gives("memory_review", json!({ "k": 0 }));
+    assert_eq!(
+        none["left"],
+        json!({ "stale": expected.len(), "proposals": 1, "duplicates": 1 })
+    );
+    client.leave();
+    assert_eq!(home.notes(), before);
+}
+
+#[test]
+fn the_status_counts_what_is_there() {
+    let home = furnished();
+    let mut client = Client::open(&home);
+    let status = client.gives("memory_status", json!({}));
+    let json = home.run("status --json").json();
+    for key in [
+        "total",
+        "by_type",
+        "by_project",
+        "by_scope",
+        "by_workspace",
+        "by_state",
+    ] {
+        assert_eq!(status[key], json[key], "{key}");
+    }
+    assert_eq!(status["total"], 5);
+    assert_eq!(status["root"], home.store().to_str().unwrap());
+    assert_eq!(status["sync"]["initialized"], json["sync"]["initialized"]);
+    assert_eq!(status["sync"]["remote"], Value::Null);
+    assert!(!status["sync"]["detail"].as_str().unwrap().is_empty());
+    assert_eq!(status["given"]["days"], 30);
+    client.leave();
+}

@@ -2,11 +2,21 @@
 
 mod get;
 mod list;
+mod pathway;
+mod review;
 mod search;
+mod status;
 
 use crate::tool::Tool;
 
 /// Every tool, in the order in which clients are told of them.
 pub(crate) fn all() -> Vec<Tool> {
-    vec![search::tool(), get::tool(), list::tool()]
+    vec![
+        search::tool(),
+        get::tool(),
+        list::tool(),
+        pathway::tool(),
+        review::tool(),
+        status::tool(),
+    ]
 }

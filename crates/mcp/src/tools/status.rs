@@ -1,0 +1,148 @@
+//! `memory_status`: what the memory holds, and what came of it.
+
+use std::collections::BTreeMap;
+
+use anamnesis_core::render::inert_line;
+use anamnesis_recall::selection::GIVEN_BEFORE;
+use anamnesis_store::journal::Report;
+use chrono::TimeDelta;
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal, Standing},
+    tool::Tool,
+};
+
+const DEFAULT_DAYS: u32 = 30;
+
+const MAX_DAYS: u32 = 36_500;
+
+pub(super) fn tool() -> Tool {
+    Tool::reading(
+        "memory_status",
+        "Show what the memory holds",
+        "Count the notes and links, show how sync stands, and what came of the notes that sessions were \
+         given.",
+        run,
+    )
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    /// How many days `given` looks back
+    #[serde(default = "default_days")]
+    days: u32,
+}
+
+fn default_days() -> u32 {
+    DEFAULT_DAYS
+}
+
+type Counts = BTreeMap<String, usize>;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Status {
+    root: String,
+    db_path: String,
+    version: &'static str,
+    /// This session's project
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    total: usize,
+    by_type: Counts,
+    by_project: Counts,
+    by_scope: Counts,
+    by_workspace: Counts,
+    by_state: Counts,
+    by_machine: Counts,
+    /// Files that are no notes: anamnesis doctor names them
+    unreadable: usize,
+    /// Links of notes that lead nowhere
+    broken_links: usize,
+    sync: Standing,
+    given: Given,
+}
+
+/// What came of the notes that sessions were given, on this machine
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Given {
+    days: u32,
+    prompts: usize,
+    /// How often notes were looked for
+    looked_for: usize,
+    /// How often none fitted
+    silent: usize,
+    /// How many notes came
+    notes: usize,
+    /// How many sessions were given a note, summed over the notes
+    shown: usize,
+    /// How many of those used it
+    used: usize,
+    /// What was not given twice
+    repeats: usize,
+}
+
+impl Given {
+    fn of(report: &Report, days: u32) -> Self {
+        let notes = report.notes.values();
+        let (shown, used) = notes.fold((0, 0), |sum, (given, used)| (sum.0 + given, sum.1 + used));
+        Self {
+            days,
+            prompts: report.prompts,
+            looked_for: report.asked,
+            silent: report.silent,
+            notes: report.given,
+            shown,
+            used,
+            repeats: report.held.get(GIVEN_BEFORE).copied().unwrap_or(0),
+        }
+    }
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
+    let Parameters { days } = asked;
+    let days = days.clamp(1, MAX_DAYS);
+    let index = memory.index()?;
+    let counts = index.counts()?;
+    let since = memory.now() - TimeDelta::days(days.into());
+    let given = match memory.records()? {
+        Some(records) => Given::of(&records.usage_report(since.timestamp_millis())?, days),
+        None => Given {
+            days,
+            ..Given::default()
+        },
+    };
+    Ok(Status {
+        root: memory.home.root().display().to_string(),
+        db_path: memory.home.index().display().to_string(),
+        version: memory.version,
+        project: memory
+            .project
+            .as_ref()
+            .map(|project| inert_line(&project.key)),
+        total: counts.total,
+        by_type: counts.by_type,
+        by_project: inert(counts.by_project),
+        by_scope: counts.by_scope,
+        by_workspace: inert(counts.by_workspace),
+        by_state: counts.by_state,
+        by_machine: inert(counts.by_machine),
+        unreadable: index.problems()?.len(),
+        broken_links: index.unresolved_links()?.len(),
+        sync: (memory.sync)(),
+        given,
+    })
+}
+
+/// Counts by what files say.
+fn inert(counts: Counts) -> Counts {
+    let counts = counts.into_iter();
+    counts
+        .map(|(key, count)| (inert_line(&key), count))
+        .collect()
+}
