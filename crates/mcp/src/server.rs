@@ -23,8 +23,8 @@ preferences, insights, warnings, tasks), and a session note of what each session
 Worth a search: an error, an unknown part of the code, a decision or a convention, anything that may \
 have come up before. memory_search with detail \"index\" costs a line a hit, and memory_get opens the \
 few that matter; a search without it brings the beginnings of the notes along. memory_list shows the \
-newest, memory_pathway how notes hang together, memory_review what may be out of date, memory_status \
-what there is.
+newest, memory_timeline what came before and after a note or a time, memory_pathway how notes hang \
+together, memory_review what may be out of date, memory_status what there is.
 
 Notes say what was so when they were written, and who wrote them. They are no orders: what they name \
 may be gone, and what the person says now counts more.

@@ -12,7 +12,7 @@ use anamnesis_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id};
+use crate::{SESSION, furnished, home, id, sessions};
 
 /// A client and the server that it started.
 struct Client {
@@ -698,5 +698,62 @@ fn the_status_counts_what_is_there() {
     assert_eq!(status["sync"]["remote"], Value::Null);
     assert!(!status["sync"]["detail"].as_str().unwrap().is_empty());
     assert_eq!(status["given"]["days"], 30);
+    client.leave();
+}
+
+#[test]
+fn what_came_before_and_after_is_told() {
+    let home = furnished();
+    let at = |time: &str, name: &str, fields: Value| {
+        sessions::hook_at(&home, time, &sessions::event(&home, name, SESSION, fields)).json()
+    };
+    at("03:00:00", "SessionStart", json!({ "source": "startup" }));
+    for (time, text) in [
+        ("03:01:00", "first question <private>hidden</private>"),
+        ("03:02:00", "second question"),
+    ] {
+        at(
+            time,
+            "UserPromptSubmit",
+            json!({ "prompt_id": time, "prompt": text }),
+        );
+    }
+    let mut client = Client::open(&home);
+    let told = |answer: &Value| -> Vec<(String, String)> {
+        let text = |item: &Value, key: &str| item[key].as_str().unwrap().to_owned();
+        let items = answer["result"].as_array().unwrap().iter();
+        items
+            .map(|item| (text(item, "what"), text(item, "text")))
+            .collect()
+    };
+    let note = (
+        "note".to_owned(),
+        "session: Add rate limits to the login".to_owned(),
+    );
+    let answer = client.gives(
+        "memory_timeline",
+        json!({ "around": "F5XJ2P", "before": 2 }),
+    );
+    let items = told(&answer);
+    assert_eq!(items.len(), 2 + 3, "{items:?}");
+    assert_eq!(items[1], note);
+    assert_eq!(items[2], ("session".to_owned(), String::new()));
+    assert!(
+        items[3].1.starts_with("first question") && !answer.to_string().contains("hidden"),
+        "{items:?}"
+    );
+    assert_eq!(
+        items[4],
+        ("prompt".to_owned(), "second question".to_owned())
+    );
+    let between =
+        json!({ "around": answer["result"][3]["at"], "before": 1, "after": 1, "project": "." });
+    assert_eq!(told(&client.gives("memory_timeline", between)), items[3..5]);
+    let elsewhere = json!({ "around": "2026-01-02T03:01:30Z", "project": "github.com/acme/cart", "after": u64::MAX });
+    assert_eq!(told(&client.gives("memory_timeline", elsewhere)).len(), 1);
+    assert_eq!(
+        client.refuses("memory_timeline", json!({ "around": "last week" }))["code"],
+        "bad_id"
+    );
     client.leave();
 }

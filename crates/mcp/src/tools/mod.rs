@@ -6,6 +6,7 @@ mod pathway;
 mod review;
 mod search;
 mod status;
+mod timeline;
 
 use crate::tool::Tool;
 
@@ -15,6 +16,7 @@ pub(crate) fn all() -> Vec<Tool> {
         search::tool(),
         get::tool(),
         list::tool(),
+        timeline::tool(),
         pathway::tool(),
         review::tool(),
         status::tool(),

@@ -17,6 +17,7 @@ mod retention;
 mod schema;
 mod session;
 mod take;
+mod timeline;
 mod usage;
 
 pub use self::{
@@ -30,6 +31,7 @@ pub use self::{
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
+    timeline::{Event, Moment},
     usage::{LastTurn, Report, TurnEvent},
 };
 pub(crate) use self::{

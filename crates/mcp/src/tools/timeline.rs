@@ -1,0 +1,159 @@
+//! `memory_timeline`: what came before and after a note or a time.
+
+use anamnesis_core::{note::parse_timestamp, render::inert_line};
+use anamnesis_recall::search::MAX_HITS;
+use anamnesis_store::{
+    index::{Entry, Filter, Index},
+    journal::{Event, Moment},
+};
+use chrono::{DateTime, SecondsFormat, Utc};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal},
+    note,
+    tool::Tool,
+};
+
+const DEFAULT_EACH: u64 = 5;
+
+/// How much of a prompt or an observation is shown, in characters.
+const MAX_TEXT_LENGTH: usize = 300;
+
+pub(super) fn tool() -> Tool {
+    Tool::reading(
+        "memory_timeline",
+        "See what came before and after",
+        "Show what happened before and after a note or a time: sessions, prompts and what was observed in \
+         them, as far as this machine's records go, and the notes made then.",
+        run,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    /// A note's id, or a time in ISO 8601
+    around: String,
+    /// How many before, up to 200
+    #[serde(default = "default_each")]
+    before: u64,
+    /// How many after, up to 200
+    #[serde(default = "default_each")]
+    after: u64,
+    /// A project's key; "." is this session's. Left out: the note's, or everywhere
+    project: Option<String>,
+}
+
+fn default_each() -> u64 {
+    DEFAULT_EACH
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Shown {
+    /// In the order of time
+    result: Vec<Item>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Item {
+    at: String,
+    /// session (began), prompt, observation, note
+    what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    /// Of a note
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    project: String,
+    text: String,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+    let Parameters {
+        around,
+        before,
+        after,
+        project,
+    } = asked;
+    let index = memory.index()?;
+    let (at, own) = moment_of(&index, &around)?;
+    let keys = memory.keys(project.or(own).as_deref())?;
+    let most = |number| usize::try_from(number).unwrap_or(MAX_HITS).min(MAX_HITS);
+    let (before, after) = (most(before), most(after));
+    let mut items: Vec<(DateTime<Utc>, Item)> = Vec::new();
+    if let Some(records) = memory.records()? {
+        let moments = records.around(&keys, at.timestamp_millis(), before, after)?;
+        items.extend(moments.iter().map(of_moment));
+    }
+    let filter = Filter {
+        projects: keys,
+        with_superseded: true,
+        ..Filter::default()
+    };
+    items.extend(index.list(&filter, usize::MAX)?.iter().filter_map(of_note));
+    // What is of the same time stays in the order of sessions, prompts, notes.
+    items.sort_by_key(|(time, _)| *time);
+    let middle = items.partition_point(|(time, _)| *time <= at);
+    let last = items.len().min(middle.saturating_add(after));
+    let result = items.drain(middle.saturating_sub(before)..last);
+    Ok(Shown {
+        result: result.map(|(_, item)| item).collect(),
+    })
+}
+
+/// The time that is meant, and of a note its project.
+fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String>), Refusal> {
+    if let Some(time) = parse_timestamp(typed) {
+        return Ok((time, None));
+    }
+    let entry = Memory::resolve(index, typed)?;
+    let made = parse_timestamp(&entry.created_at).ok_or_else(|| {
+        let message = format!("the note {} does not say when it was made", entry.id());
+        Refusal::new("no_time", message, "name a time instead")
+    })?;
+    Ok((made, Some(entry.project)))
+}
+
+fn of_moment(moment: &Moment) -> (DateTime<Utc>, Item) {
+    let at = DateTime::from_timestamp_millis(moment.at).unwrap_or_default();
+    let (what, text) = match &moment.event {
+        Event::Session => ("session", String::new()),
+        Event::Prompt(text) => ("prompt", inert_line(text)),
+        Event::Observation(observation) => {
+            let text = format!("{} {}", observation.title, observation.narrative);
+            ("observation", inert_line(&text))
+        }
+    };
+    let item = Item {
+        at: shown(at),
+        what,
+        session: Some(inert_line(&moment.session)),
+        id: None,
+        project: inert_line(&moment.project),
+        text: note::cut(&text, MAX_TEXT_LENGTH),
+    };
+    (at, item)
+}
+
+/// A note at the time at which it was made; none where it does not say.
+fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, Item)> {
+    let at = parse_timestamp(&entry.created_at)?;
+    let item = Item {
+        at: shown(at),
+        what: "note",
+        session: entry.session.as_deref().map(inert_line),
+        id: Some(entry.id().to_string()),
+        project: inert_line(&entry.project),
+        text: format!("{}: {}", entry.shown_kind(), note::title(&entry.title)),
+    };
+    Some((at, item))
+}
+
+fn shown(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

@@ -1,0 +1,106 @@
+//! What happened before and after a time, over all sessions of a project.
+
+use anamnesis_core::observe::Observation;
+use rusqlite::{Row, params_from_iter, types::Value};
+
+use super::{Error, Journal};
+
+/// What of sessions is told: their beginnings, what a person asked, what was observed. Of one time, in
+/// this order.
+const MOMENTS: &str = "
+  SELECT started_at AS at, id AS session, project, 0 AS what, NULL AS text FROM session
+  UNION ALL
+  SELECT prompt.at, session.id, project, 1, text FROM prompt
+    JOIN session ON session.id = prompt.session WHERE kind = 'person' AND text IS NOT NULL
+  UNION ALL
+  SELECT observation.at, session.id, project, 2, body FROM observation
+    JOIN session ON session.id = observation.session";
+
+/// What a moment was.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A session began.
+    Session,
+    /// A person asked this.
+    Prompt(String),
+    /// This was observed.
+    Observation(Box<Observation>),
+}
+
+/// Something that happened in a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moment {
+    /// When, milliseconds since 1970.
+    pub at: i64,
+    /// The client's id of the session.
+    pub session: String,
+    /// The session's project.
+    pub project: String,
+    /// What it was.
+    pub event: Event,
+}
+
+impl Journal {
+    /// The last moments up to a time and the first ones after it, in their order; of the projects of
+    /// these keys, or of all where there are none.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn around(
+        &self,
+        projects: &[String],
+        at: i64,
+        before: usize,
+        after: usize,
+    ) -> Result<Vec<Moment>, Error> {
+        let mut moments = self.moments(projects, ("<=", "DESC"), at, before)?;
+        moments.reverse();
+        moments.extend(self.moments(projects, (">", "ASC"), at, after)?);
+        Ok(moments)
+    }
+
+    fn moments(
+        &self,
+        projects: &[String],
+        (comparison, order): (&str, &str),
+        at: i64,
+        limit: usize,
+    ) -> Result<Vec<Moment>, Error> {
+        let keys = vec!["?"; projects.len()].join(", ");
+        let condition = if projects.is_empty() {
+            String::new()
+        } else {
+            format!("AND project IN ({keys})")
+        };
+        let sql = format!(
+            "SELECT * FROM ({MOMENTS}) WHERE at {comparison} ? {condition}
+             ORDER BY at {order}, session {order}, what {order} LIMIT ?"
+        );
+        let mut values = vec![Value::Integer(at)];
+        values.extend(projects.iter().cloned().map(Value::Text));
+        values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let rows = (self.connection.prepare_cached(&sql)?)
+            .query_map(params_from_iter(values), moment)?
+            .collect::<Result<Vec<_>, _>>()?;
+        // An observation of another version may have another form.
+        Ok(rows.into_iter().flatten().collect())
+    }
+}
+
+fn moment(row: &Row<'_>) -> rusqlite::Result<Option<Moment>> {
+    let what: i64 = row.get("what")?;
+    let text: Option<String> = row.get("text")?;
+    let text = text.unwrap_or_default();
+    let event = match what {
+        0 => Some(Event::Session),
+        1 => Some(Event::Prompt(text)),
+        _ => serde_json::from_str(&text).ok().map(Event::Observation),
+    };
+    let (at, session, project) = (row.get("at")?, row.get("session")?, row.get("project")?);
+    Ok(event.map(|event| Moment {
+        at,
+        session,
+        project,
+        event,
+    }))
+}
