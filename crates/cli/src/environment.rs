@@ -40,7 +40,7 @@ variables! {
     USER_PROFILE = "USERPROFILE", "The user's home on Windows.";
     COMPUTER_NAME = "COMPUTERNAME", "The name of this machine on Windows.";
     CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR", "Claude Code's folder; `~/.claude` without it.";
-    CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks.";
+    CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks and the server.";
     CLAUDE_PROCESS = "CLAUDE_PID", "Claude Code's process; set by it for hooks.";
     CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; a session line is shown on its screen only.";
     CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";

@@ -66,3 +66,85 @@ where
         Ok(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_store::home::Home;
+    use chrono::DateTime;
+    use serde_json::{Value, json};
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+    use crate::memory::Standing;
+
+    /// What a server says to these messages before their stream ends.
+    fn said(messages: &[Value]) -> Vec<Value> {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        home.create().unwrap();
+        let memory = Memory {
+            home,
+            project: None,
+            version: "0.0.0",
+            with_learned: false,
+            clock: Box::new(|| DateTime::UNIX_EPOCH),
+            sync: Box::new(Standing::default),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (mut client, input) = tokio::io::duplex(1 << 20);
+            let (output, mut answers) = tokio::io::duplex(1 << 20);
+            for message in messages {
+                let line = format!("{message}\n");
+                client.write_all(line.as_bytes()).await.unwrap();
+            }
+            drop(client);
+            serve_over(memory, input, output).await.unwrap();
+            let mut text = String::new();
+            answers.read_to_string(&mut text).await.unwrap();
+            let lines = text.lines().map(serde_json::from_str);
+            lines.collect::<Result<_, _>>().unwrap()
+        })
+    }
+
+    #[test]
+    fn nothing_is_passed_on_before_an_opening() {
+        let ask = |id: u64, method: &str, meta: &Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": meta } });
+        let meta = |version: &str| {
+            json!({ "io.modelcontextprotocol/protocolVersion": version,
+                    "io.modelcontextprotocol/clientCapabilities": {} })
+        };
+        let cancelled =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} });
+        let (known, unknown) = (meta("2026-07-28"), meta("1999-01-01"));
+        let answers = said(&[
+            cancelled.clone(),
+            ask(1, "tools/list", &json!({})),
+            ask(2, "tools/list", &unknown),
+            ask(3, "server/discover", &known),
+            cancelled,
+            ask(4, "tools/list", &json!({})),
+            ask(5, "tools/list", &known),
+            ask(6, "no/such/method", &known),
+        ]);
+        let codes: Vec<Option<i64>> = answers
+            .iter()
+            .map(|answer| answer["error"]["code"].as_i64())
+            .collect();
+        let refused = Some(-32_601);
+        assert_eq!(codes, [refused, refused, None, refused, None, refused]);
+        let ids: Vec<u64> = answers
+            .iter()
+            .filter_map(|answer| answer["id"].as_u64())
+            .collect();
+        assert_eq!(ids, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_client_that_says_nothing_is_no_fault() {
+        assert_eq!(said(&[]), [Value::Null; 0]);
+    }
+}
