@@ -641,7 +641,10 @@ fn what_is_worth_a_look_is_told_and_nothing_changes() {
     );
     let before = home.notes();
     let mut client = Client::open(&home);
-    let review = client.gives("memory_review", json!({ "project": "." }));
+    let review = client.gives(
+        "memory_review",
+        json!({ "project": ".", "duplicates": true }),
+    );
     let titles = |list: &str| -> Vec<&str> {
         let notes = review[list].as_array().unwrap();
         notes
@@ -667,11 +670,13 @@ fn what_is_worth_a_look_is_told_and_nothing_changes() {
         .collect();
     pair.sort_unstable();
     assert_eq!(pair, [id("7Q4KZ9"), id("TW1N00")]);
-    let none = client.gives("memory_review", json!({ "k": 0 }));
+    let none = client.gives("memory_review", json!({ "k": 0, "duplicates": true }));
     assert_eq!(
         none["left"],
         json!({ "stale": expected.len(), "proposals": 1, "duplicates": 1 })
     );
+    let unasked = client.gives("memory_review", json!({}));
+    assert_eq!(unasked["duplicates"], json!([]));
     client.leave();
     assert_eq!(home.notes(), before);
 }

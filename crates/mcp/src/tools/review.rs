@@ -21,8 +21,9 @@ use crate::{
 
 const DEFAULT_K: u64 = 20;
 
-/// How many of the newest notes are compared with all others: each costs some searches.
-const MAX_COMPARED: usize = 30;
+/// How many of the newest notes are compared with all others: each costs ten searches by all its words,
+/// which is a second or more for all of them where there are 10,000 notes.
+const MAX_COMPARED: usize = 10;
 
 /// What two notes have in common at least that say nearly the same.
 const NEARLY_THE_SAME: f64 = 0.5;
@@ -31,8 +32,8 @@ pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_review",
         "See what is worth a look",
-        "Show notes that may be out of date, with the reason; proposals that wait for the person; and \
-         pairs of notes, one of them new, that say nearly the same. Changes nothing.",
+        "Show notes that may be out of date, with the reason; proposals that wait for the person; and, \
+         if asked for, pairs of notes that say nearly the same. Changes nothing.",
         run,
     )
 }
@@ -46,6 +47,9 @@ struct Parameters {
     /// Of each list, up to 200
     #[serde(default = "default_k")]
     k: u64,
+    /// Compare the newest notes with all others; takes seconds in a large store
+    #[serde(default)]
+    duplicates: bool,
 }
 
 fn default_k() -> u64 {
@@ -96,7 +100,11 @@ struct Pair {
 }
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
-    let Parameters { project, k } = asked;
+    let Parameters {
+        project,
+        k,
+        duplicates: is_comparing,
+    } = asked;
     let k = usize::try_from(k).unwrap_or(MAX_HITS).min(MAX_HITS);
     let mut projects = memory.keys(project.as_deref())?;
     if !projects.is_empty() {
@@ -112,7 +120,11 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         .into_iter()
         .filter(|entry| matches!(entry.state, State::Active | State::Proposed))
         .partition(|entry| entry.state == State::Proposed);
-    let mut duplicates = duplicates(&index, &Similar::new(&index, &notes), &entries)?;
+    let mut duplicates = if is_comparing {
+        pairs(&index, &Similar::new(&index, &notes), &entries)?
+    } else {
+        Vec::new()
+    };
     let records = memory.records()?;
     let mut stale = stale::find(&index, &notes, records.as_ref(), entries, now)?;
     let left = Left {
@@ -145,11 +157,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
 
 /// The pairs of which one is among the newest; those most alike first. Session notes are like each
 /// other by their form.
-fn duplicates(
-    index: &Index,
-    similar: &Similar<'_>,
-    entries: &[Entry],
-) -> Result<Vec<Pair>, Refusal> {
+fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, Refusal> {
     let durable = entries
         .iter()
         .filter(|entry| entry.kind != Kind::Experience);
