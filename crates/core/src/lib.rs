@@ -44,6 +44,8 @@ pub mod note;
 pub mod link;
 pub mod terms;
 
+pub mod guard;
+
 pub mod merge;
 
 pub mod receipt;

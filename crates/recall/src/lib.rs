@@ -21,6 +21,8 @@ pub mod pathway;
 
 pub mod similar;
 
+pub mod novelty;
+
 pub mod working_set;
 
 pub mod warning;

@@ -579,7 +579,7 @@ pub fn rarity(index: &Index, count: usize, term: &str) -> Result<f64, Error> {
 
 /// How much a term weighs that `having` of `count` notes have.
 #[expect(clippy::cast_precision_loss, reason = "a logarithm of it is taken")]
-fn weight(count: usize, having: u32) -> f32 {
+pub(crate) fn weight(count: usize, having: u32) -> f32 {
     let (count, having) = (count as f32, having as f32);
     (1.0 + ((count - having).max(0.0) + 0.5) / (having + 0.5)).ln()
 }

@@ -1,0 +1,677 @@
+//! What may not differ between two texts that are taken to say the same.
+//!
+//! Two sentences of nearly the same words mean opposite things if one says `not`, and different things
+//! if one says `30 s` and the other `60 s`. So a text is taken apart into sentences, and of each are
+//! kept: the words it is about, what it denies, its numbers with their units, its names (identifiers, and
+//! what stands in backticks) and a few words of order. [`Statement::difference`] compares each sentence
+//! of one text with the sentence of the other that it is most like.
+//!
+//! This is not understanding. `A calls B` and `B calls A` are the same words and pass as the same; a
+//! guard that sees a difference where there is none costs a question, the other way round costs a note,
+//! so in doubt texts differ.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use crate::{
+    sanitize,
+    terms::{Role, terms, words},
+};
+
+/// How much of a text is looked at, in bytes and in sentences: each is compared with each.
+const MAX_LENGTH: usize = 16 * 1024;
+const MAX_SENTENCES: usize = 80;
+
+/// A sentence that has less than this in common with every other is about something else.
+const ALIKE: f64 = 0.5;
+
+/// Words that deny what comes next.
+const DENIALS: [&str; 14] = [
+    "avoid", "cannot", "dont", "instead", "neither", "never", "no", "nobody", "none", "nor", "not",
+    "nothing", "rather", "without",
+];
+
+/// What stands before the `t` of `don't`.
+const CONTRACTED: [&str; 20] = [
+    "ain", "aren", "can", "couldn", "didn", "doesn", "don", "hadn", "hasn", "haven", "isn",
+    "mustn", "needn", "shan", "shouldn", "wasn", "weren", "won", "wouldn", "mightn",
+];
+
+/// Words between a denial and what is denied.
+const FILLERS: [&str; 7] = ["any", "anymore", "ever", "longer", "of", "only", "use"];
+
+/// Words of which the next one tells which way round it is.
+const ORDER: [&str; 4] = ["after", "before", "from", "than"];
+
+/// Words of which a sentence means the one or the other.
+const OPPOSITES: [(&str, &str); 34] = [
+    ("add", "remove"),
+    ("allow", "deny"),
+    ("allow", "forbid"),
+    ("always", "never"),
+    ("ascending", "descending"),
+    ("before", "after"),
+    ("allowed", "forbidden"),
+    ("enable", "disable"),
+    ("fail", "pass"),
+    ("fail", "succeed"),
+    ("fast", "slow"),
+    ("first", "last"),
+    ("higher", "lower"),
+    ("include", "exclude"),
+    ("increase", "decrease"),
+    ("input", "output"),
+    ("left", "right"),
+    ("local", "remote"),
+    ("lock", "unlock"),
+    ("maximum", "minimum"),
+    ("more", "less"),
+    ("newest", "oldest"),
+    ("on", "off"),
+    ("open", "closed"),
+    ("public", "private"),
+    ("read", "write"),
+    ("required", "optional"),
+    ("safe", "unsafe"),
+    ("signed", "unsigned"),
+    ("start", "stop"),
+    ("sync", "async"),
+    ("true", "false"),
+    ("up", "down"),
+    ("upper", "lower"),
+];
+
+static OPPOSITE_TERMS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let term = |word: &str| terms(word).pop().unwrap_or_default();
+    let pairs = OPPOSITES.iter();
+    pairs.map(|(one, other)| (term(one), term(other))).collect()
+});
+
+/// Numbers that are written as words. `one` is no number most of the time.
+const NUMBERS: [(&str, &str); 12] = [
+    ("eight", "8"),
+    ("eleven", "11"),
+    ("five", "5"),
+    ("four", "4"),
+    ("nine", "9"),
+    ("seven", "7"),
+    ("six", "6"),
+    ("ten", "10"),
+    ("three", "3"),
+    ("twelve", "12"),
+    ("twice", "2"),
+    ("two", "2"),
+];
+
+/// Units, and the form that all their spellings take.
+const UNITS: [(&str, &str); 45] = [
+    ("b", "b"),
+    ("byte", "b"),
+    ("bytes", "b"),
+    ("d", "d"),
+    ("day", "d"),
+    ("days", "d"),
+    ("gb", "gb"),
+    ("gib", "gib"),
+    ("h", "h"),
+    ("hour", "h"),
+    ("hours", "h"),
+    ("k", "k"),
+    ("kb", "kb"),
+    ("kib", "kib"),
+    ("m", "m"),
+    ("mb", "mb"),
+    ("mib", "mib"),
+    ("millisecond", "ms"),
+    ("milliseconds", "ms"),
+    ("min", "min"),
+    ("mins", "min"),
+    ("minute", "min"),
+    ("minutes", "min"),
+    ("month", "month"),
+    ("months", "month"),
+    ("ms", "ms"),
+    ("nd", ""),
+    ("percent", "%"),
+    ("px", "px"),
+    ("rd", ""),
+    ("s", "s"),
+    ("sec", "s"),
+    ("second", "s"),
+    ("seconds", "s"),
+    ("secs", "s"),
+    ("st", ""),
+    ("tb", "tb"),
+    ("th", ""),
+    ("time", ""),
+    ("times", ""),
+    ("week", "week"),
+    ("weeks", "week"),
+    ("x", ""),
+    ("year", "year"),
+    ("years", "year"),
+];
+
+/// In what one text differs from another one that it is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// In nothing that counts: what it says of numbers, names and denials, the other says as well.
+    None,
+    /// It gives a number, a name or a denial where the other gives none.
+    Adds,
+    /// It gives another one.
+    Contradicts,
+}
+
+/// A text, taken apart to be compared.
+#[derive(Debug, Clone, Default)]
+pub struct Statement {
+    sentences: Vec<Sentence>,
+    is_whole: bool,
+}
+
+/// A sentence of a [`Statement`].
+#[derive(Debug, Clone, Default)]
+pub struct Sentence {
+    terms: BTreeSet<String>,
+    /// The first word after each denial.
+    denied: BTreeSet<String>,
+    numbers: Vec<String>,
+    /// Names, each with its words.
+    names: BTreeSet<Vec<String>>,
+    /// What follows a word of order.
+    order: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+impl Statement {
+    /// Takes a text apart. Of a very long one only the beginning is looked at.
+    pub fn of(text: &str) -> Self {
+        let head = sanitize::head(text, MAX_LENGTH);
+        let mut sentences: Vec<Sentence> = split(head)
+            .map(Sentence::of)
+            .filter(|sentence| !sentence.says_nothing())
+            .take(MAX_SENTENCES + 1)
+            .collect();
+        let is_whole = head.len() == text.len() && sentences.len() <= MAX_SENTENCES;
+        sentences.truncate(MAX_SENTENCES);
+        Self {
+            sentences,
+            is_whole,
+        }
+    }
+
+    /// Its sentences, in order.
+    pub fn sentences(&self) -> &[Sentence] {
+        &self.sentences
+    }
+
+    /// In what this text differs from another one, sentence by sentence; sentences of its own count as
+    /// no difference.
+    pub fn difference(&self, other: &Self) -> Difference {
+        if !self.is_whole {
+            return Difference::Adds;
+        }
+        let mut most = Difference::None;
+        for sentence in &self.sentences {
+            most = most.max(sentence.difference_of(&other.sentences));
+        }
+        // The same may be said in one sentence or in two.
+        if most != Difference::None && self.sentences.len() != other.sentences.len() {
+            let [one, both] = [self, other].map(|text| Sentence::joined(&text.sentences));
+            if one.difference(&both) == Difference::None {
+                return Difference::None;
+            }
+        }
+        most
+    }
+}
+
+impl Sentence {
+    fn of(text: &str) -> Self {
+        let mut sentence = Self::default();
+        for ticked in text.split('`').skip(1).step_by(2) {
+            let name: Vec<String> = terms(ticked);
+            if name.is_empty() {
+                continue;
+            }
+            // A number in backticks is a number.
+            if name
+                .iter()
+                .any(|term| term.contains(char::is_alphabetic) && number_at(term).is_none())
+            {
+                sentence.names.insert(name);
+            }
+        }
+        let rest = sentence.take_numbers(text);
+        sentence.take_words(&rest);
+        sentence
+    }
+
+    /// Takes the numbers out of a text and returns what is left.
+    fn take_numbers(&mut self, text: &str) -> String {
+        let mut rest = String::with_capacity(text.len());
+        let mut at = 0;
+        while let Some(tail) = text.get(at..).filter(|tail| !tail.is_empty()) {
+            if let Some((number, length)) = number_at(tail) {
+                self.numbers.push(number);
+                rest.push(' ');
+                at += length;
+                continue;
+            }
+            // On to the next beginning of a word.
+            let word = tail.find(|c| !is_inside(c)).unwrap_or(tail.len());
+            let gap = tail[word..].find(is_inside).unwrap_or(tail.len() - word);
+            rest.push_str(&tail[..word + gap]);
+            at += word + gap;
+        }
+        rest
+    }
+
+    fn take_words(&mut self, text: &str) {
+        let mut denying = false;
+        let mut ordering = None;
+        let mut before = String::new();
+        let mut last = None::<String>;
+        words(text, |word| {
+            let is_contracted = word.folded == "t" && CONTRACTED.contains(&before.as_str());
+            before.clear();
+            before.push_str(word.folded);
+            if is_contracted {
+                // `don` was taken for a word.
+                if let Some(last) = last.take().filter(|last| last != "can") {
+                    self.terms.remove(&last);
+                }
+            }
+            if is_contracted || DENIALS.contains(&word.folded) {
+                denying = true;
+                return;
+            }
+            if let Some(word) = ORDER.iter().find(|order| **order == word.folded) {
+                ordering = Some(*word);
+            }
+            if word.is_stop_word() {
+                return;
+            }
+            if word.role == Role::LongForm {
+                // What an abbreviation stands for takes its place.
+                if let Some(short) = last.take() {
+                    self.terms.remove(&short);
+                }
+            }
+            if word.role == Role::Whole || word.is_identifier() {
+                self.names.insert(vec![word.term.to_owned()]);
+            }
+            if word.role == Role::Whole {
+                return;
+            }
+            let is_order = ORDER.contains(&word.folded);
+            if denying && !FILLERS.contains(&word.folded) {
+                self.denied.insert(word.term.to_owned());
+                denying = false;
+            }
+            if let Some(order) = ordering.filter(|_| !is_order) {
+                let after = self.order.entry(order).or_default();
+                after.insert(word.term.to_owned());
+                ordering = None;
+            }
+            self.terms.insert(word.term.to_owned());
+            last = Some(word.term.to_owned());
+        });
+        if denying {
+            self.denied.insert(String::new());
+        }
+    }
+
+    /// The words that it is about, as they are indexed: no numbers, no denials.
+    pub fn terms(&self) -> &BTreeSet<String> {
+        &self.terms
+    }
+
+    fn says_nothing(&self) -> bool {
+        self.terms.is_empty() && self.numbers.is_empty() && self.denied.is_empty()
+    }
+
+    fn joined(sentences: &[Self]) -> Self {
+        let mut all = Self::default();
+        for sentence in sentences {
+            all.terms.extend(sentence.terms.iter().cloned());
+            all.denied.extend(sentence.denied.iter().cloned());
+            all.numbers.extend(sentence.numbers.iter().cloned());
+            all.names.extend(sentence.names.iter().cloned());
+            for (word, after) in &sentence.order {
+                let all = all.order.entry(word).or_default();
+                all.extend(after.iter().cloned());
+            }
+        }
+        all
+    }
+
+    /// The difference from the sentence that it is most like; of several of those the least.
+    fn difference_of(&self, others: &[Self]) -> Difference {
+        let mut closest = (0.0, Difference::None);
+        for other in others {
+            let common = self.terms.intersection(&other.terms).count();
+            let of_own = share(common, self.terms.len());
+            let of_both = share(common, self.terms.union(&other.terms).count());
+            if of_own < ALIKE || of_both < closest.0 {
+                continue;
+            }
+            let difference = self.difference(other);
+            if of_both > closest.0 || difference < closest.1 {
+                closest = (of_both, difference);
+            }
+        }
+        closest.1
+    }
+
+    fn difference(&self, other: &Self) -> Difference {
+        [
+            self.denies_otherwise(other),
+            self.counts_otherwise(other),
+            self.names_otherwise(other),
+            self.turns_round(other),
+        ]
+        .into_iter()
+        .fold(Difference::None, Difference::max)
+    }
+
+    fn denies_otherwise(&self, other: &Self) -> Difference {
+        let common = self.terms.intersection(&other.terms).count();
+        let is_alike = share(common, self.terms.union(&other.terms).count()) >= ALIKE;
+        let clashes = |denied: &String, there: &Self| {
+            is_alike || denied.is_empty() || there.terms.contains(denied)
+        };
+        let own = self.denied.difference(&other.denied);
+        let others = other.denied.difference(&self.denied);
+        let mut adds = false;
+        for denied in own {
+            if clashes(denied, other) {
+                return Difference::Contradicts;
+            }
+            adds = true;
+        }
+        for denied in others {
+            if clashes(denied, self) {
+                return Difference::Contradicts;
+            }
+        }
+        if adds {
+            Difference::Adds
+        } else {
+            Difference::None
+        }
+    }
+
+    fn counts_otherwise(&self, other: &Self) -> Difference {
+        if self.numbers.is_empty() || self.numbers == other.numbers {
+            return Difference::None;
+        }
+        let of = |numbers: &[String]| numbers.iter().cloned().collect::<BTreeSet<String>>();
+        let [own, others] = [of(&self.numbers), of(&other.numbers)];
+        // With several numbers in a sentence nobody knows which one belongs to what, unless there are as
+        // many, in the same order.
+        if own != others && (own.is_subset(&others) || others.is_subset(&own)) {
+            Difference::Adds
+        } else {
+            Difference::Contradicts
+        }
+    }
+
+    fn names_otherwise(&self, other: &Self) -> Difference {
+        let lacks = |there: &Self, name: &&Vec<String>| {
+            !there.names.contains(*name) && !name.iter().all(|term| there.has_word(term))
+        };
+        let adds = self.names.iter().any(|name| lacks(other, &name));
+        match adds && other.names.iter().any(|name| lacks(self, &name)) {
+            true => Difference::Contradicts,
+            false if adds => Difference::Adds,
+            false => Difference::None,
+        }
+    }
+
+    fn has_word(&self, term: &str) -> bool {
+        self.terms.contains(term)
+            || self.numbers.iter().any(|number| number == term)
+            || self
+                .names
+                .iter()
+                .any(|name| name.iter().any(|own| own == term))
+    }
+
+    fn turns_round(&self, other: &Self) -> Difference {
+        let opposed = |one: &Self, other: &Self, a: &String, b: &String| {
+            let has = |sentence: &Self, term: &String| sentence.terms.contains(term);
+            has(one, a) && !has(one, b) && has(other, b) && !has(other, a)
+        };
+        let is_opposed = OPPOSITE_TERMS
+            .iter()
+            .any(|(a, b)| opposed(self, other, a, b) || opposed(self, other, b, a));
+        let is_turned = self.order.iter().any(|(word, after)| {
+            let others = other.order.get(word);
+            others.is_some_and(|others| after.is_disjoint(others))
+        });
+        if is_opposed || is_turned {
+            Difference::Contradicts
+        } else {
+            Difference::None
+        }
+    }
+}
+
+/// The sentences of a text: at line ends, semicolons, and signs that a blank follows.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut characters = rest.char_indices().peekable();
+        while let Some((place, character)) = characters.next() {
+            let is_end = match character {
+                '\n' | ';' | '。' | '！' | '？' => true,
+                '.' | '!' | '?' => characters.peek().is_none_or(|(_, c)| c.is_whitespace()),
+                _ => false,
+            };
+            if is_end {
+                let (sentence, tail) = rest.split_at(place + character.len_utf8());
+                rest = tail;
+                return Some(sentence);
+            }
+        }
+        Some(std::mem::take(&mut rest))
+    })
+}
+
+fn is_inside(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+/// The number that a text begins with, with its unit, and its length in bytes.
+fn number_at(text: &str) -> Option<(String, usize)> {
+    let word = text.find(|c| !is_inside(c)).unwrap_or(text.len());
+    let (mut number, mut length) = match NUMBERS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(&text[..word]))
+    {
+        Some((_, digits)) => ((*digits).to_owned(), word),
+        None => digits_at(text)?,
+    };
+    let tail = &text[length..];
+    if tail.starts_with('%') {
+        number.push('%');
+        return Some((number, length + 1));
+    }
+    // `30s`, `30 s` and `30-second` are the same.
+    let gap = usize::from(tail.starts_with([' ', '-']));
+    let unit = tail.get(gap..).unwrap_or_default();
+    let end = unit.find(|c| !is_inside(c)).unwrap_or(unit.len());
+    let known = UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(&unit[..end]));
+    if let Some((_, short)) = known {
+        number.push_str(short);
+        length += gap + end;
+    } else if gap == 0 && end > 0 {
+        // `3f2c` and `2fa` are names.
+        return None;
+    }
+    Some((number, length))
+}
+
+/// The digits that a text begins with: an integer, a decimal, a version, a time.
+fn digits_at(text: &str) -> Option<(String, usize)> {
+    let mark = usize::from(
+        text.starts_with(['v', 'V']) && text[1..].starts_with(|c: char| c.is_ascii_digit()),
+    );
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    if !is_digit(mark) {
+        return None;
+    }
+    let mut number = String::new();
+    let mut at = mark;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'0'..=b'9' => number.push(char::from(*byte)),
+            b'.' | b':' if is_digit(at + 1) => number.push(char::from(*byte)),
+            b',' if (1..4).all(|next| is_digit(at + next)) && !is_digit(at + 4) => {}
+            _ => break,
+        }
+        at += 1;
+    }
+    let digits = number.trim_start_matches('0');
+    let is_plain = digits.starts_with(|c: char| c.is_ascii_digit());
+    Some((if is_plain { digits.to_owned() } else { number }, at))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "words of a sentence")]
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use Difference::{Adds, Contradicts, None};
+
+    #[test]
+    fn texts_differ_by_what_they_deny_count_and_name() {
+        for (text, other, difference) in [
+            // Denials.
+            ("Use pnpm", "Do not use pnpm", Contradicts),
+            ("Use pnpm, not npm", "Use npm, not pnpm", Contradicts),
+            ("Use pnpm, not npm", "Use pnpm instead of npm", None),
+            ("Never push to main", "Don't push to main", None),
+            ("The cache isn't shared", "The cache is shared", Contradicts),
+            ("Deploy. Never on Friday", "Deploy", None),
+            (
+                "Workers share the cache",
+                "The cache is not shared between workers",
+                Contradicts,
+            ),
+            // Numbers.
+            ("Retry 3 times", "Retry three times", None),
+            ("Wait 30 s", "Wait 30 seconds", None),
+            ("Wait 30 s", "Wait 30 ms", Contradicts),
+            ("Port 8080", "Port 9090", Contradicts),
+            ("Port 8080 of the proxy", "The proxy's port", Adds),
+            ("The proxy's port", "Port 8080 of the proxy", None),
+            ("Limit is 1,000 rows", "Limit is 1000 rows", None),
+            ("Needs SQLite v3.45.1", "Needs SQLite 3.45.1", None),
+            ("Needs SQLite 3.45", "Needs SQLite 3.46", Contradicts),
+            ("web 8080, admin 9090", "web 9090, admin 8080", Contradicts),
+            (
+                "The web port is 8080. The admin port is 9090.",
+                "The web port is 8080 and the admin port is 9090.",
+                None,
+            ),
+            // Names.
+            ("Run `cargo nextest`", "Run cargo nextest", None),
+            ("Run `make lint`", "Run `make test`", Contradicts),
+            ("Hash with sha256", "Hash with sha512", Contradicts),
+            ("Call loadUser first", "Call load_user first", None),
+            ("Call `loadUser` first", "Call it first", Adds),
+            // Order and opposites.
+            (
+                "Restart the worker before the migration",
+                "Restart the worker after the migration",
+                Contradicts,
+            ),
+            (
+                "Run lint before tests",
+                "Run tests before lint",
+                Contradicts,
+            ),
+            ("Caching is enabled", "Caching is disabled", Contradicts),
+            // Nothing in common.
+            ("Wait 30 s", "Photos are 40 px wide", None),
+            ("", "Wait 30 s", None),
+        ] {
+            let [one, two] = [text, other].map(Statement::of);
+            assert_eq!(one.difference(&two), difference, "{text} / {other}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_in_every_spelling() {
+        for (text, number, length) in [
+            ("30", "30", 2),
+            ("30s.", "30s", 3),
+            ("30-second limit", "30s", 9),
+            ("1,000,000 rows", "1000000", 9),
+            ("1,23", "1", 1),
+            ("v2", "2", 2),
+            ("10:30", "10:30", 5),
+            ("99.9%", "99.9%", 5),
+            ("0600", "600", 4),
+            ("0", "0", 1),
+            ("0.5", "0.5", 3),
+            ("Two days", "2d", 8),
+            ("3rd", "3", 3),
+        ] {
+            assert_eq!(number_at(text), Some((number.to_owned(), length)), "{text}");
+        }
+        for text in ["3f2c", "2fa", "v", "x2", "", "twofold", "−1"] {
+            assert_eq!(number_at(text), Option::None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_no_agreement() {
+        let long = "The limit is the same everywhere.\n".repeat(1_000);
+        let statement = Statement::of(&long);
+        assert_eq!(statement.sentences().len(), MAX_SENTENCES);
+        assert_eq!(statement.difference(&statement.clone()), Adds);
+        let long = "x ".repeat(MAX_LENGTH);
+        assert!(!Statement::of(&long).is_whole);
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_agrees_with_itself(text in any::<String>()) {
+            let statement = Statement::of(&text);
+            prop_assert_eq!(statement.difference(&statement.clone()), None);
+        }
+
+        #[test]
+        fn a_denial_never_passes(words in proptest::collection::vec("[b-y]{4,8}", 3..9)) {
+            let text = words.join(" ");
+            let denied = format!("never {text}");
+            let [one, other] = [text.as_str(), denied.as_str()].map(Statement::of);
+            if one.sentences().iter().any(|sentence| !sentence.terms().is_empty())
+                && one.sentences().iter().all(|sentence| sentence.denied.is_empty())
+            {
+                prop_assert_eq!(one.difference(&other), Contradicts);
+                prop_assert_eq!(other.difference(&one), Contradicts);
+            }
+        }
+    }
+}
