@@ -141,6 +141,29 @@ impl Context {
         }
     }
 
+    /// The project of a note that is written: the named one, for an agent that of its session wherever
+    /// its shell stands, else that of this folder.
+    pub(crate) fn project_to_write(&self, named: Option<&str>) -> Project {
+        let of_session = || {
+            let session = self.agent_session()?;
+            let journal = self.journal_to_read()?;
+            Some(journal.session(session).ok()??.project)
+        };
+        match named {
+            Some(key) => self.project(Some(key)),
+            None => self.project(of_session().as_deref()),
+        }
+    }
+
+    /// The session of the agent that runs this, if it is one and its session is known.
+    pub(crate) fn agent_session(&self) -> Option<&str> {
+        let environment = &self.environment;
+        environment
+            .session
+            .as_deref()
+            .filter(|_| environment.is_agent)
+    }
+
     /// The index, in step with the notes as they are now.
     pub(crate) fn index(&self) -> Result<Index, Failure> {
         Ok(Index::in_step(&self.home, &self.notes, PATIENCE)?)

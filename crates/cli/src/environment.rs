@@ -43,6 +43,7 @@ variables! {
     CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks and the server.";
     CLAUDE_PROCESS = "CLAUDE_PID", "Claude Code's process; set by it for hooks.";
     CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; a session line is shown on its screen only.";
+    CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command runs in; set by Claude Code.";
     CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
     VISUAL = "VISUAL", "The editor for `write` and `edit`.";
     EDITOR = "EDITOR", "The editor for `write` and `edit`, after `VISUAL`.";
@@ -88,6 +89,8 @@ pub(crate) struct Environment {
     pub(crate) is_internal: bool,
     /// Whether Claude Code runs this for the model.
     pub(crate) is_agent: bool,
+    /// The session that a command of the model's runs in.
+    pub(crate) session: Option<String>,
     /// Whether a person sits before Claude Code's screen.
     pub(crate) is_interactive: bool,
     /// Claude Code's process id.
@@ -142,6 +145,7 @@ impl Environment {
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
             is_internal: text(INTERNAL).is_some(),
             is_agent: text(CLAUDE_CODE).is_some_and(|value| value != "0"),
+            session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             client_process: text(CLAUDE_PROCESS),
             editor: [VISUAL, EDITOR]
@@ -164,6 +168,11 @@ impl Environment {
     pub(crate) fn current_time(&self) -> DateTime<Utc> {
         self.now + self.started.elapsed()
     }
+}
+
+/// Tells whether a text may be a session's id: it becomes a line of notes.
+fn is_session_id(text: &str) -> bool {
+    text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 #[cfg(unix)]

@@ -3,10 +3,15 @@
 use std::time::Duration;
 
 use anamnesis_core::{
+    agent,
     clean::one_line,
     id::NoteId,
     note::{Kind, Note, NoteType, Scope, State},
     transcript,
+};
+use anamnesis_recall::{
+    admission::{self, Refusal, Wanted},
+    novelty::Novelty,
 };
 use anamnesis_store::{index::Index, journal::Journal, notes::Stored};
 
@@ -69,12 +74,27 @@ pub(crate) fn save_words(
     note.body = body;
     project.clone_into(&mut note.project);
     note.machine_id = context.machine_id();
+    let novelty = Index::open(&context.home).ok().and_then(|index| {
+        let wanted = Wanted {
+            note: &note,
+            projects: &[project.to_owned()],
+            replaced: &[],
+            session: None,
+            is_forced: false,
+        };
+        admit(context, journal, &index, &wanted).ok()
+    });
     let stored = save(context, journal, &note).map_err(|failure| failure.text())?;
     let index = Index::open(&context.home).ok();
-    let id = index.map_or_else(|| note.id.short(), |index| Context::short(&index, note.id));
+    let id = index
+        .as_ref()
+        .map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
+    let remark = index.zip(novelty);
+    let remark = remark.and_then(|(index, novelty)| remark_of(&index, &id, novelty));
     Ok(format!(
-        "{} · Undo: /memory-forget {id}",
-        saved(&stored.note(), &id)
+        "{}{} · Undo: /memory-forget {id}",
+        saved(&stored.note(), &id),
+        remark.map_or_else(String::new, |remark| format!("; {remark}"))
     ))
 }
 
@@ -104,24 +124,82 @@ pub(crate) fn saved(note: &Note, short: &str) -> String {
     }
 }
 
+/// Tells what a note that is to be written is to those that there are.
+///
+/// # Errors
+/// Why an agent may not write it.
+pub(crate) fn admit(
+    context: &Context,
+    journal: Option<&Journal>,
+    index: &Index,
+    wanted: &Wanted<'_>,
+) -> Result<Novelty, Failure> {
+    let refusal = match admission::admit(index, &context.notes, journal, wanted)? {
+        Ok(novelty) => return Ok(novelty),
+        Err(refusal) => refusal,
+    };
+    Err(match refusal {
+        Refusal::Forgotten(at) => Failure::failed(format!("you forgot this on {}", ui::date(at))),
+        Refusal::Known(id) => {
+            let (short, note) = named(index, id);
+            Failure::failed(format!("{note} says this already")).hint(format!(
+                "anamnesis edit {short} --stdin, for what is new; --force writes another note all the same"
+            ))
+        }
+        Refusal::Echo(id) => {
+            let (short, note) = named(index, id);
+            Failure::failed(format!(
+                "most of this is what the session was given, {note} before others"
+            ))
+            .hint(format!(
+                "write only what is new, or add it by anamnesis edit {short} --stdin"
+            ))
+        }
+    })
+}
+
+/// What is said of a note that was written and is not new; none where it is.
+pub(crate) fn remark_of(index: &Index, short: &str, novelty: Novelty) -> Option<String> {
+    let (other, note) = named(index, novelty.note()?);
+    Some(match novelty {
+        Novelty::Novel => return None,
+        Novelty::Known(_) | Novelty::Echo(_) => format!("{note} says this, too"),
+        Novelty::Extends(_) => format!(
+            "{note} says part of this; to replace it: anamnesis connect {short} {other} --relation supersedes"
+        ),
+        Novelty::MayContradict(_) => format!(
+            "{note} may say otherwise; to replace it: anamnesis connect {short} {other} --relation supersedes"
+        ),
+    })
+}
+
+/// A note's short id, and how it is named in a sentence.
+fn named(index: &Index, id: NoteId) -> (String, String) {
+    let short = Context::short(index, id);
+    let title = index.get(id).ok().flatten().map(|entry| entry.title);
+    let title = one_line(&title.unwrap_or_default());
+    let note = format!("#{short} \"{title}\"");
+    (short, note)
+}
+
 /// Writes a new note and takes it up in the records and the index.
 pub(crate) fn save(
     context: &Context,
     journal: Option<&Journal>,
     note: &Note,
 ) -> Result<Stored, Failure> {
-    // A machine may not bring back what a person had forgotten; the person may.
-    if note.is_by_agent()
-        && let Some(at) =
-            journal.and_then(|journal| journal.forgotten_at(&note.body).ok().flatten())
-    {
-        return Err(Failure::failed(format!(
-            "you forgot this on {}",
-            ui::date(at)
-        )));
+    let counted = journal.filter(|_| note.is_by_agent());
+    if let Some(journal) = counted {
+        take_place(context, journal, note)?;
     }
-    let lock = context.notes.lock()?;
-    let stored = context.notes.create(&lock, note)?;
+    let created = context
+        .notes
+        .lock()
+        .and_then(|lock| context.notes.create(&lock, note));
+    if let (Err(_), Some(journal)) = (&created, counted) {
+        journal.give_place_back(note.id)?;
+    }
+    let stored = created?;
     if let Some(journal) = journal {
         let known = if note.is_by_agent() {
             Ok(())
@@ -136,6 +214,23 @@ pub(crate) fn save(
     }
     context.take_up(&stored, INDEX_PATIENCE);
     Ok(stored)
+}
+
+/// Counts a note of an agent's to its session; where that is not known, to the day.
+fn take_place(context: &Context, journal: &Journal, note: &Note) -> Result<(), Failure> {
+    let now = context.environment.now;
+    let session = match &note.session {
+        Some(session) => session.clone(),
+        None => now.date_naive().to_string(),
+    };
+    if journal.take_place(&session, note.id, agent::MAX_NOTES, now)? {
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "agents have written {} notes in this session; no more are taken",
+        agent::MAX_NOTES
+    ))
+    .hint("edit one of them, or ask the user to type /memory-remember TEXT"))
 }
 
 #[cfg(test)]

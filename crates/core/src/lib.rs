@@ -46,6 +46,8 @@ pub mod terms;
 
 pub mod guard;
 
+pub mod agent;
+
 pub mod merge;
 
 pub mod receipt;

@@ -23,6 +23,8 @@ pub mod similar;
 
 pub mod novelty;
 
+pub mod admission;
+
 pub mod working_set;
 
 pub mod warning;

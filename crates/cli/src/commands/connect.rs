@@ -10,7 +10,10 @@ use anamnesis_core::{
 use anamnesis_store::index::Entry;
 use serde_json::json;
 
-use super::{Outcome, edit::refuse_agent, write::is_a_persons};
+use super::{
+    Outcome,
+    write::{self, is_a_persons},
+};
 use crate::{context::Context, failure::Failure, sync, ui::Ui};
 
 /// Link a note to another one
@@ -52,22 +55,30 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let from = Context::resolve(&index, &args.from)?;
     let to = Context::resolve(&index, &args.to)?;
-    check(args, context, &from, &to)?;
-    let [short_from, short_to] = [&from, &to].map(|entry| Context::short(&index, entry.id()));
-    drop(index);
+    check(args, &from, &to)?;
     let link = Link {
         relation: args.relation,
         target: to.id(),
         weight: args.weight,
     };
-    let lock = context.notes.lock()?;
-    let stored = context.notes.update(&lock, from.path, |note| {
+    let change = |note: &mut Note| {
         if args.remove {
             disconnect(note, &link);
         } else {
             connect(note, &link);
         }
-    })?;
+    };
+    let hides = args.relation == Relation::Supersedes && !args.remove;
+    let is_reaching = is_a_persons(&from) || hides && is_a_persons(&to);
+    if context.environment.is_agent && is_reaching {
+        let mut changed = context.notes.read(from.path)?.note();
+        change(&mut changed);
+        return write::propose(context, ui, index, changed, "connect");
+    }
+    let [short_from, short_to] = [&from, &to].map(|entry| Context::short(&index, entry.id()));
+    drop(index);
+    let lock = context.notes.lock()?;
+    let stored = context.notes.update(&lock, from.path, change)?;
     drop(lock);
     let is_changed = stored.stamp != from.stamp;
     if is_changed {
@@ -105,9 +116,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says no where there is nothing to link, and to a model that would change or hide what is a person's.
-fn check(args: &Args, context: &Context, from: &Entry, to: &Entry) -> Result<(), Failure> {
-    refuse_agent(context, from, "link")?;
+/// Says no where there is nothing to link.
+fn check(args: &Args, from: &Entry, to: &Entry) -> Result<(), Failure> {
     if from.id() == to.id() {
         return Err(Failure::usage("a note cannot be linked to itself"));
     }
@@ -123,13 +133,6 @@ fn check(args: &Args, context: &Context, from: &Entry, to: &Entry) -> Result<(),
                     .hint(format!("anamnesis restore {}", entry.id())),
             );
         }
-    }
-    let hides = args.relation == Relation::Supersedes && !args.remove;
-    if hides && context.environment.is_agent && is_a_persons(to) {
-        return Err(Failure::failed(
-            "only a person can replace this note: a person wrote it, or it applies to all projects",
-        )
-        .hint("anamnesis write --supersedes ID; it waits for approval"));
     }
     Ok(())
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use anamnesis_core::{
     clean::one_line,
     id::NoteId,
-    note::{NoteFile, State, timestamp},
+    note::{Note, NoteFile, State, timestamp},
     privacy,
     redact::redact,
 };
 use anamnesis_store::{
-    index::Entry,
+    index::{Entry, Index},
     notes::{NotePath, Stored},
 };
 
@@ -39,13 +39,21 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let path = match Context::resolve(&index, &args.id) {
         Ok(entry) => {
-            refuse_agent(context, &entry, "change")?;
+            let is_proposed = context.environment.is_agent
+                && write::is_a_persons(&entry)
+                && (args.title.is_some() || args.stdin);
+            if !is_proposed {
+                refuse_agent(context, &entry, "change")?;
+            }
             if entry.state == State::Forgotten {
                 return Err(Failure::failed(format!(
                     "#{} is forgotten",
                     Context::short(&index, entry.id())
                 ))
                 .hint(format!("anamnesis restore {}", entry.id())));
+            }
+            if is_proposed {
+                return propose(args, context, ui, index, entry.path);
             }
             entry.path
         }
@@ -100,6 +108,51 @@ pub(super) fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Resul
     Ok(())
 }
 
+/// What the agent wants changed of a note that is none of its own.
+fn propose(args: &Args, context: &Context, ui: &Ui, index: Index, path: NotePath) -> Outcome {
+    let before = context.notes.read(path)?.note();
+    let mut changed = before.clone();
+    Change::of(args)?.apply(&mut changed);
+    if changed == before {
+        return Err(Failure::failed(format!(
+            "#{} is like that already",
+            Context::short(&index, path.id)
+        )));
+    }
+    write::propose(context, ui, index, changed, "edit")
+}
+
+/// What the command line wants a note to be.
+struct Change {
+    title: Option<String>,
+    body: Option<String>,
+}
+
+impl Change {
+    fn of(args: &Args) -> Result<Self, Failure> {
+        let title = args.title.as_deref();
+        let title = title.map(|title| one_line(&remember::safe(title)));
+        if title.as_deref() == Some("") {
+            return Err(Failure::usage("--title is empty"));
+        }
+        let body = if args.stdin {
+            Some(remember::safe(&read_text()?))
+        } else {
+            None
+        };
+        Ok(Self { title, body })
+    }
+
+    fn apply(self, note: &mut Note) {
+        if let Some(title) = self.title {
+            note.title = title;
+        }
+        if let Some(body) = self.body {
+            note.body = body;
+        }
+    }
+}
+
 fn unreadable(args: &Args, context: &Context) -> Option<NotePath> {
     let id: NoteId = args
         .id
@@ -130,25 +183,13 @@ fn from_command_line(
     context: &Context,
     path: NotePath,
 ) -> Result<Option<Stored>, Failure> {
-    let title = args
-        .title
-        .as_deref()
-        .map(|title| one_line(&remember::safe(title)));
-    let body = if args.stdin {
-        Some(remember::safe(&read_text()?))
-    } else {
-        None
-    };
-    if title.as_deref() == Some("") {
-        return Err(Failure::usage("--title is empty"));
-    }
+    let change = Change::of(args)?;
     let before = context.notes.read(path)?.stamp;
     let lock = context.notes.lock()?;
     let now = timestamp(context.environment.now);
     let stored = context.notes.update(&lock, path, |note| {
         let (old_title, old_body) = (note.title.clone(), note.body.clone());
-        note.title = title.unwrap_or(old_title.clone());
-        note.body = body.unwrap_or(old_body.clone());
+        change.apply(note);
         if note.title != old_title || note.body != old_body {
             note.updated_at = now;
         }

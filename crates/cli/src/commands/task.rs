@@ -131,7 +131,7 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     note.add_tags(tags.iter().map(String::as_str));
     note.project = match &args.project {
         Some(key) => one_line(&remember::safe(key)),
-        None => context.project(None).key,
+        None => context.project_to_write(None).key,
     };
     if note.project.is_empty() {
         return Err(Failure::usage("--project is empty"));
@@ -141,12 +141,17 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
         let about = Context::resolve(&index, typed)?.id();
         note.links.push(format!("{} {about}", Relation::About));
     }
-    drop(index);
-    if context.environment.is_agent {
-        write::by_agent(&mut note, &[]);
-    }
+    write::by_agent(context, &mut note, false);
     let json: fn(&Entry, &Note) -> Value = |entry, note| task_json(entry, note.status());
-    write::save(context, ui, &note, "task", args.json.then_some(json))
+    let writing = write::Writing {
+        note: &note,
+        act: "task",
+        is_judged: true,
+        replaced: &[],
+        is_forced: false,
+        json: args.json.then_some(json),
+    };
+    write::save(context, ui, index, &writing)
 }
 
 /// A task that is to be done, without a project; none where the text says nothing.

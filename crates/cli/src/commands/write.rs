@@ -8,15 +8,17 @@ use std::{
 };
 
 use anamnesis_core::{
+    agent,
     clean::one_line,
     id::NoteId,
     link::{Relation, declarable},
-    note::{Enforce, GLOBAL, Kind, Note, NoteType, Scope, Severity, Source, State},
+    note::{Enforce, Kind, Note, NoteType, Scope, Severity},
     redact::redact,
     trigger::Trigger,
 };
+use anamnesis_recall::{admission::Wanted, novelty::Novelty};
 use anamnesis_store::index::{Entry, Index};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{MAX_TEXT_LENGTH, Outcome, read_text};
 use crate::{context::Context, failure::Failure, remember, sync, ui, ui::Ui};
@@ -25,8 +27,9 @@ use crate::{context::Context, failure::Failure, remember, sync, ui, ui::Ui};
 ///
 /// The text comes from --file, from stdin, or from your editor. Secrets in it are masked, parts in
 /// `<private>` tags are left out. What Claude writes is marked as written by the agent, and waits for
-/// your approval where it would apply to all projects.
+/// your approval where it would apply to all projects; it is not taken where a note says it already.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// One line that says it all; the text's first line without it
     #[arg(long)]
@@ -67,6 +70,9 @@ pub(crate) struct Args {
     /// Keep the note at the top
     #[arg(long)]
     pin: bool,
+    /// Write it although a note says the same already
+    #[arg(long)]
+    force: bool,
     /// Read the text from stdin
     #[arg(long, conflicts_with = "file")]
     stdin: bool,
@@ -143,27 +149,56 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .iter()
         .map(|entry| entry.id().to_string())
         .collect();
-    if context.environment.is_agent {
-        by_agent(&mut note, &replaced);
-    }
-    // The index is open for writing as long as it lives; saving wants it, too.
-    drop(index);
+    by_agent(context, &mut note, replaced.iter().any(is_a_persons));
+    let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
     let json: fn(&Entry, &Note) -> Value = |entry, note| ui::note_json(entry, Some(note));
-    save(context, ui, &note, "write", args.json.then_some(json))
+    let writing = Writing {
+        note: &note,
+        act: "write",
+        is_judged: true,
+        replaced: &replaced,
+        is_forced: args.force,
+        json: args.json.then_some(json),
+    };
+    save(context, ui, index, &writing)
 }
 
-/// Saves a new note and says so: as JSON where there is a form for it. `act` names the change in
-/// git's history.
-pub(super) fn save(
-    context: &Context,
-    ui: &Ui,
-    note: &Note,
-    act: &str,
-    json: Option<fn(&Entry, &Note) -> Value>,
-) -> Outcome {
+/// A note to be written, and how that is told.
+pub(super) struct Writing<'a> {
+    /// The note.
+    pub(super) note: &'a Note,
+    /// What the change is called in git's history.
+    pub(super) act: &'a str,
+    /// Whether it is asked if it is new.
+    pub(super) is_judged: bool,
+    /// Notes that it replaces.
+    pub(super) replaced: &'a [NoteId],
+    /// Whether it is written although a note says it.
+    pub(super) is_forced: bool,
+    /// The form of the answer for scripts, where they ask.
+    pub(super) json: Option<fn(&Entry, &Note) -> Value>,
+}
+
+/// Saves a new note and says so, with what it is to the notes that there are.
+pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'_>) -> Outcome {
+    let note = writing.note;
     let journal = context.journal();
+    let novelty = if writing.is_judged {
+        let wanted = Wanted {
+            note,
+            projects: &context.project(Some(&note.project)).all_keys(),
+            replaced: writing.replaced,
+            session: note.session.as_deref(),
+            is_forced: writing.is_forced,
+        };
+        remember::admit(context, journal.as_ref(), &index, &wanted)?
+    } else {
+        Novelty::Novel
+    };
+    // The index is open for writing as long as it lives; saving wants it, too.
+    drop(index);
     let stored = remember::save(context, journal.as_ref(), note)?;
-    sync::commit(context, act, [note.id]);
+    sync::commit(context, writing.act, [note.id]);
     // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
     let index = context
         .index()
@@ -172,13 +207,18 @@ pub(super) fn save(
     let short = index
         .as_ref()
         .map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
-    if let Some(json) = json {
+    if let Some(json) = writing.json {
         if let Some(entry) = index.map(|index| index.get(note.id)).transpose()?.flatten() {
-            ui.json(&json(&entry, &stored.note()));
+            let mut json = json(&entry, &stored.note());
+            let other = novelty.note().map(|id| id.to_string());
+            json["novelty"] = json!({ "decision": novelty.as_str(), "note": other });
+            ui.json(&json);
         }
     } else {
+        let remark = index.and_then(|index| remember::remark_of(&index, &short, novelty));
+        let remark = remark.map_or_else(String::new, |remark| format!("{remark}\n"));
         ui.print(&format!(
-            "{}\nUndo: anamnesis forget {short}\n",
+            "{}\n{remark}Undo: anamnesis forget {short}\n",
             remember::saved(&stored.note(), &short)
         ));
     }
@@ -206,7 +246,7 @@ fn note_of(args: &Args, context: &Context, index: &Index) -> Result<Note, Failur
     note.kind = Some(kind);
     note.project = match &args.project {
         Some(key) => safe_line(key),
-        None => context.project(None).key,
+        None => context.project_to_write(None).key,
     };
     if note.project.is_empty() {
         return Err(Failure::usage("--project is empty"));
@@ -245,22 +285,46 @@ fn note_of(args: &Args, context: &Context, index: &Index) -> Result<Note, Failur
     Ok(note)
 }
 
-/// Marks a note as the agent's. Where it would touch all projects or a person's words, it waits.
-pub(super) fn by_agent(note: &mut Note, replaced: &[Entry]) {
-    note.actor = Some("agent".to_owned());
-    note.confidence = 0.9;
-    note.pinned = false;
-    note.enforce = Enforce::Never;
-    let replaces_a_person = replaced.iter().any(is_a_persons);
-    if note.project == GLOBAL || replaces_a_person {
-        note.state = State::Proposed;
-        note.scope = Scope::MachineLocal;
+/// Marks a note as the agent's where it is one. `is_reaching`: it would replace a note that is out of an
+/// agent's reach.
+pub(super) fn by_agent(context: &Context, note: &mut Note, is_reaching: bool) {
+    if context.environment.is_agent {
+        agent::sign(note, context.agent_session(), is_reaching);
     }
 }
 
-/// Tells whether a note is out of an agent's reach: a person's, or for all projects.
+/// Tells whether a note is out of an agent's reach.
 pub(super) fn is_a_persons(entry: &Entry) -> bool {
-    entry.project == GLOBAL || (entry.source == Source::Human && !entry.by_agent)
+    agent::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
+}
+
+/// Proposes a change that an agent may not make: the note as it would be, which replaces the one that
+/// it is once a person approves it. Nothing else changes.
+pub(super) fn propose(
+    context: &Context,
+    ui: &Ui,
+    index: Index,
+    changed: Note,
+    act: &str,
+) -> Outcome {
+    let original = changed.id;
+    let now = context.environment.now;
+    let note = agent::proposal(
+        changed,
+        NoteId::generate(now),
+        context.machine_id(),
+        context.agent_session(),
+        now,
+    );
+    let writing = Writing {
+        note: &note,
+        act,
+        is_judged: act == "edit",
+        replaced: &[original],
+        is_forced: false,
+        json: None,
+    };
+    save(context, ui, index, &writing)
 }
 
 fn text_of(args: &Args, context: &Context) -> Result<String, Failure> {

@@ -99,19 +99,11 @@ fn what_cannot_be_linked() {
 fn an_agent_links_its_own_notes_only() {
     // INJ-07
     let home = furnished();
+    let before = home.read(STUB);
     let agent = |words: &str| home.command(words.split(' ')).by_agent().run();
-    snapshot!(agent("connect 7Q4KZ9 B2M6RD").shown(), @"
-    exit 1
-    on stderr:
-    anamnesis: only a person can link this note: a person wrote it, or it applies to all projects
-    → write a note of your own that supersedes it; it waits for approval
-    ");
-    snapshot!(agent("connect B2M6RD 7Q4KZ9 -r supersedes").shown(), @"
-    exit 1
-    on stderr:
-    anamnesis: only a person can replace this note: a person wrote it, or it applies to all projects
-    → anamnesis write --supersedes ID; it waits for approval
-    ");
+    let proposed = agent("connect 7Q4KZ9 B2M6RD").well();
+    assert!(proposed.starts_with("proposed #"), "{proposed}");
+    assert_eq!(home.read(STUB), before);
     agent("connect B2M6RD 7Q4KZ9 -r elaborates").well();
     assert!(home.read(LIMITS).contains("- elaborates"));
 }

@@ -166,7 +166,11 @@ fn from_a_file_with_everything() {
       "confidence": 1.0,
       "pinned": false,
       "superseded": false,
-      "path": "[ID]"
+      "path": "[ID]",
+      "novelty": {
+        "decision": "novel",
+        "note": null
+      }
     }
     "#);
 }
@@ -293,14 +297,14 @@ fn mistakes_are_said_and_nothing_is_written() {
 #[test]
 fn the_agent_writes_in_its_own_name() {
     let home = furnished();
-    let write = |arguments: &[&str]| {
+    let write = |text: &str, arguments: &[&str]| {
         home.command(["write"])
             .args(arguments)
-            .input("Text")
+            .input(text)
             .by_agent()
             .run()
     };
-    snapshot!(shown(&write(&["--pin"])), @"
+    snapshot!(shown(&write("Fonts are subset", &["--pin"])), @"
     exit 0
     saved #NEWNOTE fact for github.com/acme/shop, by agent
     Undo: anamnesis forget NEWNOTE
@@ -310,12 +314,12 @@ fn the_agent_writes_in_its_own_name() {
     assert!(new.contains("confidence: 0.9\n"), "{new}");
     assert!(!new.contains("pinned"), "{new}");
     // For all projects, or in the place of a person's note, it waits.
-    snapshot!(shown(&write(&["--project", "global"])), @"
+    snapshot!(shown(&write("Answer in German", &["--project", "global"])), @"
     exit 0
     proposed #NEWNOTE fact for all projects, by agent: not used until a person approves it
     Undo: anamnesis forget NEWNOTE
     ");
-    snapshot!(shown(&write(&["--supersedes", "7Q4KZ9"])), @"
+    snapshot!(shown(&write("The stub is gone", &["--supersedes", "7Q4KZ9"])), @"
     exit 0
     proposed #NEWNOTE fact for github.com/acme/shop, by agent: not used until a person approves it
     Undo: anamnesis forget NEWNOTE
@@ -331,7 +335,7 @@ fn the_agent_writes_in_its_own_name() {
         .into_iter()
         .filter(|path| path.starts_with("local/"));
     assert_eq!(proposals.count(), 2);
-    snapshot!(shown(&write(&["--supersedes", "B2M6RD"])), @"
+    snapshot!(shown(&write("Limits are in nginx", &["--supersedes", "B2M6RD"])), @"
     exit 0
     saved #NEWNOTE fact for github.com/acme/shop, by agent
     Undo: anamnesis forget NEWNOTE
@@ -353,10 +357,7 @@ fn newest(home: &TestHome) -> String {
 fn the_agent_does_not_change_what_is_a_persons() {
     let home = furnished();
     let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
-    let refused = home
-        .command(["edit", "7Q4KZ9", "--title", "x"])
-        .by_agent()
-        .run();
+    let refused = home.command(["edit", "7Q4KZ9"]).by_agent().run();
     snapshot!(refused.shown(), @"
     exit 1
     on stderr:
@@ -364,8 +365,8 @@ fn the_agent_does_not_change_what_is_a_persons() {
     → write a note of your own that supersedes it; it waits for approval
     ");
     for command in [
-        "edit 7Q4KZ9 --title x",
-        "edit 4T8WQX --title x",
+        "edit 4T8WQX",
+        "edit 7Q4KZ9 --title=",
         "move 7Q4KZ9 --scope machine-local",
         "move B2M6RD --project global",
         "pin 7Q4KZ9",
@@ -427,4 +428,235 @@ fn the_agent_does_not_bring_back_what_was_forgotten() {
         .input("Deploys go through Jenkins")
         .run();
     assert_eq!(output.code, Some(0), "{output:?}");
+}
+
+/// The text of the only proposal.
+fn proposal(home: &TestHome) -> String {
+    let proposals: Vec<String> = home
+        .notes()
+        .iter()
+        .map(|path| home.read(path))
+        .filter(|text| text.contains("state: proposed"))
+        .collect();
+    assert_eq!(proposals.len(), 1, "{proposals:?}");
+    proposals[0].clone()
+}
+
+#[test]
+fn what_the_agent_may_not_change_it_proposes() {
+    // MCP-02, INJ-07
+    let home = furnished();
+    let stub = "memory/procedural/01JZ00000000000000007Q4KZ9.md";
+    let before = home.read(stub);
+    let output = home
+        .command(["edit", "7Q4KZ9", "--stdin"])
+        .input("`make stub` first; it listens on 8081.")
+        .by_agent()
+        .run();
+    snapshot!(shown(&output), @"
+    exit 0
+    proposed #NEWNOTE how-to for github.com/acme/shop, by agent: not used until a person approves it
+    Undo: anamnesis forget NEWNOTE
+    ");
+    assert_eq!(home.read(stub), before);
+    let text = proposal(&home);
+    for line in [
+        "title: Integration tests need the stub server\n",
+        "supersedes:\n- 01JZ00000000000000007Q4KZ9\n",
+        "prov_actor: agent\n",
+        "scope: machine-local\n",
+        "it listens on 8081.",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // INJ-02, INJ-16: the person's note is what comes up until they say otherwise.
+    assert!(!home.run("inject").well().contains("8081"));
+    assert!(!home.run("show 7Q4KZ9").well().contains("replaced by"));
+    let same = home
+        .command([
+            "edit",
+            "7Q4KZ9",
+            "--title",
+            "Integration tests need the stub server",
+        ])
+        .by_agent()
+        .run();
+    snapshot!(same.shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: #7Q4KZ9 is like that already
+    ");
+}
+
+#[test]
+fn a_link_that_the_agent_may_not_make_is_proposed() {
+    // MCP-02
+    let home = furnished();
+    let before: Vec<String> = home.notes().iter().map(|path| home.read(path)).collect();
+    let agent = |words: &str| home.command(words.split(' ')).by_agent().run();
+    let output = agent("connect B2M6RD 7Q4KZ9 --relation supersedes");
+    snapshot!(shown(&output), @"
+    exit 0
+    proposed #NEWNOTE fact for github.com/acme/shop, by agent: not used until a person approves it
+    Undo: anamnesis forget NEWNOTE
+    ");
+    let text = proposal(&home);
+    let lines = "supersedes:\n- 01JZ00000000000000007Q4KZ9\n- 01JZ0000000000000000B2M6RD\n";
+    assert!(text.contains(lines), "{text}");
+    let after: Vec<String> = home
+        .notes()
+        .iter()
+        .map(|path| home.read(path))
+        .filter(|text| !text.contains("state: proposed"))
+        .collect();
+    assert_eq!(after, before);
+    // A global note is not forgotten for good either, and only one at a time.
+    let output = agent("forget 4T8WQX");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(home.run("restore 4T8WQX").code, Some(0));
+    // MCP-05
+    assert_eq!(agent("forget 7Q4KZ9 B2M6RD").code, Some(2));
+}
+
+/// Writes as the agent of a session.
+fn in_session(home: &TestHome, text: &str, arguments: &[&str]) -> Output {
+    home.command(["write"])
+        .args(arguments)
+        .input(text)
+        .by_agent()
+        .env("CLAUDE_CODE_SESSION_ID", crate::SESSION)
+        .run()
+}
+
+#[test]
+fn what_is_known_is_not_written_again_by_an_agent() {
+    let home = home();
+    let id = home
+        .command(["write"])
+        .input("Deploys go through GitLab pipelines, never by hand")
+        .run()
+        .new_id();
+    let known = |text: &str| text.replace(&id, "KNOWN");
+    let again = "Deploys go through GitLab pipelines and never by hand";
+    snapshot!(known(&in_session(&home, again, &[]).shown()), @r#"
+    exit 1
+    on stderr:
+    anamnesis: #KNOWN "Deploys go through GitLab pipelines, never by hand" says this already
+    → anamnesis edit KNOWN --stdin, for what is new; --force writes another note all the same
+    "#);
+    assert_eq!(home.notes().len(), 1);
+    let more = "Deploys go through GitLab pipelines, never by hand. Two approvals and a green build are needed.";
+    snapshot!(known(&shown(&in_session(&home, more, &[]))), @r#"
+    exit 0
+    saved #NEWNOTE fact for github.com/acme/shop, by agent
+    #KNOWN "Deploys go through GitLab pipelines, never by hand" says part of this; to replace it: anamnesis connect NEWNOTE KNOWN --relation supersedes
+    Undo: anamnesis forget NEWNOTE
+    "#);
+    let denied = "Deploys go through GitLab pipelines, and by hand";
+    snapshot!(known(&shown(&in_session(&home, denied, &[]))), @r#"
+    exit 0
+    saved #NEWNOTE fact for github.com/acme/shop, by agent
+    #KNOWN "Deploys go through GitLab pipelines, never by hand" may say otherwise; to replace it: anamnesis connect NEWNOTE KNOWN --relation supersedes
+    Undo: anamnesis forget NEWNOTE
+    "#);
+    // What replaces a note may be like it.
+    let output = in_session(&home, again, &["--supersedes", &id, "--force"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    // A person is told, not refused.
+    let output = home.command(["write"]).input(again).run();
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("says this, too"), "{output:?}");
+    let json = home.command(["write", "--json"]).input(again).run().json();
+    assert_eq!(json["novelty"]["decision"], "known");
+}
+
+#[test]
+fn what_a_session_was_given_is_not_written_down_again() {
+    let home = furnished();
+    home.run("reindex").well();
+    home.hook(&home.start(crate::SESSION, "startup")).json();
+    let text = "Integration tests need the stub server, or the login tests hang. \
+                Rate limits live in middleware/limit.rs.";
+    snapshot!(in_session(&home, text, &[]).shown(), @r#"
+    exit 1
+    on stderr:
+    anamnesis: most of this is what the session was given, #7Q4KZ9 "Integration tests need the stub server" before others
+    → write only what is new, or add it by anamnesis edit 7Q4KZ9 --stdin
+    "#);
+    // A correction is no echo.
+    let text = "Rate limits live in `middleware/bucket.rs`. Integration tests need no stub server.";
+    assert_eq!(in_session(&home, text, &[]).code, Some(0));
+    // To another session it is new.
+    let text = "Integration tests need the stub server, or the login tests hang. \
+                Rate limits live in middleware/limit.rs.";
+    let other = home.command(["write"]).input(text).by_agent().run();
+    assert_eq!(other.code, Some(0), "{other:?}");
+}
+
+#[test]
+fn an_agent_writes_for_the_project_of_its_session() {
+    let home = home();
+    home.hook(&home.start(crate::SESSION, "startup")).json();
+    let elsewhere = home.root().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let write = |text: &str| home.command(["write"]).input(text).within(&elsewhere);
+    let output = write("Fonts are subset")
+        .by_agent()
+        .env("CLAUDE_CODE_SESSION_ID", crate::SESSION)
+        .run();
+    assert!(
+        output
+            .stdout
+            .contains(" for github.com/acme/shop, by agent"),
+        "{output:?}"
+    );
+    // A person's is of the folder they stand in.
+    let output = write("Photos are squares")
+        .env("CLAUDE_CODE_SESSION_ID", crate::SESSION)
+        .run();
+    assert!(!output.stdout.contains("acme/shop"), "{output:?}");
+}
+
+#[test]
+fn a_session_of_an_agent_writes_ten_notes() {
+    // MCP-06, INJ-18
+    let home = home();
+    let subjects = [
+        "Fonts",
+        "Photos",
+        "Invoices",
+        "Robots",
+        "Coupons",
+        "Tooltips",
+        "Podcasts",
+        "Tickets",
+        "Avatars",
+        "Calendars",
+    ];
+    for subject in subjects {
+        let text = format!("{subject} are kept in {subject}.toml");
+        let output = in_session(&home, &text, &[]);
+        assert_eq!(output.code, Some(0), "{output:?}");
+    }
+    let one_more = in_session(&home, "Playlists can be dragged", &[]);
+    snapshot!(one_more.shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: agents have written 10 notes in this session; no more are taken
+    → edit one of them, or ask the user to type /memory-remember TEXT
+    ");
+    assert_eq!(home.notes().len(), 10);
+    let path = &home.notes()[0];
+    let line = format!("prov_session: {}\n", crate::SESSION);
+    assert!(home.read(path).contains(&line), "{}", home.read(path));
+    // Another session, and the person, go on.
+    let other = home
+        .command(["write"])
+        .input("Playlists can be dragged")
+        .by_agent()
+        .env("CLAUDE_CODE_SESSION_ID", "another")
+        .run();
+    assert_eq!(other.code, Some(0), "{other:?}");
+    let person = home.command(["write"]).input("Maps are tiled").run();
+    assert_eq!(person.code, Some(0), "{person:?}");
 }

@@ -5,6 +5,7 @@
 //! deferred process checkpoints. A file of a newer version is left alone. A hook writes all that it
 //! has to say in one transaction, so a process may be killed at any instruction.
 
+mod agent;
 mod forget;
 mod job;
 mod listing;
@@ -62,7 +63,7 @@ use crate::{
 };
 
 /// The version of the tables: how many scripts make them.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
 const LONG_LOG: u64 = 1024 * 1024;

@@ -117,6 +117,11 @@ const USES: Table = Table {
     ..SHOWN
 };
 
+const AGENT_NOTES: Table = Table {
+    name: "agent_note",
+    ..SHOWN
+};
+
 const JOBS_DONE: Table = Table {
     name: "job",
     key: "rowid",
@@ -156,6 +161,7 @@ impl Journal {
             (SHOWN, events),
             (RECALLS, events),
             (USES, events),
+            (AGENT_NOTES, events),
             (PROMPTS, before(retention.prompts_days)),
             (JOBS_DONE, before(retention.jobs_done_days)),
             (JOBS_FAILED, before(retention.jobs_failed_days)),

@@ -2,7 +2,7 @@
 //! program can stand side by side for the time of an update.
 
 /// The scripts that make each version of the one before; the first one starts from nothing.
-pub(super) const VERSIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+pub(super) const VERSIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -160,4 +160,11 @@ CREATE TABLE reference (
 CREATE TABLE reference_look (
   note TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+";
+
+// What agents wrote in each session, to be counted.
+const VERSION_5: &str = "
+CREATE TABLE agent_note (
+  session TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, note)
+) STRICT;
 ";

@@ -519,6 +519,7 @@ impl Journal {
                 "DELETE FROM shown WHERE session = ?",
                 "DELETE FROM session_body WHERE session = ?",
                 "DELETE FROM receipt WHERE session = ?",
+                "DELETE FROM agent_note WHERE session = ?",
             ] {
                 journal.connection.execute(statement, [id])?;
             }

@@ -1,0 +1,141 @@
+//! What an agent may do to notes: Claude, when it runs our commands or calls our tools.
+//!
+//! It writes in its own name, only so many notes a session, and nothing that it writes changes, hides or
+//! replaces a note of a person or one for all projects: what would do so becomes a proposal, which is
+//! unused until a person approves it. These are rules for what comes through our commands and tools; what
+//! a note's file says of itself is a label, and an editor can write anything.
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    id::NoteId,
+    note::{Enforce, GLOBAL, Note, Scope, Source, State, timestamp},
+};
+
+/// How many notes agents may write in one session.
+pub const MAX_NOTES: usize = 10;
+
+/// How sure an agent's note is at most.
+pub const MAX_CONFIDENCE: f64 = 0.9;
+
+/// Tells whether a note is out of an agent's reach: a person's, or for all projects.
+pub fn is_out_of_reach(project: &str, source: Source, by_agent: bool) -> bool {
+    project == GLOBAL || (source == Source::Human && !by_agent)
+}
+
+/// Marks a note as written by an agent in a session. Where it is for all projects, or `is_reaching` out
+/// for a note that is none of an agent's, it waits for approval on this machine.
+pub fn sign(note: &mut Note, session: Option<&str>, is_reaching: bool) {
+    note.source = Source::Human;
+    note.actor = Some("agent".to_owned());
+    note.confidence = note.confidence.clamp(0.0, MAX_CONFIDENCE);
+    note.session = session.map(str::to_owned);
+    note.pinned = false;
+    note.enforce = Enforce::Never;
+    if note.is_global() || is_reaching {
+        note.state = State::Proposed;
+        note.scope = Scope::MachineLocal;
+    }
+}
+
+/// A change that an agent may not make, as a proposal: the note as it would be, in the place of the note
+/// that it is.
+pub fn proposal(
+    changed: Note,
+    id: NoteId,
+    machine: String,
+    session: Option<&str>,
+    now: DateTime<Utc>,
+) -> Note {
+    let original = changed.id.to_string();
+    let mut proposal = Note {
+        id,
+        machine_id: machine,
+        created_at: timestamp(now),
+        updated_at: timestamp(now),
+        model: None,
+        ..changed
+    };
+    if !proposal.supersedes.contains(&original) {
+        proposal.supersedes.push(original);
+    }
+    sign(&mut proposal, session, true);
+    proposal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::note::NoteType;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn note() -> Note {
+        let mut note = Note::new(NoteId::made_of("n"), NoteType::Semantic, now());
+        note.project = "p".to_owned();
+        note
+    }
+
+    #[test]
+    fn what_is_out_of_reach() {
+        for (project, source, by_agent, expected) in [
+            ("p", Source::Human, false, true),
+            ("p", Source::Human, true, false),
+            ("p", Source::Reflection, false, false),
+            ("p", Source::SessionEnd, false, false),
+            (GLOBAL, Source::Reflection, false, true),
+            (GLOBAL, Source::Human, true, true),
+        ] {
+            assert_eq!(
+                is_out_of_reach(project, source, by_agent),
+                expected,
+                "{project} {source} {by_agent}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_signed_note_claims_nothing() {
+        // MCP-02
+        let mut one = note();
+        one.pinned = true;
+        one.enforce = Enforce::Once;
+        one.source = Source::Reflection;
+        sign(&mut one, Some("s"), false);
+        assert!(one.is_by_agent() && !one.pinned && one.enforce == Enforce::Never);
+        assert_eq!(one.author(), "agent");
+        assert_eq!(one.session.as_deref(), Some("s"));
+        assert_eq!((one.state, one.scope), (State::Active, Scope::Portable));
+        for (confidence, expected) in [(1.0, 0.9), (0.5, 0.5), (-1.0, 0.0)] {
+            one.confidence = confidence;
+            sign(&mut one, None, false);
+            assert!((one.confidence - expected).abs() < f64::EPSILON);
+        }
+        for (project, is_reaching) in [(GLOBAL, false), ("p", true)] {
+            let mut one = note();
+            one.project = project.to_owned();
+            sign(&mut one, None, is_reaching);
+            assert_eq!(
+                (one.state, one.scope),
+                (State::Proposed, Scope::MachineLocal)
+            );
+        }
+    }
+
+    #[test]
+    fn a_proposal_stands_for_the_note_it_changes() {
+        let mut original = note();
+        original.supersedes = vec!["older".to_owned()];
+        original.title = "Changed".to_owned();
+        original.pinned = true;
+        let id = NoteId::made_of("new");
+        let proposed = proposal(original.clone(), id, "laptop".to_owned(), Some("s"), now());
+        assert_eq!(proposed.id, id);
+        assert_eq!(proposed.supersedes, ["older", &original.id.to_string()]);
+        assert_eq!(proposed.state, State::Proposed);
+        assert_eq!(proposed.title, "Changed");
+        assert!(!proposed.pinned && proposed.is_by_agent());
+    }
+}

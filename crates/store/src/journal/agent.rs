@@ -1,0 +1,89 @@
+//! How much agents write: so many notes a session, whichever process takes them down.
+
+use anamnesis_core::id::NoteId;
+use chrono::{DateTime, Utc};
+use rusqlite::params;
+
+use super::{Error, Journal};
+
+impl Journal {
+    /// Takes one of a session's `most` places for a note that an agent is about to write; tells whether
+    /// there was one. A note that is forgotten later keeps its place.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn take_place(
+        &self,
+        session: &str,
+        note: NoteId,
+        most: usize,
+        now: DateTime<Utc>,
+    ) -> Result<bool, Error> {
+        // One statement: of two processes only one gets the last place.
+        let taken = self.connection.execute(
+            "INSERT INTO agent_note SELECT ?1, ?2, ?3
+             WHERE (SELECT count(*) FROM agent_note WHERE session = ?1) < ?4",
+            params![
+                session,
+                note.to_string(),
+                now.timestamp_millis(),
+                i64::try_from(most).unwrap_or(i64::MAX)
+            ],
+        )?;
+        Ok(taken > 0)
+    }
+
+    /// Gives the place of a note back that could not be written.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn give_place_back(&self, note: NoteId) -> Result<(), Error> {
+        self.connection
+            .execute("DELETE FROM agent_note WHERE note = ?", [note.to_string()])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::home::Home;
+
+    #[test]
+    fn a_session_has_so_many_places_in_all_processes() {
+        // MCP-06, INJ-18
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
+        Journal::open(&home, Duration::from_secs(5)).unwrap();
+        let write = |thread: usize| {
+            let journal = Journal::open(&home, Duration::from_secs(5)).unwrap();
+            let take = |number: &usize| {
+                let note = NoteId::made_of(&format!("{thread} {number}"));
+                journal.take_place("s", note, 10, now).unwrap()
+            };
+            (0..5).filter(take).count()
+        };
+        let taken: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|n| scope.spawn(move || write(n))).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).sum()
+        });
+        assert_eq!(taken, 10);
+        let journal = Journal::open(&home, Duration::from_secs(5)).unwrap();
+        let one = NoteId::made_of("one");
+        assert!(!journal.take_place("s", one, 10, now).unwrap());
+        assert!(journal.take_place("other", one, 1, now).unwrap());
+        assert!(
+            !journal
+                .take_place("other", NoteId::made_of("two"), 1, now)
+                .unwrap()
+        );
+        journal.give_place_back(one).unwrap();
+        assert!(journal.take_place("other", one, 1, now).unwrap());
+        journal.forget_session("other").unwrap();
+        assert!(journal.take_place("other", one, 1, now).unwrap());
+    }
+}
