@@ -176,6 +176,7 @@ pub struct Statement {
 #[derive(Debug, Clone, Default)]
 pub struct Sentence {
     terms: BTreeSet<String>,
+    denials: usize,
     /// The first word after each denial.
     denied: BTreeSet<String>,
     numbers: Vec<String>,
@@ -286,6 +287,7 @@ impl Sentence {
             }
             if is_contracted || DENIALS.contains(&word.folded) {
                 denying = true;
+                self.denials += 1;
                 return;
             }
             if let Some(word) = ORDER.iter().find(|order| **order == word.folded) {
@@ -337,6 +339,7 @@ impl Sentence {
         let mut all = Self::default();
         for sentence in sentences {
             all.terms.extend(sentence.terms.iter().cloned());
+            all.denials += sentence.denials;
             all.denied.extend(sentence.denied.iter().cloned());
             all.numbers.extend(sentence.numbers.iter().cloned());
             all.names.extend(sentence.names.iter().cloned());
@@ -380,6 +383,10 @@ impl Sentence {
     fn denies_otherwise(&self, other: &Self) -> Difference {
         let common = self.terms.intersection(&other.terms).count();
         let is_alike = share(common, self.terms.union(&other.terms).count()) >= ALIKE;
+        // What is denied twice is said.
+        if is_alike && self.denials != other.denials {
+            return Difference::Contradicts;
+        }
         let clashes = |denied: &String, there: &Self| {
             is_alike || denied.is_empty() || there.terms.contains(denied)
         };
@@ -460,7 +467,7 @@ impl Sentence {
     }
 }
 
-/// The sentences of a text: at line ends, semicolons, and signs that a blank follows.
+/// The sentences of a text: they end at line ends, semicolons, and signs that a blank follows.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -470,7 +477,9 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
         let mut characters = rest.char_indices().peekable();
         while let Some((place, character)) = characters.next() {
             let is_end = match character {
-                '\n' | ';' | '。' | '！' | '？' => true,
+                // A line that goes on in small letters was only wrapped.
+                '\n' => characters.peek().is_none_or(|(_, c)| !c.is_lowercase()),
+                ';' | '。' | '！' | '？' => true,
                 '.' | '!' | '?' => characters.peek().is_none_or(|(_, c)| c.is_whitespace()),
                 _ => false,
             };
@@ -575,6 +584,11 @@ mod tests {
             (
                 "Workers share the cache",
                 "The cache is not shared between workers",
+                Contradicts,
+            ),
+            (
+                "It is no longer used",
+                "It is not no longer used",
                 Contradicts,
             ),
             // Numbers.

@@ -62,7 +62,8 @@ pub fn admit(
         replaced: wanted.replaced,
         given: given(journal, wanted.session.filter(|_| is_by_agent)),
     };
-    let found = novelty(index, notes, note, &among)?;
+    let read = |id| Some(notes.read(index.get(id).ok()??.path).ok()?.note());
+    let found = novelty(index, note, &among, read)?;
     Ok(match found {
         Novelty::Known(id) if is_by_agent && !wanted.is_forced => Err(Refusal::Known(id)),
         Novelty::Echo(id) if is_by_agent => Err(Refusal::Echo(id)),

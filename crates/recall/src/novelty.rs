@@ -16,10 +16,7 @@ use anamnesis_core::{
     id::NoteId,
     note::{Kind, Note},
 };
-use anamnesis_store::{
-    index::{Error, Filter, Index},
-    notes::Notes,
-};
+use anamnesis_store::index::{Error, Filter, Index};
 
 use crate::rank::{self, Mask, Query, rank};
 
@@ -157,6 +154,8 @@ pub fn judge(
             .map(|sentence| covered(sentence.terms(), &note.statement, weigh))
             .collect();
         let said_by = mean(&said.statement, &shares, weigh);
+        // A short sentence that nobody said hardly moves the mean of a long text.
+        let is_said = said_by >= KNOWN && shares.iter().all(|share| *share >= ALIKE);
         let difference = said.statement.difference(&note.statement);
         if given.contains(id) {
             differs |= difference != Difference::None;
@@ -174,8 +173,8 @@ pub fn judge(
         let is_alike = in_common >= ALIKE || said_by >= KNOWN || says >= EXTENDS;
         let judged = match difference {
             Difference::Contradicts if is_alike => (2, Novelty::MayContradict(*id)),
-            Difference::None if said_by >= KNOWN => (3, Novelty::Known(*id)),
-            Difference::Adds if said_by >= KNOWN => (1, Novelty::Extends(*id)),
+            Difference::None if is_said => (3, Novelty::Known(*id)),
+            Difference::None | Difference::Adds if said_by >= KNOWN => (1, Novelty::Extends(*id)),
             _ if says >= EXTENDS => (1, Novelty::Extends(*id)),
             _ => continue,
         };
@@ -271,15 +270,15 @@ pub struct Among<'a> {
 }
 
 /// Judges a note that is to be written by the notes of a store. Those that others replace are left out,
-/// and so is the note itself.
+/// and so is the note itself. `read` gives a note of the store.
 ///
 /// # Errors
 /// When the index cannot be read.
 pub fn novelty(
     index: &Index,
-    notes: &Notes,
     note: &Note,
     among: &Among<'_>,
+    read: impl Fn(NoteId) -> Option<Note>,
 ) -> Result<Novelty, Error> {
     let said = Said::of(note);
     let mask = Mask {
@@ -296,9 +295,9 @@ pub fn novelty(
         if id == note.id || among.replaced.contains(&id) {
             continue;
         }
-        let entry = index.get(id)?.filter(|entry| !entry.superseded);
-        if let Some(stored) = entry.and_then(|entry| notes.read(entry.path).ok()) {
-            nearest.push((id, Said::of(&stored.note())));
+        let is_in_use = index.get(id)?.is_some_and(|entry| !entry.superseded);
+        if let Some(note) = is_in_use.then(|| read(id)).flatten() {
+            nearest.push((id, Said::of(&note)));
         }
     }
     let count = index.count(&Filter::default())?;
@@ -323,6 +322,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use anamnesis_core::note::NoteType;
+    use anamnesis_store::notes::Notes;
 
     use super::*;
     use crate::working_set::tests::{Fixture, now};
@@ -337,13 +337,18 @@ mod tests {
         note
     }
 
+    fn judged(index: &Index, notes: &Notes, note: &Note, among: &Among<'_>) -> Novelty {
+        let read = |id| Some(notes.read(notes.find(id)?).ok()?.note());
+        novelty(index, note, among, read).unwrap()
+    }
+
     fn check(index: &Index, notes: &Notes, text: &str) -> Novelty {
         let projects = ["p".to_owned()];
         let among = Among {
             projects: &projects,
             ..Among::default()
         };
-        novelty(index, notes, &note(text), &among).unwrap()
+        judged(index, notes, &note(text), &among)
     }
 
     #[test]
@@ -435,24 +440,21 @@ mod tests {
         });
         let index = fixture.refreshed();
         assert_eq!(check(&index, &fixture.notes, text), Novelty::Novel);
-        let judged = |among: &Among<'_>| novelty(&index, &fixture.notes, &note(text), among);
+        let judged = |note: &Note, among: &Among<'_>| judged(&index, &fixture.notes, note, among);
         let projects = ["other".to_owned()];
         let mut among = Among {
             projects: &projects,
             ..Among::default()
         };
-        assert_eq!(judged(&among).unwrap(), Novelty::Known(other.path.id));
+        assert_eq!(judged(&note(text), &among), Novelty::Known(other.path.id));
         let replaced = [other.path.id];
         among.replaced = &replaced;
-        assert_eq!(judged(&among).unwrap(), Novelty::Novel);
+        assert_eq!(judged(&note(text), &among), Novelty::Novel);
         let mut again = note(text);
         again.kind = Some(Kind::Task);
         let projects = ["p".to_owned()];
         among.projects = &projects;
-        assert_eq!(
-            novelty(&index, &fixture.notes, &again, &among).unwrap(),
-            Novelty::Known(task.path.id)
-        );
+        assert_eq!(judged(&again, &among), Novelty::Known(task.path.id));
     }
 
     #[test]
@@ -477,7 +479,7 @@ mod tests {
     fn what_a_session_was_given_is_an_echo() {
         let fixture = Fixture::new();
         let given = fixture
-            .add("Deploys go through GitLab pipelines", |_| {})
+            .add("Deploys go through GitLab pipelines of platform", |_| {})
             .path
             .id;
         let also = fixture
@@ -491,17 +493,17 @@ mod tests {
             given: BTreeSet::from([given, also]),
             ..Among::default()
         };
-        let judged = |text| novelty(&index, &fixture.notes, &note(text), &among).unwrap();
+        let judged = |text| judged(&index, &fixture.notes, &note(text), &among);
         // Of two notes together.
         assert_eq!(
             judged(
-                "Deploys go through GitLab pipelines. Staging uses the replica in Frankfurt. Looks fine."
+                "Deploys go through GitLab pipelines of platform. Staging uses the replica in Frankfurt. Looks fine."
             ),
             Novelty::Echo(given)
         );
         // A correction is none, nor is what is new.
         assert_eq!(
-            judged("Deploys do not go through GitLab pipelines"),
+            judged("Deploys do not go through GitLab pipelines of platform"),
             Novelty::MayContradict(given)
         );
         assert_eq!(judged("Fonts are subset to Latin"), Novelty::Novel);

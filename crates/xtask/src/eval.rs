@@ -550,7 +550,7 @@ fn measures(found: &[NoteId], right: &[NoteId]) -> [f64; MEASURES.len()] {
     ]
 }
 
-fn rows(path: &Path) -> Result<Vec<Value>> {
+pub(crate) fn rows(path: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path).map_err(at(path))?;
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let rows = lines
@@ -559,7 +559,7 @@ fn rows(path: &Path) -> Result<Vec<Value>> {
     rows.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-fn text(row: &Value, key: &str) -> String {
+pub(crate) fn text(row: &Value, key: &str) -> String {
     row[key].as_str().unwrap_or_default().to_owned()
 }
 
@@ -581,7 +581,7 @@ fn questions(path: &Path) -> Result<Vec<Question>> {
 }
 
 /// A row as a note of a store, with its session and its place there.
-fn stored(id: NoteId, row: &Value, session: Option<(&str, u32)>) -> Result<Stored> {
+pub(crate) fn stored(id: NoteId, row: &Value, session: Option<(&str, u32)>) -> Result<Stored> {
     let created = text(row, "created_at");
     let time = DateTime::parse_from_rfc3339(&created).map(|time| time.to_utc());
     let time = time.or_else(|_| created.parse::<NaiveDateTime>().map(|time| time.and_utc()));

@@ -15,6 +15,7 @@ mod icon;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod machines;
 mod manifest;
+mod novelty;
 mod plugin;
 #[cfg(unix)]
 mod random;
@@ -52,6 +53,8 @@ enum Task {
     E2e(e2e::Arguments),
     /// Measure what recall finds, and what it brings up in vain, on sets of questions
     Eval(eval::Arguments),
+    /// Measure how well what is said already is told from what is not, on notes
+    Novelty(novelty::Arguments),
     /// Measure the release build beside an empty program and git, against the budgets
     #[cfg(unix)]
     Bench(bench::Arguments),
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
         Task::Icon => icon::write(&root),
         Task::Eval(arguments) => eval::run(arguments),
+        Task::Novelty(arguments) => novelty::run(arguments),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),
         #[cfg(unix)]
