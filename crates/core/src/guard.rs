@@ -353,6 +353,17 @@ impl Sentence {
 
     /// The difference from the sentence that it is most like; of several of those the least.
     fn difference_of(&self, others: &[Self]) -> Difference {
+        if self.terms.is_empty() {
+            // Nothing but a number or a denial: the same stands there or not.
+            let is_there = others
+                .iter()
+                .any(|other| (&other.numbers, other.denials) == (&self.numbers, self.denials));
+            return if is_there {
+                Difference::None
+            } else {
+                Difference::Adds
+            };
+        }
         let mut closest = (0.0, Difference::None);
         for other in others {
             let common = self.terms.intersection(&other.terms).count();
@@ -607,6 +618,7 @@ mod tests {
                 "The web port is 8080 and the admin port is 9090.",
                 None,
             ),
+            ("Ports: 8080.\n9090", "Ports: 8080.\n9091", Adds),
             // Names.
             ("Run `cargo nextest`", "Run cargo nextest", None),
             ("Run `make lint`", "Run `make test`", Contradicts),

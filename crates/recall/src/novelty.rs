@@ -217,8 +217,9 @@ fn echo(
 /// every word somewhere; that says nothing.
 fn covered(terms: &BTreeSet<String>, text: &Statement, weigh: impl Fn(&str) -> f64 + Copy) -> f64 {
     let all = mass(terms.iter(), weigh);
+    // A sentence without words is a number or a denial, which is for the guards.
     if all <= 0.0 {
-        return 0.0;
+        return 1.0;
     }
     let sentences = text.sentences();
     let windows = sentences.windows(WINDOW.min(sentences.len()).max(1));
