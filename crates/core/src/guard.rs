@@ -214,7 +214,14 @@ impl Statement {
         if !self.is_whole {
             return Difference::Adds;
         }
-        let mut most = Difference::None;
+        // Where one sentence has the words of another, as lines of code often have, each number and
+        // denial would find its like somewhere.
+        let least = if self.has_more_than(other) {
+            Difference::Adds
+        } else {
+            Difference::None
+        };
+        let mut most = least;
         for sentence in &self.sentences {
             most = most.max(sentence.difference_of(&other.sentences));
         }
@@ -222,11 +229,36 @@ impl Statement {
         if most != Difference::None && self.sentences.len() != other.sentences.len() {
             let [one, both] = [self, other].map(|text| Sentence::joined(&text.sentences));
             if one.difference(&both) == Difference::None {
-                return Difference::None;
+                return least;
             }
         }
         most
     }
+
+    /// Tells whether a number or a denial stands more often in the sentences of this text that another
+    /// one has the like of.
+    fn has_more_than(&self, other: &Self) -> bool {
+        let alike = self.sentences.iter().filter(|own| {
+            let mut others = other.sentences.iter();
+            others.any(|other| own.covered_by(other) >= ALIKE)
+        });
+        let others = counts(other.sentences.iter());
+        counts(alike)
+            .iter()
+            .any(|(what, count)| *count > others.get(what).copied().unwrap_or_default())
+    }
+}
+
+/// How often each number stands in sentences, and, under no number, how often they deny.
+fn counts<'a>(sentences: impl Iterator<Item = &'a Sentence>) -> BTreeMap<Option<&'a str>, usize> {
+    let mut counts = BTreeMap::new();
+    for sentence in sentences {
+        *counts.entry(None).or_default() += sentence.denials;
+        for number in &sentence.numbers {
+            *counts.entry(Some(number.as_str())).or_default() += 1;
+        }
+    }
+    counts
 }
 
 impl Sentence {
@@ -351,6 +383,14 @@ impl Sentence {
         all
     }
 
+    /// How much of its words another one has.
+    fn covered_by(&self, other: &Self) -> f64 {
+        share(
+            self.terms.intersection(&other.terms).count(),
+            self.terms.len(),
+        )
+    }
+
     /// The difference from the sentence that it is most like; of several of those the least.
     fn difference_of(&self, others: &[Self]) -> Difference {
         if self.terms.is_empty() {
@@ -367,9 +407,8 @@ impl Sentence {
         let mut closest = (0.0, Difference::None);
         for other in others {
             let common = self.terms.intersection(&other.terms).count();
-            let of_own = share(common, self.terms.len());
             let of_both = share(common, self.terms.union(&other.terms).count());
-            if of_own < ALIKE || of_both < closest.0 {
+            if self.covered_by(other) < ALIKE || of_both < closest.0 {
                 continue;
             }
             let difference = self.difference(other);
@@ -619,6 +658,17 @@ mod tests {
                 None,
             ),
             ("Ports: 8080.\n9090", "Ports: 8080.\n9091", Adds),
+            // Sentences of the same words.
+            (
+                "The gate takes port 81.\nThe gate takes port 81.",
+                "The gate takes port 80.\nThe gate takes port 81.",
+                Adds,
+            ),
+            (
+                "If the key is not set, stop.\nIf the key is not set, stop.",
+                "If the key is set, stop.\nIf the key is not set, stop.",
+                Adds,
+            ),
             // Names.
             ("Run `cargo nextest`", "Run cargo nextest", None),
             ("Run `make lint`", "Run `make test`", Contradicts),

@@ -27,6 +27,9 @@ use crate::{
 /// Shorter notes say too little to be changed, in words; longer ones are cut to their beginning.
 const LENGTHS: std::ops::RangeInclusive<usize> = 8..=200;
 
+/// What is added has so many words at least: a name alone is no sentence.
+const SENTENCE: usize = 4;
+
 /// Makes a text of a note's, and of one that has nothing to do with it.
 type Change = fn(&str, &str) -> Option<String>;
 
@@ -36,7 +39,9 @@ const CHANGES: [(&str, Change); 7] = [
     ("a sentence dropped", |text, _| dropped(text)),
     ("its words turned round", |text, _| Some(turned(text))),
     ("a sentence added", |text, other| {
-        Some(format!("{text}\n{}", sentences(other).first()?))
+        let mut others = sentences(other).into_iter();
+        let more = others.find(|other| other.split_whitespace().count() >= SENTENCE)?;
+        Some(format!("{text}\n\n{more}"))
     }),
     ("a number changed", |text, _| renumbered(text)),
     ("a denial put in", |text, _| denied(text)),
