@@ -8,6 +8,7 @@
 
 pub(crate) mod corpus;
 mod measure;
+mod server;
 mod sync;
 
 use std::fmt::Write as _;
@@ -50,6 +51,7 @@ const PAST: usize = 1_000;
 const SESSION: &str = "one-session";
 
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Arguments {
     /// Small stores and few runs
     #[arg(long)]
@@ -61,8 +63,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
     /// Measure sync alone
-    #[arg(long)]
+    #[arg(long, conflicts_with = "server")]
     sync: bool,
+    /// Measure the server that models call, alone
+    #[arg(long)]
+    server: bool,
 }
 
 /// What a case may take.
@@ -183,7 +188,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let machine = machine();
     let mut text = String::new();
     let mut report = json!({ "machine": machine });
-    if !arguments.sync {
+    let is_all = !arguments.sync && !arguments.server;
+    if is_all {
         let stage = Stage::build(root, folder.path(), binary)?;
         let (mut cases, stores) = stage.cases(arguments.quick)?;
         let rounds = if arguments.quick { 12 } else { 60 };
@@ -195,12 +201,21 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         report["rows"] = as_json(&rows);
     }
     let path = target.join("report.txt");
-    // Syncing takes a while; what is known by now is there by now.
+    // What follows takes a while; what is known by now is there by now.
     fs::write(&path, &text).map_err(at(&path))?;
-    // Last: it lets this process grow, and no peak is seen below what this one holds.
-    let sync = sync::measure(root, folder.path(), &program, arguments.quick)?;
-    text.push_str(&sync.table());
-    report["sync"] = sync.as_json();
+    // Last: both let this process grow, and no peak is seen below what this one holds.
+    if is_all || arguments.server {
+        let server = server::measure(root, folder.path(), &program, arguments.quick)?;
+        text.push_str(&server.table());
+        report["server"] = server.as_json();
+        text.push('\n');
+        fs::write(&path, &text).map_err(at(&path))?;
+    }
+    if is_all || arguments.sync {
+        let sync = sync::measure(root, folder.path(), &program, arguments.quick)?;
+        text.push_str(&sync.table());
+        report["sync"] = sync.as_json();
+    }
     let _ = writeln!(text, "\n{machine}");
     fs::write(&path, &text).map_err(at(&path))?;
     let printed = if arguments.json {

@@ -1,0 +1,376 @@
+//! Measures the server that models call: its first answer, a thousand searches one after the other, and
+//! its memory, beside the Python version's server on the same notes.
+
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::corpus::{self, Words};
+use super::measure::{Run, Spread};
+use super::{MIB, aligned, grouped, mebibytes, micros, milliseconds, verdict};
+use crate::{Result, at, machines, say};
+
+/// How many searches are made; the Python version's take so long that fewer have to do.
+const SEARCHES: usize = 1_000;
+const PYTHON_SEARCHES: usize = 50;
+
+/// After how many searches memory is looked at the first time: by then everything was used once.
+const EARLY: usize = 100;
+
+/// How much more memory a thousand searches may leave than a hundred.
+const GROWTH: u64 = MIB;
+
+/// What a server may take.
+#[derive(Debug, Clone, Copy)]
+struct Budget {
+    first: Duration,
+    search: Duration,
+    idle: u64,
+}
+
+/// What one server took.
+struct Served {
+    name: String,
+    /// From its start to the answer of its first search.
+    first: Duration,
+    searches: Vec<Duration>,
+    /// Its memory, in bytes: before the first search, after [`EARLY`] ones, after all.
+    idle: u64,
+    early: u64,
+    late: u64,
+    budget: Option<Budget>,
+}
+
+impl Served {
+    fn over(&self) -> Option<Vec<&'static str>> {
+        let budget = self.budget?;
+        let median = Spread::of(self.searches.iter().copied()).median;
+        let checks = [
+            ("first answer", self.first > budget.first),
+            ("time", median > budget.search),
+            ("memory", self.idle > budget.idle),
+            ("growth", self.late > self.early + GROWTH),
+        ];
+        let over = checks.iter().filter(|(_, is_over)| *is_over);
+        Some(over.map(|(name, _)| *name).collect())
+    }
+}
+
+/// What the servers took.
+pub(super) struct Report {
+    served: Vec<Served>,
+    /// Why there are no figures of the Python version.
+    no_python: Option<String>,
+}
+
+/// Measures them.
+pub(super) fn measure(
+    root: &Path,
+    folder: &Path,
+    program: &Path,
+    is_quick: bool,
+) -> Result<Report> {
+    let sizes: [(usize, u64); 2] = if is_quick {
+        [(100, 10), (1_000, 10)]
+    } else {
+        [(10_000, 10), (100_000, 50)]
+    };
+    let words = Words::new();
+    let mut served = Vec::new();
+    for (size, search) in sizes {
+        let stage = Stage::new(folder, &format!("served-{size}"), size, &words)?;
+        stage.reindex(program)?;
+        say(&format!("server: {} notes", grouped(size)));
+        let budget = Budget {
+            first: Duration::from_millis(100),
+            search: Duration::from_millis(search),
+            idle: 24 * MIB,
+        };
+        let name = format!("server, {} notes", grouped(size));
+        served.push(stage.serve(program, name, SEARCHES, Some(budget))?);
+    }
+    let python = machines::python_version(root);
+    if let Ok(python) = &python {
+        let (size, _) = sizes[0];
+        let stage = Stage::new(folder, "served-python", size, &words)?;
+        stage.reindex(python)?;
+        say("server: the Python version");
+        let name = format!("Python version, {} notes", grouped(size));
+        served.push(stage.serve(python, name, PYTHON_SEARCHES, None)?);
+    }
+    Ok(Report {
+        served,
+        no_python: python.err(),
+    })
+}
+
+/// A store and what it is asked.
+struct Stage<'a> {
+    folder: &'a Path,
+    store: PathBuf,
+    questions: Vec<String>,
+}
+
+impl<'a> Stage<'a> {
+    fn new(folder: &'a Path, name: &str, notes: usize, words: &Words) -> Result<Self> {
+        let store = folder.join(name);
+        corpus::write_notes(&store, notes, words)?;
+        let mut questions = Vec::new();
+        for path in corpus::note_files(&store)?.iter().take(SEARCHES) {
+            let text = fs::read_to_string(path).map_err(at(path))?;
+            let title = text.lines().find_map(|line| line.strip_prefix("title: "));
+            questions.extend(title.map(|title| title.trim_matches('\'').to_owned()));
+        }
+        Ok(Self {
+            folder,
+            store,
+            questions,
+        })
+    }
+
+    fn environment(&self) -> Vec<(&'static str, OsString)> {
+        vec![
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("LANG", "C.UTF-8".into()),
+            ("HOME", self.folder.into()),
+            ("ANAMNESIS_HOME", self.store.clone().into()),
+            ("ANAMNESIS_MACHINE_ID", "bench".into()),
+        ]
+    }
+
+    fn reindex(&self, program: &Path) -> Result {
+        let run = Run {
+            environment: self.environment(),
+            ..Run::new(program, self.folder, &["reindex"])
+        };
+        run.once().map(drop)
+    }
+
+    fn serve(
+        &self,
+        program: &Path,
+        name: String,
+        searches: usize,
+        budget: Option<Budget>,
+    ) -> Result<Served> {
+        let began = Instant::now();
+        let mut client = Client::start(program, self)?;
+        let idle = client.memory();
+        let mut served = Served {
+            name,
+            first: Duration::ZERO,
+            searches: Vec::new(),
+            idle,
+            early: 0,
+            late: 0,
+            budget,
+        };
+        for (number, question) in self.questions.iter().cycle().take(searches).enumerate() {
+            let asked = Instant::now();
+            client.search(question)?;
+            match number {
+                0 => served.first = began.elapsed(),
+                _ => served.searches.push(asked.elapsed()),
+            }
+            if number + 1 == EARLY.min(searches) {
+                served.early = client.memory();
+            }
+        }
+        served.late = client.memory();
+        client.end()?;
+        Ok(served)
+    }
+}
+
+/// A client with its server.
+struct Client {
+    server: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    asked: u64,
+}
+
+impl Client {
+    fn start(program: &Path, stage: &Stage<'_>) -> Result<Self> {
+        let mut server = Command::new(program)
+            .arg("serve")
+            .env_clear()
+            .envs(stage.environment())
+            .current_dir(stage.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(at(program))?;
+        let (Some(input), Some(output)) = (server.stdin.take(), server.stdout.take()) else {
+            return Err("a server without pipes".into());
+        };
+        let mut client = Self {
+            server,
+            input,
+            output: BufReader::new(output),
+            asked: 0,
+        };
+        let client_info = json!({ "name": "bench", "version": "1" });
+        client.ask(
+            "initialize",
+            &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info }),
+        )?;
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
+        Ok(client)
+    }
+
+    fn search(&mut self, question: &str) -> Result {
+        let arguments = json!({ "query": question });
+        let call = json!({ "name": "memory_search", "arguments": arguments });
+        let answer = self.ask("tools/call", &call)?;
+        let found = &answer["structuredContent"]["result"];
+        if found.as_array().is_some_and(|found| !found.is_empty()) {
+            Ok(())
+        } else {
+            Err(format!("{question}: nothing found: {answer}").into())
+        }
+    }
+
+    fn ask(&mut self, method: &str, parameters: &Value) -> Result<Value> {
+        self.asked += 1;
+        let id = self.asked;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }))?;
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line)? == 0 {
+                return Err(format!("{method}: the server is gone").into());
+            }
+            let answer: Value = serde_json::from_str(&line)?;
+            if answer["id"] == id {
+                return Ok(answer["result"].clone());
+            }
+        }
+    }
+
+    fn send(&mut self, message: &Value) -> Result {
+        Ok(writeln!(self.input, "{message}")?)
+    }
+
+    /// How much memory the server has, in bytes; 0 where the system does not tell.
+    fn memory(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.server.id());
+        let status = fs::read_to_string(path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        kibibytes.unwrap_or(0_u64) * 1024
+    }
+
+    fn end(self) -> Result {
+        let Self {
+            mut server, input, ..
+        } = self;
+        drop(input);
+        let status = server.wait()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("the server ended with {status}").into())
+        }
+    }
+}
+
+impl Report {
+    /// For people.
+    pub(super) fn table(&self) -> String {
+        let titles = [
+            "",
+            "searches",
+            "first",
+            "median",
+            "p95",
+            "idle",
+            "after 100",
+            "after all",
+            "budget",
+            "",
+        ];
+        let mut lines = vec![titles.map(str::to_owned)];
+        for served in &self.served {
+            let spread = Spread::of(served.searches.iter().copied());
+            let budget = served.budget.map_or_else(String::new, |budget| {
+                let (first, search) = (budget.first.as_millis(), budget.search.as_millis());
+                format!(
+                    "first {first} ms, {search} ms, {} MiB idle",
+                    budget.idle / MIB
+                )
+            });
+            lines.push([
+                served.name.clone(),
+                (served.searches.len() + 1).to_string(),
+                milliseconds(served.first),
+                milliseconds(spread.median),
+                milliseconds(spread.p95),
+                mebibytes(served.idle),
+                mebibytes(served.early),
+                mebibytes(served.late),
+                budget,
+                verdict(served.over().as_deref()),
+            ]);
+        }
+        let mut text = String::from(
+            "The server: from its start to its first answer, then each search; milliseconds. Memory \
+             in MiB.\n\n",
+        );
+        text.push_str(&aligned(&lines));
+        if let Some(reason) = &self.no_python {
+            let _ = writeln!(text, "no figures of the Python version: {reason}");
+        }
+        text
+    }
+
+    /// For scripts: microseconds and bytes.
+    pub(super) fn as_json(&self) -> Value {
+        let served = self.served.iter().map(|served| {
+            let spread = Spread::of(served.searches.iter().copied());
+            json!({
+                "name": served.name, "searches": served.searches.len() + 1,
+                "first": micros(served.first), "median": micros(spread.median),
+                "p95": micros(spread.p95), "idle": served.idle, "early": served.early,
+                "late": served.late, "over": served.over(),
+            })
+        });
+        served.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_exceeds_its_budget_by_its_own_measure() {
+        let served = |first, search, idle: u64, late: u64| Served {
+            name: String::new(),
+            first: Duration::from_millis(first),
+            searches: vec![Duration::from_millis(search)],
+            idle: idle * MIB,
+            early: 10 * MIB,
+            late: late * MIB,
+            budget: Some(Budget {
+                first: Duration::from_millis(100),
+                search: Duration::from_millis(10),
+                idle: 24 * MIB,
+            }),
+        };
+        assert_eq!(served(100, 10, 24, 11).over(), Some(vec![]));
+        assert_eq!(served(101, 10, 24, 10).over(), Some(vec!["first answer"]));
+        assert_eq!(
+            served(1, 11, 25, 12).over(),
+            Some(vec!["time", "memory", "growth"])
+        );
+    }
+}
