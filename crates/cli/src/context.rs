@@ -15,6 +15,7 @@ use anamnesis_store::{
     log,
     notes::{Notes, Problem, Stored},
     project::{Known, Places, Project},
+    writing,
 };
 
 use crate::{environment::Environment, failure::Failure};
@@ -179,14 +180,9 @@ impl Context {
         }
     }
 
-    /// Takes up a note that was just written, if the index is free within `patience`. If it is not, the
-    /// next refresh does: the note is on the disk.
+    /// Takes up a note that was just written, if the index is free within `patience`.
     pub(crate) fn take_up(&self, stored: &Stored, patience: Duration) {
-        let recorded =
-            Index::open_if_usable(&self.home, patience).and_then(|mut index| index.record(stored));
-        if let Err(error) = recorded {
-            self.log(&format!("{} is not in the index yet: {error}", stored.path));
-        }
+        writing::take_up(&self.home, stored, patience, self.environment.now);
     }
 
     /// This machine's records; without them a command goes on and says so in the log.

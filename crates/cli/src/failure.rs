@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use anamnesis_store::{config, index, journal, native, notes, receipts};
+use anamnesis_core::draft::Unfit;
+use anamnesis_store::{config, index, journal, native, notes, receipts, writing};
 
 /// Something looks wrong and needs the user, but the command was done.
 pub(crate) const NEEDS_ATTENTION: u8 = 3;
@@ -113,6 +114,23 @@ impl From<notes::Error> for Failure {
             notes::Error::Io { .. } | notes::Error::Home(_) => failure.hint("anamnesis doctor"),
             _ => failure,
         }
+    }
+}
+
+impl From<writing::Error> for Failure {
+    fn from(error: writing::Error) -> Self {
+        match error {
+            writing::Error::Notes(error) => error.into(),
+            writing::Error::Journal(error) => error.into(),
+            writing::Error::Full(_) => Self::failed(error.to_string())
+                .hint("edit one of them, or ask the user to type /memory-remember TEXT"),
+        }
+    }
+}
+
+impl From<Unfit> for Failure {
+    fn from(unfit: Unfit) -> Self {
+        Self::usage(unfit.to_string())
     }
 }
 

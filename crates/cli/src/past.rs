@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use anamnesis_core::{
     clean::one_line,
+    draft::safe_line,
     id::{IdPrefix, NoteId},
     note::{NoteFile, Scope, State, parse_timestamp},
 };
@@ -26,7 +27,6 @@ use serde_json::{Value, json};
 use crate::{
     context::Context,
     failure::Failure,
-    remember,
     sync::short_batch,
     ui::{self, WIDTH, ago, shorten},
 };
@@ -128,7 +128,7 @@ impl<'a> Past<'a> {
             return String::new();
         }
         let title = event.title.as_deref().unwrap_or_default();
-        one_line(&remember::safe(title))
+        safe_line(title)
     }
 
     /// The title that a note has, or had last; empty where it is not known.
@@ -302,7 +302,7 @@ pub(crate) fn shown_actor(event: &Event) -> &str {
 
 /// What was done, in a word or a line.
 pub(crate) fn shown_verb(event: &Event) -> String {
-    one_line(&remember::safe(event.verb()))
+    safe_line(event.verb())
 }
 
 /// What was done to a note, in a word.

@@ -3,25 +3,21 @@
 use std::time::Duration;
 
 use anamnesis_core::{
-    agent,
     clean::one_line,
+    draft::{Draft, saved},
     id::NoteId,
-    note::{Kind, Note, NoteType, Scope, State},
-    transcript,
+    note::Note,
 };
 use anamnesis_recall::{
     admission::{self, Refusal, Wanted},
     novelty::Novelty,
 };
-use anamnesis_store::{index::Index, journal::Journal, notes::Stored};
+use anamnesis_store::{index::Index, journal::Journal, notes::Stored, writing::Writer};
 
 use crate::{context::Context, failure::Failure, ui};
 
 /// How long the index is waited for: the reply is better with the id that it knows to be short enough.
 pub(crate) const INDEX_PATIENCE: Duration = Duration::from_millis(150);
-
-/// The longest title, in characters.
-const MAX_TITLE_LENGTH: usize = 120;
 
 /// The text that a prompt asks to be remembered, if that is what the prompt is.
 pub(crate) fn asked_for(prompt: &str) -> Option<&str> {
@@ -37,22 +33,6 @@ pub(crate) fn typed<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
 }
 
-/// Makes a text safe to be kept: nothing private, nothing invisible, no secret. In this order.
-pub(crate) fn safe(text: &str) -> String {
-    transcript::words(text).text
-}
-
-/// The title of a text: its first line, cut to a length.
-pub(crate) fn title_of(text: &str) -> String {
-    let line = one_line(
-        text.lines()
-            .find(|line| !line.trim().is_empty())
-            .unwrap_or_default(),
-    );
-    let title: String = line.chars().take(MAX_TITLE_LENGTH).collect();
-    title.trim_end().to_owned()
-}
-
 /// Saves the words of a person as a fact of a project, and says so.
 ///
 /// # Errors
@@ -63,17 +43,10 @@ pub(crate) fn save_words(
     text: &str,
     project: &str,
 ) -> Result<String, String> {
-    let body = safe(text);
-    if body.is_empty() {
-        return Err("there is no text".to_owned());
-    }
-    let now = context.environment.now;
-    let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
-    note.title = title_of(&body);
-    note.kind = Some(Kind::Fact);
-    note.body = body;
-    project.clone_into(&mut note.project);
-    note.machine_id = context.machine_id();
+    let draft = Draft::new(text.to_owned(), project.to_owned());
+    let note = draft
+        .note(context.machine_id(), context.environment.now)
+        .map_err(|unfit| unfit.to_string())?;
     let novelty = Index::open(&context.home).ok().and_then(|index| {
         let wanted = Wanted {
             note: &note,
@@ -96,32 +69,6 @@ pub(crate) fn save_words(
         saved(&stored.note(), &id),
         remark.map_or_else(String::new, |remark| format!("; {remark}"))
     ))
-}
-
-/// Says what was saved, as every reply does.
-pub(crate) fn saved(note: &Note, short: &str) -> String {
-    let place = if note.is_global() {
-        "all projects"
-    } else {
-        &note.project
-    };
-    let local = if note.scope == Scope::MachineLocal {
-        ", this machine only"
-    } else {
-        ""
-    };
-    let kind = note.kind().shown();
-    if note.state == State::Proposed {
-        format!(
-            "proposed #{short} {kind} for {place}, by {}: not used until a person approves it",
-            note.author()
-        )
-    } else {
-        format!(
-            "saved #{short} {kind} for {place}, by {}{local}",
-            note.author()
-        )
-    }
 }
 
 /// Tells what a note that is to be written is to those that there are.
@@ -188,49 +135,15 @@ pub(crate) fn save(
     journal: Option<&Journal>,
     note: &Note,
 ) -> Result<Stored, Failure> {
-    let counted = journal.filter(|_| note.is_by_agent());
-    if let Some(journal) = counted {
-        take_place(context, journal, note)?;
-    }
-    let created = context
-        .notes
-        .lock()
-        .and_then(|lock| context.notes.create(&lock, note));
-    if let (Err(_), Some(journal)) = (&created, counted) {
-        journal.give_place_back(note.id)?;
-    }
-    let stored = created?;
-    if let Some(journal) = journal {
-        let known = if note.is_by_agent() {
-            Ok(())
-        } else {
-            journal.remembered(note.id).and_then(|()| {
-                journal.written_here(note.id, note.render().as_bytes(), context.environment.now)
-            })
-        };
-        if let Err(error) = known {
-            context.log(&error.to_string());
-        }
-    }
-    context.take_up(&stored, INDEX_PATIENCE);
-    Ok(stored)
-}
-
-/// Counts a note of an agent's to its session; where that is not known, to the day.
-fn take_place(context: &Context, journal: &Journal, note: &Note) -> Result<(), Failure> {
-    let now = context.environment.now;
-    let session = match &note.session {
-        Some(session) => session.clone(),
-        None => now.date_naive().to_string(),
+    let writer = Writer {
+        home: &context.home,
+        notes: &context.notes,
+        journal,
+        counted_to: None,
+        now: context.environment.now,
+        index_patience: INDEX_PATIENCE,
     };
-    if journal.take_place(&session, note.id, agent::MAX_NOTES, now)? {
-        return Ok(());
-    }
-    Err(Failure::failed(format!(
-        "agents have written {} notes in this session; no more are taken",
-        agent::MAX_NOTES
-    ))
-    .hint("edit one of them, or ask the user to type /memory-remember TEXT"))
+    Ok(writer.save(note)?)
 }
 
 #[cfg(test)]
@@ -252,18 +165,5 @@ mod tests {
         ] {
             assert_eq!(asked_for(prompt), text, "{prompt}");
         }
-    }
-
-    #[test]
-    fn a_title_is_the_first_line() {
-        assert_eq!(title_of("\n  first\tline \nsecond"), "first line");
-        assert_eq!(title_of(&"x".repeat(500)).len(), 120);
-    }
-
-    #[test]
-    fn what_is_private_is_gone() {
-        assert_eq!(safe("a <private>b</private> c\u{202e}"), "a  c");
-        // What cannot be seen may part a tag.
-        assert_eq!(safe("a <pri\u{200b}vate>b</private> c"), "a  c");
     }
 }

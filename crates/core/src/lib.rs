@@ -44,6 +44,8 @@ pub mod note;
 pub mod link;
 pub mod terms;
 
+pub mod draft;
+
 pub mod guard;
 
 pub mod agent;

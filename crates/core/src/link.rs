@@ -88,6 +88,18 @@ impl Relation {
         Self::WarnsAgainst,
     ];
 
+    /// The relations that one note can be given to another one: a line of `links`, or a replacement.
+    pub const GIVEN: &'static [Self] = &[
+        Self::CausedBy,
+        Self::Elaborates,
+        Self::PartOf,
+        Self::RelatedTo,
+        Self::About,
+        Self::Contradicts,
+        Self::WarnsAgainst,
+        Self::Supersedes,
+    ];
+
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -156,6 +168,18 @@ const DECLARABLE_WORDS: &[&str] = &[
     "warns-against",
 ];
 
+/// The words of [`Relation::GIVEN`].
+const GIVEN_WORDS: &[&str] = &[
+    "caused-by",
+    "elaborates",
+    "part-of",
+    "related-to",
+    "about",
+    "contradicts",
+    "warns-against",
+    "supersedes",
+];
+
 impl FromStr for Relation {
     type Err = UnknownWord;
 
@@ -216,6 +240,20 @@ pub fn declarable(word: &str) -> Result<Relation, UnknownWord> {
     })
 }
 
+/// Reads a relation that one note can be given to another one, `supersedes` among them.
+///
+/// # Errors
+/// When it is none of these.
+pub fn given(word: &str) -> Result<Relation, UnknownWord> {
+    let found = Relation::GIVEN
+        .iter()
+        .find(|relation| relation.as_str() == word);
+    found.copied().ok_or_else(|| UnknownWord {
+        word: word.to_owned(),
+        known: GIVEN_WORDS,
+    })
+}
+
 /// Reads a weight: a number above 0 and at most 1.
 ///
 /// # Errors
@@ -225,6 +263,41 @@ pub fn parse_weight(text: &str) -> Result<f64, InvalidLink> {
     weight
         .filter(|weight| *weight > 0.0 && *weight <= 1.0)
         .ok_or_else(|| InvalidLink::Weight(text.to_owned()))
+}
+
+impl Link {
+    /// Declares the link in a note, in the place of one that says the same.
+    pub fn declare(&self, note: &mut Note) {
+        if self.relation == Relation::Supersedes {
+            let id = self.target.to_string();
+            if !note.supersedes.contains(&id) {
+                note.supersedes.push(id);
+            }
+            return;
+        }
+        match note.links.iter_mut().find(|known| self.is_said_by(known)) {
+            // What is written otherwise and says the same stays as it is written.
+            Some(known) if known.parse() == Ok(*self) => {}
+            Some(known) => *known = self.to_string(),
+            None => note.links.push(self.to_string()),
+        }
+    }
+
+    /// Takes the link out of a note, whatever its weight.
+    pub fn withdraw(&self, note: &mut Note) {
+        if self.relation == Relation::Supersedes {
+            let id = self.target.to_string();
+            note.supersedes.retain(|known| *known != id);
+        } else {
+            note.links.retain(|known| !self.is_said_by(known));
+        }
+    }
+
+    /// Tells whether a line says the same of the same note, whatever its weight.
+    fn is_said_by(&self, line: &str) -> bool {
+        line.parse::<Self>()
+            .is_ok_and(|known| (known.relation, known.target) == (self.relation, self.target))
+    }
 }
 
 impl FromStr for Link {

@@ -274,6 +274,28 @@ pub(crate) fn time(milliseconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
 }
 
+/// The notes that a finished task may have made untrue: linked with it by `about` or `part-of`, from
+/// either side, and written before `now`.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn due_after(index: &Index, task: NoteId, now: DateTime<Utc>) -> Result<Vec<Entry>, Error> {
+    let mut due: Vec<Entry> = Vec::new();
+    for edge in index.links_of(&[task])? {
+        if !BELONGS.contains(&edge.relation.as_str()) {
+            continue;
+        }
+        let other = index.get(edge.other(task))?;
+        due.extend(other.filter(|other| {
+            let is_older = parse_timestamp(&other.created_at).is_none_or(|made| made < now);
+            is_older && other.kind != Kind::Task && !other.superseded
+        }));
+    }
+    due.sort_by_key(Entry::id);
+    due.dedup_by_key(|entry| entry.id());
+    Ok(due)
+}
+
 #[cfg(test)]
 mod tests {
     use anamnesis_core::note::timestamp;

@@ -14,6 +14,8 @@ pub mod notes;
 
 pub mod index;
 
+pub mod writing;
+
 pub mod cited;
 
 pub mod journal;

@@ -9,7 +9,7 @@ use std::{
 
 use anamnesis_core::{
     capture::Account,
-    clean::one_line,
+    draft::safe_line,
     id::NoteId,
     transcript::{self, Transcript},
 };
@@ -21,7 +21,7 @@ use anamnesis_store::{
 use anamnesis_sync::Answer;
 
 use super::{Outcome, hook_input, sync::outcome};
-use crate::{capture, context::Context, failure::Failure, remember, sync, ui::Ui};
+use crate::{capture, context::Context, failure::Failure, sync, ui::Ui};
 
 /// How long a sync that is going on is waited for.
 const SYNC_PATIENCE: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let input = hook_input();
-    let source = one_line(&remember::safe(&args.source));
+    let source = safe_line(&args.source);
     if source.is_empty() {
         return Err(Failure::usage("--source is empty"));
     }

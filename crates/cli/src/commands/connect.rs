@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_core::{
     clean::one_line,
-    link::{Link, Relation, declarable, parse_weight},
+    link::{Link, Relation, given, parse_weight},
     note::{Note, State},
 };
 use anamnesis_store::index::Entry;
@@ -41,10 +41,7 @@ pub(crate) struct Args {
 }
 
 fn relation(word: &str) -> Result<Relation, String> {
-    if word == Relation::Supersedes.as_str() {
-        return Ok(Relation::Supersedes);
-    }
-    declarable(word).map_err(|error| format!("{error}, supersedes"))
+    given(word).map_err(|error| error.to_string())
 }
 
 fn weight(text: &str) -> Result<f64, String> {
@@ -63,9 +60,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let change = |note: &mut Note| {
         if args.remove {
-            disconnect(note, &link);
+            link.withdraw(note);
         } else {
-            connect(note, &link);
+            link.declare(note);
         }
     };
     let hides = args.relation == Relation::Supersedes && !args.remove;
@@ -135,41 +132,4 @@ fn check(args: &Args, from: &Entry, to: &Entry) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Puts a link in, in the place of one that says the same.
-fn connect(note: &mut Note, link: &Link) {
-    if link.relation == Relation::Supersedes {
-        let id = link.target.to_string();
-        if !note.supersedes.contains(&id) {
-            note.supersedes.push(id);
-        }
-        return;
-    }
-    let text = link.to_string();
-    match note.links.iter().position(|known| says(known, link)) {
-        Some(place) => {
-            // What is written otherwise and says the same stays as it is written.
-            if note.links[place].parse() != Ok(*link) {
-                note.links[place] = text;
-            }
-        }
-        None => note.links.push(text),
-    }
-}
-
-fn disconnect(note: &mut Note, link: &Link) {
-    if link.relation == Relation::Supersedes {
-        let id = link.target.to_string();
-        note.supersedes.retain(|known| *known != id);
-    } else {
-        note.links.retain(|known| !says(known, link));
-    }
-}
-
-/// Tells whether a line says the same of the same note, whatever its weight.
-fn says(known: &str, link: &Link) -> bool {
-    known
-        .parse::<Link>()
-        .is_ok_and(|known| (known.relation, known.target) == (link.relation, link.target))
 }

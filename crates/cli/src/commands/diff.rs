@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
 use anamnesis_core::{
     clean::one_line,
+    draft::{safe, safe_line},
     id::{IdPrefix, NoteId},
     note::{NoteFile, State},
 };
@@ -17,7 +18,6 @@ use crate::{
     context::Context,
     failure::Failure,
     past::{self, Past},
-    remember,
     sync::short_batch,
     ui::{self, LIST_LENGTH, Ui, ago, shorten},
 };
@@ -157,7 +157,7 @@ fn note_text(past: &Past<'_>, difference: &Difference) -> String {
         .into_iter()
         .flatten()
         .filter_map(|file| NoteFile::parse(&file.bytes, id).ok())
-        .map(|file| one_line(&remember::safe(&file.note().title)))
+        .map(|file| safe_line(&file.note().title))
         .find(|title| !title.is_empty())
         .unwrap_or_default();
     let short = past.short(id);
@@ -196,7 +196,7 @@ fn did(difference: &Difference) -> &'static str {
 
 /// A file as it may be shown.
 fn text_of(file: &File) -> String {
-    remember::safe(&String::from_utf8_lossy(&file.bytes))
+    safe(&String::from_utf8_lossy(&file.bytes))
 }
 
 /// The lines that came and went.

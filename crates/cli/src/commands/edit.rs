@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use anamnesis_core::{
     clean::one_line,
+    draft::{Change, Unfit},
     id::NoteId,
-    note::{Note, NoteFile, State, timestamp},
+    note::{NoteFile, State, timestamp},
     privacy,
     redact::redact,
 };
@@ -15,7 +16,7 @@ use anamnesis_store::{
 };
 
 use super::{Outcome, read_text, write};
-use crate::{context::Context, failure::Failure, remember, sync, ui::Ui};
+use crate::{context::Context, failure::Failure, sync, ui::Ui};
 
 /// Change a note in your editor
 ///
@@ -112,7 +113,7 @@ pub(super) fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Resul
 fn propose(args: &Args, context: &Context, ui: &Ui, index: Index, path: NotePath) -> Outcome {
     let before = context.notes.read(path)?.note();
     let mut changed = before.clone();
-    Change::of(args)?.apply(&mut changed);
+    change_of(args)?.apply(&mut changed, context.environment.now);
     if changed == before {
         return Err(Failure::failed(format!(
             "#{} is like that already",
@@ -123,34 +124,16 @@ fn propose(args: &Args, context: &Context, ui: &Ui, index: Index, path: NotePath
 }
 
 /// What the command line wants a note to be.
-struct Change {
-    title: Option<String>,
-    body: Option<String>,
-}
-
-impl Change {
-    fn of(args: &Args) -> Result<Self, Failure> {
-        let title = args.title.as_deref();
-        let title = title.map(|title| one_line(&remember::safe(title)));
-        if title.as_deref() == Some("") {
-            return Err(Failure::usage("--title is empty"));
-        }
-        let body = if args.stdin {
-            Some(remember::safe(&read_text()?))
-        } else {
-            None
-        };
-        Ok(Self { title, body })
-    }
-
-    fn apply(self, note: &mut Note) {
-        if let Some(title) = self.title {
-            note.title = title;
-        }
-        if let Some(body) = self.body {
-            note.body = body;
-        }
-    }
+fn change_of(args: &Args) -> Result<Change, Failure> {
+    let change = Change {
+        title: args.title.clone(),
+        body: args.stdin.then(read_text).transpose()?,
+        ..Change::default()
+    };
+    change.fit().map_err(|unfit| match unfit {
+        Unfit::NoTitle => Failure::usage("--title is empty"),
+        unfit => unfit.into(),
+    })
 }
 
 fn unreadable(args: &Args, context: &Context) -> Option<NotePath> {
@@ -183,17 +166,11 @@ fn from_command_line(
     context: &Context,
     path: NotePath,
 ) -> Result<Option<Stored>, Failure> {
-    let change = Change::of(args)?;
+    let change = change_of(args)?;
     let before = context.notes.read(path)?.stamp;
     let lock = context.notes.lock()?;
-    let now = timestamp(context.environment.now);
-    let stored = context.notes.update(&lock, path, |note| {
-        let (old_title, old_body) = (note.title.clone(), note.body.clone());
-        change.apply(note);
-        if note.title != old_title || note.body != old_body {
-            note.updated_at = now;
-        }
-    })?;
+    let now = context.environment.now;
+    let stored = (context.notes).update(&lock, path, |note| change.apply(note, now))?;
     Ok((stored.stamp != before).then_some(stored))
 }
 

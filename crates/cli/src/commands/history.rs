@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anamnesis_core::{
-    clean::one_line,
+    draft::{safe, safe_line},
     id::NoteId,
     note::{Note, NoteFile, State},
 };
@@ -14,7 +14,6 @@ use super::{Outcome, diff};
 use crate::{
     context::Context,
     past::{self, Past},
-    remember,
     ui::{self, LIST_LENGTH, Ui, shorten},
 };
 
@@ -83,7 +82,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn text(file: &File) -> String {
-    remember::safe(&String::from_utf8_lossy(&file.bytes))
+    safe(&String::from_utf8_lossy(&file.bytes))
 }
 
 /// What a version changed, in a few words.
@@ -124,7 +123,7 @@ fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String {
     }
     let mut text = parts.join(", ");
     if new.title != old.title {
-        let title = one_line(&remember::safe(&new.title));
+        let title = safe_line(&new.title);
         text.push_str(&format!(": {}", shorten(&title, 60)));
     }
     text

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use anamnesis_core::{
     clean::one_line,
+    draft::safe_line,
     note::{GLOBAL, Note, Scope, State},
 };
 
 use super::{Outcome, edit::refuse_agent, write};
-use crate::{context::Context, failure::Failure, remember, sync, ui::Ui};
+use crate::{context::Context, failure::Failure, sync, ui::Ui};
 
 /// Give a note to another project, or keep it on this machine
 #[derive(Debug, clap::Args)]
@@ -47,10 +48,7 @@ pub(crate) struct MuteArgs {
 }
 
 pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome {
-    let project = args
-        .project
-        .as_deref()
-        .map(|key| one_line(&remember::safe(key)));
+    let project = args.project.as_deref().map(safe_line);
     if project.as_deref() == Some("") {
         return Err(Failure::usage("--project is empty"));
     }

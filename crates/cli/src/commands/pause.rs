@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::clean::one_line;
+use anamnesis_core::{clean::one_line, draft::safe_line};
 use anamnesis_store::{
     config::{Config, Paused},
     project::Project,
@@ -13,7 +13,6 @@ use crate::{
     context::Context,
     failure::{Failure, NEEDS_ATTENTION},
     off::{self, Off},
-    remember,
     ui::Ui,
 };
 
@@ -50,7 +49,7 @@ impl What {
         let Some(named) = &self.project else {
             return Ok(context.project(None).key);
         };
-        let key = one_line(&remember::safe(named));
+        let key = safe_line(named);
         if key.is_empty() {
             return Err(Failure::usage("--project is empty"));
         }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_core::{
     clean::{clean, one_line},
+    draft::safe,
     note::State,
 };
 use anamnesis_store::index::{Entry, Index};
@@ -13,7 +14,7 @@ use crate::{
     context::Context,
     failure::Failure,
     past::{self, Past},
-    remember, ui,
+    ui,
     ui::Ui,
 };
 
@@ -133,7 +134,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
 /// came into a file by hand.
 pub(super) fn shown(context: &Context, text: &str) -> String {
     if context.environment.is_agent {
-        remember::safe(text)
+        safe(text)
     } else {
         clean(text).into_owned()
     }

@@ -7,10 +7,12 @@ use std::process::ExitCode;
 
 use anamnesis_core::{
     clean::one_line,
-    id::{IdPrefix, NoteId},
-    link::Relation,
-    note::{Kind, Note, NoteType, State, Status, parse_timestamp, timestamp},
+    draft::{Change, Draft, saved},
+    id::IdPrefix,
+    link::{Link, Relation},
+    note::{Kind, Note, State, Status},
 };
+use anamnesis_recall::stale;
 use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
@@ -124,23 +126,22 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     } else {
         args.text.join(" ")
     };
-    let mut note = new_task(context, &text)
-        .ok_or_else(|| Failure::usage("there is no text").hint("anamnesis task add TEXT"))?;
-    let tags = args.tags.iter().map(|tag| one_line(&remember::safe(tag)));
-    let tags: Vec<String> = tags.filter(|tag| !tag.is_empty()).collect();
-    note.add_tags(tags.iter().map(String::as_str));
-    note.project = match &args.project {
-        Some(key) => one_line(&remember::safe(key)),
-        None => context.project_to_write(None).key,
-    };
-    if note.project.is_empty() {
-        return Err(Failure::usage("--project is empty"));
-    }
     let index = context.index()?;
-    for typed in &args.about {
-        let about = Context::resolve(&index, typed)?.id();
-        note.links.push(format!("{} {about}", Relation::About));
-    }
+    let about = args.about.iter().map(|typed| {
+        Ok(Link {
+            relation: Relation::About,
+            target: Context::resolve(&index, typed)?.id(),
+            weight: None,
+        })
+    });
+    let draft = Draft {
+        tags: args.tags.clone(),
+        links: about.collect::<Result<_, Failure>>()?,
+        ..Draft::task(text, write::project_of(args.project.as_deref(), context)?)
+    };
+    let mut note = draft
+        .note(context.machine_id(), context.environment.now)
+        .map_err(|unfit| Failure::from(unfit).hint("anamnesis task add TEXT"))?;
     write::by_agent(context, &mut note, false);
     let json: fn(&Entry, &Note) -> Value = |entry, note| task_json(entry, note.status());
     let writing = write::Writing {
@@ -152,24 +153,6 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
         json: args.json.then_some(json),
     };
     write::save(context, ui, index, &writing)
-}
-
-/// A task that is to be done, without a project; none where the text says nothing.
-fn new_task(context: &Context, text: &str) -> Option<Note> {
-    let body = remember::safe(text);
-    let now = context.environment.now;
-    let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
-    note.title = remember::title_of(&body);
-    note.kind = Some(Kind::Task);
-    note.status = Some(Status::Pending.to_string());
-    // The kind is a tag as well, for tools that know only tags.
-    note.add_tags([Kind::Task.as_str()]);
-    // A title alone is no text: one line says it all.
-    if body.trim() != note.title {
-        note.body = body;
-    }
-    note.machine_id = context.machine_id();
-    (!note.title.is_empty()).then_some(note)
 }
 
 fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
@@ -255,13 +238,14 @@ fn is_task(entry: &Entry) -> bool {
 /// Sets the status of a task, and tells which one it had.
 fn set(context: &Context, entry: &Entry, status: Status) -> Result<(Status, Stored), Failure> {
     let mut before = status;
+    let change = Change {
+        status: Some(status),
+        ..Change::default()
+    };
     let lock = context.notes.lock()?;
     let stored = context.notes.update(&lock, entry.path, |note| {
         before = note.status();
-        if before != status {
-            note.status = Some(status.to_string());
-            note.updated_at = timestamp(context.environment.now);
-        }
+        change.apply(note, context.environment.now);
     })?;
     Ok((before, stored))
 }
@@ -322,16 +306,17 @@ fn keep(
     text: &str,
     project: &str,
 ) -> Result<String, Failure> {
-    let Some(mut note) = new_task(context, text) else {
-        return Ok(not_done("there is no text"));
+    let draft = Draft::task(text.to_owned(), project.to_owned());
+    let note = match draft.note(context.machine_id(), context.environment.now) {
+        Ok(note) => note,
+        Err(unfit) => return Ok(not_done(&unfit.to_string())),
     };
-    project.clone_into(&mut note.project);
     let stored = remember::save(context, journal, &note)?;
     let short = Index::open(&context.home)
         .map_or_else(|_| note.id.short(), |index| Context::short(&index, note.id));
     Ok(format!(
         "{} · Undo: /memory-forget {short}",
-        remember::saved(&stored.note(), &short)
+        saved(&stored.note(), &short)
     ))
 }
 
@@ -358,7 +343,7 @@ fn finish(context: &Context, status: Status, id: &str) -> Result<String, Failure
     context.take_up(&stored, INDEX_PATIENCE);
     let mut said = format!("{status} #{short} \"{}\"", one_line(&entry.title));
     if status == Status::Done {
-        let due = due(&index, entry.id(), &timestamp(context.environment.now))?;
+        let due = stale::due_after(&index, entry.id(), context.environment.now)?;
         let due: Vec<String> = due
             .iter()
             .take(LIST_LENGTH)
@@ -390,7 +375,7 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
     }
     let index = context.index()?;
     let due = if status == Status::Done && before != status {
-        due(&index, entry.id(), &timestamp(now))?
+        stale::due_after(&index, entry.id(), now)?
     } else {
         Vec::new()
     };
@@ -418,25 +403,6 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
     text.push_str(&format!("Undo: anamnesis task {back} {short}\n"));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-/// The notes that a finished task may have made untrue: linked with it by `about` or `part-of`, from
-/// either side, and written before `now`.
-fn due(index: &Index, task: NoteId, now: &str) -> Result<Vec<Entry>, Failure> {
-    let mut due: Vec<Entry> = Vec::new();
-    for edge in index.links_of(&[task])? {
-        if !matches!(edge.relation, Relation::About | Relation::PartOf) {
-            continue;
-        }
-        let other = index.get(edge.other(task))?;
-        due.extend(other.filter(|other| {
-            let is_older = parse_timestamp(&other.created_at) < parse_timestamp(now);
-            is_older && other.kind != Kind::Task && !other.superseded
-        }));
-    }
-    due.sort_by_key(Entry::id);
-    due.dedup_by_key(|entry| entry.id());
-    Ok(due)
 }
 
 #[cfg(test)]

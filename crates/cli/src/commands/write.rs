@@ -9,11 +9,10 @@ use std::{
 
 use anamnesis_core::{
     agent,
-    clean::one_line,
+    draft::{Draft, Unfit, safe_line, saved},
     id::NoteId,
-    link::{Relation, declarable},
+    link::{self, Relation, declarable},
     note::{Enforce, Kind, Note, NoteType, Scope, Severity},
-    redact::redact,
     trigger::Trigger,
 };
 use anamnesis_recall::{admission::Wanted, novelty::Novelty};
@@ -51,7 +50,7 @@ pub(crate) struct Args {
     scope: Scope,
     /// Where a warning comes up: `cmd: git push --force`, `path: *.sql`, `tool: Write`, `text: words`
     #[arg(long, value_name = "TRIGGER", value_parser = trigger)]
-    when: Vec<String>,
+    when: Vec<Trigger>,
     /// What to do instead of what a warning is about
     #[arg(long, value_name = "TEXT")]
     instead: Option<String>,
@@ -111,9 +110,8 @@ pub(super) fn kind(text: &str) -> Result<Kind, String> {
     Kind::from_word(text).map_err(|error| error.to_string())
 }
 
-/// A trigger, in the one form that we write.
-fn trigger(text: &str) -> Result<String, String> {
-    word::<Trigger>(text).map(|trigger| trigger.to_string())
+fn trigger(text: &str) -> Result<Trigger, String> {
+    word(text)
 }
 
 fn link(text: &str) -> Result<Link, String> {
@@ -128,35 +126,28 @@ fn link(text: &str) -> Result<Link, String> {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
-    let mut note = note_of(args, context, &index)?;
-    let text = remember::safe(&text_of(args, context)?);
-    note.title = match &args.title {
-        Some(title) => one_line(&remember::safe(title)),
-        None => remember::title_of(&text),
-    };
-    note.body = text;
-    if note.title.is_empty() {
-        return Err(
-            Failure::usage("there is no text").hint("--title, --file, stdin, or set EDITOR")
-        );
-    }
+    let mut draft = draft_of(args, context, &index)?;
+    draft.text = text_of(args, context)?;
     let replaced = args
         .supersedes
         .iter()
         .map(|typed| Context::resolve(&index, typed))
         .collect::<Result<Vec<Entry>, Failure>>()?;
-    note.supersedes = replaced
-        .iter()
-        .map(|entry| entry.id().to_string())
-        .collect();
+    draft.supersedes = replaced.iter().map(Entry::id).collect();
+    let replaced_ids = draft.supersedes.clone();
+    let mut note = draft
+        .note(context.machine_id(), context.environment.now)
+        .map_err(|unfit| match unfit {
+            Unfit::NoText => Failure::from(unfit).hint("--title, --file, stdin, or set EDITOR"),
+            unfit => unfit.into(),
+        })?;
     by_agent(context, &mut note, replaced.iter().any(is_a_persons));
-    let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
     let json: fn(&Entry, &Note) -> Value = |entry, note| ui::note_json(entry, Some(note));
     let writing = Writing {
         note: &note,
         act: "write",
         is_judged: true,
-        replaced: &replaced,
+        replaced: &replaced_ids,
         is_forced: args.force,
         json: args.json.then_some(json),
     };
@@ -219,70 +210,45 @@ pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'
         let remark = remark.map_or_else(String::new, |remark| format!("{remark}\n"));
         ui.print(&format!(
             "{}\n{remark}Undo: anamnesis forget {short}\n",
-            remember::saved(&stored.note(), &short)
+            saved(&stored.note(), &short)
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The note without its text.
-fn note_of(args: &Args, context: &Context, index: &Index) -> Result<Note, Failure> {
-    let kind = args
-        .kind
-        .unwrap_or_else(|| args.note_type.map_or(Kind::Fact, Kind::of_type));
-    if let Some(note_type) = args
-        .note_type
-        .filter(|note_type| *note_type != kind.note_type())
-    {
-        return Err(Failure::usage(format!(
-            "a {} is {}, not {note_type}",
-            kind.shown(),
-            kind.note_type()
-        )));
-    }
-    let now = context.environment.now;
-    let safe_line = |text: &str| one_line(&remember::safe(text));
-    let mut note = Note::new(NoteId::generate(now), kind.note_type(), now);
-    note.kind = Some(kind);
-    note.project = match &args.project {
-        Some(key) => safe_line(key),
-        None => context.project_to_write(None).key,
-    };
-    if note.project.is_empty() {
+/// The note as it was asked for, without its text and without what it replaces.
+fn draft_of(args: &Args, context: &Context, index: &Index) -> Result<Draft, Failure> {
+    let links = args.links.iter().map(|link| {
+        let target = Context::resolve(index, &link.target)?.id();
+        Ok(link::Link {
+            relation: link.relation,
+            target,
+            weight: None,
+        })
+    });
+    Ok(Draft {
+        note_type: args.note_type,
+        kind: args.kind,
+        title: args.title.clone(),
+        scope: args.scope,
+        tags: args.tags.clone(),
+        when: args.when.clone(),
+        instead: args.instead.clone(),
+        severity: args.severity,
+        enforce: args.enforce.unwrap_or(Enforce::Never),
+        pinned: args.pin,
+        links: links.collect::<Result<_, Failure>>()?,
+        ..Draft::new(String::new(), project_of(args.project.as_deref(), context)?)
+    })
+}
+
+/// The key of the project that a new note is for.
+pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<String, Failure> {
+    let key = named.map_or_else(|| context.project_to_write(None).key, safe_line);
+    if key.is_empty() {
         return Err(Failure::usage("--project is empty"));
     }
-    note.machine_id = context.machine_id();
-    note.scope = args.scope;
-    // The kind is a tag as well, for tools that know only tags.
-    if args.kind.is_some() {
-        note.add_tags([kind.as_str()]);
-    }
-    let tags: Vec<String> = args
-        .tags
-        .iter()
-        .map(|tag| safe_line(tag))
-        .filter(|tag| !tag.is_empty())
-        .collect();
-    note.add_tags(tags.iter().map(String::as_str));
-    note.when = args
-        .when
-        .iter()
-        .map(|trigger| redact(trigger).text.into_owned())
-        .collect();
-    note.instead = args
-        .instead
-        .as_deref()
-        .map(safe_line)
-        .filter(|text| !text.is_empty());
-    note.severity = args.severity;
-    note.enforce = args.enforce.unwrap_or(Enforce::Never);
-    note.pinned = args.pin;
-    for link in &args.links {
-        let target = Context::resolve(index, &link.target)?;
-        note.links
-            .push(format!("{} {}", link.relation, target.id()));
-    }
-    Ok(note)
+    Ok(key)
 }
 
 /// Marks a note as the agent's where it is one. `is_reaching`: it would replace a note that is out of an
@@ -384,7 +350,11 @@ mod tests {
 
     #[test]
     fn triggers_are_checked() {
-        assert_eq!(trigger("cmd:  git   push").as_deref(), Ok("cmd: git push"));
+        let trigger_of = |text| trigger(text).map(|trigger| trigger.to_string());
+        assert_eq!(
+            trigger_of("cmd:  git   push").as_deref(),
+            Ok("cmd: git push")
+        );
         for bad in ["cmd: git", "git push", "path: *", "when: x", ""] {
             assert!(trigger(bad).is_err(), "{bad}");
         }
