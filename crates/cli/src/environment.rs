@@ -43,7 +43,7 @@ variables! {
     CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks and the server.";
     CLAUDE_PROCESS = "CLAUDE_PID", "Claude Code's process; set by it for hooks.";
     CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; a session line is shown on its screen only.";
-    CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command runs in; set by Claude Code.";
+    CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command or the server runs in; set by Claude Code.";
     CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
     VISUAL = "VISUAL", "The editor for `write` and `edit`.";
     EDITOR = "EDITOR", "The editor for `write` and `edit`, after `VISUAL`.";
@@ -161,6 +161,15 @@ impl Environment {
                 .unwrap_or_else(Utc::now),
             user_home,
             started: Instant::now(),
+        }
+    }
+
+    /// The same, begun now.
+    pub(crate) fn at_present(&self) -> Self {
+        Self {
+            now: self.current_time(),
+            started: Instant::now(),
+            ..self.clone()
         }
     }
 

@@ -11,19 +11,25 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
+use tokio::sync::oneshot::{self, Receiver, Sender};
 
-/// A pipe that lets nothing through before an opening.
+/// A pipe that lets nothing through before an opening, and tells when it has closed.
 pub(crate) struct Gate<T> {
     pipe: T,
     is_open: bool,
+    closed: Option<Sender<()>>,
 }
 
 impl<T> Gate<T> {
-    pub(crate) fn new(pipe: T) -> Self {
-        Self {
+    /// The receiver is told when nothing comes any more, or nobody listens.
+    pub(crate) fn new(pipe: T) -> (Self, Receiver<()>) {
+        let (closed, is_closed) = oneshot::channel();
+        let gate = Self {
             pipe,
             is_open: false,
-        }
+            closed: Some(closed),
+        };
+        (gate, is_closed)
     }
 }
 
@@ -72,7 +78,10 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Gate<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = self.pipe.receive().await?;
+            let Some(message) = self.pipe.receive().await else {
+                self.closed = None;
+                return None;
+            };
             if self.is_open {
                 return Some(message);
             }

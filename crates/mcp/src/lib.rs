@@ -6,7 +6,8 @@
 //!
 //! Invariants: nothing but answers of the protocol is written; what a tool is called, what it takes
 //! and what it is for is the same in every store, so that no note can speak through it; what notes say
-//! goes out as fields of an answer, without secrets, private regions and signs that cannot be seen.
+//! goes out as fields of an answer, without secrets, private regions and signs that cannot be seen; what
+//! a tool writes is an agent's, and changes, hides or approves nothing that is a person's.
 
 mod serve;
 
@@ -22,7 +23,15 @@ mod note;
 
 mod memory;
 
+mod write;
+
+mod host;
+
+#[cfg(test)]
+mod tests;
+
 pub use self::{
-    memory::{Memory, Standing},
+    host::{Host, Standing, Synced, Unable},
+    memory::Memory,
     serve::{Error, serve, serve_over},
 };

@@ -3,22 +3,25 @@
 
 use std::time::Duration;
 
-use anamnesis_core::render::inert_line;
+use anamnesis_core::{draft::Unfit, id::NoteId, render::inert_line};
 use anamnesis_store::{
     home::Home,
     index::{self, Entry, Index, Unresolvable},
     journal::{self, Journal},
     notes::{self, Notes},
     project::{Places, Project},
+    writing,
 };
 use chrono::{DateTime, Utc};
-use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::tool::Tool;
+use crate::{
+    host::{Host, Unable},
+    tool::Tool,
+};
 
 /// How long a tool waits for another process that writes.
-const PATIENCE: Duration = Duration::from_millis(250);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How many of several notes an error names.
 const MAX_NAMED: usize = 10;
@@ -36,32 +39,20 @@ pub struct Memory {
     pub version: &'static str,
     /// Whether links follow from use.
     pub with_learned: bool,
-    /// Tells the time.
-    pub clock: Box<dyn Fn() -> DateTime<Utc> + Send + Sync>,
-    /// Tells how sync stands.
-    pub sync: Box<dyn Fn() -> Standing + Send + Sync>,
-}
-
-/// How sync stands.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(crate = "rmcp::schemars")]
-pub struct Standing {
-    /// Whether the notes have a repository.
-    pub initialized: bool,
-    /// Where they travel to, without a password.
-    pub remote: Option<String>,
-    /// The newest commit.
-    pub head: Option<String>,
-    /// Whether notes wait to be committed.
-    pub dirty: bool,
-    /// How it stands, in words.
-    pub detail: String,
+    /// The name of this machine in notes.
+    pub machine_id: String,
+    /// The client's id of the session, where the client names it.
+    pub session: Option<String>,
+    /// What the notes are counted to that a model writes: so many a session.
+    pub counted_to: String,
+    /// The program around the server.
+    pub host: Box<dyn Host>,
 }
 
 impl Memory {
     /// The time that has come by now.
     pub(crate) fn now(&self) -> DateTime<Utc> {
-        (self.clock)()
+        self.host.now()
     }
 
     pub(crate) fn notes(&self) -> Notes {
@@ -86,13 +77,7 @@ impl Memory {
     pub(crate) fn keys(&self, named: Option<&str>) -> Result<Vec<String>, Refusal> {
         let project = match named {
             None => return Ok(Vec::new()),
-            Some(".") => self.project.clone().ok_or_else(|| {
-                Refusal::new(
-                    "no_project",
-                    "this session's project is not known",
-                    "name the project by its key; memory_list and memory_search show keys",
-                )
-            })?,
+            Some(".") => self.own_project()?.clone(),
             Some(key) => {
                 let mut project = Project::named(key);
                 let others = Places::new(self.records()?.as_ref()).others(key)?;
@@ -101,6 +86,17 @@ impl Memory {
             }
         };
         Ok(project.all_keys())
+    }
+
+    /// The session's project.
+    pub(crate) fn own_project(&self) -> Result<&Project, Refusal> {
+        self.project.as_ref().ok_or_else(|| {
+            Refusal::new(
+                "no_project",
+                "this session's project is not known",
+                "name the project by its key; memory_list and memory_search show keys",
+            )
+        })
     }
 
     /// The one note that a model means by an id or a part of one.
@@ -173,6 +169,24 @@ impl Refusal {
         Self::new("bad_argument", quoted(message), hint)
     }
 
+    /// An argument is nothing that a tool may say.
+    pub(crate) fn not_for_tools(name: &str, parameters: &str) -> Self {
+        Self::new(
+            "not_for_tools",
+            format!("`{name}` is not for a tool to say: the memory or the person does"),
+            format!("leave it out; the parameters: {parameters}"),
+        )
+    }
+
+    /// The note was forgotten.
+    pub(crate) fn forgotten(id: NoteId) -> Self {
+        Self::new(
+            "forgotten",
+            format!("the note {id} was forgotten"),
+            format!("a person can bring it back: anamnesis restore {id}"),
+        )
+    }
+
     /// There is no such tool.
     pub(crate) fn unknown_tool(name: &str, tools: &[Tool]) -> Self {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
@@ -209,7 +223,37 @@ impl From<journal::Error> for Refusal {
 
 impl From<notes::Error> for Refusal {
     fn from(error: notes::Error) -> Self {
-        Self::internal(&error.to_string())
+        match error {
+            notes::Error::Locked => Self::new("busy", error.to_string(), "ask again"),
+            error => Self::internal(&error.to_string()),
+        }
+    }
+}
+
+impl From<writing::Error> for Refusal {
+    fn from(error: writing::Error) -> Self {
+        match error {
+            writing::Error::Notes(error) => error.into(),
+            writing::Error::Journal(error) => error.into(),
+            writing::Error::Full(_) => Self::new(
+                "too_many",
+                error.to_string(),
+                "memory_amend one of them; the person can write more: /memory-remember TEXT",
+            ),
+        }
+    }
+}
+
+impl From<Unfit> for Refusal {
+    fn from(unfit: Unfit) -> Self {
+        let hint = "what stands in <private> tags is left out; nothing else may be missing";
+        Self::new("bad_argument", unfit.to_string(), hint)
+    }
+}
+
+impl From<Unable> for Refusal {
+    fn from(unable: Unable) -> Self {
+        Self::new("failed", quoted(&unable.message), quoted(&unable.hint))
     }
 }
 

@@ -7,7 +7,7 @@ use anamnesis_core::{
 };
 use anamnesis_store::{
     index::{self, Entry, Index},
-    notes::Notes,
+    notes::{Notes, Stored},
 };
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
@@ -46,6 +46,10 @@ pub(crate) struct Note {
 }
 
 impl Note {
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(crate) fn of(entry: &Entry, now: DateTime<Utc>) -> Self {
         let tags = entry.tags.iter().map(|tag| inert_line(tag));
         Self {
@@ -81,15 +85,19 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        Self {
+            id: entry.id().to_string(),
+            kind: entry.shown_kind(),
+            title: title(&entry.title),
+        }
+    }
+
     /// The names of notes, of those that are there.
     pub(crate) fn all(index: &Index, ids: &[NoteId]) -> Result<Vec<Self>, index::Error> {
         let mut named = Vec::with_capacity(ids.len());
         for id in ids {
-            named.extend(index.get(*id)?.map(|entry| Self {
-                id: id.to_string(),
-                kind: entry.shown_kind(),
-                title: title(&entry.title),
-            }));
+            named.extend(index.get(*id)?.iter().map(Self::of));
         }
         Ok(named)
     }
@@ -113,12 +121,16 @@ pub(crate) fn tokens(entry: &Entry) -> i64 {
 
 /// The text of a note as it is on the disk now; none where the file is gone or is no note.
 pub(crate) fn body(notes: &Notes, entry: &Entry) -> Option<String> {
-    let stored = notes.read(entry.path).ok()?;
+    Some(shown(&notes.read(entry.path).ok()?))
+}
+
+/// The text of a note as it may be shown.
+pub(crate) fn shown(stored: &Stored) -> String {
     let mut body = inert(&stored.note().body).trim_end().to_owned();
     if !stored.whole {
         body.push_str("\n… the file is larger");
     }
-    Some(body)
+    body
 }
 
 /// Cuts to a number of characters and marks the cut.

@@ -1,6 +1,6 @@
 //! The life of a server: one thread, one pipe, gone when it closes.
 
-use std::io::Cursor;
+use std::{io::Cursor, time::Duration};
 
 use rmcp::{
     ServiceExt as _,
@@ -14,6 +14,10 @@ use crate::{gate::Gate, memory::Memory, server::Server};
 /// The longest message that is read, in bytes: more than the largest note takes. What is longer is
 /// skipped, up to its line end.
 const MAX_MESSAGE_LENGTH: usize = 4 * 1024 * 1024;
+
+/// How long tools may go on once the client has left: what was asked just before gets its answer, and
+/// a sync that waits for the network keeps nobody.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// The server could not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -55,41 +59,39 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let pipe = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_LENGTH);
-    let running = match Server::new(memory).serve(Gate::new(pipe)).await {
+    let (gate, closed) = Gate::new(pipe);
+    let running = match Server::new(memory).serve(gate).await {
         Ok(running) => running,
         // The client left before it said who it is.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(Error::Protocol(Box::new(error))),
     };
-    match running.waiting().await {
-        Ok(QuitReason::JoinError(error)) | Err(error) => Err(Error::Broken(error)),
-        Ok(_) => Ok(()),
+    let ending = tokio::spawn(running.waiting());
+    // The gate drops its end: nothing is ever sent.
+    let _ = closed.await;
+    match tokio::time::timeout(GRACE, ending).await {
+        Ok(Ok(Ok(QuitReason::JoinError(error)) | Err(error)) | Err(error)) => {
+            Err(Error::Broken(error))
+        }
+        Ok(Ok(Ok(_))) | Err(_) => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use anamnesis_store::home::Home;
-    use chrono::DateTime;
     use serde_json::{Value, json};
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
-    use crate::memory::Standing;
+    use crate::tests::memory;
 
     /// What a server says to these messages before their stream ends.
     fn said(messages: &[Value]) -> Vec<Value> {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());
         home.create().unwrap();
-        let memory = Memory {
-            home,
-            project: None,
-            version: "0.0.0",
-            with_learned: false,
-            clock: Box::new(|| DateTime::UNIX_EPOCH),
-            sync: Box::new(Standing::default),
-        };
+        let memory = memory(home);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

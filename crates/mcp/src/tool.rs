@@ -3,7 +3,11 @@
 
 use std::{any::Any, borrow::Cow, str::FromStr, sync::Arc};
 
-use anamnesis_core::note::{Kind, NoteType, Scope, UnknownWord};
+use anamnesis_core::{
+    link::{self, Relation},
+    note::{Kind, NoteType, Scope, Severity, Status, UnknownWord},
+    trigger::Trigger,
+};
 use rmcp::{
     model::{JsonObject, ToolAnnotations},
     schemars::{
@@ -18,20 +22,60 @@ use serde_json::Value;
 
 use crate::memory::{Memory, Refusal};
 
-type Run = dyn Fn(&Memory, JsonObject) -> Result<Value, Refusal> + Send + Sync;
+pub(crate) type Run = dyn Fn(&Memory, JsonObject) -> Result<Value, Refusal> + Send + Sync;
 
-/// A tool that reads and changes nothing.
+/// What a tool does to the memory, as clients are told: they may ask the person first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Reads and changes nothing.
+    Reads,
+    /// Adds something each time.
+    Adds,
+    /// Adds something; saying it again adds nothing.
+    Notes,
+    /// May take the place of what was there; saying it again changes nothing more.
+    Replaces,
+    /// Goes out over the network, and takes nothing away.
+    Reaches,
+}
+
+/// What a note says of itself, or a person decides. A model that names one of these as an argument is
+/// told that it is not to be had, and not only that it is unknown.
+const NOT_FOR_TOOLS: &[&str] = &[
+    "prov_source",
+    "prov_actor",
+    "prov_model",
+    "prov_session",
+    "provenance",
+    "source",
+    "actor",
+    "author",
+    "model",
+    "session",
+    "machine_id",
+    "created_at",
+    "updated_at",
+    "confidence",
+    "state",
+    "approved",
+    "pinned",
+    "enforce",
+    "hard",
+];
+
+/// A tool.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     title: &'static str,
     description: &'static str,
     input: Arc<JsonObject>,
     output: Arc<JsonObject>,
-    run: Box<Run>,
+    effect: Effect,
+    run: Arc<Run>,
 }
 
 impl Tool {
-    /// Makes a tool of a function.
+    /// Makes a tool that changes nothing of a function.
     pub(crate) fn reading<P, A>(
         name: &'static str,
         title: &'static str,
@@ -42,16 +86,37 @@ impl Tool {
         P: DeserializeOwned + JsonSchema + Any,
         A: Serialize + JsonSchema + Any,
     {
+        Self::writing(name, title, description, Effect::Reads, run)
+    }
+
+    /// Makes a tool of a function.
+    pub(crate) fn writing<P, A>(
+        name: &'static str,
+        title: &'static str,
+        description: &'static str,
+        effect: Effect,
+        run: fn(&Memory, P) -> Result<A, Refusal>,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Any,
+        A: Serialize + JsonSchema + Any,
+    {
         let input = Arc::new(schema::<P>(SchemaSettings::draft2020_12()));
         let output = Arc::new(schema::<A>(SchemaSettings::draft2020_12().for_serialize()));
-        let takes = parameters(&input);
+        let (takes, known) = (parameters(&input), Arc::clone(&input));
         Self {
             name,
             title,
             description,
             input,
             output,
-            run: Box::new(move |memory, arguments| {
+            effect,
+            run: Arc::new(move |memory, arguments| {
+                if effect != Effect::Reads
+                    && let Some(name) = not_for_tools(&arguments, &known)
+                {
+                    return Err(Refusal::not_for_tools(name, &takes));
+                }
                 let parameters = serde_json::from_value(Value::Object(arguments))
                     .map_err(|error| Refusal::argument(&error.to_string(), &takes))?;
                 let answer = run(memory, parameters)?;
@@ -60,21 +125,40 @@ impl Tool {
         }
     }
 
-    /// Runs it.
-    pub(crate) fn run(&self, memory: &Memory, arguments: JsonObject) -> Result<Value, Refusal> {
-        (self.run)(memory, arguments)
+    /// Whether it may take longer than a model's next question should have to wait.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.effect == Effect::Reaches
+    }
+
+    /// The function behind it.
+    pub(crate) fn run(&self) -> Arc<Run> {
+        Arc::clone(&self.run)
     }
 
     /// What a client is told of it.
     pub(crate) fn described(&self) -> rmcp::model::Tool {
-        // What else could be said (destructive, idempotent) means something for writing tools only.
         let annotations = ToolAnnotations::with_title(self.title)
-            .read_only(true)
-            .open_world(false);
+            .read_only(self.effect == Effect::Reads)
+            .open_world(self.effect == Effect::Reaches);
+        let annotations = match self.effect {
+            // What else could be said means something for tools that change something only.
+            Effect::Reads => annotations,
+            Effect::Adds => annotations.destructive(false).idempotent(false),
+            Effect::Notes | Effect::Reaches => annotations.destructive(false).idempotent(true),
+            Effect::Replaces => annotations.destructive(true).idempotent(true),
+        };
         rmcp::model::Tool::new(self.name, self.description, Arc::clone(&self.input))
             .with_raw_output_schema(Arc::clone(&self.output))
             .with_annotations(annotations)
     }
+}
+
+/// The first argument that a tool does not take and no tool may set.
+fn not_for_tools<'a>(arguments: &'a JsonObject, input: &JsonObject) -> Option<&'a str> {
+    let taken = input.get("properties").and_then(Value::as_object);
+    let is_taken = |name: &str| taken.is_some_and(|taken| taken.contains_key(name));
+    let mut names = arguments.keys().map(String::as_str);
+    names.find(|name| NOT_FOR_TOOLS.contains(name) && !is_taken(name))
 }
 
 /// The schema of a type in as few words as it can be said: every one is paid for in a session.
@@ -162,6 +246,39 @@ impl Vocabulary for Kind {
     }
 }
 
+impl Vocabulary for Severity {
+    const NAME: &'static str = "Severity";
+    const ALL: &'static [Self] = Self::ALL;
+    fn shown(self) -> &'static str {
+        self.as_str()
+    }
+    fn read(word: &str) -> Result<Self, UnknownWord> {
+        Self::from_str(word)
+    }
+}
+
+impl Vocabulary for Status {
+    const NAME: &'static str = "Status";
+    const ALL: &'static [Self] = Self::ALL;
+    fn shown(self) -> &'static str {
+        self.as_str()
+    }
+    fn read(word: &str) -> Result<Self, UnknownWord> {
+        Self::from_str(word)
+    }
+}
+
+impl Vocabulary for Relation {
+    const NAME: &'static str = "Relation";
+    const ALL: &'static [Self] = Self::GIVEN;
+    fn shown(self) -> &'static str {
+        self.as_str()
+    }
+    fn read(word: &str) -> Result<Self, UnknownWord> {
+        link::given(word)
+    }
+}
+
 impl<'de, T: Vocabulary> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
@@ -177,5 +294,26 @@ impl<T: Vocabulary> JsonSchema for Word<T> {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let words: Vec<&str> = T::ALL.iter().map(|value| value.shown()).collect();
         json_schema!({ "type": "string", "enum": words })
+    }
+}
+
+/// A trigger, on the one line that it is written on.
+#[derive(Debug, Clone)]
+pub(crate) struct Line(pub(crate) Trigger);
+
+impl<'de> Deserialize<'de> for Line {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let line = String::deserialize(deserializer)?;
+        line.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Line {
+    fn schema_name() -> Cow<'static, str> {
+        "Trigger".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
     }
 }

@@ -5,7 +5,8 @@ mod session;
 use std::process::ExitCode;
 
 use anamnesis_core::{clean::one_line, note::State};
-use anamnesis_store::index::{Entry, Index};
+use anamnesis_store::{index::Index, notes::NotePath};
+use ulid::Ulid;
 
 use super::{Outcome, eval};
 use crate::{context::Context, failure::Failure, remote, sync, ui::Ui};
@@ -64,27 +65,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         entries.push(entry);
     }
     drop(index);
-    let journal = context.journal();
-    let now = context.environment.now;
-    for entry in &entries {
-        let lock = context.notes.lock()?;
-        let text = context
-            .notes
-            .read(entry.path)
-            .map(|stored| stored.file.note().body.clone());
-        eval::forget_notes(&context.home, |id| id == entry.id())?;
-        context.notes.forget(&lock, entry.path, now)?;
-        drop(lock);
-        if let (Some(journal), Ok(text)) = (&journal, text) {
-            journal.forgot(entry.id(), &text, now)?;
-        }
-    }
-    let batch = sync::commit(context, "forget", entries.iter().map(Entry::id));
+    let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
+    let batch = forget(context, &paths)?;
     let index = context.index()?;
-    index.checkpoint()?;
-    if let Some(journal) = &journal {
-        journal.checkpoint()?;
-    }
     let mut text = String::new();
     let elsewhere = if remote::address(context).is_some() {
         "; elsewhere with the next sync"
@@ -112,6 +95,32 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Forgets notes: their text goes to the trash, and out of everything that was made of it. The batch by
+/// which that can be undone.
+pub(crate) fn forget(context: &Context, notes: &[NotePath]) -> Result<Option<Ulid>, Failure> {
+    let journal = context.journal();
+    let now = context.environment.now;
+    for path in notes {
+        let lock = context.notes.lock()?;
+        let text = context
+            .notes
+            .read(*path)
+            .map(|stored| stored.file.note().body.clone());
+        eval::forget_notes(&context.home, |id| id == path.id)?;
+        context.notes.forget(&lock, *path, now)?;
+        drop(lock);
+        if let (Some(journal), Ok(text)) = (&journal, text) {
+            journal.forgot(path.id, &text, now)?;
+        }
+    }
+    let batch = sync::commit(context, "forget", notes.iter().map(|path| path.id));
+    context.index()?.checkpoint()?;
+    if let Some(journal) = &journal {
+        journal.checkpoint()?;
+    }
+    Ok(batch)
 }
 
 pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {

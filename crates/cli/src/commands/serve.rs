@@ -5,12 +5,29 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::hook::{MAX_PAYLOAD_LENGTH, Payload};
-use anamnesis_mcp::Memory;
+use anamnesis_core::{
+    draft::safe_line,
+    hook::{MAX_PAYLOAD_LENGTH, Payload},
+    id::NoteId,
+    receipt::Usage,
+};
+use anamnesis_mcp::{Host, Memory, Standing, Synced, Unable};
+use anamnesis_store::{config::Config, journal::Journal, notes::NotePath};
+use anamnesis_sync::Answer;
+use chrono::{DateTime, Utc};
 use serde_json::error::Category;
 
-use super::Outcome;
-use crate::{context::Context, environment::Environment, failure::Failure, sync};
+use super::{Outcome, forget, sync::PATIENCE as SYNC_PATIENCE};
+use crate::{
+    context::{Context, PATIENCE},
+    environment::Environment,
+    failure::Failure,
+    learn,
+    sync::{self, held_text},
+};
+
+/// How many characters of a reason are logged.
+const MAX_REASON_LENGTH: usize = 200;
 
 /// Serve the memory to a model (MCP), over stdin and stdout
 ///
@@ -38,20 +55,110 @@ pub(super) fn serve(
         (None, Some(folder)) => Some(context.project_of(folder)),
         (None, None) => None,
     };
-    let environment = context.environment.clone();
+    let session = context.environment.session.clone();
+    // A client that names no session starts a server for each.
+    let counted_to = session.clone().unwrap_or_else(|| {
+        let begun = NoteId::generate(context.environment.now);
+        format!("server {begun}")
+    });
     let memory = Memory {
         home: context.home.clone(),
         project,
         version: env!("CARGO_PKG_VERSION"),
         with_learned: context.config.learn.links,
-        clock: Box::new(move || environment.current_time()),
-        sync: Box::new(move || {
-            sync::Standing::load(&context, context.journal().as_ref()).told(&context)
-        }),
+        machine_id: context.machine_id(),
+        session,
+        counted_to,
+        host: Box::new(Program::new(context)),
     };
     anamnesis_mcp::serve(memory, read_before)
         .map_err(|error| Failure::failed(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// This program, as a server wants it.
+struct Program(Context);
+
+impl Program {
+    fn new(mut context: Context) -> Self {
+        // Whoever calls tools is a model.
+        context.environment.is_agent = true;
+        Self(context)
+    }
+
+    /// The store as it is now: a server lives longer than settings do.
+    fn context(&self) -> Context {
+        Context {
+            environment: self.0.environment.at_present(),
+            config: Config::load(&self.0.home),
+            ..self.0.clone()
+        }
+    }
+}
+
+impl Host for Program {
+    fn now(&self) -> DateTime<Utc> {
+        self.0.environment.current_time()
+    }
+
+    fn standing(&self) -> Standing {
+        let context = self.context();
+        sync::Standing::load(&context, context.journal().as_ref()).told(&context)
+    }
+
+    fn commit(&self, verb: &'static str, notes: &[NoteId]) {
+        sync::commit(&self.context(), verb, notes.iter().copied());
+    }
+
+    fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {
+        let context = self.context();
+        forget::forget(&context, &[note])?;
+        let reason = reason.map(safe_line).unwrap_or_default();
+        let reason: String = reason.chars().take(MAX_REASON_LENGTH).collect();
+        context.log(&format!("{} was forgotten by a tool: {reason}", note.id));
+        Ok(())
+    }
+
+    fn tell(&self, session: Option<&str>, usage: &Usage) -> Result<bool, Unable> {
+        let context = self.context();
+        let journal = Journal::open(&context.home, PATIENCE).map_err(Failure::from)?;
+        let is_told =
+            learn::tell(&context, &journal, session, usage, PATIENCE).map_err(Failure::from)?;
+        context.index()?;
+        Ok(is_told)
+    }
+
+    fn sync(&self) -> Result<Synced, Unable> {
+        let context = self.context();
+        let synced = sync::run(
+            &context,
+            context.journal().as_ref(),
+            Answer::None,
+            SYNC_PATIENCE,
+        )?;
+        let problems = synced.problems.iter();
+        Ok(Synced {
+            pushed: synced.pushed,
+            pulled: synced.pulled,
+            conflicts: synced.conflicts,
+            head: synced.head,
+            detail: synced.detail,
+            problems: problems
+                .map(|problem| format!("{}: {}", problem.path, problem.reason))
+                .collect(),
+            held: synced.held.as_ref().map(held_text),
+        })
+    }
+}
+
+impl From<Failure> for Unable {
+    fn from(failure: Failure) -> Self {
+        let hint = failure.next_step().unwrap_or("anamnesis doctor");
+        Self {
+            message: failure.message().to_owned(),
+            hint: format!("a person can: {hint}"),
+        }
+    }
 }
 
 /// What somebody who names no command pipes in.

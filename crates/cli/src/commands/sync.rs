@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How long another sync is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bring the notes of your machines together
 ///

@@ -125,7 +125,7 @@ fn note(home: &TestHome) -> String {
 }
 
 /// The paths of all files below the store that hold these bytes.
-fn files_with(home: &TestHome, bytes: &[u8]) -> Vec<String> {
+pub(crate) fn files_with(home: &TestHome, bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut pending = vec![home.store()];
     while let Some(folder) = pending.pop() {

@@ -3,16 +3,17 @@
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout},
+    thread,
     time::Duration,
 };
 
 use anamnesis_testkit::{
-    home::{NoteText, TestHome},
+    home::{Invocation, NoteText, TestHome, git_repository, script},
     process::wait_until,
 };
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id, sessions};
+use crate::{SESSION, furnished, home, id, journal::files_with, sessions, snapshot};
 
 /// A client and the server that it started.
 struct Client {
@@ -25,9 +26,24 @@ struct Client {
 impl Client {
     /// Starts a server and says nothing to it yet.
     fn start(home: &TestHome, words: &str) -> Self {
-        let invocation = home.command(words.split_whitespace());
-        let project = home.project();
-        let mut server = invocation.env("CLAUDE_PROJECT_DIR", project).start();
+        Self::of(
+            home.command(words.split_whitespace())
+                .env("CLAUDE_PROJECT_DIR", home.project()),
+        )
+    }
+
+    /// Starts a server as a client does that names its session, and opens it.
+    fn open_in(home: &TestHome, session: &str) -> Self {
+        let server = home
+            .command(["serve"])
+            .env("CLAUDE_PROJECT_DIR", home.project());
+        let mut client = Self::of(server.env("CLAUDE_CODE_SESSION_ID", session));
+        client.initialize();
+        client
+    }
+
+    fn of(invocation: Invocation<'_>) -> Self {
+        let mut server = invocation.start();
         Self {
             stdin: server.stdin.take(),
             stdout: BufReader::new(server.stdout.take().unwrap()),
@@ -761,4 +777,426 @@ fn what_came_before_and_after_is_told() {
         "bad_id"
     );
     client.leave();
+}
+
+#[test]
+fn what_a_session_writes_is_on_the_disk() {
+    // MCP-02: as the agent's, in the session's project.
+    let home = furnished();
+    let mut client = Client::open_in(&home, SESSION);
+    let warning = client.gives(
+        "memory_write",
+        json!({ "title": "Do not restart the broker in the day", "body": "It drops what is queued.",
+                "kind": "warning", "severity": "high", "when": ["cmd: systemctl restart broker"],
+                "instead": "drain it first", "tags": ["ops"], "links": ["related-to 7Q4KZ9"] }),
+    );
+    let warning = warning["id"].as_str().unwrap().to_owned();
+    let file = home.read(&format!("memory/procedural/{warning}.md"));
+    snapshot!(file.replace(&warning, "NEWNOTE"), @"
+    ---
+    id: NEWNOTE
+    type: procedural
+    title: Do not restart the broker in the day
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: human
+    confidence: 0.9
+    prov_session: 5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20
+    created_at: '2026-01-02T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags:
+    - antipattern
+    - ops
+    kind: antipattern
+    links:
+    - related-to 01JZ00000000000000007Q4KZ9
+    when:
+    - 'cmd: systemctl restart broker'
+    instead: drain it first
+    severity: high
+    prov_actor: agent
+    ---
+    It drops what is queued.
+    ");
+    let fact = client.gives(
+        "memory_write",
+        json!({ "body": "The broker keeps ten minutes of messages." }),
+    );
+    let fact = fact["id"].as_str().unwrap().to_owned();
+    client.gives(
+        "memory_amend",
+        json!({ "id": fact, "addition": "More are dropped.", "pinned": true }),
+    );
+    client.gives(
+        "memory_connect",
+        json!({ "from": fact, "to": warning, "relation": "elaborates" }),
+    );
+    let task = json!({ "action": "create", "text": "Measure the broker", "about": [fact] });
+    let task = client.gives("memory_task", task)["tasks"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let done = client.gives(
+        "memory_task",
+        json!({ "action": "update", "id": task, "status": "done" }),
+    );
+    assert_eq!(done["tasks"][0]["status"], "done");
+    let file = home.read(&format!("memory/semantic/{fact}.md"));
+    for line in [
+        "pinned: true",
+        &format!("- elaborates {warning}"),
+        "The broker keeps ten minutes of messages.\n\nMore are dropped.",
+    ] {
+        assert!(file.contains(line), "{line}: {file}");
+    }
+    assert!(
+        home.read(&format!("memory/semantic/{task}.md"))
+            .contains("status: done")
+    );
+    // Each is a commit of the agent's, under the name of the command that does the same.
+    let log = home.run("log --all --json").json();
+    let commits = log["commits"].as_array().unwrap().iter();
+    let told: Vec<(&str, &str)> = commits
+        .map(|commit| {
+            (
+                commit["did"].as_str().unwrap(),
+                commit["actor"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let agent = |verb| (verb, "agent");
+    assert_eq!(
+        told,
+        ["task", "task", "connect", "edit", "write", "write"].map(agent)
+    );
+    // And it is found at once, by this server and by the commands.
+    let found = client.gives("memory_search", json!({ "query": "broker messages" }));
+    assert_eq!(found["result"][0]["id"], fact);
+    assert!(
+        home.run("search broker messages")
+            .well()
+            .contains("The broker keeps")
+    );
+    client.leave();
+}
+
+#[test]
+fn a_note_is_forgotten_alone_and_comes_back() {
+    // MCP-05, DEL-01
+    let home = furnished();
+    let path = format!("memory/procedural/{}.md", id("7Q4KZ9"));
+    let before = home.read(&path);
+    let mut client = Client::open_in(&home, SESSION);
+    for bulk in [
+        json!({ "id": ["7Q4KZ9", "B2M6RD"] }),
+        json!({ "ids": ["7Q4KZ9"] }),
+        json!({ "id": "01JZ000000" }),
+        json!({ "id": "" }),
+    ] {
+        client.refuses("memory_forget", bulk);
+    }
+    assert_eq!(home.notes().len(), 5);
+    let said = client.gives(
+        "memory_forget",
+        json!({ "id": "7Q4KZ9", "reason": "the stub is gone" }),
+    );
+    assert_eq!(
+        (&said["state"], &said["id"]),
+        (&json!("forgotten"), &json!(id("7Q4KZ9")))
+    );
+    assert!(home.read(&path).contains("state: forgotten"));
+    let left = files_with(&home, b"login tests hang");
+    let trash = format!("trash/{}.md", id("7Q4KZ9"));
+    assert!(left.len() == 1 && left[0].ends_with(&trash), "{left:?}");
+    assert!(
+        home.log()
+            .iter()
+            .any(|line| line.contains("by a tool: the stub is gone"))
+    );
+    let found = client.gives("memory_search", json!({ "query": "stub server" }));
+    assert_eq!(titles(&found), [""; 0]);
+    assert_eq!(
+        client.refuses("memory_forget", json!({ "id": "7Q4KZ9" }))["code"],
+        "forgotten"
+    );
+    home.run("restore 7Q4KZ9").well();
+    assert_eq!(home.read(&path), before);
+    let found = client.gives("memory_search", json!({ "query": "stub server" }));
+    assert_eq!(titles(&found), ["Integration tests need the stub server"]);
+    client.leave();
+}
+
+#[test]
+fn what_is_the_persons_stays_as_it_is() {
+    // MCP-02, INJ-07
+    let home = furnished();
+    let persons = [
+        format!("memory/procedural/{}.md", id("7Q4KZ9")),
+        format!("memory/semantic/{}.md", id("4T8WQX")),
+    ];
+    let before: Vec<String> = persons.iter().map(|path| home.read(path)).collect();
+    let mut client = Client::open_in(&home, SESSION);
+    for short in ["7Q4KZ9", "4T8WQX"] {
+        let amended = client.gives(
+            "memory_amend",
+            json!({ "id": short, "body": "Something quite different, the model thinks." }),
+        );
+        assert_eq!(
+            (&amended["state"], &amended["scope"]),
+            (&json!("proposed"), &json!("machine-local"))
+        );
+        let hiding = json!({ "from": "B2M6RD", "to": short, "relation": "supersedes" });
+        assert!(client.gives("memory_connect", hiding)["proposal"].is_string());
+    }
+    let now: Vec<String> = persons.iter().map(|path| home.read(path)).collect();
+    assert_eq!(now, before);
+    assert!(
+        home.notes()
+            .iter()
+            .filter(|path| path.starts_with("local/"))
+            .count()
+            == 4
+    );
+    // None of it comes up by itself, and the person sees all of it.
+    let given = home.hook(&home.start(SESSION, "startup")).well();
+    assert!(
+        given.contains("stub server") && !given.contains("quite different"),
+        "{given}"
+    );
+    let review = client.gives("memory_review", json!({}));
+    assert_eq!(review["proposals"].as_array().unwrap().len(), 4);
+    client.leave();
+}
+
+#[test]
+fn nothing_private_and_no_secret_is_written() {
+    // CAP-01, CAP-03
+    let home = home();
+    let secret = concat!("AKIAIOSF", "ODNN7EXAMPLE");
+    let text = format!("Deploy <private>hidden-words</private> with {secret} in June.");
+    let mut client = Client::open_in(&home, SESSION);
+    let written = client.gives(
+        "memory_write",
+        json!({ "body": text, "title": text, "tags": [text], "instead": text }),
+    );
+    client.gives(
+        "memory_amend",
+        json!({ "id": written["id"], "addition": text, "tags": [text] }),
+    );
+    let task = client.gives(
+        "memory_task",
+        json!({ "action": "create", "text": format!("Rotate\n{text}") }),
+    );
+    let task = task["tasks"][0]["id"].clone();
+    client.gives(
+        "memory_task",
+        json!({ "action": "update", "id": task, "note": text }),
+    );
+    client.gives("memory_forget", json!({ "id": task, "reason": text }));
+    client.leave();
+    assert!(!files_with(&home, b"June").is_empty());
+    for hidden in ["hidden-words", secret] {
+        assert_eq!(files_with(&home, hidden.as_bytes()), [""; 0]);
+    }
+}
+
+#[test]
+fn ten_notes_are_one_sessions_in_whatever_server() {
+    // MCP-06, INJ-18
+    let home = home();
+    let text = |number: u32| json!({ "body": format!("word{number} stands for thing{number} and nothing else{number}.") });
+    for number in 0..5 {
+        let mut client = Client::open_in(&home, SESSION);
+        client.gives("memory_write", text(2 * number));
+        client.gives("memory_write", text(2 * number + 1));
+        client.leave();
+    }
+    let mut client = Client::open_in(&home, SESSION);
+    assert_eq!(client.refuses("memory_write", text(10))["code"], "too_many");
+    client.leave();
+    // Where no client names the session, a server is one.
+    for number in [10, 11] {
+        let mut client = Client::open(&home);
+        client.gives("memory_write", text(number));
+        client.leave();
+    }
+    assert_eq!(home.notes().len(), 12);
+}
+
+#[test]
+fn what_a_session_was_given_is_an_echo() {
+    let home = furnished();
+    home.run("reindex").well();
+    home.hook(&home.start(SESSION, "startup")).json();
+    let text = "Integration tests need the stub server, or the login tests hang. \
+                Rate limits live in middleware/limit.rs.";
+    let mut client = Client::open_in(&home, SESSION);
+    assert_eq!(
+        client.refuses("memory_write", json!({ "body": text }))["code"],
+        "echo"
+    );
+    client.leave();
+    assert_eq!(home.notes().len(), 5);
+}
+
+#[test]
+fn a_note_that_helped_counts_once_a_session() {
+    let home = furnished();
+    home.hook(&home.start(SESSION, "startup")).json();
+    let mut client = Client::open_in(&home, SESSION);
+    for _ in 0..2 {
+        let told = client.gives("memory_feedback", json!({ "id": "7Q4KZ9", "said": "good" }));
+        assert!(
+            told["said"].as_str().unwrap().ends_with("\" helped"),
+            "{told}"
+        );
+    }
+    client.leave();
+    let stats = home.run("stats --json").json();
+    assert_eq!(stats["feedback"], json!({ "good": 1, "bad": 0 }), "{stats}");
+}
+
+#[test]
+fn notes_travel_when_a_tool_says_so() {
+    let home = furnished();
+    let server = home
+        .command(["serve"])
+        .env("CLAUDE_PROJECT_DIR", home.project())
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let mut client = Client::of(server);
+    client.initialize();
+    let alone = client.gives("memory_sync", json!({}));
+    assert_eq!(
+        (&alone["pushed"], &alone["conflicted"], &alone["indexed"]),
+        (&json!(false), &json!(false), &json!(5))
+    );
+    let remote = home.root().join("remote.git");
+    git_repository(&remote, None);
+    let git = remote.join(".git");
+    home.command(["config", "set", "remote"])
+        .arg(&git)
+        .run()
+        .well();
+    // A server that is running sees it, too.
+    let synced = client.gives("memory_sync", json!({ "force": true }));
+    assert_eq!(synced["pushed"], true, "{synced}");
+    assert_eq!(
+        synced["head"],
+        client.gives("memory_status", json!({}))["sync"]["head"]
+    );
+    let refused = client.refuses("memory_sync", json!({ "accept": true }));
+    assert_eq!(refused["code"], "bad_argument");
+    client.leave();
+}
+
+#[test]
+fn a_sync_that_hangs_holds_nobody_up() {
+    // MCP-08
+    let home = furnished();
+    let folder = home.root().join("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    script(&folder.join("git"), "#!/bin/sh\nexec /bin/sleep 3\n");
+    home.run("config set remote git@git.home:me/memory.git")
+        .well();
+    let server = home
+        .command(["serve"])
+        .env("CLAUDE_PROJECT_DIR", home.project());
+    let mut client = Client::of(server.env("PATH", &folder));
+    client.initialize();
+    client.send(&json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "memory_sync", "arguments": {} } }));
+    let found = client.gives("memory_search", json!({ "query": "stub" }));
+    assert_eq!(titles(&found).len(), 1);
+    client.leave();
+}
+
+#[test]
+fn servers_and_hooks_at_once_lose_nothing() {
+    // SQL-06
+    const SERVERS: usize = 8;
+    const HOOKS: usize = 32;
+    let home = furnished();
+    let write = |number: usize| {
+        let mut client = Client::open_in(&home, &format!("session-{number}"));
+        let mut made = Vec::new();
+        for turn in 0..4 {
+            let body = format!(
+                "thing{number}x{turn} belongs to place{number}x{turn}, says server{number}."
+            );
+            let id = client.gives("memory_write", json!({ "body": body }))["id"].clone();
+            let found = client.gives(
+                "memory_search",
+                json!({ "query": format!("thing{number}x{turn}") }),
+            );
+            assert_eq!(found["result"][0]["id"], id, "{found}");
+            client.gives("memory_amend", json!({ "id": id, "pinned": true }));
+            client.gives(
+                "memory_connect",
+                json!({ "from": id, "to": "7Q4KZ9", "relation": "related-to" }),
+            );
+            made.push(id.as_str().unwrap().to_owned());
+        }
+        client.gives("memory_sync", json!({}));
+        client.leave();
+        made
+    };
+    let made: Vec<String> = thread::scope(|scope| {
+        let servers: Vec<_> = (0..SERVERS)
+            .map(|number| scope.spawn(move || write(number)))
+            .collect();
+        let hooks: Vec<_> = (0..HOOKS)
+            .map(|number| {
+                let home = &home;
+                scope.spawn(move || {
+                    let session = format!("hooked-{}", number % 8);
+                    let payload = if number < 8 {
+                        home.start(&session, "startup")
+                    } else {
+                        let mut payload = home.payload("UserPromptSubmit", &session);
+                        payload["prompt"] =
+                            format!("which thing{number} needs the stub server?").into();
+                        payload["prompt_id"] = number.to_string().into();
+                        payload
+                    };
+                    home.hook(&payload).json()
+                })
+            })
+            .collect();
+        for hook in hooks {
+            hook.join().unwrap();
+        }
+        servers
+            .into_iter()
+            .flat_map(|server| server.join().unwrap())
+            .collect()
+    });
+    assert_eq!(made.len(), SERVERS * 4);
+    home.settle();
+    for id in &made {
+        let file = home.read(&format!("memory/semantic/{id}.md"));
+        assert!(
+            file.contains("pinned: true")
+                && file.contains(&format!("related-to {}", crate::id("7Q4KZ9"))),
+            "{file}"
+        );
+    }
+    let mut client = Client::open(&home);
+    let found = |client: &mut Client| {
+        let query = "thing belongs place says".to_owned();
+        client.gives(
+            "memory_search",
+            json!({ "query": query, "k": 200, "detail": "index" }),
+        )
+    };
+    let before = found(&mut client);
+    assert_eq!(titles(&before).len(), SERVERS * 4);
+    home.run("reindex").well();
+    assert_eq!(found(&mut client), before);
+    client.leave();
+    let locked = home.log();
+    assert!(
+        !locked.iter().any(|line| line.contains("locked")),
+        "{locked:?}"
+    );
+    assert_eq!(home.run("status --json").json()["sync"]["dirty"], false);
 }

@@ -296,6 +296,7 @@ fn mistakes_are_said_and_nothing_is_written() {
 
 #[test]
 fn the_agent_writes_in_its_own_name() {
+    // MCP-02
     let home = furnished();
     let write = |text: &str, arguments: &[&str]| {
         home.command(["write"])

@@ -86,14 +86,7 @@ fn open(
     room: usize,
 ) -> Result<Whole, Refusal> {
     if entry.state == State::Forgotten {
-        return Err(Refusal::new(
-            "forgotten",
-            format!("the note {} was forgotten", entry.id()),
-            format!(
-                "a person can bring it back: anamnesis restore {}",
-                entry.id()
-            ),
-        ));
+        return Err(Refusal::forgotten(entry.id()));
     }
     let Some(body) = note::body(&memory.notes(), entry) else {
         return Err(Refusal::new(

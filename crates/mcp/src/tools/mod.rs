@@ -1,12 +1,19 @@
 //! The tools, one file each: what it takes, what it gives, and one function.
 
+mod amend;
+mod connect;
+mod feedback;
+mod forget;
 mod get;
 mod list;
 mod pathway;
 mod review;
 mod search;
 mod status;
+mod sync;
+mod task;
 mod timeline;
+mod write;
 
 use crate::tool::Tool;
 
@@ -20,5 +27,12 @@ pub(crate) fn all() -> Vec<Tool> {
         pathway::tool(),
         review::tool(),
         status::tool(),
+        write::tool(),
+        amend::tool(),
+        connect::tool(),
+        forget::tool(),
+        task::tool(),
+        feedback::tool(),
+        sync::tool(),
     ]
 }

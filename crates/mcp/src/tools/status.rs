@@ -10,7 +10,8 @@ use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Memory, Refusal, Standing},
+    host::Standing,
+    memory::{Memory, Refusal},
     tool::Tool,
 };
 
@@ -134,7 +135,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
         by_machine: inert(counts.by_machine),
         unreadable: index.problems()?.len(),
         broken_links: index.unresolved_links()?.len(),
-        sync: (memory.sync)(),
+        sync: memory.host.standing(),
         given,
     })
 }

@@ -1,0 +1,84 @@
+//! What the program around a server does for it: all that needs git, the network, this machine's
+//! settings, or files beside the notes.
+
+use anamnesis_core::{id::NoteId, receipt::Usage};
+use anamnesis_store::notes::NotePath;
+use chrono::{DateTime, Utc};
+use rmcp::schemars::JsonSchema;
+use serde::Serialize;
+
+/// The program around a server.
+pub trait Host: Send + Sync {
+    /// The time that has come by now.
+    fn now(&self) -> DateTime<Utc>;
+
+    /// How sync stands.
+    fn standing(&self) -> Standing;
+
+    /// Commits what a tool did to notes, under the name of the command that does the same. What cannot
+    /// be committed now is committed later.
+    fn commit(&self, verb: &'static str, notes: &[NoteId]);
+
+    /// Forgets a note: its text goes to the trash, and out of everything that was made of it. `reason`
+    /// is a line for this machine's log.
+    ///
+    /// # Errors
+    /// Why it is as it was.
+    fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable>;
+
+    /// Takes note of what was said of notes in a session; tells whether other machines are told, too.
+    ///
+    /// # Errors
+    /// Why nothing was noted.
+    fn tell(&self, session: Option<&str>, usage: &Usage) -> Result<bool, Unable>;
+
+    /// Brings the notes of the person's machines together.
+    ///
+    /// # Errors
+    /// Why that could not be done.
+    fn sync(&self) -> Result<Synced, Unable>;
+}
+
+/// Why the program could not do something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unable {
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// How sync stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub struct Standing {
+    /// Whether the notes have a repository.
+    pub initialized: bool,
+    /// Where they travel to, without a password.
+    pub remote: Option<String>,
+    /// The newest commit.
+    pub head: Option<String>,
+    /// Whether notes wait to be committed.
+    pub dirty: bool,
+    /// How it stands, in words.
+    pub detail: String,
+}
+
+/// What became of a sync.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Synced {
+    /// Whether the remote has everything that is here.
+    pub pushed: bool,
+    /// Commits that came from the remote.
+    pub pulled: usize,
+    /// Texts that clashed; both are kept.
+    pub conflicts: usize,
+    /// The newest commit.
+    pub head: Option<String>,
+    /// What became of it, in a few words.
+    pub detail: String,
+    /// What was found in the remote and not taken, a line each.
+    pub problems: Vec<String>,
+    /// What waits for the person.
+    pub held: Option<String>,
+}

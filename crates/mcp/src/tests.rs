@@ -1,0 +1,733 @@
+//! Tools that write, called without a pipe.
+
+use std::sync::{Arc, Mutex};
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{GLOBAL, Note, NoteType, Scope, State},
+    receipt::Usage,
+};
+use anamnesis_store::{
+    home::Home,
+    journal::Journal,
+    notes::{NotePath, Notes},
+    project::Project,
+};
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use crate::{
+    host::{Host, Standing, Synced, Unable},
+    memory::{Memory, PATIENCE},
+    tools,
+};
+
+/// What a server wants of the program around it, noted down and not done.
+type Wishes = Arc<Mutex<Vec<String>>>;
+
+struct Alone(Wishes);
+
+impl Alone {
+    fn wish(&self, wish: String) {
+        self.0.lock().unwrap().push(wish);
+    }
+}
+
+impl Host for Alone {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::default()
+    }
+
+    fn commit(&self, verb: &'static str, notes: &[NoteId]) {
+        self.wish(format!("commit {verb} {}", notes.len()));
+    }
+
+    fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {
+        self.wish(format!("forget {} {reason:?}", note.id));
+        Ok(())
+    }
+
+    fn tell(&self, session: Option<&str>, usage: &Usage) -> Result<bool, Unable> {
+        let verified = usage.verified.len();
+        self.wish(format!(
+            "tell {session:?} {:?} {verified}",
+            usage.feedback[0].1
+        ));
+        Ok(true)
+    }
+
+    fn sync(&self) -> Result<Synced, Unable> {
+        Err(Unable {
+            message: "no network\u{1b}[2J".to_owned(),
+            hint: "later".to_owned(),
+        })
+    }
+}
+
+/// A memory of a session without a project.
+pub(crate) fn memory(home: Home) -> Memory {
+    Memory {
+        home,
+        project: None,
+        version: "0.0.0",
+        with_learned: false,
+        machine_id: "laptop".to_owned(),
+        session: None,
+        counted_to: "server".to_owned(),
+        host: Box::new(Alone(Wishes::default())),
+    }
+}
+
+/// A store with a session at work in it.
+struct Session {
+    _folder: tempfile::TempDir,
+    memory: Memory,
+    wishes: Wishes,
+}
+
+impl Session {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let wishes = Wishes::default();
+        let mut project = Project::named("acme");
+        project.also = vec!["acme-old".to_owned()];
+        let memory = Memory {
+            project: Some(project),
+            session: Some("s".to_owned()),
+            host: Box::new(Alone(Arc::clone(&wishes))),
+            ..memory(home)
+        };
+        Self {
+            _folder: folder,
+            memory,
+            wishes,
+        }
+    }
+
+    fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
+        let Value::Object(arguments) = arguments else {
+            panic!("no arguments: {arguments}")
+        };
+        let tools = tools::all();
+        let tool = tools.iter().find(|one| one.name == tool).unwrap();
+        let answer = tool.run()(&self.memory, arguments);
+        answer.map_err(|refusal| serde_json::from_str(&refusal.json()).unwrap())
+    }
+
+    fn gives(&self, tool: &str, arguments: Value) -> Value {
+        self.call(tool, arguments).unwrap()
+    }
+
+    fn refuses(&self, tool: &str, arguments: Value) -> String {
+        let refusal = self.call(tool, arguments).unwrap_err();
+        for key in ["message", "hint"] {
+            assert!(!refusal[key].as_str().unwrap().is_empty(), "{refusal}");
+        }
+        refusal["code"].as_str().unwrap().to_owned()
+    }
+
+    fn notes(&self) -> Notes {
+        self.memory.notes()
+    }
+
+    /// A note on the disk.
+    fn note(&self, id: &Value) -> Note {
+        let id: NoteId = id.as_str().unwrap().parse().unwrap();
+        let notes = self.notes();
+        notes.read(notes.find(id).unwrap()).unwrap().note()
+    }
+
+    fn count(&self) -> usize {
+        self.notes().list().notes.len()
+    }
+
+    /// Puts a note of the person's there and gives its id.
+    fn persons(&self, project: &str, title: &str) -> Value {
+        let mut note = Note::new(
+            NoteId::made_of(title),
+            NoteType::Semantic,
+            self.memory.now(),
+        );
+        project.clone_into(&mut note.project);
+        title.clone_into(&mut note.title);
+        note.body = format!("{title}, says the person.");
+        let notes = self.notes();
+        notes.create(&notes.lock().unwrap(), &note).unwrap();
+        json!(note.id.to_string())
+    }
+
+    fn bytes(&self, id: &Value) -> Vec<u8> {
+        let id: NoteId = id.as_str().unwrap().parse().unwrap();
+        let notes = self.notes();
+        notes.bytes(notes.find(id).unwrap()).unwrap()
+    }
+
+    /// What the program was asked for since the last time.
+    fn wishes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.wishes.lock().unwrap())
+    }
+}
+
+const WRITING: [&str; 7] = [
+    "memory_write",
+    "memory_amend",
+    "memory_connect",
+    "memory_forget",
+    "memory_task",
+    "memory_feedback",
+    "memory_sync",
+];
+
+#[test]
+fn what_a_model_writes_is_the_agents() {
+    // MCP-02
+    let session = Session::open();
+    let written = session.gives(
+        "memory_write",
+        json!({ "body": "Deploys go through GitLab since March.", "title": "Deploys: GitLab", "kind": "insight",
+                "tags": ["ci"], "user_id": "me", "severity": "low", "instead": "Jenkins",
+                "when": ["cmd:  deploy  now"] }),
+    );
+    assert_eq!(written["decision"], "novel");
+    assert_eq!(
+        (&written["author"], &written["state"]),
+        (&json!("agent"), &json!("active"))
+    );
+    assert_eq!(written["body"], "Deploys go through GitLab since March.");
+    let note = session.note(&written["id"]);
+    assert!(note.is_by_agent() && (note.confidence - 0.9).abs() < f64::EPSILON);
+    assert_eq!(
+        (note.project.as_str(), note.machine_id.as_str()),
+        ("acme", "laptop")
+    );
+    assert_eq!(note.session.as_deref(), Some("s"));
+    assert_eq!(
+        (note.tags.as_slice(), note.when.as_slice()),
+        (
+            &["insight".to_owned(), "ci".to_owned()][..],
+            &["cmd: deploy now".to_owned()][..]
+        )
+    );
+    assert_eq!(session.wishes(), ["commit write 1"]);
+    let said = written["said"].as_str().unwrap();
+    assert!(
+        said.starts_with("saved #")
+            && said.contains(" insight for acme, by agent · Undo: memory_forget "),
+        "{said}"
+    );
+    // For all projects: it waits for the person, on this machine.
+    let global = session.gives(
+        "memory_write",
+        json!({ "body": "Nobody likes tabs here.", "project": GLOBAL }),
+    );
+    let note = session.note(&global["id"]);
+    assert_eq!(
+        (note.state, note.scope),
+        (State::Proposed, Scope::MachineLocal)
+    );
+    let said = global["said"].as_str().unwrap();
+    assert!(
+        said.starts_with("proposed #") && said.contains("not used until a person approves it"),
+        "{said}"
+    );
+    // Without a project of the session that is the default.
+    let nowhere = Session {
+        memory: memory(session.memory.home.clone()),
+        ..Session::open()
+    };
+    let global = nowhere.gives(
+        "memory_write",
+        json!({ "body": "The office is closed on Fridays." }),
+    );
+    assert_eq!(
+        (&global["project"], &global["state"]),
+        (&json!(GLOBAL), &json!("proposed"))
+    );
+    assert_eq!(
+        nowhere.refuses("memory_write", json!({ "body": "x", "project": "." })),
+        "no_project"
+    );
+}
+
+#[test]
+fn what_is_not_for_a_tool_is_refused_by_name() {
+    // MCP-02
+    let session = Session::open();
+    let id = session.persons("acme", "Rate limits live in limit.rs");
+    let before = session.bytes(&id);
+    for tool in WRITING {
+        for name in [
+            "prov_source",
+            "prov_actor",
+            "prov_model",
+            "prov_session",
+            "machine_id",
+            "created_at",
+            "updated_at",
+            "state",
+            "approved",
+            "enforce",
+            "hard",
+        ] {
+            let mut arguments = json!({ "id": id, "body": "x", "said": "good" });
+            arguments[name] = json!("human");
+            let refusal = session.call(tool, arguments).unwrap_err();
+            assert_eq!(refusal["code"], "not_for_tools", "{tool} {name}");
+            assert!(
+                refusal["message"].as_str().unwrap().contains(name),
+                "{refusal}"
+            );
+        }
+    }
+    for (tool, name) in [
+        ("memory_write", "confidence"),
+        ("memory_write", "pinned"),
+        ("memory_task", "confidence"),
+    ] {
+        let mut arguments = json!({ "body": "x" });
+        arguments[name] = json!(1);
+        assert_eq!(
+            session.refuses(tool, arguments),
+            "not_for_tools",
+            "{tool} {name}"
+        );
+    }
+    assert_eq!((session.count(), session.bytes(&id)), (1, before));
+}
+
+#[test]
+fn what_is_no_note_is_refused() {
+    // MCP-07
+    let session = Session::open();
+    let id = session.persons("acme", "Rate limits live in limit.rs");
+    for (tool, arguments, code) in [
+        (
+            "memory_write",
+            json!({ "body": " <private>x</private> " }),
+            "bad_argument",
+        ),
+        ("memory_write", json!({ "title": "x" }), "bad_argument"),
+        (
+            "memory_write",
+            json!({ "body": "x", "project": "\u{200b}" }),
+            "bad_argument",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "kind": "how-to", "type": "episodic" }),
+            "bad_argument",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "kind": "../x" }),
+            "bad_argument",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "when": ["git push"] }),
+            "bad_argument",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "links": ["loves 111111"] }),
+            "bad_argument",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "links": ["about ../etc"] }),
+            "bad_id",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "supersedes": ["ZZZZZZ"] }),
+            "no_such_note",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "bodies": ["y"] }),
+            "bad_argument",
+        ),
+        (
+            "memory_amend",
+            json!({ "id": id, "title": "\u{202e}" }),
+            "bad_argument",
+        ),
+        (
+            "memory_amend",
+            json!({ "id": id, "confidence": 1 }),
+            "bad_argument",
+        ),
+        (
+            "memory_amend",
+            json!({ "id": id, "confidence": -0.1 }),
+            "bad_argument",
+        ),
+        ("memory_amend", json!({ "ids": [id] }), "bad_argument"),
+        (
+            "memory_connect",
+            json!({ "from": id, "to": id, "relation": "about" }),
+            "bad_argument",
+        ),
+        (
+            "memory_connect",
+            json!({ "from": id, "to": id, "relation": "similar" }),
+            "bad_argument",
+        ),
+        (
+            "memory_connect",
+            json!({ "from": id, "to": id, "relation": "about", "weight": 2 }),
+            "bad_argument",
+        ),
+        ("memory_forget", json!({ "id": [id] }), "bad_argument"),
+        ("memory_forget", json!({ "id": "*" }), "bad_id"),
+        ("memory_task", json!({ "action": "create" }), "bad_argument"),
+        ("memory_task", json!({ "action": "delete" }), "bad_argument"),
+        (
+            "memory_task",
+            json!({ "action": "update", "status": "done" }),
+            "bad_argument",
+        ),
+        (
+            "memory_task",
+            json!({ "action": "update", "id": id, "status": "done" }),
+            "no_task",
+        ),
+        (
+            "memory_feedback",
+            json!({ "id": id, "said": "fine" }),
+            "bad_argument",
+        ),
+        ("memory_sync", json!({ "accept": true }), "bad_argument"),
+    ] {
+        assert_eq!(
+            session.refuses(tool, arguments.clone()),
+            code,
+            "{tool} {arguments}"
+        );
+    }
+    assert_eq!((session.count(), session.wishes().len()), (1, 0));
+}
+
+#[test]
+fn what_is_known_is_refused_and_what_is_like_it_is_named() {
+    let session = Session::open();
+    let text = "The login service allows 30 requests a minute from one address.";
+    let first = session.gives("memory_write", json!({ "body": text }));
+    assert_eq!(
+        session.refuses("memory_write", json!({ "body": format!("  {text}\n") })),
+        "known"
+    );
+    // In another project nobody said it.
+    let elsewhere = session.gives("memory_write", json!({ "body": text, "project": "other" }));
+    assert_eq!(elsewhere["decision"], "novel");
+    let otherwise = session.gives("memory_write", json!({ "body": text.replace("30", "60") }));
+    assert_eq!(otherwise["decision"], "may_contradict");
+    assert_eq!(otherwise["similar"]["id"], first["id"]);
+    assert_eq!(
+        otherwise["similar"]["consider"],
+        json!(["supersedes", "contradicts"])
+    );
+    let forced = session.gives("memory_write", json!({ "body": text, "force": true }));
+    assert_eq!(forced["decision"], "known");
+    // One that takes its place may say the same and more.
+    let replacing = session.gives("memory_write", json!({ "body": format!("{text} Above that it answers 429 with a Retry-After header."), "supersedes": [first["id"], otherwise["id"], forced["id"]] }));
+    assert_eq!(
+        (&replacing["decision"], &replacing["state"]),
+        (&json!("novel"), &json!("active"))
+    );
+}
+
+#[test]
+fn a_forgotten_text_is_not_written_again() {
+    let session = Session::open();
+    let text = "The old key was in the wiki.";
+    let journal = Journal::open(&session.memory.home, PATIENCE).unwrap();
+    journal
+        .forgot(NoteId::made_of("gone"), text, session.memory.now())
+        .unwrap();
+    assert_eq!(
+        session.refuses("memory_write", json!({ "body": text })),
+        "forgotten"
+    );
+    let own = session.gives("memory_write", json!({ "body": "Something else." }));
+    assert_eq!(
+        session.refuses("memory_amend", json!({ "id": own["id"], "body": text })),
+        "forgotten"
+    );
+    assert_eq!(session.note(&own["id"]).body, "Something else.");
+}
+
+#[test]
+fn a_session_has_ten_notes() {
+    // MCP-06
+    let session = Session::open();
+    let words = [
+        "amber", "birch", "cedar", "delta", "ember", "fjord", "grape", "heron", "ivory", "jewel",
+    ];
+    for word in words {
+        session.gives(
+            "memory_write",
+            json!({ "body": format!("{word} {word}s are counted apart.") }),
+        );
+    }
+    assert_eq!(
+        session.refuses(
+            "memory_write",
+            json!({ "body": "kiwi kiwis are counted apart." })
+        ),
+        "too_many"
+    );
+    assert_eq!(
+        session.refuses(
+            "memory_task",
+            json!({ "action": "create", "text": "Peel the lemon" })
+        ),
+        "too_many"
+    );
+    let persons = session.persons("acme", "Limes are green");
+    assert_eq!(
+        session.refuses(
+            "memory_amend",
+            json!({ "id": persons, "addition": "Mostly." })
+        ),
+        "too_many"
+    );
+    assert_eq!(session.count(), 11);
+    let other = Session {
+        memory: Memory {
+            counted_to: "another".to_owned(),
+            ..memory(session.memory.home.clone())
+        },
+        ..Session::open()
+    };
+    other.gives(
+        "memory_write",
+        json!({ "body": "kiwi kiwis are counted apart.", "project": "acme" }),
+    );
+}
+
+#[test]
+fn a_note_of_an_agents_is_changed() {
+    let session = Session::open();
+    let own = session.gives(
+        "memory_write",
+        json!({ "body": "Deploys go through GitLab." }),
+    )["id"]
+        .clone();
+    session.wishes();
+    let amended = session.gives(
+        "memory_amend",
+        json!({ "id": own, "title": "Deploys", "addition": "Since March. <private>x</private>", "kind": "how-to",
+                "tags": ["ci"], "confidence": 0.4, "pinned": true }),
+    );
+    assert_eq!(
+        amended["body"],
+        "Deploys go through GitLab.\n\nSince March."
+    );
+    assert!(amended["said"].as_str().unwrap().starts_with("changed #"));
+    let note = session.note(&own);
+    assert_eq!(
+        (note.note_type, note.pinned, note.confidence),
+        (NoteType::Procedural, true, 0.4)
+    );
+    assert!(note.is_by_agent());
+    assert_eq!(session.wishes(), ["commit edit 1"]);
+    let again = session.gives("memory_amend", json!({ "id": own, "title": "Deploys" }));
+    assert!(
+        again["said"].as_str().unwrap().ends_with("is as it was"),
+        "{again}"
+    );
+    assert_eq!(session.wishes(), [""; 0]);
+}
+
+#[test]
+fn what_is_a_persons_is_proposed() {
+    // INJ-07: no act of a model changes or hides a note of the person's, or one for all projects.
+    let session = Session::open();
+    let persons = [
+        session.persons("acme", "Rate limits live in limit.rs"),
+        session.persons(GLOBAL, "Never use tabs"),
+    ];
+    let own = session.gives(
+        "memory_write",
+        json!({ "body": "Limits moved to gateway.rs in May." }),
+    )["id"]
+        .clone();
+    for id in &persons {
+        let before = session.bytes(id);
+        let id_text = id.as_str().unwrap().to_owned();
+        let is_proposal = |proposal: &Value| {
+            let note = session.note(proposal);
+            assert_eq!(
+                (note.state, note.scope),
+                (State::Proposed, Scope::MachineLocal)
+            );
+            assert!(note.is_by_agent() && note.supersedes.contains(&id_text) && !note.pinned);
+        };
+        let amended = session.gives(
+            "memory_amend",
+            json!({ "id": id, "addition": "Or do they?", "pinned": true }),
+        );
+        is_proposal(&amended["id"]);
+        let linked = session.gives(
+            "memory_connect",
+            json!({ "from": id, "to": own, "relation": "related-to" }),
+        );
+        is_proposal(&linked["proposal"]);
+        let hidden = session.gives(
+            "memory_connect",
+            json!({ "from": own, "to": id, "relation": "supersedes" }),
+        );
+        is_proposal(&hidden["proposal"]);
+        for said in [&amended["said"], &linked["said"], &hidden["said"]] {
+            assert!(said.as_str().unwrap().starts_with("proposed #"), "{said}");
+        }
+        assert_eq!(
+            session.refuses("memory_amend", json!({ "id": id, "pinned": true })),
+            "persons"
+        );
+        assert_eq!(session.bytes(id), before);
+    }
+    assert!(session.note(&own).supersedes.is_empty());
+    let written = session.gives("memory_write", json!({ "body": "Tabs are fine in Makefiles, they have to be.", "supersedes": [persons[0]] }));
+    assert_eq!(written["state"], "proposed");
+    // What is the agent's may point at what is a person's.
+    let linked = session.gives(
+        "memory_connect",
+        json!({ "from": own, "to": persons[0], "relation": "contradicts", "weight": 0.5 }),
+    );
+    assert_eq!(
+        (&linked["changed"], linked.get("proposal")),
+        (&json!(true), None)
+    );
+    assert_eq!(
+        session.note(&own).links,
+        [format!("contradicts {} 0.5", persons[0].as_str().unwrap())]
+    );
+    let gone = session.gives(
+        "memory_connect",
+        json!({ "from": own, "to": persons[0], "relation": "contradicts", "remove": true }),
+    );
+    assert_eq!(gone["changed"], true);
+    assert!(session.note(&own).links.is_empty());
+}
+
+#[test]
+fn tasks_are_kept_and_finished() {
+    let session = Session::open();
+    let about = session.gives(
+        "memory_write",
+        json!({ "body": "The flag guards the new login." }),
+    )["id"]
+        .clone();
+    let made = session.gives("memory_task", json!({ "action": "create", "text": "Remove the flag", "about": [about], "tags": ["login"] }));
+    let task = made["tasks"][0].clone();
+    assert_eq!(
+        (&task["status"], &task["about"]),
+        (&json!("pending"), &json!([about]))
+    );
+    let note = session.note(&task["id"]);
+    assert_eq!(
+        (note.title.as_str(), note.body.as_str()),
+        ("Remove the flag", "")
+    );
+    let listed = session.gives("memory_task", json!({ "action": "list", "project": "." }));
+    assert_eq!(listed["tasks"][0]["id"], task["id"]);
+    let done = session.gives("memory_task", json!({ "action": "update", "id": task["id"], "status": "done", "note": "In the release of May." }));
+    assert_eq!(done["tasks"][0]["status"], "done");
+    let note = session.note(&task["id"]);
+    assert_eq!(
+        (note.body.as_str(), note.status.as_deref()),
+        ("In the release of May.", Some("done"))
+    );
+    assert_eq!(
+        session.gives("memory_task", json!({ "action": "list" }))["tasks"],
+        json!([])
+    );
+    let all = session.gives("memory_task", json!({ "action": "list", "status": "done" }));
+    assert_eq!(all["tasks"][0]["title"], "Remove the flag");
+    assert_eq!(
+        session.wishes(),
+        ["commit write 1", "commit task 1", "commit task 1"]
+    );
+}
+
+#[test]
+fn one_note_is_forgotten_and_said_to_be_good_or_bad() {
+    // MCP-05
+    let session = Session::open();
+    let persons = session.persons("acme", "Rate limits live in limit.rs");
+    let own = session.gives(
+        "memory_write",
+        json!({ "body": "Limits moved to gateway.rs." }),
+    )["id"]
+        .clone();
+    session.gives(
+        "memory_connect",
+        json!({ "from": own, "to": persons, "relation": "about" }),
+    );
+    session.wishes();
+    let forgotten = session.gives("memory_forget", json!({ "id": persons, "reason": "wrong" }));
+    assert_eq!(
+        (&forgotten["state"], &forgotten["links"]),
+        (&json!("forgotten"), &json!(1))
+    );
+    let id = persons.as_str().unwrap();
+    assert_eq!(session.wishes(), [format!("forget {id} Some(\"wrong\")")]);
+    for (id, said) in [(&persons, "good"), (&own, "good"), (&own, "bad")] {
+        let told = session.gives("memory_feedback", json!({ "id": id, "said": said }));
+        assert_eq!(told["told"], true);
+    }
+    // That a person's note is right is for a person to say.
+    assert_eq!(
+        session.wishes(),
+        [
+            "tell Some(\"s\") Good 0",
+            "tell Some(\"s\") Good 1",
+            "tell Some(\"s\") Bad 0"
+        ]
+    );
+    let refusal = session
+        .call("memory_sync", json!({ "force": true }))
+        .unwrap_err();
+    assert_eq!(
+        refusal,
+        json!({ "code": "failed", "message": "no network", "hint": "later" })
+    );
+}
+
+#[test]
+fn clients_are_told_what_a_tool_does() {
+    let hints = |name: &str| {
+        let tools = tools::all();
+        let tool = tools
+            .iter()
+            .find(|tool| tool.name == name)
+            .unwrap()
+            .described();
+        let told = tool.annotations.unwrap();
+        (
+            told.read_only_hint,
+            told.destructive_hint,
+            told.idempotent_hint,
+            told.open_world_hint,
+        )
+    };
+    let (yes, no) = (Some(true), Some(false));
+    for tool in tools::all() {
+        let expected = match tool.name {
+            "memory_write" | "memory_task" => (no, no, no, no),
+            "memory_feedback" => (no, no, yes, no),
+            "memory_amend" | "memory_connect" | "memory_forget" => (no, yes, yes, no),
+            "memory_sync" => (no, no, yes, yes),
+            _ => (yes, None, None, no),
+        };
+        assert_eq!(hints(tool.name), expected, "{}", tool.name);
+    }
+}

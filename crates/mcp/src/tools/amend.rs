@@ -1,0 +1,81 @@
+//! `memory_amend`: another title, text or field for a note.
+
+use anamnesis_core::{
+    agent::MAX_CONFIDENCE,
+    draft::Change,
+    note::{Kind, Severity, Status},
+};
+use rmcp::schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    memory::{Memory, Refusal},
+    tool::{Effect, Line, Tool, Word},
+    write::{Writing, Written, present},
+};
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(
+        "memory_amend",
+        "Change a note",
+        "Change what is named of a note of an agent's or of a session, or pin it; the rest stays. For a \
+         note of the person's or one for all projects the change is proposed and waits for the person.",
+        Effect::Replaces,
+        run,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    id: String,
+    title: Option<String>,
+    /// All of its text
+    body: Option<String>,
+    /// What is added to its text
+    addition: Option<String>,
+    kind: Option<Word<Kind>>,
+    /// All of its tags
+    tags: Option<Vec<String>>,
+    /// How sure it is, from 0 to 0.9
+    confidence: Option<f64>,
+    severity: Option<Word<Severity>>,
+    instead: Option<String>,
+    when: Option<Vec<Line>>,
+    status: Option<Word<Status>>,
+    /// Keep it at the top
+    pinned: Option<bool>,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
+    if let Some(confidence) = asked.confidence
+        && !(0.0..=MAX_CONFIDENCE).contains(&confidence)
+    {
+        let message = format!("confidence is {confidence}");
+        let hint = format!("from 0 to {MAX_CONFIDENCE}: only a person is sure");
+        return Err(Refusal::new("bad_argument", message, hint));
+    }
+    let change = Change {
+        title: asked.title,
+        body: asked.body,
+        addition: asked.addition,
+        kind: asked.kind.map(|Word(word)| word),
+        tags: asked.tags,
+        confidence: asked.confidence,
+        when: asked
+            .when
+            .map(|when| when.into_iter().map(|Line(line)| line).collect()),
+        instead: asked.instead,
+        severity: asked.severity.map(|Word(word)| word),
+        status: asked.status.map(|Word(word)| word),
+        pinned: asked.pinned,
+    }
+    .fit()?;
+    let writing = Writing::begin(memory, "edit")?;
+    let index = memory.index()?;
+    let entry = present(&index, &asked.id)?;
+    let now = writing.now;
+    let (written, _) = writing.change(index, &entry, false, |note| change.apply(note, now))?;
+    Ok(written)
+}

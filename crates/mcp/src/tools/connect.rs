@@ -1,0 +1,116 @@
+//! `memory_connect`: a link from one note to another.
+
+use anamnesis_core::link::{Link, Relation};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal},
+    tool::{Effect, Tool, Word},
+    write::{Writing, is_out_of_reach, present},
+};
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(
+        "memory_connect",
+        "Link two notes",
+        "Say how a note is related to another one; linked notes come along with each other. \
+         `supersedes` hides the other one. What would change or hide a note of the person's or one for \
+         all projects is proposed.",
+        Effect::Replaces,
+        run,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    /// The note that says it
+    from: String,
+    /// The note that it says it of
+    to: String,
+    relation: Word<Relation>,
+    /// Above 0, at most 1
+    weight: Option<f64>,
+    /// Take the link away
+    #[serde(default)]
+    remove: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Linked {
+    /// What happened, to be told to the person
+    said: String,
+    from: String,
+    relation: &'static str,
+    to: String,
+    /// Whether anything is another way than it was, or would be
+    changed: bool,
+    /// The note that waits for the person, if this could only be proposed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposal: Option<String>,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
+    let Parameters {
+        from,
+        to,
+        relation: Word(relation),
+        weight,
+        remove,
+    } = asked;
+    let bad = |message: &str, hint: &str| Err(Refusal::new("bad_argument", message, hint));
+    if let Some(weight) = weight {
+        if !(weight > 0.0 && weight <= 1.0) {
+            return bad(&format!("weight is {weight}"), "above 0, at most 1");
+        }
+        if relation == Relation::Supersedes || remove {
+            return bad("this has no weight", "leave weight out");
+        }
+    }
+    let writing = Writing::begin(memory, "connect")?;
+    let index = memory.index()?;
+    // A link that leads to a forgotten note can be taken away.
+    let [from, to] = [from, to].map(|id| {
+        if remove {
+            Memory::resolve(&index, &id)
+        } else {
+            present(&index, &id)
+        }
+    });
+    let (from, to) = (from?, to?);
+    if from.id() == to.id() {
+        return bad("both are one note", "a note cannot be linked to itself");
+    }
+    let link = Link {
+        relation,
+        target: to.id(),
+        weight,
+    };
+    let is_reaching = relation == Relation::Supersedes && is_out_of_reach(&to);
+    let is_proposed = is_reaching || is_out_of_reach(&from);
+    let (written, changed) = writing.change(index, &from, is_reaching, |note| {
+        if remove {
+            link.withdraw(note);
+        } else {
+            link.declare(note);
+        }
+    })?;
+    let said = if is_proposed || !changed {
+        written.said
+    } else {
+        let [from, to] = [from.id(), to.id()].map(|id| writing.short(id));
+        let now = if remove { "no longer" } else { "now" };
+        format!("#{from} {now} {relation} #{to}")
+    };
+    Ok(Linked {
+        said,
+        from: from.id().to_string(),
+        relation: relation.as_str(),
+        to: to.id().to_string(),
+        changed,
+        proposal: is_proposed.then(|| written.note.id().to_owned()),
+    })
+}

@@ -1,0 +1,91 @@
+//! `memory_feedback`: whether a note helped.
+
+use anamnesis_core::receipt::{Feedback, Usage};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal},
+    note,
+    tool::{Effect, Tool},
+    write::{Writing, is_out_of_reach, present},
+};
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(
+        "memory_feedback",
+        "Say whether a note helped",
+        "Say that a note helped (good), or was wrong or in the way (bad). It counts once a session for \
+         how the note comes up from now on; nothing in the note changes.",
+        Effect::Notes,
+        run,
+    )
+}
+
+/// What is said of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(crate = "rmcp::schemars")]
+enum Said {
+    Good,
+    Bad,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    id: String,
+    said: Said,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Noted {
+    /// What happened, to be told to the person
+    said: String,
+    id: String,
+    /// Whether the person's other machines are told
+    told: bool,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Noted, Refusal> {
+    let Parameters { id, said } = asked;
+    let writing = Writing::begin(memory, "feedback")?;
+    let index = memory.index()?;
+    let entry = present(&index, &id)?;
+    // Telling opens the index, too.
+    drop(index);
+    let is_good = said == Said::Good;
+    let feedback = if is_good {
+        Feedback::Good
+    } else {
+        Feedback::Bad
+    };
+    // That a person's note is right is for a person to say.
+    let is_verified = is_good && !is_out_of_reach(&entry);
+    let usage = Usage {
+        feedback: vec![(entry.id(), feedback)],
+        verified: is_verified.then(|| entry.id()).into_iter().collect(),
+        ..Usage::default()
+    };
+    let session = match &memory.session {
+        Some(session) => Some(session.clone()),
+        None => writing.journal.last_session_given(entry.id())?,
+    };
+    let told = memory.host.tell(session.as_deref(), &usage)?;
+    let became = if is_good {
+        "helped"
+    } else {
+        "was wrong or in the way"
+    };
+    Ok(Noted {
+        said: format!(
+            "noted: #{} \"{}\" {became}",
+            writing.short(entry.id()),
+            note::title(&entry.title)
+        ),
+        id: entry.id().to_string(),
+        told,
+    })
+}

@@ -1,0 +1,64 @@
+//! `memory_forget`: one note, which can be brought back.
+
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal},
+    note,
+    tool::{Effect, Tool},
+    write::{Writing, present},
+};
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(
+        "memory_forget",
+        "Forget a note",
+        "Forget one note: its text goes to the trash, from where the person can bring it back for 30 \
+         days. Only when the person wants it gone, or it is an agent's and wrong.",
+        Effect::Replaces,
+        run,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    id: String,
+    /// For this machine's log
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Forgotten {
+    /// What happened, to be told to the person
+    said: String,
+    id: String,
+    state: &'static str,
+    /// How many links of other notes lead nowhere now
+    links: usize,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, Refusal> {
+    let Parameters { id, reason } = asked;
+    let writing = Writing::begin(memory, "forget")?;
+    let index = memory.index()?;
+    let entry = present(&index, &id)?;
+    let links = index.links_of(&[entry.id()])?;
+    let links = links.iter().filter(|edge| edge.to == entry.id()).count();
+    // The index is open for writing as long as it lives.
+    drop(index);
+    let short = writing.short(entry.id());
+    memory.host.forget(entry.path, reason.as_deref())?;
+    Ok(Forgotten {
+        said: format!(
+            "forgot #{short} \"{}\" · Undo, by the person: anamnesis restore {short}",
+            note::title(&entry.title)
+        ),
+        id: entry.id().to_string(),
+        state: "forgotten",
+        links,
+    })
+}

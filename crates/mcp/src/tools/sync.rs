@@ -1,0 +1,72 @@
+//! `memory_sync`: the notes of the person's machines are brought together, now.
+
+use anamnesis_core::render::inert_line;
+use anamnesis_store::index::Filter;
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal},
+    tool::{Effect, Tool},
+};
+
+/// How many problems an answer names.
+const MAX_PROBLEMS: usize = 20;
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(
+        "memory_sync",
+        "Sync the memory",
+        "Commit what changed, and bring the notes of the person's machines together over their git \
+         remote. It happens by itself, too; worth it when the person asks.",
+        Effect::Reaches,
+        run,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    /// Changes nothing
+    #[serde(default)]
+    #[expect(dead_code, reason = "callers of the Python version's tool name it")]
+    force: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Synced {
+    /// The remote has everything that is here
+    pushed: bool,
+    /// Commits that came from there
+    pulled: usize,
+    conflicted: bool,
+    head: Option<String>,
+    /// How many notes there are
+    indexed: usize,
+    detail: String,
+    /// Texts that clashed; both are kept
+    conflicts: usize,
+    /// What was found in the remote and not taken
+    problems: Vec<String>,
+    /// What waits for the person: `anamnesis sync` says more
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<String>,
+}
+
+fn run(memory: &Memory, _: Parameters) -> Result<Synced, Refusal> {
+    let synced = memory.host.sync()?;
+    let problems = synced.problems.iter().take(MAX_PROBLEMS);
+    Ok(Synced {
+        pushed: synced.pushed,
+        pulled: synced.pulled,
+        conflicted: synced.conflicts > 0,
+        head: synced.head,
+        indexed: memory.index()?.count(&Filter::default())?,
+        detail: inert_line(&synced.detail),
+        conflicts: synced.conflicts,
+        problems: problems.map(|problem| inert_line(problem)).collect(),
+        held: synced.held.as_deref().map(inert_line),
+    })
+}

@@ -1,0 +1,217 @@
+//! `memory_task`: what is to be done, and how far it is.
+
+use anamnesis_core::{
+    draft::{Change, Draft},
+    link::{Link, Relation},
+    note::{Kind, Status},
+};
+use anamnesis_recall::{search::MAX_HITS, stale};
+use anamnesis_store::index::Entry;
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::write::project;
+use crate::{
+    memory::{Memory, Refusal},
+    note::{Named, Note},
+    tool::{Effect, Tool, Word},
+    write::{Writing, Written, is_out_of_reach, present},
+};
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(
+        "memory_task",
+        "Keep tasks",
+        "create (text), update (id; status, note) or list tasks that outlive this session; open ones are \
+         named when a session starts. When one is done, `review` names notes that may be out of date.",
+        Effect::Adds,
+        run,
+    )
+}
+
+/// What is asked of the tasks.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(crate = "rmcp::schemars")]
+enum Action {
+    Create,
+    Update,
+    List,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    action: Action,
+    /// create: what is to be done; the first line is its title unless there is one
+    text: Option<String>,
+    title: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    /// create: ids of notes that it is about
+    #[serde(default)]
+    about: Vec<String>,
+    /// create, list: as for memory_write and memory_search
+    project: Option<String>,
+    id: Option<String>,
+    /// list: only these; left out: those that are open
+    status: Option<Word<Status>>,
+    /// update: a sentence to keep with it
+    note: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Shown {
+    /// What happened, to be told to the person
+    #[serde(skip_serializing_if = "Option::is_none")]
+    said: Option<String>,
+    /// The task, or the list, open ones first
+    tasks: Vec<Task>,
+    /// How many more there are
+    left: usize,
+    /// Notes worth a look now that the task is done
+    review: Vec<Named>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Task {
+    #[serde(flatten)]
+    note: Note,
+    status: &'static str,
+    /// Ids of notes that it is about
+    about: Vec<String>,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+    match asked.action {
+        Action::Create => create(memory, asked),
+        Action::Update => update(memory, asked),
+        Action::List => list(memory, &asked),
+    }
+}
+
+fn create(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+    let text = needed(asked.text.or_else(|| asked.title.clone()), "text")?;
+    let writing = Writing::begin(memory, "task")?;
+    let index = memory.index()?;
+    let about = asked.about.iter().map(|id| {
+        Ok(Link {
+            relation: Relation::About,
+            target: present(&index, id)?.id(),
+            weight: None,
+        })
+    });
+    let status = asked.status.map_or(Status::Pending, |Word(status)| status);
+    let draft = Draft {
+        title: asked.title,
+        tags: asked.tags,
+        status: Some(status),
+        links: about.collect::<Result<_, Refusal>>()?,
+        ..Draft::task(text, project(memory, asked.project.as_deref())?)
+    };
+    let written = writing.add(index, draft, &[], false)?;
+    one(memory, written, status, Vec::new())
+}
+
+fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
+    let id = needed(asked.id, "id")?;
+    let status = asked.status.map(|Word(status)| status);
+    let change = Change {
+        title: asked.title,
+        addition: asked.note,
+        status,
+        ..Change::default()
+    }
+    .fit()?;
+    let writing = Writing::begin(memory, "task")?;
+    let index = memory.index()?;
+    let entry = present(&index, &id)?;
+    if entry.kind != Kind::Task {
+        let message = format!("the note {} is no task", entry.id());
+        return Err(Refusal::new(
+            "no_task",
+            message,
+            "memory_amend changes notes",
+        ));
+    }
+    let before = writing.notes.read(entry.path)?.note().status();
+    let now = writing.now;
+    let (written, _) = writing.change(index, &entry, false, |note| change.apply(note, now))?;
+    let status = status.unwrap_or(before);
+    let is_finished = status == Status::Done && before != status && !is_out_of_reach(&entry);
+    let review = if is_finished {
+        let due = stale::due_after(&memory.index()?, entry.id(), now)?;
+        due.iter().map(Named::of).collect()
+    } else {
+        Vec::new()
+    };
+    one(memory, written, status, review)
+}
+
+/// The answer about one task.
+fn one(
+    memory: &Memory,
+    written: Written,
+    status: Status,
+    review: Vec<Named>,
+) -> Result<Shown, Refusal> {
+    let index = memory.index()?;
+    let about = match index.resolve(written.note.id()) {
+        Ok(entry) => about(&index, &entry)?,
+        Err(_) => Vec::new(),
+    };
+    Ok(Shown {
+        said: Some(written.said),
+        tasks: vec![Task {
+            note: written.note,
+            status: status.as_str(),
+            about,
+        }],
+        left: 0,
+        review,
+    })
+}
+
+fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, Refusal> {
+    let keys = memory.keys(asked.project.as_deref())?;
+    let one = asked.status.map(|Word(status)| [status]);
+    let with: &[Status] = match &one {
+        Some(one) => one,
+        None => &[Status::Active, Status::Pending],
+    };
+    let index = memory.index()?;
+    let now = memory.now();
+    let found = index.tasks(&keys, with)?;
+    let tasks = found.iter().take(MAX_HITS).map(|(entry, status)| {
+        Ok(Task {
+            note: Note::of(entry, now),
+            status: status.as_str(),
+            about: about(&index, entry)?,
+        })
+    });
+    Ok(Shown {
+        said: None,
+        tasks: tasks.collect::<Result<_, Refusal>>()?,
+        left: found.len().saturating_sub(MAX_HITS),
+        review: Vec::new(),
+    })
+}
+
+/// The notes that a task says it is about.
+fn about(index: &anamnesis_store::index::Index, task: &Entry) -> Result<Vec<String>, Refusal> {
+    let edges = index.links_of(&[task.id()])?;
+    let about = edges
+        .iter()
+        .filter(|edge| edge.from == task.id() && edge.relation == Relation::About);
+    Ok(about.map(|edge| edge.to.to_string()).collect())
+}
+
+fn needed(value: Option<String>, name: &str) -> Result<String, Refusal> {
+    value.ok_or_else(|| {
+        let hint = "create takes text, update takes id";
+        Refusal::new("bad_argument", format!("{name} is missing"), hint)
+    })
+}

@@ -1,0 +1,314 @@
+//! How tools change notes: in an agent's name, as many as a session has, and only what is new. What a
+//! person wrote, and what applies to all projects, a tool cannot change: it proposes the change.
+
+use std::time::Duration;
+
+use anamnesis_core::{
+    agent,
+    draft::{Draft, saved},
+    id::NoteId,
+    note,
+    render::inert_line,
+};
+use anamnesis_recall::{
+    admission::{self, Wanted},
+    novelty::Novelty,
+};
+use anamnesis_store::{
+    index::{Entry, Index},
+    journal::Journal,
+    notes::{Notes, Stored},
+    writing::Writer,
+};
+use chrono::{DateTime, Utc};
+use rmcp::schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    memory::{Memory, PATIENCE, Refusal},
+    note::{Named, Note},
+};
+
+/// How long a change waits for other processes that write. A model would rather wait than ask again.
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A note that was written, with what it is to the others.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(crate) struct Written {
+    /// What happened, to be told to the person
+    pub(crate) said: String,
+    #[serde(flatten)]
+    pub(crate) note: Note,
+    body: String,
+    /// novel, extends, may_contradict or, if forced, known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    /// The note that says part of it or may say otherwise
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similar: Option<Like>,
+}
+
+/// A note that is like the written one.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Like {
+    #[serde(flatten)]
+    note: Named,
+    /// Relations that memory_connect could give the new note to it
+    consider: [&'static str; 2],
+}
+
+/// A change of the notes that a tool makes.
+pub(crate) struct Writing<'a> {
+    memory: &'a Memory,
+    /// What the change is called in git's history.
+    verb: &'static str,
+    pub(crate) notes: Notes,
+    pub(crate) journal: Journal,
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl<'a> Writing<'a> {
+    pub(crate) fn begin(memory: &'a Memory, verb: &'static str) -> Result<Self, Refusal> {
+        Ok(Self {
+            memory,
+            verb,
+            notes: Notes::new(memory.home.clone(), WRITE_PATIENCE),
+            // Without the records nobody knows how much was written and what was forgotten.
+            journal: Journal::open(&memory.home, WRITE_PATIENCE)?,
+            now: memory.now(),
+        })
+    }
+
+    /// Writes a new note. `replaced` are the notes that it replaces.
+    pub(crate) fn add(
+        &self,
+        index: Index,
+        draft: Draft,
+        replaced: &[Entry],
+        is_forced: bool,
+    ) -> Result<Written, Refusal> {
+        let mut note = draft.note(self.memory.machine_id.clone(), self.now)?;
+        let is_reaching = replaced.iter().any(is_out_of_reach);
+        agent::sign(&mut note, self.memory.session.as_deref(), is_reaching);
+        let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
+        let novelty = self.judge(&index, &note, &replaced, is_forced)?;
+        self.save(index, &note, Some(novelty))
+    }
+
+    /// Changes a note, or proposes the change where it is none of an agent's, or where `is_reaching`
+    /// says that it would hide one that is not. Tells whether anything is another way than it was.
+    pub(crate) fn change(
+        &self,
+        index: Index,
+        entry: &Entry,
+        is_reaching: bool,
+        change: impl Fn(&mut note::Note),
+    ) -> Result<(Written, bool), Refusal> {
+        if is_reaching || is_out_of_reach(entry) {
+            return Ok((self.propose(index, entry, change)?, true));
+        }
+        // The index is open for writing as long as it lives.
+        drop(index);
+        let lock = self.notes.lock()?;
+        let before = self.notes.read(entry.path)?.note();
+        let mut wanted = before.clone();
+        change(&mut wanted);
+        if before.body != wanted.body {
+            self.refuse_forgotten(&wanted.body)?;
+        }
+        let stored = self.notes.update(&lock, entry.path, change)?;
+        drop(lock);
+        let is_changed = stored.note() != before;
+        if is_changed {
+            self.memory.host.commit(self.verb, &[entry.id()]);
+        }
+        let mut written = self.written(&stored, None)?;
+        written.said = inert_line(&if is_changed {
+            format!("changed #{} \"{}\"", self.short(entry.id()), wanted.title)
+        } else {
+            format!("#{} is as it was", self.short(entry.id()))
+        });
+        Ok((written, is_changed))
+    }
+
+    /// Proposes a change: the note as it would be, which replaces the one that it is once a person
+    /// approves it. Nothing else changes.
+    fn propose(
+        &self,
+        index: Index,
+        entry: &Entry,
+        change: impl Fn(&mut note::Note),
+    ) -> Result<Written, Refusal> {
+        let before = self.notes.read(entry.path)?.note();
+        let mut changed = before.clone();
+        change(&mut changed);
+        // No proposal keeps itself at the top.
+        changed.pinned = before.pinned;
+        if changed == before {
+            return Err(Refusal::new(
+                "persons",
+                "only a person can pin this note, and nothing else of it would change",
+                format!("the person can: anamnesis pin {}", entry.id()),
+            ));
+        }
+        let is_new_text = (&changed.title, &changed.body) != (&before.title, &before.body);
+        let proposal = agent::proposal(
+            changed,
+            NoteId::generate(self.now),
+            self.memory.machine_id.clone(),
+            self.memory.session.as_deref(),
+            self.now,
+        );
+        let novelty = if is_new_text {
+            Some(self.judge(&index, &proposal, &[entry.id()], false)?)
+        } else {
+            None
+        };
+        self.save(index, &proposal, novelty)
+    }
+
+    /// Tells what a note is to those that there are.
+    fn judge(
+        &self,
+        index: &Index,
+        note: &note::Note,
+        replaced: &[NoteId],
+        is_forced: bool,
+    ) -> Result<Novelty, Refusal> {
+        let wanted = Wanted {
+            note,
+            projects: &self.memory.keys(Some(&note.project))?,
+            replaced,
+            session: self.memory.session.as_deref(),
+            is_forced,
+        };
+        let named = |id| name(index, id);
+        admission::admit(index, &self.notes, Some(&self.journal), &wanted)?.map_err(|refusal| {
+            match refusal {
+                admission::Refusal::Forgotten(at) => forgotten(at),
+                admission::Refusal::Known(id) => Refusal::new(
+                    "known",
+                    format!("{} says this already", named(id)),
+                    "memory_amend it with what is new, or write only that; `force` writes another note all the same",
+                ),
+                admission::Refusal::Echo(id) => Refusal::new(
+                    "echo",
+                    format!(
+                        "most of this is what the session was given, {} before others",
+                        named(id)
+                    ),
+                    "write only what is new, or add that with memory_amend",
+                ),
+            }
+        })
+    }
+
+    /// Says no to a text that a person had forgotten.
+    fn refuse_forgotten(&self, body: &str) -> Result<(), Refusal> {
+        match self.journal.forgotten_at(body)? {
+            Some(at) => Err(forgotten(at)),
+            None => Ok(()),
+        }
+    }
+
+    fn save(
+        &self,
+        index: Index,
+        note: &note::Note,
+        novelty: Option<Novelty>,
+    ) -> Result<Written, Refusal> {
+        // The index is open for writing as long as it lives; saving wants it, too.
+        drop(index);
+        let writer = Writer {
+            home: &self.memory.home,
+            notes: &self.notes,
+            journal: Some(&self.journal),
+            counted_to: Some(&self.memory.counted_to),
+            now: self.now,
+            index_patience: PATIENCE,
+        };
+        let stored = writer.save(note)?;
+        self.memory.host.commit(self.verb, &[note.id]);
+        let mut written = self.written(&stored, novelty)?;
+        let short = self.short(note.id);
+        let saved = inert_line(&saved(&stored.note(), &short));
+        written.said = format!("{saved} · Undo: memory_forget {short}");
+        Ok(written)
+    }
+
+    /// A note as it lies on the disk now.
+    fn written(&self, stored: &Stored, novelty: Option<Novelty>) -> Result<Written, Refusal> {
+        let id = stored.path.id;
+        // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
+        let index = self.memory.index().ok();
+        let known = index
+            .as_ref()
+            .and_then(|index| index.get(id).ok().flatten());
+        let entry = match known.filter(|entry| entry.stamp == stored.stamp) {
+            Some(entry) => entry,
+            None => entry_of(stored)?,
+        };
+        let similar = novelty.and_then(|novelty| like(index.as_ref()?, novelty));
+        Ok(Written {
+            said: String::new(),
+            note: Note::of(&entry, self.now),
+            body: crate::note::shown(stored),
+            decision: novelty.map(Novelty::as_str),
+            similar,
+        })
+    }
+
+    pub(crate) fn short(&self, id: NoteId) -> String {
+        let index = Index::open(&self.memory.home).ok();
+        let short = index.and_then(|index| index.short_id(id).ok());
+        short.unwrap_or_else(|| id.to_string())
+    }
+}
+
+/// The one note that a model means and that is there.
+pub(crate) fn present(index: &Index, typed: &str) -> Result<Entry, Refusal> {
+    let entry = Memory::resolve(index, typed)?;
+    if entry.state == note::State::Forgotten {
+        return Err(Refusal::forgotten(entry.id()));
+    }
+    Ok(entry)
+}
+
+/// Tells whether a note is out of a tool's reach.
+pub(crate) fn is_out_of_reach(entry: &Entry) -> bool {
+    agent::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
+}
+
+/// What the index would say of a note.
+fn entry_of(stored: &Stored) -> Result<Entry, Refusal> {
+    let entry = Index::of([stored.clone()])?.get(stored.path.id)?;
+    entry.ok_or_else(|| Refusal::internal("the note cannot be read back"))
+}
+
+fn like(index: &Index, novelty: Novelty) -> Option<Like> {
+    let consider = match novelty {
+        Novelty::Novel => return None,
+        Novelty::MayContradict(_) => ["supersedes", "contradicts"],
+        Novelty::Known(_) | Novelty::Echo(_) | Novelty::Extends(_) => ["supersedes", "elaborates"],
+    };
+    let note = Named::all(index, &[novelty.note()?]).ok()?.pop()?;
+    Some(Like { note, consider })
+}
+
+/// How a note is named in a sentence.
+fn name(index: &Index, id: NoteId) -> String {
+    let title = index.get(id).ok().flatten().map(|entry| entry.title);
+    let title = crate::note::title(&title.unwrap_or_default());
+    format!("{id} \"{title}\"")
+}
+
+fn forgotten(at: i64) -> Refusal {
+    let day = DateTime::from_timestamp_millis(at).unwrap_or_default();
+    Refusal::new(
+        "forgotten",
+        format!("the person had this forgotten on {}", day.date_naive()),
+        "leave it forgotten; the person can write it again: /memory-remember TEXT",
+    )
+}
