@@ -167,8 +167,12 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
+    let is_input = settings.contract.is_deserialize();
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     RecursiveTransform(terse).transform(&mut schema);
+    if is_input {
+        RecursiveTransform(without_null).transform(&mut schema);
+    }
     for key in ["title", "description"] {
         schema.remove(key);
     }
@@ -178,9 +182,14 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     }
 }
 
-/// Takes away what says nothing: number formats, and `null` where leaving a field out says the same.
+/// Takes away number formats, which say nothing to a model.
 fn terse(schema: &mut Schema) {
     schema.remove("format");
+}
+
+/// Takes away `null` where leaving a parameter out says the same. What a tool answers may be null, and
+/// clients hold it to its schema.
+fn without_null(schema: &mut Schema) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|of| of != "null");
         if let [only] = types.as_slice() {

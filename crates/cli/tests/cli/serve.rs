@@ -1,6 +1,7 @@
 //! The server as a client sees it: started, asked over a pipe, left.
 
 use std::{
+    collections::HashMap,
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout},
     thread,
@@ -21,6 +22,8 @@ struct Client {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     asked: u64,
+    /// What each tool says of its answers, once it was asked for.
+    schemas: HashMap<String, Value>,
 }
 
 impl Client {
@@ -49,6 +52,7 @@ impl Client {
             stdout: BufReader::new(server.stdout.take().unwrap()),
             server,
             asked: 0,
+            schemas: HashMap::new(),
         }
     }
 
@@ -109,6 +113,18 @@ impl Client {
         let text = result["content"][0]["text"].as_str().unwrap();
         let content = result["structuredContent"].clone();
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), content);
+        // Clients refuse an answer that is not what the tool says it gives.
+        if self.schemas.is_empty() {
+            let tools = self.ask("tools/list", json!({}))["result"]["tools"].clone();
+            let schemas = tools.as_array().unwrap().iter().map(|tool| {
+                let name = tool["name"].as_str().unwrap().to_owned();
+                (name, tool["outputSchema"].clone())
+            });
+            self.schemas = schemas.collect();
+        }
+        if let Err(place) = fits(&content, &self.schemas[tool]) {
+            panic!("{tool}: {place} in {content}");
+        }
         content
     }
 
@@ -127,6 +143,88 @@ impl Client {
         let status = wait_until(Duration::from_secs(1), "the end", ended).unwrap();
         assert_eq!(status.code(), Some(0));
     }
+}
+
+/// Whether a value is what a schema says, as far as our schemas go; where it is not, and what is there.
+fn fits(value: &Value, schema: &Value) -> Result<(), String> {
+    if let Some(forms) = schema["anyOf"].as_array() {
+        let tried: Vec<_> = forms.iter().map(|form| fits(value, form)).collect();
+        return tried
+            .iter()
+            .find(|it| it.is_ok())
+            .unwrap_or(&tried[0])
+            .clone();
+    }
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let wanted = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        of => Vec::from_iter(of.as_str()),
+    };
+    let is_wanted = |of: &&str| *of == found || (*of == "number" && found == "integer");
+    if !wanted.is_empty() && !wanted.iter().any(is_wanted) {
+        return Err(format!(": {value} is no {wanted:?}"));
+    }
+    if let Some(words) = schema["enum"].as_array()
+        && !words.contains(value)
+    {
+        return Err(format!(": {value} is none of {words:?}"));
+    }
+    for (place, item) in value.as_array().into_iter().flatten().enumerate() {
+        fits(item, &schema["items"]).map_err(|inner| format!("[{place}]{inner}"))?;
+    }
+    let fields = value.as_object();
+    for (key, field) in fields.into_iter().flatten() {
+        let known = &schema["properties"][key];
+        let rest = &schema["additionalProperties"];
+        let known = if known.is_null() { rest } else { known };
+        fits(field, known).map_err(|inner| format!(".{key}{inner}"))?;
+    }
+    for key in schema["required"].as_array().into_iter().flatten() {
+        let key = key.as_str().unwrap();
+        if fields.is_some_and(|fields| !fields.contains_key(key)) {
+            return Err(format!(": {key} is missing"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_a_schema_is_named() {
+    let schema = json!({ "type": "object", "required": ["a"], "properties": {
+        "a": { "type": ["string", "null"] },
+        "b": { "type": "array", "items": { "anyOf": [{ "type": "number" }, { "enum": ["x"] }] } } } });
+    for (value, place) in [
+        (json!({ "a": null, "b": [1, 2.5, "x"], "c": 1 }), None),
+        (json!({ "b": [] }), Some(": a is missing")),
+        (json!({ "a": 1 }), Some(".a: 1 is no")),
+        (
+            json!({ "a": "", "b": [1, "y"] }),
+            Some(".b[1]: \"y\" is no"),
+        ),
+        (json!([]), Some(": [] is no")),
+    ] {
+        let found = fits(&value, &schema).err();
+        assert_eq!(found.is_some(), place.is_some(), "{value}: {found:?}");
+        let found = found.unwrap_or_default();
+        assert!(found.starts_with(place.unwrap_or_default()), "{found}");
+    }
+}
+
+#[test]
+fn the_status_of_a_store_without_a_remote_is_what_its_schema_says() {
+    let home = furnished();
+    let mut client = Client::open(&home);
+    let status = client.gives("memory_status", json!({}));
+    assert_eq!(status["sync"]["remote"], Value::Null);
+    client.leave();
 }
 
 fn titles(answer: &Value) -> Vec<&str> {
