@@ -187,6 +187,15 @@ impl Refusal {
         )
     }
 
+    /// The note has nothing to be done.
+    pub(crate) fn no_task(id: NoteId) -> Self {
+        Self::new(
+            "no_task",
+            format!("the note {id} is no task"),
+            "memory_task with create makes one",
+        )
+    }
+
     /// There is no such tool.
     pub(crate) fn unknown_tool(name: &str, tools: &[Tool]) -> Self {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();

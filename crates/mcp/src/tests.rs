@@ -370,6 +370,21 @@ fn what_is_no_note_is_refused() {
         ),
         ("memory_amend", json!({ "ids": [id] }), "bad_argument"),
         (
+            "memory_amend",
+            json!({ "id": id, "status": "done" }),
+            "no_task",
+        ),
+        (
+            "memory_amend",
+            json!({ "id": id, "addition": "x".repeat(70_000) }),
+            "too_long",
+        ),
+        (
+            "memory_write",
+            json!({ "body": "x", "title": "y".repeat(70_000) }),
+            "too_long",
+        ),
+        (
             "memory_connect",
             json!({ "from": id, "to": id, "relation": "about" }),
             "bad_argument",

@@ -32,6 +32,9 @@ use crate::{
 /// How long a change waits for other processes that write. A model would rather wait than ask again.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The longest note that a tool writes, as a file, in bytes. Whoever opens it pays for all of it.
+const MAX_LENGTH: usize = 64 * 1024;
+
 /// A note that was written, with what it is to the others.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
@@ -81,6 +84,15 @@ impl<'a> Writing<'a> {
         })
     }
 
+    /// The index, in step with the notes: what is there has to be found, and what was written.
+    pub(crate) fn index(&self) -> Result<Index, Refusal> {
+        Ok(Index::in_step(
+            &self.memory.home,
+            &self.notes,
+            WRITE_PATIENCE,
+        )?)
+    }
+
     /// Writes a new note. `replaced` are the notes that it replaces.
     pub(crate) fn add(
         &self,
@@ -90,6 +102,7 @@ impl<'a> Writing<'a> {
         is_forced: bool,
     ) -> Result<Written, Refusal> {
         let mut note = draft.note(self.memory.machine_id.clone(), self.now)?;
+        refuse_long(&note, 0)?;
         let is_reaching = replaced.iter().any(is_out_of_reach);
         agent::sign(&mut note, self.memory.session.as_deref(), is_reaching);
         let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
@@ -115,6 +128,7 @@ impl<'a> Writing<'a> {
         let before = self.notes.read(entry.path)?.note();
         let mut wanted = before.clone();
         change(&mut wanted);
+        refuse_long(&wanted, before.render().len())?;
         if before.body != wanted.body {
             self.refuse_forgotten(&wanted.body)?;
         }
@@ -144,6 +158,7 @@ impl<'a> Writing<'a> {
         let before = self.notes.read(entry.path)?.note();
         let mut changed = before.clone();
         change(&mut changed);
+        refuse_long(&changed, before.render().len())?;
         // No proposal keeps itself at the top.
         changed.pinned = before.pinned;
         if changed == before {
@@ -242,7 +257,7 @@ impl<'a> Writing<'a> {
     fn written(&self, stored: &Stored, novelty: Option<Novelty>) -> Result<Written, Refusal> {
         let id = stored.path.id;
         // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
-        let index = self.memory.index().ok();
+        let index = self.index().ok();
         let known = index
             .as_ref()
             .and_then(|index| index.get(id).ok().flatten());
@@ -279,6 +294,19 @@ pub(crate) fn present(index: &Index, typed: &str) -> Result<Entry, Refusal> {
 /// Tells whether a note is out of a tool's reach.
 pub(crate) fn is_out_of_reach(entry: &Entry) -> bool {
     agent::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
+}
+
+/// Says no to a note that is too long, unless it was longer before.
+fn refuse_long(note: &note::Note, before: usize) -> Result<(), Refusal> {
+    let length = note.render().len();
+    if length <= MAX_LENGTH.max(before) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "too_long",
+        format!("the note would have {length} bytes"),
+        format!("at most {MAX_LENGTH}: what matters, or several notes"),
+    ))
 }
 
 /// What the index would say of a note.

@@ -73,8 +73,12 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
     }
     .fit()?;
     let writing = Writing::begin(memory, "edit")?;
-    let index = memory.index()?;
+    let index = writing.index()?;
     let entry = present(&index, &asked.id)?;
+    let kind = change.kind.unwrap_or(entry.kind);
+    if change.status.is_some() && kind != Kind::Task {
+        return Err(Refusal::no_task(entry.id()));
+    }
     let now = writing.now;
     let (written, _) = writing.change(index, &entry, false, |note| change.apply(note, now))?;
     Ok(written)

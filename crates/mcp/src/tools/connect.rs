@@ -71,7 +71,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
         }
     }
     let writing = Writing::begin(memory, "connect")?;
-    let index = memory.index()?;
+    let index = writing.index()?;
     // A link that leads to a forgotten note can be taken away.
     let [from, to] = [from, to].map(|id| {
         if remove {

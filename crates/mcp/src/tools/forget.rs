@@ -44,7 +44,7 @@ struct Forgotten {
 fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, Refusal> {
     let Parameters { id, reason } = asked;
     let writing = Writing::begin(memory, "forget")?;
-    let index = memory.index()?;
+    let index = writing.index()?;
     let entry = present(&index, &id)?;
     let links = index.links_of(&[entry.id()])?;
     let links = links.iter().filter(|edge| edge.to == entry.id()).count();

@@ -96,7 +96,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
 fn create(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let text = needed(asked.text.or_else(|| asked.title.clone()), "text")?;
     let writing = Writing::begin(memory, "task")?;
-    let index = memory.index()?;
+    let index = writing.index()?;
     let about = asked.about.iter().map(|id| {
         Ok(Link {
             relation: Relation::About,
@@ -127,15 +127,10 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     }
     .fit()?;
     let writing = Writing::begin(memory, "task")?;
-    let index = memory.index()?;
+    let index = writing.index()?;
     let entry = present(&index, &id)?;
     if entry.kind != Kind::Task {
-        let message = format!("the note {} is no task", entry.id());
-        return Err(Refusal::new(
-            "no_task",
-            message,
-            "memory_amend changes notes",
-        ));
+        return Err(Refusal::no_task(entry.id()));
     }
     let before = writing.notes.read(entry.path)?.note().status();
     let now = writing.now;
@@ -143,7 +138,7 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let status = status.unwrap_or(before);
     let is_finished = status == Status::Done && before != status && !is_out_of_reach(&entry);
     let review = if is_finished {
-        let due = stale::due_after(&memory.index()?, entry.id(), now)?;
+        let due = stale::due_after(&writing.index()?, entry.id(), now)?;
         due.iter().map(Named::of).collect()
     } else {
         Vec::new()

@@ -65,7 +65,7 @@ struct Parameters {
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
     let writing = Writing::begin(memory, "write")?;
-    let index = memory.index()?;
+    let index = writing.index()?;
     let replaced = asked.supersedes.iter().map(|id| present(&index, id));
     let replaced: Vec<_> = replaced.collect::<Result<_, _>>()?;
     let links = asked.links.iter().map(|line| link(&index, line));
