@@ -84,9 +84,10 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// The index, in step with the notes: what is there has to be found, and what was written.
+    /// The index, in step with the notes: what is there has to be found, and what was written. Only
+    /// where others write it for very long it is taken as it is.
     pub(crate) fn index(&self) -> Result<Index, Refusal> {
-        Ok(Index::in_step(
+        Ok(Index::in_step_or_as_is(
             &self.memory.home,
             &self.notes,
             WRITE_PATIENCE,

@@ -19,11 +19,14 @@ mod sandbox;
 #[cfg(target_os = "linux")]
 mod script;
 #[cfg(target_os = "linux")]
+mod servers;
+#[cfg(target_os = "linux")]
 mod stopped;
 
 use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
@@ -54,6 +57,9 @@ pub(crate) struct Arguments {
     /// Run many hooks at once instead, and beside those who keep the records; for Linux only
     #[arg(long, group = "instead")]
     crowd: bool,
+    /// Let 8 servers and 32 hooks work at once for so long instead; for Linux only
+    #[arg(long, group = "instead", value_name = "SECONDS")]
+    servers: Option<u64>,
     /// Measure captures and injects while the index is built anew, instead of killing
     #[arg(long, group = "instead")]
     race: bool,
@@ -72,7 +78,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         .prefix("anamnesis-crash-")
         .tempdir()?;
     let mut checks = Checks::default();
-    if arguments.journal || arguments.crowd {
+    if arguments.journal || arguments.crowd || arguments.servers.is_some() {
         watch(folder.path(), &binary, arguments, &mut checks)?;
     } else if arguments.race {
         race::run(&Sandbox::new(folder.path(), &binary)?, &mut checks)?;
@@ -99,6 +105,9 @@ fn watch(folder: &Path, binary: &Path, arguments: &Arguments, checks: &mut Check
     let folder = &folder.canonicalize().map_err(at(folder))?;
     if arguments.crowd {
         return crowd::run(folder, binary, checks);
+    }
+    if let Some(seconds) = arguments.servers {
+        return servers::run(folder, binary, Duration::from_secs(seconds), checks);
     }
     let ends = tempfile::tempdir()?;
     ends::run(ends.path(), binary, checks)?;
