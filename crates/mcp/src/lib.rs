@@ -19,6 +19,8 @@ mod tool;
 
 mod tools;
 
+mod resources;
+
 mod note;
 
 mod memory;

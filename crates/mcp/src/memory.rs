@@ -14,6 +14,7 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     host::{Host, Unable},
@@ -209,8 +210,18 @@ impl Refusal {
         Self::new("failed", quoted(message), hint)
     }
 
-    pub(crate) fn json(&self) -> String {
+    /// What happened.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn value(&self) -> Value {
         // Three texts always have a form.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    pub(crate) fn json(&self) -> String {
+        // As above.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

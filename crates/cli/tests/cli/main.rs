@@ -30,6 +30,7 @@ mod purge;
 mod python_version;
 mod recall;
 mod remember;
+mod resources;
 mod security_table;
 mod serve;
 mod session_start;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{SESSION, furnished, home, id, journal::files_with, sessions, snapshot};
 
 /// A client and the server that it started.
-struct Client {
+pub(crate) struct Client {
     server: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Starts a server and opens a session with it.
-    fn open(home: &TestHome) -> Self {
+    pub(crate) fn open(home: &TestHome) -> Self {
         let mut client = Self::start(home, "serve");
         client.initialize();
         client
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Asks and waits for the answer to this question.
-    fn ask(&mut self, method: &str, parameters: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, parameters: Value) -> Value {
         self.asked += 1;
         let mut message = json!({ "jsonrpc": "2.0", "id": self.asked, "method": method });
         message["params"] = parameters;
@@ -107,7 +107,7 @@ impl Client {
     }
 
     /// What a tool that did its work gives.
-    fn gives(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn gives(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], false, "{result}");
         let text = result["content"][0]["text"].as_str().unwrap();
@@ -137,7 +137,7 @@ impl Client {
     }
 
     /// Closes the pipe and waits for the end.
-    fn leave(mut self) {
+    pub(crate) fn leave(mut self) {
         drop(self.stdin.take());
         let ended = || self.server.try_wait().unwrap();
         let status = wait_until(Duration::from_secs(1), "the end", ended).unwrap();

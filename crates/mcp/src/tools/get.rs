@@ -45,7 +45,7 @@ struct Opened {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Whole {
+pub(crate) struct Whole {
     #[serde(flatten)]
     note: Note,
     body: String,
@@ -75,6 +75,11 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Opened, Refusal> {
         result.push(whole);
     }
     Ok(Opened { result })
+}
+
+/// A note with its text, as far as one answer goes.
+pub(crate) fn whole(memory: &Memory, index: &Index, entry: &Entry) -> Result<Whole, Refusal> {
+    open(memory, index, entry, 0, MAX_LENGTH)
 }
 
 /// A note with what there is room for of its text, from a character on.

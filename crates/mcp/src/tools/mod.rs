@@ -15,6 +15,8 @@ mod task;
 mod timeline;
 mod write;
 
+pub(crate) use self::get::whole;
+
 use crate::tool::Tool;
 
 /// Every tool, in the order in which clients are told of them.

@@ -1,0 +1,209 @@
+//! Notes as resources, for a person who mentions one in a prompt: `memory://ID`.
+//!
+//! Clients ask for the list at every start, and show it as somebody types: it is short, the words to
+//! tell a note by stand in its description, and a completion finds the others. Whatever the list says,
+//! any note can be read, as `memory_get` gives it.
+
+use anamnesis_core::{
+    id::{IdPrefix, NoteId},
+    note::{GLOBAL, NoteType, State, parse_timestamp},
+};
+use anamnesis_recall::search::search;
+use anamnesis_store::index::{Entry, Filter, Index};
+use rmcp::{
+    ErrorData,
+    model::{
+        Annotations, CompleteRequestParams, CompleteResult, CompletionInfo, ReadResourceResult,
+        Reference, Resource, ResourceContents, ResourceTemplate,
+    },
+};
+
+use crate::{
+    memory::{Memory, Refusal},
+    note, tools,
+};
+
+const SCHEME: &str = "memory://";
+
+/// The one template, and the name of what stands in its braces.
+const TEMPLATE: &str = "memory://{id}";
+const ARGUMENT: &str = "id";
+
+const MIME_TYPE: &str = "application/json";
+
+/// How many of each type are listed, the newest: a note that lasts is mentioned more often than what
+/// one session did.
+const LISTED: [(NoteType, usize); 3] = [
+    (NoteType::Procedural, 20),
+    (NoteType::Semantic, 20),
+    (NoteType::Episodic, 10),
+];
+
+/// How many notes a completion names.
+const MAX_COMPLETED: usize = 20;
+
+/// The notes that a person will most likely mention.
+pub(crate) fn list(memory: &Memory) -> Result<Vec<Resource>, ErrorData> {
+    let entries = listed(memory).map_err(|refusal| broken(&refusal))?;
+    Ok(entries.iter().map(described).collect())
+}
+
+/// How any note is named.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let template = ResourceTemplate::new(TEMPLATE, "note")
+        .with_title("Note")
+        .with_description(
+            "A note of the memory, by its id or by six or more characters of its beginning or end",
+        )
+        .with_mime_type(MIME_TYPE);
+    vec![template]
+}
+
+/// One note, as `memory_get` gives it.
+pub(crate) fn read(memory: &Memory, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let not_found = |refusal: &Refusal| {
+        let message = refusal.message().to_owned();
+        ErrorData::resource_not_found(message, Some(refusal.value()))
+    };
+    let typed = uri.strip_prefix(SCHEME).unwrap_or_default();
+    let index = memory.index().map_err(|refusal| broken(&refusal))?;
+    let entry = Memory::resolve(&index, typed).map_err(|refusal| not_found(&refusal))?;
+    let whole = tools::whole(memory, &index, &entry).map_err(|refusal| not_found(&refusal))?;
+    let text = serde_json::to_string(&whole)
+        .map_err(|error| broken(&Refusal::internal(&error.to_string())))?;
+    let contents = ResourceContents::text(text, uri_of(entry.id())).with_mime_type(MIME_TYPE);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// The ids that somebody may mean who has typed this much: a part of an id, or words of the note.
+pub(crate) fn complete(
+    memory: &Memory,
+    asked: &CompleteRequestParams,
+) -> Result<CompleteResult, ErrorData> {
+    let is_ours = matches!(&asked.r#ref, Reference::Resource(of) if of.uri == TEMPLATE)
+        && asked.argument.name == ARGUMENT;
+    if !is_ours {
+        return Err(ErrorData::invalid_params(
+            format!("only \"{ARGUMENT}\" of {TEMPLATE} can be completed"),
+            None,
+        ));
+    }
+    let mut entries = meant(memory, &asked.argument.value).map_err(|refusal| broken(&refusal))?;
+    let has_more = entries.len() > MAX_COMPLETED;
+    entries.truncate(MAX_COMPLETED);
+    let ids = entries.iter().map(|entry| entry.id().to_string()).collect();
+    let completion = CompletionInfo::with_pagination(ids, None, has_more)
+        .map_err(|error| ErrorData::internal_error(error, None))?;
+    Ok(CompleteResult::new(completion))
+}
+
+/// What is in use here: of the session's project and of all projects, or of any where the client
+/// names none.
+fn here(memory: &Memory) -> Filter {
+    let projects = memory.project.as_ref().map_or_else(Vec::new, |project| {
+        let mut keys = project.all_keys();
+        keys.push(GLOBAL.to_owned());
+        keys
+    });
+    Filter {
+        projects,
+        ..Filter::default()
+    }
+}
+
+fn listed(memory: &Memory) -> Result<Vec<Entry>, Refusal> {
+    let index = memory.index()?;
+    let mut entries = Vec::new();
+    for (note_type, most) in LISTED {
+        let filter = Filter {
+            note_type: Some(note_type),
+            ..here(memory)
+        };
+        entries.extend(index.list(&filter, most)?);
+    }
+    entries.retain(|entry| entry.state == State::Active);
+    Ok(entries)
+}
+
+fn meant(memory: &Memory, typed: &str) -> Result<Vec<Entry>, Refusal> {
+    let words = beginning_of(typed);
+    if words.is_empty() {
+        return listed(memory);
+    }
+    let index = memory.index()?;
+    let by_id = by_id(&index, typed)?;
+    if !by_id.is_empty() {
+        return Ok(by_id);
+    }
+    // One more than is named tells whether there are more.
+    let hits = search(&index, &words, &here(memory), MAX_COMPLETED + 1)?;
+    Ok(hits.into_iter().map(|hit| hit.entry).collect())
+}
+
+/// The notes whose id begins or ends so, of any project; none where this is no part of an id.
+fn by_id(index: &Index, typed: &str) -> Result<Vec<Entry>, Refusal> {
+    let Ok(part) = IdPrefix::parse(typed) else {
+        return Ok(Vec::new());
+    };
+    let mut entries = index.matching(&part)?;
+    entries.retain(|entry| entry.state != State::Forgotten);
+    Ok(entries)
+}
+
+/// A query for what somebody is typing: its words, of which the last is not at its end yet.
+fn beginning_of(typed: &str) -> String {
+    let words = typed.split(|character: char| !character.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("{}*", words.join(" "))
+    }
+}
+
+fn described(entry: &Entry) -> Resource {
+    let title = note::title(&entry.title);
+    let resource = Resource::new(uri_of(entry.id()), entry.id().short())
+        .with_description(format!("[{}] {title}", entry.shown_kind()))
+        .with_title(title)
+        .with_mime_type(MIME_TYPE);
+    match parse_timestamp(&entry.updated_at) {
+        Some(changed) => resource.with_annotations(Annotations::default().with_timestamp(changed)),
+        None => resource,
+    }
+}
+
+fn uri_of(id: NoteId) -> String {
+    format!("{SCHEME}{id}")
+}
+
+/// What went wrong with the store, and not with what was asked.
+fn broken(refusal: &Refusal) -> ErrorData {
+    ErrorData::internal_error(refusal.message().to_owned(), Some(refusal.value()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_becomes_a_query() {
+        for (typed, query) in [
+            ("", ""),
+            (" .. \u{0} ", ""),
+            ("stu", "stu*"),
+            ("stub ser", "stub ser*"),
+            // No sign of the language of queries is passed on.
+            ("\"stub* OR ser", "stub OR ser*"),
+        ] {
+            assert_eq!(beginning_of(typed), query, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn the_template_makes_the_names_of_notes() {
+        let id = NoteId::generate(chrono::DateTime::UNIX_EPOCH);
+        let made = TEMPLATE.replace(&format!("{{{ARGUMENT}}}"), &id.to_string());
+        assert_eq!(made, uri_of(id));
+    }
+}
