@@ -9,6 +9,7 @@ mod machines;
 mod recalling;
 mod recording;
 mod scenarios;
+mod serving;
 mod store;
 
 use std::fmt::Display;

@@ -196,8 +196,11 @@ mod tests {
             remote.keys().collect::<Vec<_>>(),
             ["type", "title", "description"]
         );
-        // An option without an answer keeps a hook whose arguments name it from running.
-        assert!(!text("hooks/hooks.json").contains("user_config"));
+        // An option without an answer keeps a hook whose arguments name it from running, and what the
+        // person answered is copied into the settings, where the server finds it, too.
+        for file in ["hooks/hooks.json", ".mcp.json"] {
+            assert!(!text(file).contains("user_config"), "{file}");
+        }
     }
 
     #[test]

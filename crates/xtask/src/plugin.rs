@@ -1,4 +1,4 @@
-//! Assembles the plugin as a person installs it: manifests, hooks, commands, skills, the launcher
+//! Assembles the plugin as a person installs it: manifests, hooks, server, commands, skills, launcher
 //! and a binary for each platform, and nothing of the sources.
 //!
 //! Invariants: every input is checked before the output is touched; the output is built beside its
@@ -28,9 +28,10 @@ pub(crate) const RELEASE_TARGETS: [&str; 5] = [
 const CHECKSUMS: &str = "SHA256SUMS";
 
 /// What the tree takes from the checkout beside the binaries. Folders are taken whole.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     ".gitattributes",
     ".claude-plugin",
+    ".mcp.json",
     "hooks",
     "commands",
     "skills",
@@ -423,9 +424,10 @@ mod tests {
                 ".claude-plugin/marketplace.json",
                 r#"{"plugins": [{"name": "anamnesis", "source": {"source": "github"}}]}"#,
             ),
+            (".mcp.json", "{}"),
             ("hooks/hooks.json", "{}"),
             ("commands/memory-status.md", "status"),
-            ("skills/memory-notes/SKILL.md", "skill"),
+            ("skills/writing-notes/SKILL.md", "skill"),
             ("bin/anamnesis", "#!/bin/sh\n"),
             ("bin/native/stale/anamnesis", "left by an earlier try"),
             ("crates/cli/src/main.rs", "fn main() {}"),
@@ -499,6 +501,7 @@ mod tests {
             "644 .claude-plugin/marketplace.json",
             "644 .claude-plugin/plugin.json",
             "644 .gitattributes",
+            "644 .mcp.json",
             "644 CHANGELOG.md",
             "644 LICENSE-APACHE",
             "644 LICENSE-MIT",
@@ -512,7 +515,7 @@ mod tests {
             "755 bin/native/x86_64-unknown-linux-musl/anamnesis",
             "644 commands/memory-status.md",
             "644 hooks/hooks.json",
-            "644 skills/memory-notes/SKILL.md",
+            "644 skills/writing-notes/SKILL.md",
         ];
         assert_eq!(listing(&options.out), expected);
         assert_eq!(report.files, expected.len());

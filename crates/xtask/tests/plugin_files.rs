@@ -1,5 +1,5 @@
-//! What the client reads of the plugin: hooks, commands and the skill. The rules here are ones that
-//! its own validator does not know; breaking one shows up only in a session.
+//! What the client reads of the plugin: hooks, the server, commands and skills. The rules here are
+//! ones that its own validator does not know; breaking one shows up only in a session.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,6 +9,24 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 const LAUNCHER: &str = "${CLAUDE_PLUGIN_ROOT}/bin/anamnesis";
+
+/// What the client puts before the name of a tool: the plugin's name and the server's key are in it.
+const TOOLS: &str = "mcp__plugin_anamnesis_memory__";
+
+/// The tools that change nothing.
+const LOOKING: [&str; 7] = [
+    "memory_search",
+    "memory_get",
+    "memory_list",
+    "memory_timeline",
+    "memory_pathway",
+    "memory_review",
+    "memory_status",
+];
+
+/// What the names and descriptions of all commands and skills may have together, in characters. For
+/// 1,052 of them the client itself counts about 330 tokens; `validate` of `cargo xtask e2e` asks it.
+const MAX_DESCRIPTIONS: usize = 1_300;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -27,6 +45,45 @@ fn commands() -> Vec<(String, String)> {
         .collect();
     assert!(!commands.is_empty());
     commands
+}
+
+/// The skills, by the name of their folder.
+fn skills() -> Vec<(String, String)> {
+    let folders = fs::read_dir(root().join("skills"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let skills: Vec<_> = folders
+        .map(|folder| {
+            let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read_to_string(folder.join("SKILL.md")).unwrap())
+        })
+        .collect();
+    assert!(!skills.is_empty());
+    skills
+}
+
+fn commands_and_skills() -> Vec<(String, String)> {
+    commands().into_iter().chain(skills()).collect()
+}
+
+/// The tools of the server, as they are pinned.
+fn tools() -> Vec<String> {
+    let snapshots = root().join("crates/mcp/src/snapshots");
+    let pinned = "anamnesis_mcp__server__tests__the_words_of_the_server_are_few_and_pinned.snap";
+    let text = fs::read_to_string(snapshots.join(pinned)).unwrap();
+    let tools: Vec<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    \"name\": \"")?.strip_suffix("\","))
+        .map(str::to_owned)
+        .collect();
+    assert!(tools.len() >= 7, "{tools:?}");
+    tools
+}
+
+/// What a command or a skill may use unasked.
+fn allowed(text: &str) -> Vec<&str> {
+    let tools = front(text, "allowed-tools");
+    tools.map_or_else(Vec::new, |tools| tools.split(", ").collect())
 }
 
 /// The value of a key in the front matter, which holds one line a key.
@@ -99,6 +156,21 @@ fn only_the_end_of_a_session_is_not_waited_for() {
     }
 }
 
+/// Nothing about the server is asked at the install, and the client gives it the project's folder.
+#[test]
+fn the_server_is_started_by_the_launcher() {
+    let text = fs::read_to_string(root().join(".mcp.json")).unwrap();
+    let servers: Value = serde_json::from_str(&text).unwrap();
+    let expected = serde_json::json!({
+        "mcpServers": { "memory": { "command": LAUNCHER, "args": ["serve"] } }
+    });
+    assert_eq!(servers, expected);
+    let plugin = fs::read_to_string(root().join(".claude-plugin/plugin.json")).unwrap();
+    let plugin: Value = serde_json::from_str(&plugin).unwrap();
+    let prefix = format!("mcp__plugin_{}_memory__", plugin["name"].as_str().unwrap());
+    assert_eq!(prefix, TOOLS);
+}
+
 /// Without `name` only the long form, `/anamnesis:memory-status`, exists.
 #[test]
 fn a_command_is_called_as_its_file_is() {
@@ -115,22 +187,32 @@ fn a_command_is_called_as_its_file_is() {
     }
 }
 
-/// The model's way in is the skill: a command's description in every session would be paid for
+/// The model's way in are the skills: a command's description in every session would be paid for
 /// nothing, and forgetting is the person's.
 #[test]
-fn commands_are_typed_and_the_skill_is_not() {
+fn commands_are_typed_and_skills_are_not() {
     for (name, text) in commands() {
-        assert_eq!(
-            front(&text, "disable-model-invocation"),
-            Some("true"),
-            "{name}"
-        );
+        let typed_only = front(&text, "disable-model-invocation");
+        assert_eq!(typed_only, Some("true"), "{name}");
     }
-    let skill = fs::read_to_string(root().join("skills/memory-notes/SKILL.md")).unwrap();
-    assert_eq!(front(&skill, "name"), Some("memory-notes"));
-    assert_eq!(front(&skill, "user-invocable"), Some("false"));
-    assert!(front(&skill, "description").is_some_and(|it| it.len() <= 240));
-    assert!(skill.lines().count() <= 40);
+    for (name, text) in skills() {
+        assert_eq!(front(&text, "name"), Some(name.as_str()));
+        assert_eq!(front(&text, "user-invocable"), Some("false"), "{name}");
+        assert!(text.lines().count() <= 40, "{name}");
+    }
+}
+
+/// The client tells the model the skills' descriptions in every session, and shows the commands' to
+/// the person.
+#[test]
+fn all_descriptions_together_are_short() {
+    let lengths = commands_and_skills().into_iter().map(|(name, text)| {
+        let description = front(&text, "description").unwrap_or_default();
+        assert!(!description.is_empty(), "{name}");
+        name.chars().count() + description.chars().count()
+    });
+    let length: usize = lengths.sum();
+    assert!(length <= MAX_DESCRIPTIONS, "{length} characters");
 }
 
 /// What a person typed would be pasted into the shell as it stands.
@@ -150,24 +232,60 @@ fn what_was_typed_stands_on_no_line_that_runs() {
     }
 }
 
+/// No shell sees what a person typed: a tool takes it, or the hook did before the model was asked.
+#[test]
+fn no_text_goes_into_a_shell() {
+    for (name, text) in commands() {
+        for way in ["<<", "--stdin", "--file"] {
+            assert!(!text.contains(way), "{name}: {way}");
+        }
+    }
+}
+
 /// The plugin's folder comes last on PATH, where another program of this name may come first; and
 /// a path with a blank in it has to be quoted, in the permission as in the call.
 #[test]
 fn the_launcher_is_always_named_by_its_quoted_path() {
-    let skill = fs::read_to_string(root().join("skills/memory-notes/SKILL.md")).unwrap();
-    for (name, text) in commands()
-        .into_iter()
-        .chain([("the skill".to_owned(), skill)])
-    {
+    for (name, text) in commands_and_skills() {
         let named = text.matches(LAUNCHER).count();
         let quoted = text.matches(&format!("\"{LAUNCHER}\"")).count();
         assert_eq!(named, quoted, "{name}");
-        for allowed in front(&text, "allowed-tools")
-            .unwrap_or_default()
-            .split(", ")
-        {
-            let ours = allowed.is_empty() || allowed.starts_with(&format!("Bash(\"{LAUNCHER}\""));
-            assert!(ours, "{name}: {allowed}");
+    }
+}
+
+/// What is allowed runs unasked: a verb of the launcher, or a tool that is there and only looks. A
+/// tool that changes something asks the person, unless they said otherwise.
+#[test]
+fn what_is_allowed_is_ours_and_no_wider_than_what_is_done() {
+    let tools = tools();
+    let plain = |byte: u8| byte.is_ascii_lowercase() || b" -".contains(&byte);
+    for (name, text) in commands_and_skills() {
+        for entry in allowed(&text) {
+            if let Some(tool) = entry.strip_prefix(TOOLS) {
+                assert!(tools.iter().any(|known| known == tool), "{name}: {tool}");
+                assert!(LOOKING.contains(&tool), "{name}: {tool} changes something");
+            } else {
+                let verb = entry
+                    .strip_prefix(&format!("Bash(\"{LAUNCHER}\" "))
+                    .and_then(|rest| rest.strip_suffix(":*)"));
+                let is_verb = verb.is_some_and(|verb| !verb.is_empty() && verb.bytes().all(plain));
+                assert!(is_verb, "{name}: {entry}");
+            }
+        }
+    }
+}
+
+/// A name that is no tool's would make the model try it, and be refused.
+#[test]
+fn every_tool_that_is_named_is_there() {
+    let tools = tools();
+    for (name, text) in commands_and_skills() {
+        let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+        for word in words.filter_map(|word| {
+            let word = word.strip_prefix(TOOLS).unwrap_or(word);
+            word.starts_with("memory_").then_some(word)
+        }) {
+            assert!(tools.iter().any(|known| known == word), "{name}: {word}");
         }
     }
 }

@@ -13,7 +13,7 @@ use anamnesis_testkit::tmux::Terminal;
 use serde_json::json;
 
 use super::store::{Note, Store, context_blocks};
-use super::{machines, recalling, recording};
+use super::{machines, recalling, recording, serving};
 
 /// How long the client may take to send a request.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
@@ -69,6 +69,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         play: machines::from_python,
     },
     headless("commands", commands),
+    headless("server", serving::looking),
+    headless("typed", serving::typed),
     headless("uninstall", uninstall),
     in_terminal("compact-typed", compact_typed),
     in_terminal("clear", clear),
@@ -273,9 +275,7 @@ fn commands(stage: &Stage) -> Result<()> {
         )
     })?;
 
-    machine
-        .api()
-        .play(Script::turns([shell(&searching(&machine, "deploy key")?)]));
+    machine.api().play(Script::turns([searching("deploy key")]));
     clean(&machine.ask("/memory-search deploy key", &Ask::default())?)?;
     let found = tool_result(&machine)?;
     check(found.contains(note.short_id()), || {
@@ -407,7 +407,7 @@ fn first_session(stage: &Stage) -> Result<()> {
         note.value("prov_source") == Some("human") && note.body.contains("Prices are in cents")
     })?;
     machine.api().play(Script::turns([
-        shell(&searching(&machine, "cents")?),
+        searching("cents"),
         text("That is what was found."),
     ]));
     terminal.send("/memory-search cents")?;
@@ -452,14 +452,10 @@ fn launcher(machine: &Sandbox) -> Result<String> {
     ))
 }
 
-/// Returns the search that `/memory-search` asks the model for: the text in a here-document, so that
-/// no shell reads it.
-fn searching(machine: &Sandbox, query: &str) -> Result<String> {
-    let hostile = "it's $(touch a) `touch b` ; \"c";
-    let launcher = launcher(machine)?;
-    Ok(format!(
-        "{launcher} search --stdin <<'ANAMNESIS'\n{query} {hostile}\nANAMNESIS"
-    ))
+/// Returns the search that `/memory-search` asks the model for.
+fn searching(query: &str) -> Block {
+    let input = json!({ "query": query, "detail": "index", "k": 10 });
+    serving::ours("memory_search", input)
 }
 
 /// Returns a token of the form that GitHub gives out, and that nobody has.
@@ -512,7 +508,7 @@ pub(super) fn last_request(machine: &Sandbox) -> Result<Request> {
 }
 
 /// Returns the result of the one tool call that was just made.
-fn tool_result(machine: &Sandbox) -> Result<String> {
+pub(super) fn tool_result(machine: &Sandbox) -> Result<String> {
     match last_request(machine)?.tool_results().as_slice() {
         [(result, false)] => Ok(result.clone()),
         other => Err(Failure::new(format!(
