@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::messages_api::MessagesApi;
+use crate::npm;
 use crate::process::{self, Context, Failure, Finished, Result, Running};
 
 /// The version of the client that the tests run; the one place where it is pinned.
@@ -25,8 +26,6 @@ pub const CLIENT_VERSION: &str = "2.1.330";
 /// The client's package on npm; the program itself is in an optional package for the platform.
 const CLIENT_PACKAGE: &str = "@anthropic-ai/claude-code";
 
-/// How long the download of the client may take.
-const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 /// How long one run of the client may take.
 const RUN_LIMIT: Duration = Duration::from_secs(90);
 /// How long a local git command may take.
@@ -74,33 +73,13 @@ impl Client {
 
     /// Returns the client of [`CLIENT_VERSION`], installing it below `cache` if it is not there.
     ///
-    /// Takes about 400 MB. No install script is run. Of several callers at once one installs and
-    /// the others wait.
+    /// Takes about 400 MB.
     ///
     /// # Errors
     /// If `npm` is missing or fails, or if what it installed is not that version.
     pub fn install(cache: &Path) -> Result<Self> {
         let folder = cache.join(format!("client-{CLIENT_VERSION}"));
-        fs::create_dir_all(&folder).context(folder.display())?;
-        let lock = File::create(folder.join("lock")).context("lock")?;
-        lock.lock().context("lock")?;
-        let installed = folder.join("installed");
-        if !installed.exists() {
-            let package =
-                json!({ "private": true, "dependencies": { CLIENT_PACKAGE: CLIENT_VERSION } });
-            fs::write(folder.join("package.json"), package.to_string()).context("package.json")?;
-            let mut npm = Command::new("npm");
-            npm.current_dir(&folder).args([
-                "install",
-                "--ignore-scripts",
-                "--include=optional",
-                "--no-audit",
-                "--no-fund",
-            ]);
-            process::run(&mut npm, INSTALL_LIMIT)?.successful("npm install")?;
-            // Written last: an install that was broken off is done again.
-            fs::write(&installed, "").context("installed")?;
-        }
+        npm::install(&folder, CLIENT_PACKAGE, CLIENT_VERSION)?;
         let client = Self::at(&find_binary(&folder)?)?;
         if client.version == CLIENT_VERSION {
             Ok(client)

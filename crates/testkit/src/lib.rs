@@ -5,6 +5,8 @@ pub mod client;
 pub mod home;
 pub mod messages_api;
 #[cfg(unix)]
+pub mod npm;
+#[cfg(unix)]
 pub mod process;
 #[cfg(unix)]
 pub mod tmux;

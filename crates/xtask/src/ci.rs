@@ -93,6 +93,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     })?;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     three_machines(root, &mut steps)?;
+    #[cfg(unix)]
+    steps.run("the protocol", || {
+        if !has(Command::new("npm").arg("--version")) {
+            return Ok(Outcome::Skipped("npm is not installed"));
+        }
+        if let Err(error) = crate::inspect::install(root) {
+            say(&error.to_string());
+            return Ok(Outcome::Skipped("npm cannot get the MCP inspector"));
+        }
+        passed(cargo(root).args(["xtask", "inspect"]))
+    })?;
     steps.run("the real client", || {
         if !has(Command::new("npm").arg("--version")) {
             return Ok(Outcome::Skipped("npm is not installed"));

@@ -12,6 +12,8 @@ mod crash;
 mod e2e;
 mod eval;
 mod icon;
+#[cfg(unix)]
+mod inspect;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod machines;
 mod manifest;
@@ -51,6 +53,9 @@ enum Task {
     /// Play sessions in the real client, offline, with the plugin installed
     #[cfg(unix)]
     E2e(e2e::Arguments),
+    /// Ask the server through the MCP inspector
+    #[cfg(unix)]
+    Inspect(inspect::Arguments),
     /// Measure what recall finds, and what it brings up in vain, on sets of questions
     Eval(eval::Arguments),
     /// Measure how well what is said already is told from what is not, on notes
@@ -85,6 +90,8 @@ fn main() -> ExitCode {
         Task::Novelty(arguments) => novelty::run(arguments),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),
+        #[cfg(unix)]
+        Task::Inspect(arguments) => inspect::run(&root, arguments),
         #[cfg(unix)]
         Task::Bench(arguments) => bench::run(&root, arguments),
         #[cfg(unix)]
