@@ -6,10 +6,11 @@ use std::fs;
 use anamnesis_testkit::client::{Answer, Ask, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Block, Kind, Request, Script, text, tool};
 use anamnesis_testkit::process::{Context as _, Failure, Result};
+use anamnesis_testkit::tmux::Terminal;
 use serde_json::{Value, json};
 
 use super::machines::anamnesis;
-use super::scenarios::{Stage, check, clean, last_request, tool_result};
+use super::scenarios::{Stage, check, clean, last_request, tool_result, untroubled};
 use super::store::{Note, Store};
 
 /// How the client names our server, and what it puts before the names of its tools.
@@ -178,6 +179,32 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
     check(files(&machine)? == before, || {
         "what was typed was run".to_owned()
     })
+}
+
+/// A person mentions a note by `@`, and the model is given it.
+pub(super) fn mentioned(stage: &Stage) -> Result<()> {
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    write(&machine, &store, PORTS, "It is bound by `make stub`.")?;
+    let note = write(
+        &machine,
+        &store,
+        "Kestrel is the build host",
+        "Its disk is small.",
+    )?;
+    let answer = "Kestrel has a small disk.";
+    machine.api().play(Script::turns([text(answer)]));
+    let terminal = Terminal::start(&machine)?;
+    terminal.send(&format!("@{SERVER}:memory://{} what of it?", note.id()))?;
+    terminal.wait_for(answer)?;
+    let sent = last_request(&machine)?.text();
+    for part in ["resource", "Its disk is small."] {
+        check(sent.contains(part), || {
+            format!("{part:?} of the note that was mentioned is not in\n{sent}")
+        })?;
+    }
+    untroubled(&terminal.screen()?)?;
+    terminal.exit()
 }
 
 /// Types a command for which the model calls one tool, which nobody is asked for, and returns what the

@@ -34,6 +34,11 @@ impl Note {
         })
     }
 
+    /// Returns the whole id.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Returns the id that people see: the last six characters.
     pub(super) fn short_id(&self) -> &str {
         self.id
