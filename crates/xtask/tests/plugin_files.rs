@@ -235,7 +235,7 @@ fn what_was_typed_stands_on_no_line_that_runs() {
 /// No shell sees what a person typed: a tool takes it, or the hook did before the model was asked.
 #[test]
 fn no_text_goes_into_a_shell() {
-    for (name, text) in commands() {
+    for (name, text) in commands_and_skills() {
         for way in ["<<", "--stdin", "--file"] {
             assert!(!text.contains(way), "{name}: {way}");
         }

@@ -70,6 +70,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
     headless("commands", commands),
     headless("server", serving::looking),
+    headless("server-writes", serving::writing),
     headless("typed", serving::typed),
     headless("uninstall", uninstall),
     in_terminal("compact-typed", compact_typed),
@@ -283,12 +284,20 @@ fn commands(stage: &Stage) -> Result<()> {
         format!("the search did not find the note: {found}")
     })?;
 
-    let forgetting = format!("{} forget {}", launcher(&machine)?, note.short_id());
-    machine.api().play(Script::turns([shell(&forgetting)]));
-    clean(&machine.ask(
-        &format!("/memory-forget {}", note.short_id()),
-        &Ask::default(),
-    )?)?;
+    // Forgetting asks, and a headless session has nobody to ask.
+    let forgetting = serving::ours("memory_forget", json!({ "id": note.short_id() }));
+    let forget = format!("/memory-forget {}", note.short_id());
+    machine.api().play(Script::turns([forgetting.clone()]));
+    let refused = machine.ask(&forget, &Ask::default())?.denied;
+    check(refused.len() == 1, || {
+        format!("a note was forgotten without a word: {refused:?}")
+    })?;
+    machine.api().play(Script::turns([forgetting]));
+    let allowed = Ask {
+        permissions: Permissions::Skipped,
+        resume: None,
+    };
+    clean(&machine.ask(&forget, &allowed)?)?;
     tool_result(&machine)?;
     let tombstone = store.wait_for("the tombstone", |found| found.short_id() == note.short_id())?;
     tombstone.expect("state", Some("forgotten"))?;
@@ -443,14 +452,6 @@ pub(super) fn shell(command: &str) -> Block {
         "Bash",
         json!({ "command": command, "description": "Run a command" }),
     )
-}
-
-/// Returns the plugin's own program as a command has to name it to run unasked: whole, and quoted.
-fn launcher(machine: &Sandbox) -> Result<String> {
-    Ok(format!(
-        "\"{}\"",
-        machine.plugin_root()?.join("bin/anamnesis").display()
-    ))
 }
 
 /// Returns the search that `/memory-search` asks the model for.

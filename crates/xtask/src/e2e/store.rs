@@ -110,7 +110,16 @@ impl Store {
     /// Returns every note in `memory/`, unreadable files and tombstones included as far as they
     /// have front matter.
     pub(super) fn notes(&self) -> Vec<Note> {
-        let files = files_below(&self.root.join("memory"));
+        self.notes_in("memory")
+    }
+
+    /// Returns every note in `local/`, where what a model proposes waits.
+    pub(super) fn notes_of_this_machine(&self) -> Vec<Note> {
+        self.notes_in("local")
+    }
+
+    fn notes_in(&self, tree: &str) -> Vec<Note> {
+        let files = files_below(&self.root.join(tree));
         let notes = files
             .keys()
             .filter(|path| path.extension().is_some_and(|extension| extension == "md"));
