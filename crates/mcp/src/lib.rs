@@ -34,6 +34,6 @@ mod tests;
 
 pub use self::{
     host::{Host, Standing, Synced, Unable},
-    memory::Memory,
+    memory::{LastLook, Memory},
     serve::{Error, serve, serve_over},
 };

@@ -1,7 +1,10 @@
 //! What tools work on: the store, the project of the session, the clock; and what they say when they
 //! cannot do what they were asked.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use anamnesis_core::{draft::Unfit, id::NoteId, render::inert_line};
 use anamnesis_store::{
@@ -23,6 +26,10 @@ use crate::{
 
 /// How long a tool waits for another process that writes.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long what an editor changes in its place, so that no folder shows it, may go unseen: to look at
+/// every note takes longer than a search.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How many of several notes an error names.
 const MAX_NAMED: usize = 10;
@@ -48,6 +55,23 @@ pub struct Memory {
     pub counted_to: String,
     /// The program around the server.
     pub host: Box<dyn Host>,
+    /// When every note was looked at.
+    pub last_look: LastLook,
+}
+
+/// When every note was looked at last; never, to begin with.
+#[derive(Debug, Default)]
+pub struct LastLook(Mutex<Option<Instant>>);
+
+impl LastLook {
+    fn is_recent(&self) -> bool {
+        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|last| last.elapsed() < LOOK_INTERVAL)
+    }
+
+    fn is_now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
 }
 
 impl Memory {
@@ -60,13 +84,19 @@ impl Memory {
         Notes::new(self.home.clone(), PATIENCE)
     }
 
-    /// The index, in step with the notes; as it is while another process writes it.
+    /// The index, in step with the notes but for what was changed in its place in the last seconds; as it
+    /// is while another process writes it.
     pub(crate) fn index(&self) -> Result<Index, Refusal> {
-        Ok(Index::in_step_or_as_is(
-            &self.home,
-            &self.notes(),
-            PATIENCE,
-        )?)
+        let notes = self.notes();
+        if self.last_look.is_recent()
+            && let Ok(index) = Index::open(&self.home)
+            && !index.is_behind(&notes)
+        {
+            return Ok(index);
+        }
+        let index = Index::in_step_or_as_is(&self.home, &notes, PATIENCE)?;
+        self.last_look.is_now();
+        Ok(index)
     }
 
     /// This machine's records; none where nothing was recorded yet.

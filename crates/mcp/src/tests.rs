@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     host::{Host, Standing, Synced, Unable},
-    memory::{Memory, PATIENCE},
+    memory::{LastLook, Memory, PATIENCE},
     tools,
 };
 
@@ -79,6 +79,7 @@ pub(crate) fn memory(home: Home) -> Memory {
         session: None,
         counted_to: "server".to_owned(),
         host: Box::new(Alone(Wishes::default())),
+        last_look: LastLook::default(),
     }
 }
 
@@ -101,6 +102,7 @@ impl Session {
             project: Some(project),
             session: Some("s".to_owned()),
             host: Box::new(Alone(Arc::clone(&wishes))),
+            last_look: LastLook::default(),
             ..memory(home)
         };
         Self {

@@ -11,7 +11,7 @@ use anamnesis_core::{
     id::NoteId,
     receipt::Usage,
 };
-use anamnesis_mcp::{Host, Memory, Standing, Synced, Unable};
+use anamnesis_mcp::{Host, LastLook, Memory, Standing, Synced, Unable};
 use anamnesis_store::{config::Config, journal::Journal, notes::NotePath};
 use anamnesis_sync::Answer;
 use chrono::{DateTime, Utc};
@@ -70,6 +70,7 @@ pub(super) fn serve(
         session,
         counted_to,
         host: Box::new(Program::new(context)),
+        last_look: LastLook::default(),
     };
     anamnesis_mcp::serve(memory, read_before)
         .map_err(|error| Failure::failed(error.to_string()))?;
