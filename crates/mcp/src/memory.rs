@@ -31,6 +31,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
 /// every note takes longer than a search.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long a change waits for other processes that write. A model would rather wait than ask again.
+pub(crate) const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+
 /// How many of several notes an error names.
 const MAX_NAMED: usize = 10;
 
@@ -85,7 +88,7 @@ impl Memory {
     }
 
     /// The index, in step with the notes but for what was changed in its place in the last seconds; as it
-    /// is while another process writes it.
+    /// is while another process writes it. Where it cannot even be read it is waited for.
     pub(crate) fn index(&self) -> Result<Index, Refusal> {
         let notes = self.notes();
         if self.last_look.is_recent()
@@ -94,7 +97,11 @@ impl Memory {
         {
             return Ok(index);
         }
-        let index = Index::in_step_or_as_is(&self.home, &notes, PATIENCE)?;
+        let open = |patience| Index::in_step_or_as_is(&self.home, &notes, patience);
+        let index = match open(PATIENCE) {
+            Err(index::Error::Locked) => open(WRITE_PATIENCE)?,
+            opened => opened?,
+        };
         self.last_look.is_now();
         Ok(index)
     }

@@ -748,3 +748,22 @@ fn clients_are_told_what_a_tool_does() {
         assert_eq!(hints(tool.name), expected, "{}", tool.name);
     }
 }
+
+#[test]
+fn what_a_person_made_theirs_is_theirs() {
+    let session = Session::open();
+    let own = session.gives(
+        "memory_write",
+        json!({ "body": "Deploys go through GitLab." }),
+    );
+    let id: NoteId = own["id"].as_str().unwrap().parse().unwrap();
+    let notes = session.notes();
+    let path = notes.find(id).unwrap();
+    // A person makes it theirs.
+    let theirs = |note: &mut Note| note.actor = None;
+    notes.update(&notes.lock().unwrap(), path, theirs).unwrap();
+    let before = session.bytes(&own["id"]);
+    let amended = session.gives("memory_amend", json!({ "id": own["id"], "title": "Mine" }));
+    assert_eq!(amended["state"], "proposed");
+    assert_eq!(session.bytes(&own["id"]), before);
+}

@@ -1,8 +1,6 @@
 //! How tools change notes: in an agent's name, as many as a session has, and only what is new. What a
 //! person wrote, and what applies to all projects, a tool cannot change: it proposes the change.
 
-use std::time::Duration;
-
 use anamnesis_core::{
     agent,
     draft::{Draft, saved},
@@ -25,12 +23,9 @@ use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    memory::{Memory, PATIENCE, Refusal},
+    memory::{Memory, PATIENCE, Refusal, WRITE_PATIENCE},
     note::{Named, Note},
 };
-
-/// How long a change waits for other processes that write. A model would rather wait than ask again.
-const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The longest note that a tool writes, as a file, in bytes. Whoever opens it pays for all of it.
 const MAX_LENGTH: usize = 64 * 1024;
@@ -120,13 +115,27 @@ impl<'a> Writing<'a> {
         is_reaching: bool,
         change: impl Fn(&mut note::Note),
     ) -> Result<(Written, bool), Refusal> {
-        if is_reaching || is_out_of_reach(entry) {
+        // What the file says counts: the index may be behind.
+        let is_proposed = |note: &note::Note| {
+            agent::is_out_of_reach(&note.project, note.source, note.is_by_agent())
+        };
+        if is_reaching || is_proposed(&self.notes.read(entry.path)?.note()) {
             return Ok((self.propose(index, entry, change)?, true));
         }
         // The index is open for writing as long as it lives.
         drop(index);
         let lock = self.notes.lock()?;
         let before = self.notes.read(entry.path)?.note();
+        if is_proposed(&before) || before.state == note::State::Forgotten {
+            return Err(Refusal::new(
+                "busy",
+                format!(
+                    "the note {} was changed by somebody else meanwhile",
+                    entry.id()
+                ),
+                "ask again",
+            ));
+        }
         let mut wanted = before.clone();
         change(&mut wanted);
         refuse_long(&wanted, before.render().len())?;
@@ -157,6 +166,9 @@ impl<'a> Writing<'a> {
         change: impl Fn(&mut note::Note),
     ) -> Result<Written, Refusal> {
         let before = self.notes.read(entry.path)?.note();
+        if before.state == note::State::Forgotten {
+            return Err(Refusal::forgotten(entry.id()));
+        }
         let mut changed = before.clone();
         change(&mut changed);
         refuse_long(&changed, before.render().len())?;

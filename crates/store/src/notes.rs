@@ -433,7 +433,8 @@ impl Notes {
         )
     }
 
-    /// Turns a note into its tombstone and keeps the old bytes in the trash.
+    /// Turns a note into its tombstone and keeps the old bytes in the trash. A tombstone stays one: the
+    /// trash keeps what the note said.
     ///
     /// # Errors
     /// When the old bytes cannot be kept or the tombstone cannot be written; then nothing changed.
@@ -443,6 +444,9 @@ impl Notes {
         path: NotePath,
         now: DateTime<Utc>,
     ) -> Result<Stored, Error> {
+        if self.is_forgotten(path) {
+            return self.read(path);
+        }
         let old = self.bytes(path)?;
         let trash = self.trash_path(path.id);
         file::write_atomic(&trash, &old).map_err(Error::io("write", &trash))?;
@@ -781,7 +785,10 @@ mod tests {
                 .unwrap()
                 .contains("second")
         );
-        assert!(notes.trashed(first.id).is_some());
+        // Two that forget it at once lose nothing.
+        let again = notes.forget(&lock, stored.path, now()).unwrap();
+        assert_eq!(again.stamp, tombstone.stamp);
+        assert_eq!(notes.trashed(first.id).as_ref(), Some(&before));
         notes.restore(&lock, stored.path).unwrap();
         // DEL-03
         assert_eq!(notes.bytes(stored.path).unwrap(), before);

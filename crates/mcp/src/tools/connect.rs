@@ -90,7 +90,6 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
         weight,
     };
     let is_reaching = relation == Relation::Supersedes && is_out_of_reach(&to);
-    let is_proposed = is_reaching || is_out_of_reach(&from);
     let (written, changed) = writing.change(index, &from, is_reaching, |note| {
         if remove {
             link.withdraw(note);
@@ -98,6 +97,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
             link.declare(note);
         }
     })?;
+    let is_proposed = written.note.id() != from.id().to_string();
     let said = if is_proposed || !changed {
         written.said
     } else {

@@ -15,7 +15,7 @@ use crate::{
     memory::{Memory, Refusal},
     note::{Named, Note},
     tool::{Effect, Tool, Word},
-    write::{Writing, Written, is_out_of_reach, present},
+    write::{Writing, Written, present},
 };
 
 pub(super) fn tool() -> Tool {
@@ -136,7 +136,8 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let now = writing.now;
     let (written, _) = writing.change(index, &entry, false, |note| change.apply(note, now))?;
     let status = status.unwrap_or(before);
-    let is_finished = status == Status::Done && before != status && !is_out_of_reach(&entry);
+    let is_proposed = written.note.id() != entry.id().to_string();
+    let is_finished = status == Status::Done && before != status && !is_proposed;
     let review = if is_finished {
         let due = stale::due_after(&writing.index()?, entry.id(), now)?;
         due.iter().map(Named::of).collect()

@@ -31,7 +31,7 @@ pub(super) fn tool() -> Tool {
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 struct Parameters {
-    /// Some sentences; parts in <private> tags and secrets are left out
+    /// Some sentences; what is marked as private and secrets are left out
     body: String,
     /// One line that says it all; the first line of the body without it
     title: Option<String>,

@@ -166,6 +166,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Tells whether somebody else was at it for longer than this caller can wait, by our lock or by
+    /// SQLite's own.
+    fn is_busy(&self) -> bool {
+        match self {
+            Self::Locked => true,
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            ),
+            Self::Missing | Self::Foreign(_) | Self::Io(_) => false,
+        }
+    }
+
     /// Tells whether the file itself is damaged: it has to be built anew.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -513,7 +526,7 @@ impl Index {
     /// As [`Index::in_step`], but [`Error::Locked`] only where there is none to be read, either.
     pub fn in_step_or_as_is(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         match Self::in_step(home, notes, patience) {
-            Err(Error::Locked) => Self::open(home).map_err(|_| Error::Locked),
+            Err(error) if error.is_busy() => Self::open(home).map_err(|_| Error::Locked),
             opened => opened,
         }
     }
