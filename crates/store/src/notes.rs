@@ -416,8 +416,10 @@ impl Notes {
     /// Moves a note to the tree of another scope.
     ///
     /// # Errors
-    /// As [`Notes::update`].
+    /// As [`Notes::update`]. When that tree has a file of this id already, as it may where a note that
+    /// went to this machine's tree was changed on another machine, then nothing changed.
     pub fn set_scope(&self, lock: &Lock, path: NotePath, scope: Scope) -> Result<Stored, Error> {
+        self.check_free(path, NotePath { scope, ..path })?;
         let stored = self.update(lock, path, |note| note.scope = scope)?;
         if stored.path.scope == scope {
             return Ok(stored);
@@ -633,6 +635,7 @@ impl Notes {
     /// Writes the file where it lies and moves it then: after a kill in between the note is whole and
     /// in one place, and the next change moves it.
     fn replace_bytes(&self, from: NotePath, to: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
+        self.check_free(from, to)?;
         let stored = self.write_bytes(from, bytes)?;
         if from == to {
             return Ok(stored);
@@ -650,6 +653,20 @@ impl Notes {
                 Ok(stored)
             }
             Err(error) => Err(Error::io("write", &new)(error)),
+        }
+    }
+
+    /// Says no where a note would be moved into a tree that has another file of its id: that one would be
+    /// written over, or no machine would know which of the two to take.
+    fn check_free(&self, from: NotePath, to: NotePath) -> Result<(), Error> {
+        let places = NoteType::ALL.iter().map(|folder| NotePath {
+            folder: *folder,
+            ..to
+        });
+        let mut others = places.filter(|place| *place != from && self.stamp(*place).is_some());
+        match others.next() {
+            Some(other) if from != to => Err(Error::Exists(other)),
+            _ => Ok(()),
         }
     }
 
@@ -823,6 +840,34 @@ mod tests {
         assert_eq!(notes.list().notes.len(), 1);
         assert_eq!(local.file.note().scope, Scope::MachineLocal);
         assert_eq!(notes.find(local.path.id), Some(local.path));
+    }
+
+    #[test]
+    fn no_note_is_moved_to_where_another_file_has_its_id() {
+        let (_folder, _home, notes) = fresh();
+        let lock = notes.lock().unwrap();
+        for folder in NoteType::ALL {
+            let mut local = note("moves");
+            local.scope = Scope::MachineLocal;
+            let local = notes.create(&lock, &local).unwrap().path;
+            let other = NotePath {
+                scope: Scope::Portable,
+                folder: *folder,
+                ..local
+            };
+            // As a sync puts it there.
+            notes
+                .place(&lock, other, b"what another machine says")
+                .unwrap();
+            let before = [local, other].map(|path| notes.bytes(path).unwrap());
+            let refused = notes.set_scope(&lock, local, Scope::Portable);
+            assert!(matches!(refused, Err(Error::Exists(path)) if path == other));
+            let after = [local, other].map(|path| notes.bytes(path).unwrap());
+            assert_eq!(after, before, "{folder}");
+            for path in [local, other] {
+                fs::remove_file(path.absolute(&notes.home)).unwrap();
+            }
+        }
     }
 
     #[test]

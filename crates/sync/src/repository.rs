@@ -415,16 +415,24 @@ impl Repository {
         let tree = head.as_ref().map(Commit::tree).transpose()?;
         let mut staged = Staged::default();
         for id in ids {
+            let mut places = Vec::with_capacity(NoteType::ALL.len());
             for folder in NoteType::ALL {
                 let path = NotePath {
                     scope: Scope::Portable,
                     folder: *folder,
                     id: *id,
                 };
+                let path = path.absolute(&self.home);
                 let name = note_path(*folder, *id);
                 let old = tree.as_ref().and_then(|tree| entry(tree, &name));
-                self.stage(&name, &path.absolute(&self.home), old, None, &mut staged)?;
+                self.stage(&name, &path, old, None, &mut staged)?;
+                places.push(Place {
+                    name,
+                    is_committed: old.is_some(),
+                    is_there: path.exists(),
+                });
             }
+            settle(&mut staged.changes, &places);
         }
         let Some(made) = self.make_commit(head.as_ref(), &staged.changes, act)? else {
             return Ok(None);
@@ -1225,13 +1233,23 @@ struct Place {
 }
 
 /// Makes what is staged of a note one view of it, where its file was looked for in one folder after
-/// another: as it lies there now, or nothing until the next time.
+/// another: as it lies there now, or nothing until the next time. Of several files of one id none is
+/// added to the one that is committed, or else to the first: no other machine would take it.
 fn settle(changes: &mut FileChanges, places: &[Place]) {
+    let mut there = places.iter().filter(|place| place.is_there);
+    let first = there.clone().find(|place| place.is_committed);
+    if let Some(first) = first.or_else(|| there.next()) {
+        let there = places.iter().filter(|place| place.is_there);
+        for place in there.filter(|place| !place.is_committed && place.name != first.name) {
+            changes.remove(&place.name);
+        }
+    }
     let is_seen = |place: &Place| match changes.get(&place.name) {
         Some(seen) => seen.is_some(),
         None => place.is_committed,
     };
-    let is_unseen = places.iter().any(|place| place.is_there && !is_seen(place));
+    let is_one = places.iter().filter(|place| place.is_there).count() < 2;
+    let is_unseen = is_one && places.iter().any(|place| place.is_there && !is_seen(place));
     let is_somewhere = places.iter().any(|place| place.is_there);
     for place in places {
         if is_unseen || !place.is_there && !place.is_committed {
@@ -1442,6 +1460,16 @@ mod tests {
                 ["", ""],
             ),
             ("new", [(false, "+", true), (false, "", false)], ["+", ""]),
+            (
+                "a second file of the id",
+                [(false, "+", true), (true, "+", true)],
+                ["", "+"],
+            ),
+            (
+                "two new files of one id",
+                [(false, "+", true), (false, "+", true)],
+                ["+", ""],
+            ),
         ] {
             assert_eq!(settled(folders), staged, "{what}");
         }

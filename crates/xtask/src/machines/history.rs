@@ -394,7 +394,11 @@ impl History {
         };
         let machine = self.machine(index);
         let lock = machine.notes.lock()?;
-        let stored = machine.notes.set_scope(&lock, path, scope)?;
+        let stored = match machine.notes.set_scope(&lock, path, scope) {
+            // It came back from another machine, where it was changed meanwhile.
+            Err(notes::Error::Exists(_)) => return Ok(()),
+            moved => moved?,
+        };
         drop(lock);
         if scope == Scope::MachineLocal {
             self.was_removed(index);
