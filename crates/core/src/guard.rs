@@ -235,15 +235,14 @@ impl Statement {
         most
     }
 
-    /// Tells whether a number or a denial stands more often in the sentences of this text that another
-    /// one has the like of.
+    /// Tells whether a number or a denial stands more often in this text than in another one; sentences
+    /// of its own do not count. Where the other one breaks its lines does not matter.
     fn has_more_than(&self, other: &Self) -> bool {
-        let alike = self.sentences.iter().filter(|own| {
-            let mut others = other.sentences.iter();
-            others.any(|other| own.covered_by(other) >= ALIKE)
-        });
+        let all = Sentence::joined(&other.sentences);
+        let shared = self.sentences.iter();
+        let shared = shared.filter(|sentence| sentence.covered_by(&all) >= ALIKE);
         let others = counts(other.sentences.iter());
-        counts(alike)
+        counts(shared)
             .iter()
             .any(|(what, count)| *count > others.get(what).copied().unwrap_or_default())
     }
@@ -694,6 +693,19 @@ mod tests {
             let [one, two] = [text, other].map(Statement::of);
             assert_eq!(one.difference(&two), difference, "{text} / {other}");
         }
+    }
+
+    #[test]
+    fn where_lines_break_hides_no_change() {
+        let code = "fn start(query):\n  \"Starts a new task and waits for it (see [1]).\"\n  \
+            Task(query, args[2]).start()";
+        for (from, to) in [("[1]", "[2]"), ("and waits", "and never waits")] {
+            let line = code.replace(from, to).replace('\n', " ");
+            let [changed, code] = [&*line, code].map(Statement::of);
+            assert_ne!(changed.difference(&code), None, "{line}");
+        }
+        let [line, code] = [&*code.replace('\n', " "), code].map(Statement::of);
+        assert_eq!(line.difference(&code), None);
     }
 
     #[test]
