@@ -659,15 +659,18 @@ impl Notes {
     /// Says no where a note would be moved into a tree that has another file of its id: that one would be
     /// written over, or no machine would know which of the two to take.
     fn check_free(&self, from: NotePath, to: NotePath) -> Result<(), Error> {
+        // Nearly every change leaves a note where it is.
+        if from == to {
+            return Ok(());
+        }
         let places = NoteType::ALL.iter().map(|folder| NotePath {
             folder: *folder,
             ..to
         });
         let mut others = places.filter(|place| *place != from && self.stamp(*place).is_some());
-        match others.next() {
-            Some(other) if from != to => Err(Error::Exists(other)),
-            _ => Ok(()),
-        }
+        others
+            .next()
+            .map_or(Ok(()), |other| Err(Error::Exists(other)))
     }
 
     fn write(&self, path: NotePath, text: &str) -> Result<Stored, Error> {
