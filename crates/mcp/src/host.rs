@@ -1,7 +1,7 @@
 //! What the program around a server does for it: all that needs git, the network, this machine's
 //! settings, or files beside the notes.
 
-use anamnesis_core::{id::NoteId, receipt::Usage};
+use anamnesis_core::receipt::Usage;
 use anamnesis_store::notes::NotePath;
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
@@ -15,9 +15,9 @@ pub trait Host: Send + Sync {
     /// How sync stands.
     fn standing(&self) -> Standing;
 
-    /// Commits what a tool did to notes, under the name of the command that does the same. What cannot
-    /// be committed now is committed later.
-    fn commit(&self, verb: &'static str, notes: &[NoteId]);
+    /// Says that a tool changed notes, so that they are committed soon. The server itself never touches
+    /// git: nobody waits for that, and a session's changes are one commit.
+    fn changed(&self);
 
     /// Forgets a note: its text goes to the trash, and out of everything that was made of it. `reason`
     /// is a line for this machine's log.

@@ -42,8 +42,8 @@ impl Host for Alone {
         Standing::default()
     }
 
-    fn commit(&self, verb: &'static str, notes: &[NoteId]) {
-        self.wish(format!("commit {verb} {}", notes.len()));
+    fn changed(&self) {
+        self.wish("changed".to_owned());
     }
 
     fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {
@@ -216,7 +216,7 @@ fn what_a_model_writes_is_the_agents() {
             &["cmd: deploy now".to_owned()][..]
         )
     );
-    assert_eq!(session.wishes(), ["commit write 1"]);
+    assert_eq!(session.wishes(), ["changed"]);
     let said = written["said"].as_str().unwrap();
     assert!(
         said.starts_with("saved #")
@@ -554,7 +554,7 @@ fn a_note_of_an_agents_is_changed() {
         (NoteType::Procedural, true, 0.4)
     );
     assert!(note.is_by_agent());
-    assert_eq!(session.wishes(), ["commit edit 1"]);
+    assert_eq!(session.wishes(), ["changed"]);
     let again = session.gives("memory_amend", json!({ "id": own, "title": "Deploys" }));
     assert!(
         again["said"].as_str().unwrap().ends_with("is as it was"),
@@ -669,10 +669,7 @@ fn tasks_are_kept_and_finished() {
     );
     let all = session.gives("memory_task", json!({ "action": "list", "status": "done" }));
     assert_eq!(all["tasks"][0]["title"], "Remove the flag");
-    assert_eq!(
-        session.wishes(),
-        ["commit write 1", "commit task 1", "commit task 1"]
-    );
+    assert_eq!(session.wishes(), ["changed"; 3]);
 }
 
 #[test]

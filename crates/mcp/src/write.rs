@@ -60,18 +60,15 @@ struct Like {
 /// A change of the notes that a tool makes.
 pub(crate) struct Writing<'a> {
     memory: &'a Memory,
-    /// What the change is called in git's history.
-    verb: &'static str,
     pub(crate) notes: Notes,
     pub(crate) journal: Journal,
     pub(crate) now: DateTime<Utc>,
 }
 
 impl<'a> Writing<'a> {
-    pub(crate) fn begin(memory: &'a Memory, verb: &'static str) -> Result<Self, Refusal> {
+    pub(crate) fn begin(memory: &'a Memory) -> Result<Self, Refusal> {
         Ok(Self {
             memory,
-            verb,
             notes: Notes::new(memory.home.clone(), WRITE_PATIENCE),
             // Without the records nobody knows how much was written and what was forgotten.
             journal: Journal::open(&memory.home, WRITE_PATIENCE)?,
@@ -146,7 +143,7 @@ impl<'a> Writing<'a> {
         drop(lock);
         let is_changed = stored.note() != before;
         if is_changed {
-            self.memory.host.commit(self.verb, &[entry.id()]);
+            self.memory.host.changed();
         }
         let mut written = self.written(&stored, None)?;
         written.said = inert_line(&if is_changed {
@@ -258,7 +255,7 @@ impl<'a> Writing<'a> {
             index_patience: PATIENCE,
         };
         let stored = writer.save(note)?;
-        self.memory.host.commit(self.verb, &[note.id]);
+        self.memory.host.changed();
         let mut written = self.written(&stored, novelty)?;
         let short = self.short(note.id);
         let saved = inert_line(&saved(&stored.note(), &short));

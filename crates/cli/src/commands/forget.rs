@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anamnesis_core::{clean::one_line, note::State};
 use anamnesis_store::{index::Index, notes::NotePath};
-use ulid::Ulid;
 
 use super::{Outcome, eval};
 use crate::{context::Context, failure::Failure, remote, sync, ui::Ui};
@@ -66,7 +65,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
-    let batch = forget(context, &paths)?;
+    forget(context, &paths)?;
+    let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
     let index = context.index()?;
     let mut text = String::new();
     let elsewhere = if remote::address(context).is_some() {
@@ -97,9 +97,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Forgets notes: their text goes to the trash, and out of everything that was made of it. The batch by
-/// which that can be undone.
-pub(crate) fn forget(context: &Context, notes: &[NotePath]) -> Result<Option<Ulid>, Failure> {
+/// Forgets notes: their text goes to the trash, and out of everything that was made of it. Who calls
+/// sees to it that this is committed.
+pub(crate) fn forget(context: &Context, notes: &[NotePath]) -> Result<(), Failure> {
     let journal = context.journal();
     let now = context.environment.now;
     for path in notes {
@@ -115,12 +115,11 @@ pub(crate) fn forget(context: &Context, notes: &[NotePath]) -> Result<Option<Uli
             journal.forgot(path.id, &text, now)?;
         }
     }
-    let batch = sync::commit(context, "forget", notes.iter().map(|path| path.id));
     context.index()?.checkpoint()?;
     if let Some(journal) = &journal {
         journal.checkpoint()?;
     }
-    Ok(batch)
+    Ok(())
 }
 
 pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {

@@ -20,6 +20,7 @@ use serde_json::error::Category;
 use super::{Outcome, forget, sync::PATIENCE as SYNC_PATIENCE};
 use crate::{
     context::{Context, PATIENCE},
+    detach,
     environment::Environment,
     failure::Failure,
     learn,
@@ -107,13 +108,17 @@ impl Host for Program {
         sync::Standing::load(&context, context.journal().as_ref()).told(&context)
     }
 
-    fn commit(&self, verb: &'static str, notes: &[NoteId]) {
-        sync::commit(&self.context(), verb, notes.iter().copied());
+    fn changed(&self) {
+        if let Err(error) = detach::start_work(false, false) {
+            // The next hook starts it.
+            self.0.log(&format!("serve: the deferred process: {error}"));
+        }
     }
 
     fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {
         let context = self.context();
         forget::forget(&context, &[note])?;
+        self.changed();
         let reason = reason.map(safe_line).unwrap_or_default();
         let reason: String = reason.chars().take(MAX_REASON_LENGTH).collect();
         context.log(&format!("{} was forgotten by a tool: {reason}", note.id));

@@ -72,7 +72,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
         pinned: asked.pinned,
     }
     .fit()?;
-    let writing = Writing::begin(memory, "edit")?;
+    let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let entry = present(&index, &asked.id)?;
     let kind = change.kind.unwrap_or(entry.kind);

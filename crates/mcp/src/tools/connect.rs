@@ -70,7 +70,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
             return bad("this has no weight", "leave weight out");
         }
     }
-    let writing = Writing::begin(memory, "connect")?;
+    let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     // A link that leads to a forgotten note can be taken away.
     let [from, to] = [from, to].map(|id| {

@@ -51,7 +51,7 @@ struct Noted {
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Noted, Refusal> {
     let Parameters { id, said } = asked;
-    let writing = Writing::begin(memory, "feedback")?;
+    let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let entry = present(&index, &id)?;
     // Telling opens the index, too.

@@ -43,7 +43,7 @@ struct Forgotten {
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, Refusal> {
     let Parameters { id, reason } = asked;
-    let writing = Writing::begin(memory, "forget")?;
+    let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let entry = present(&index, &id)?;
     let links = index.links_of(&[entry.id()])?;

@@ -95,7 +95,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
 
 fn create(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let text = needed(asked.text.or_else(|| asked.title.clone()), "text")?;
-    let writing = Writing::begin(memory, "task")?;
+    let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let about = asked.about.iter().map(|id| {
         Ok(Link {
@@ -126,7 +126,7 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         ..Change::default()
     }
     .fit()?;
-    let writing = Writing::begin(memory, "task")?;
+    let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let entry = present(&index, &id)?;
     if entry.kind != Kind::Task {

@@ -64,7 +64,7 @@ struct Parameters {
 }
 
 fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
-    let writing = Writing::begin(memory, "write")?;
+    let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let replaced = asked.supersedes.iter().map(|id| present(&index, id));
     let replaced: Vec<_> = replaced.collect::<Result<_, _>>()?;
