@@ -270,7 +270,7 @@ impl History {
         Ok(())
     }
 
-    /// Changes a note as a command does; tells whether the notes were free.
+    /// Changes a note as a command does; tells whether it could.
     fn edit_note(
         &mut self,
         index: usize,
@@ -286,10 +286,16 @@ impl History {
         let other = draw(&mut self.random, &self.born);
         let place = self.random.index(60);
         let now = timestamp(self.machine(index).now);
-        let stored = notes.update(&lock, path, |note| {
+        let changed = notes.update(&lock, path, |note| {
             change.apply(note, &mark, other, place);
             note.updated_at = now;
-        })?;
+        });
+        let stored = match changed {
+            // A sync that was killed left the note in two folders, and it changes its type. It cannot
+            // until the next sync has finished what that one began.
+            Err(notes::Error::Exists(_)) => return Ok(false),
+            changed => changed?,
+        };
         drop(lock);
         self.committed(index, "edit", &stored)?;
         Ok(true)
