@@ -3,6 +3,7 @@
 //! Composition only: what is stored, chosen and said is decided in the libraries. The first argument
 //! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
+mod approval;
 mod capture;
 mod cited;
 mod client;

@@ -76,6 +76,13 @@ impl Ui {
         answer().is_some_and(|answer| answer.is_empty() || is_yes(&answer))
     }
 
+    /// Asks the person at the terminal for one of the words that the question names; nothing when the
+    /// terminal is closed.
+    pub(crate) fn chooses(&self, question: &str) -> Option<String> {
+        self.note(question);
+        answer()
+    }
+
     /// Puts words in the place of the signs that a terminal may not have.
     fn encode(&self, text: &str) -> String {
         if self.is_utf8 {

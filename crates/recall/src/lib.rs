@@ -25,6 +25,8 @@ pub mod novelty;
 
 pub mod admission;
 
+pub mod review;
+
 pub mod working_set;
 
 pub mod warning;

@@ -416,11 +416,28 @@ impl Notes {
     /// Moves a note to the tree of another scope.
     ///
     /// # Errors
+    /// As [`Notes::move_changed`].
+    pub fn set_scope(&self, lock: &Lock, path: NotePath, scope: Scope) -> Result<Stored, Error> {
+        self.move_changed(lock, path, scope, |_| ())
+    }
+
+    /// Changes a note and moves it to the tree of a scope.
+    ///
+    /// # Errors
     /// As [`Notes::update`]. When that tree has a file of this id already, as it may where a note that
     /// went to this machine's tree was changed on another machine, then nothing changed.
-    pub fn set_scope(&self, lock: &Lock, path: NotePath, scope: Scope) -> Result<Stored, Error> {
+    pub fn move_changed(
+        &self,
+        lock: &Lock,
+        path: NotePath,
+        scope: Scope,
+        change: impl FnOnce(&mut Note),
+    ) -> Result<Stored, Error> {
         self.check_free(path, NotePath { scope, ..path })?;
-        let stored = self.update(lock, path, |note| note.scope = scope)?;
+        let stored = self.update(lock, path, |note| {
+            change(note);
+            note.scope = scope;
+        })?;
         if stored.path.scope == scope {
             return Ok(stored);
         }

@@ -6,7 +6,7 @@ use anamnesis_core::{
     clean::one_line,
     draft::{safe, safe_line},
     id::{IdPrefix, NoteId},
-    note::{NoteFile, State},
+    note::{Note, NoteFile, State},
 };
 use anamnesis_store::index::Entry;
 use anamnesis_sync::history::{Difference, Event, File};
@@ -199,6 +199,27 @@ fn text_of(file: &File) -> String {
     safe(&String::from_utf8_lossy(&file.bytes))
 }
 
+/// The lines that came and went from the text of one note to another's.
+pub(super) fn between(before: &Note, after: &Note) -> String {
+    let mut out = String::new();
+    if before.title != after.title {
+        let title = |note: &Note| safe_line(&note.title);
+        out.push_str(&format!("-{}\n+{}\n", title(before), title(after)));
+    }
+    let (old, new) = (safe(&before.body), safe(&after.body));
+    out.push_str(&body_lines(&old, &new));
+    out
+}
+
+fn body_lines(old: &str, new: &str) -> String {
+    let body = diff(old, new);
+    let mut unified = body.unified_diff();
+    unified
+        .context_radius(CONTEXT)
+        .missing_newline_hint(false)
+        .to_string()
+}
+
 /// The lines that came and went.
 fn lines(difference: &Difference) -> String {
     let text = |file: &Option<File>| file.as_ref().map(text_of).unwrap_or_default();
@@ -224,14 +245,7 @@ fn lines(difference: &Difference) -> String {
         }
         out.push_str(&format!("{sign}{}\n", change.value().trim_end()));
     }
-    let body = diff(old_body, new_body);
-    let mut unified = body.unified_diff();
-    out.push_str(
-        &unified
-            .context_radius(CONTEXT)
-            .missing_newline_hint(false)
-            .to_string(),
-    );
+    out.push_str(&body_lines(old_body, new_body));
     out
 }
 

@@ -174,7 +174,8 @@ fn from_command_line(
     Ok((stored.stamp != before).then_some(stored))
 }
 
-fn in_editor(context: &Context, path: NotePath) -> Result<Option<Stored>, Failure> {
+/// Lets the person change a note's file; nothing if they left it as it is.
+pub(super) fn in_editor(context: &Context, path: NotePath) -> Result<Option<Stored>, Failure> {
     let before = context.notes.bytes(path)?;
     let old = context.notes.read(path)?.file;
     let text = write::edited(context, &String::from_utf8_lossy(&before))?;

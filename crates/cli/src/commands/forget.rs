@@ -113,6 +113,9 @@ pub(crate) fn forget(context: &Context, notes: &[NotePath]) -> Result<(), Failur
         drop(lock);
         if let (Some(journal), Ok(text)) = (&journal, text) {
             journal.forgot(path.id, &text, now)?;
+            if context.environment.is_agent {
+                journal.agent_forgot(path.id, now)?;
+            }
         }
     }
     context.index()?.checkpoint()?;

@@ -15,7 +15,7 @@ Usage: anamnesis [COMMAND]
 
 Everyday   status  search  list  show  write  edit  forget  why
 Machines   init  sync  machines
-Upkeep     undo  backfill  task
+Upkeep     review  undo  backfill  task
 Privacy    pause  resume  purge  redact  sessions
 Trouble    doctor  config
 
@@ -58,6 +58,7 @@ Upkeep
   log           Show what was done to the notes, on all your machines
   diff          Show what a batch did, note by note
   history       Show the versions of a note
+  review        Decide on what waits: proposals, conflicts, Claude's notes
   stale         Show the notes that are worth a look, and why
   verify        Say that a note is still right
   feedback      Say whether a note helped

@@ -11,7 +11,7 @@ mod doctor;
 mod edit;
 mod eval;
 mod feedback;
-mod forget;
+pub(crate) mod forget;
 mod help;
 mod history;
 mod import;
@@ -30,6 +30,7 @@ mod recall;
 mod redact;
 mod reindex;
 mod relink;
+mod review;
 mod search;
 mod serve;
 mod sessions;
@@ -100,6 +101,7 @@ enum Verb {
     Feedback(feedback::Args),
     Verify(verify::Args),
     Stale(stale::Args),
+    Review(review::Args),
     Stats(stats::Args),
     Eval(eval::Args),
     Pause(pause::Args),
@@ -199,6 +201,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Task(args) => task::run(&args, &Context::open(environment)?, ui),
         Verb::Feedback(args) => feedback::run(&args, &Context::open(environment)?, ui),
         Verb::Verify(args) => verify::run(&args, &Context::open(environment)?, ui),
+        Verb::Review(args) => review::run(&args, &Context::open(environment)?, ui),
         Verb::Stale(args) => stale::run(&args, &Context::open(environment)?, ui),
         Verb::Stats(args) => stats::run(&args, &Context::open(environment)?, ui),
         Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),

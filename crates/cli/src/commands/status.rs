@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anamnesis_core::{
+    merge::CONFLICT_TAG,
     note::{GLOBAL, Kind},
     render,
 };
@@ -54,6 +55,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .unwrap_or_default();
     let project = context.project_of(&folder);
     let counts = index.counts()?;
+    let conflicts = index.count(&Filter {
+        tag: Some(CONFLICT_TAG.to_owned()),
+        ..Filter::default()
+    })?;
     let status = status(context, &index, &project)?;
     let verdict = doctor::verdict(context, &index);
     let store = ui::home_path(
@@ -152,10 +157,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if let Some(kept) = kept.as_ref().filter(|kept| kept.sessions > 0) {
         text.push_str(&kept.line(&context.config.retention));
     }
-    if let Some(waiting) = counts.by_state.get("proposed") {
+    let proposals = counts.by_state.get("proposed").copied().unwrap_or(0);
+    let waiting: Vec<String> = [(proposals, "proposal"), (conflicts, "conflict")]
+        .into_iter()
+        .filter(|(amount, _)| *amount > 0)
+        .map(|(amount, thing)| ui::count(amount, thing))
+        .collect();
+    if !waiting.is_empty() {
         text.push_str(&format!(
-            "waits: {} · anamnesis list --everywhere\n",
-            ui::count(*waiting, "proposal")
+            "waits: {} · anamnesis review\n",
+            waiting.join(", ")
         ));
     }
     text.push_str(&format!(

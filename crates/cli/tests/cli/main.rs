@@ -31,6 +31,8 @@ mod python_version;
 mod recall;
 mod remember;
 mod resources;
+#[cfg(unix)]
+mod review;
 mod security_table;
 mod serve;
 mod session_start;

@@ -59,6 +59,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Listed, Refusal> {
         workspace_id: asked.workspace_id,
         with_superseded: true,
         with_forgotten: false,
+        ..Filter::default()
     };
     let k = usize::try_from(asked.k).unwrap_or(MAX_HITS).min(MAX_HITS);
     let index = memory.index()?;

@@ -5,9 +5,10 @@ use anamnesis_core::{
     note::{GLOBAL, Kind, State},
 };
 use anamnesis_recall::{
+    review::{self, Wait, Waiting},
     search::MAX_HITS,
     similar::Similar,
-    stale::{self, Reason},
+    stale::Reason,
 };
 use anamnesis_store::index::{Entry, Filter, Index};
 use rmcp::schemars::JsonSchema;
@@ -32,8 +33,9 @@ pub(super) fn tool() -> Tool {
     Tool::reading(
         "memory_review",
         "See what is worth a look",
-        "Show notes that may be out of date, with the reason; proposals that wait for the person; and, \
-         if asked for, pairs of notes that say nearly the same. Changes nothing.",
+        "Show what waits for the person: proposals, conflicts, what Claude wrote or forgot; notes that \
+         may be out of date, with the reason; and, if asked for, pairs of notes that say nearly the \
+         same. Changes nothing.",
         run,
     )
 }
@@ -63,6 +65,12 @@ struct Shown {
     stale: Vec<Stale>,
     /// Not used until the person approves them
     proposals: Vec<Note>,
+    /// The other text of a note that two machines changed; both are in use
+    conflicts: Vec<Note>,
+    /// Written by Claude and in use; the person has not seen them
+    unseen: Vec<Note>,
+    /// Forgotten by Claude; the person can bring them back
+    forgotten: Vec<Note>,
     duplicates: Vec<Pair>,
     left: Left,
 }
@@ -73,6 +81,9 @@ struct Shown {
 struct Left {
     stale: usize,
     proposals: usize,
+    conflicts: usize,
+    unseen: usize,
+    forgotten: usize,
     duplicates: usize,
 }
 
@@ -110,46 +121,58 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     if !projects.is_empty() {
         projects.push(GLOBAL.to_owned());
     }
-    let filter = Filter {
-        projects,
-        ..Filter::default()
-    };
     let (index, notes, now) = (memory.index()?, memory.notes(), memory.now());
-    let entries = index.list(&filter, usize::MAX)?;
-    let (proposals, entries): (Vec<Entry>, Vec<Entry>) = entries
-        .into_iter()
-        .filter(|entry| matches!(entry.state, State::Active | State::Proposed))
-        .partition(|entry| entry.state == State::Proposed);
+    let records = memory.records()?;
     let mut duplicates = if is_comparing {
+        let filter = Filter {
+            projects: projects.clone(),
+            ..Filter::default()
+        };
+        let mut entries = index.list(&filter, usize::MAX)?;
+        entries.retain(|entry| entry.state == State::Active);
         pairs(&index, &Similar::new(&index, &notes), &entries)?
     } else {
         Vec::new()
     };
-    let records = memory.records()?;
-    let mut stale = stale::find(&index, &notes, records.as_ref(), entries, now)?;
+    let batches = review::waiting(
+        &index,
+        &notes,
+        records.as_ref(),
+        &projects,
+        &memory.machine_id,
+        now,
+    )?;
+    let waiting: Vec<&Waiting> = batches.iter().flat_map(|batch| &batch.notes).collect();
+    let of = |wait| waiting.iter().filter(move |one| one.wait == wait);
+    let left_of = |wait| of(wait).count().saturating_sub(k);
     let left = Left {
-        stale: stale.len().saturating_sub(k),
-        proposals: proposals.len().saturating_sub(k),
+        stale: left_of(Wait::Stale),
+        proposals: left_of(Wait::Proposal),
+        conflicts: left_of(Wait::Conflict),
+        unseen: left_of(Wait::ByAgent),
+        forgotten: left_of(Wait::Forgotten),
         duplicates: duplicates.len().saturating_sub(k),
     };
-    stale.truncate(k);
     duplicates.truncate(k);
     let short = |id: NoteId| index.short_id(id).unwrap_or_else(|_| id.to_string());
     let why = |reason: &Reason| Why {
         reason: reason.word(),
         text: reason.text(short),
     };
-    let shown = stale.iter().map(|(entry, reasons)| Stale {
-        note: Note::of(entry, now),
-        reasons: reasons.iter().map(why).collect(),
+    let shown = |wait| -> Vec<Note> {
+        let notes = of(wait).take(k);
+        notes.map(|one| Note::of(&one.entry, now)).collect()
+    };
+    let stale = of(Wait::Stale).take(k).map(|one| Stale {
+        note: Note::of(&one.entry, now),
+        reasons: one.reasons.iter().map(why).collect(),
     });
     Ok(Shown {
-        stale: shown.collect(),
-        proposals: proposals
-            .iter()
-            .take(k)
-            .map(|entry| Note::of(entry, now))
-            .collect(),
+        stale: stale.collect(),
+        proposals: shown(Wait::Proposal),
+        conflicts: shown(Wait::Conflict),
+        unseen: shown(Wait::ByAgent),
+        forgotten: shown(Wait::Forgotten),
         duplicates,
         left,
     })

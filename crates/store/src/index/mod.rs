@@ -330,6 +330,8 @@ pub struct Filter {
     pub kind: Option<Kind>,
     /// Exactly this scope.
     pub scope: Option<Scope>,
+    /// With this tag.
+    pub tag: Option<String>,
     /// Exactly this user of the Python version.
     pub user_id: Option<String>,
     /// Exactly this workspace of the Python version.
@@ -357,6 +359,9 @@ impl Filter {
         }
         if let Some(scope) = self.scope {
             add("note.scope = ?", scope.as_str());
+        }
+        if let Some(tag) = &self.tag {
+            add("? IN (SELECT value FROM json_each(note.tags))", tag);
         }
         if let Some(user) = &self.user_id {
             add("note.user_id = ?", user);

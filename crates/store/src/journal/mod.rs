@@ -13,6 +13,7 @@ mod native;
 mod purge;
 mod recall;
 mod reference;
+mod reflection;
 mod resolved;
 mod retention;
 mod schema;
@@ -28,6 +29,7 @@ pub use self::{
     purge::Mentions,
     recall::{Evidence, Given, Held, Ledger, Run, STOPPED, Seen, WARNING, Warned},
     reference::Stale,
+    reflection::Reflection,
     resolved::Resolved,
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
@@ -63,7 +65,7 @@ use crate::{
 };
 
 /// The version of the tables: how many scripts make them.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 /// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
 const LONG_LOG: u64 = 1024 * 1024;
@@ -626,7 +628,7 @@ impl Journal {
             return Ok(());
         };
         self.connection.execute(
-            "INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?)",
+            "INSERT OR REPLACE INTO forgotten (text_key, note, at) VALUES (?, ?, ?)",
             params![key, note.to_string(), now.timestamp_millis()],
         )?;
         Ok(())

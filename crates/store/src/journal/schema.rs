@@ -2,7 +2,9 @@
 //! program can stand side by side for the time of an update.
 
 /// The scripts that make each version of the one before; the first one starts from nothing.
-pub(super) const VERSIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+pub(super) const VERSIONS: [&str; 6] = [
+    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6,
+];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -167,4 +169,14 @@ const VERSION_5: &str = "
 CREATE TABLE agent_note (
   session TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, note)
 ) STRICT;
+";
+
+// What a session's model was asked to reflect on; `sources` and `notes` are JSON of ids and hashes. And
+// whether it was an agent that forgot a note.
+const VERSION_6: &str = "
+CREATE TABLE reflection (
+  key TEXT PRIMARY KEY, project TEXT NOT NULL, state TEXT NOT NULL, at INTEGER NOT NULL,
+  sources TEXT NOT NULL, notes TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+ALTER TABLE forgotten ADD COLUMN by_agent INTEGER NOT NULL DEFAULT 0;
 ";

@@ -1,0 +1,569 @@
+//! `review`: what waits for the person, and what they decide.
+
+use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
+
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    note::{Note, State, parse_timestamp},
+};
+use anamnesis_recall::{
+    novelty::{Among, Novelty, novelty},
+    review::{Batch, Wait, Waiting},
+};
+use anamnesis_store::{index::Index, journal::Journal, project::Project};
+use serde_json::{Value, json};
+
+use super::{Outcome, diff, edit, show};
+use crate::{
+    approval::{self, Decision},
+    context::{Context, PATIENCE},
+    failure::{Failure, NEEDS_ATTENTION},
+    sync::short_batch,
+    ui::{self, Ui},
+};
+
+/// How many lines of a text are shown.
+const MAX_LINES: usize = 24;
+
+/// How many of the notes are named that a reflection was made of.
+const MAX_SOURCES: usize = 5;
+
+/// How many characters of a reflection's key name it.
+const SHORT_KEY: usize = 6;
+
+/// Decide on what waits: proposals, conflicts, Claude's notes
+///
+/// On a terminal you are asked note by note; elsewhere, and with `--list`, they are listed. `a` uses a
+/// proposal, keeps both texts of a clash, or says that you have seen what is in use already; `p` does the
+/// same and replaces the note that it is like; `r` forgets it. A note that may be out of date is said to
+/// be right by `a`. Exit code 3: something waits.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Args {
+    /// Only these: ids of notes, or the name of a reflection, with all that is left of it
+    ids: Vec<String>,
+    /// Approve them without asking
+    #[arg(long, requires = "ids", conflicts_with = "reject")]
+    approve: bool,
+    /// Reject them without asking
+    #[arg(long, requires = "ids")]
+    reject: bool,
+    /// Approve one in the place of this note
+    #[arg(long, value_name = "ID", requires = "approve")]
+    replaces: Option<String>,
+    /// Only what applies to this project
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// List them, and ask nothing
+    #[arg(long)]
+    list: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let is_deciding = args.approve || args.reject;
+    if context.environment.is_agent && is_deciding {
+        return Err(Failure::failed("only a person approves or rejects")
+            .hint("in a terminal of theirs: anamnesis review"));
+    }
+    let projects = match &args.project {
+        Some(key) => Project::all_keys(&context.project(Some(key))),
+        None => Vec::new(),
+    };
+    let journal = Journal::open(&context.home, PATIENCE)?;
+    let index = context.index()?;
+    let mut batches = approval::waiting(context, &index, Some(&journal), &projects)?;
+    if !args.ids.is_empty() {
+        batches = named(&index, batches, &args.ids)?;
+    }
+    if is_deciding {
+        let decision = match &args.replaces {
+            _ if args.reject => Decision::Reject,
+            Some(other) => Decision::Replace(Context::resolve(&index, other)?.id()),
+            None => Decision::Approve,
+        };
+        drop(index);
+        return decide(context, &journal, &batches, decision, ui);
+    }
+    let total = count(&batches);
+    if args.json {
+        let batches: Vec<Value> = batches.iter().map(batch_json).collect();
+        ui.json(&json!({ "batches": batches, "total": total }));
+    } else if total == 0 {
+        ui.print("nothing waits\n");
+    } else if args.list || context.environment.is_agent || !ui::stdin_is_terminal() {
+        ui.print(&list(context, &index, &batches));
+    } else {
+        drop(index);
+        return ask(context, &journal, &batches, ui);
+    }
+    Ok(match total {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(NEEDS_ATTENTION),
+    })
+}
+
+fn count(batches: &[Batch]) -> usize {
+    batches.iter().map(|batch| batch.notes.len()).sum()
+}
+
+/// What was named of what waits.
+fn named(index: &Index, batches: Vec<Batch>, typed: &[String]) -> Result<Vec<Batch>, Failure> {
+    let mut named = Vec::new();
+    for typed in typed {
+        let wanted = typed.trim_start_matches('#').to_ascii_uppercase();
+        let of_reflection = batches.iter().find(|batch| {
+            let reflection = batch.reflection.as_ref();
+            reflection.is_some_and(|reflection| {
+                wanted.len() >= SHORT_KEY && reflection.key.ends_with(&wanted)
+            })
+        });
+        if let Some(batch) = of_reflection {
+            named.extend(batch.notes.iter().map(|waiting| waiting.entry.id()));
+            continue;
+        }
+        let id = Context::resolve(index, typed)?.id();
+        let mut waiting = batches.iter().flat_map(|batch| &batch.notes);
+        if !waiting.any(|waiting| waiting.entry.id() == id) {
+            return Err(Failure::failed(format!(
+                "#{} does not wait for you",
+                Context::short(index, id)
+            ))
+            .hint("anamnesis review --list"));
+        }
+        named.push(id);
+    }
+    let only = |mut batch: Batch| {
+        batch
+            .notes
+            .retain(|waiting| named.contains(&waiting.entry.id()));
+        (!batch.notes.is_empty()).then_some(batch)
+    };
+    Ok(batches.into_iter().filter_map(only).collect())
+}
+
+/// Does what was decided about all of them.
+fn decide(
+    context: &Context,
+    journal: &Journal,
+    batches: &[Batch],
+    decision: Decision,
+    ui: &Ui,
+) -> Outcome {
+    let waiting: Vec<&Waiting> = batches.iter().flat_map(|batch| &batch.notes).collect();
+    if matches!(decision, Decision::Replace(_)) && waiting.len() != 1 {
+        return Err(Failure::usage("--replaces takes one note to approve"));
+    }
+    let batch = approval::decide(context, journal, &waiting, decision)?;
+    ui.print(&done(context, &waiting, decision, batch)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was done, and how it is taken back.
+fn done(
+    context: &Context,
+    waiting: &[&Waiting],
+    decision: Decision,
+    batch: Option<ulid::Ulid>,
+) -> Result<String, Failure> {
+    let index = context.index()?;
+    let mut text = String::new();
+    let mut forgotten = Vec::new();
+    for waiting in waiting {
+        let entry = &waiting.entry;
+        let short = Context::short(&index, entry.id());
+        let word = match (decision, waiting.wait) {
+            (Decision::Reject, Wait::Forgotten) => "brought back",
+            (Decision::Reject, _) => "forgot",
+            (_, Wait::Proposal) => "in use",
+            (_, Wait::Conflict) => "kept",
+            (_, Wait::ByAgent | Wait::Forgotten) => "seen",
+            (_, Wait::Stale) => "right",
+        };
+        if word == "forgot" {
+            forgotten.push(short.clone());
+        }
+        let title = one_line(&entry.title);
+        let _ = writeln!(text, "{word} #{short} \"{title}\"");
+    }
+    match batch {
+        Some(batch) => {
+            let _ = writeln!(text, "Undo: anamnesis undo {}", short_batch(batch));
+        }
+        None if !forgotten.is_empty() => {
+            let all = forgotten.iter();
+            let undo: Vec<String> = all.map(|id| format!("anamnesis restore {id}")).collect();
+            let _ = writeln!(text, "Undo: {}", undo.join("; "));
+        }
+        None => {}
+    }
+    Ok(text)
+}
+
+/// What a batch is called.
+fn heading(context: &Context, batch: &Batch) -> String {
+    let now = context.environment.now;
+    let notes = batch.notes.len();
+    if let Some(reflection) = &batch.reflection {
+        return format!(
+            "reflection of {}, {}: {} from {} · {}",
+            ui::ago(ui::time(reflection.at), now),
+            reflection.project,
+            ui::count(notes, "note"),
+            ui::count(reflection.sources.len(), "session"),
+            key_of(batch)
+        );
+    }
+    let Some(first) = batch.notes.first() else {
+        return String::new();
+    };
+    let of = match first.wait {
+        Wait::Proposal | Wait::ByAgent if batch.session.is_some() => {
+            let times = batch.notes.iter();
+            let newest = times
+                .filter_map(|waiting| parse_timestamp(&waiting.entry.created_at))
+                .max();
+            let age = newest.map_or_else(String::new, |at| format!(" {}", ui::ago(at, now)));
+            format!("from a session{age}, {}", one_line(&first.entry.project))
+        }
+        Wait::Proposal | Wait::ByAgent => format!("for {}", one_line(&first.entry.project)),
+        Wait::Conflict => "two machines changed one note".to_owned(),
+        Wait::Forgotten => "forgotten by Claude".to_owned(),
+        Wait::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
+    };
+    if notes == 1 {
+        of
+    } else {
+        format!("{of}: {}", ui::count(notes, "note"))
+    }
+}
+
+fn key_of(batch: &Batch) -> String {
+    let key = batch.reflection.as_ref().map(|reflection| &reflection.key);
+    let key = key.map(|key| key[key.len().saturating_sub(SHORT_KEY)..].to_owned());
+    key.unwrap_or_default()
+}
+
+/// The word for why it waits.
+fn word(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Proposal => "proposal",
+        Wait::Conflict => "conflict",
+        Wait::ByAgent => "in use",
+        Wait::Forgotten => "forgotten",
+        Wait::Stale => "worth a look",
+    }
+}
+
+/// How many of each kind there are.
+pub(super) fn counts(batches: &[Batch]) -> String {
+    let of = |wait| {
+        let notes = batches.iter().flat_map(|batch| &batch.notes);
+        notes.filter(|waiting| waiting.wait == wait).count()
+    };
+    let parts = [
+        (of(Wait::Proposal), "proposal"),
+        (of(Wait::Conflict), "conflict"),
+        (of(Wait::ByAgent), "note by Claude"),
+        (of(Wait::Forgotten), "note that Claude forgot"),
+        (of(Wait::Stale), "note worth a look"),
+    ];
+    let plural = |amount: usize, thing: &str| match thing.split_once(' ') {
+        Some((noun, rest)) => format!("{} {rest}", ui::count(amount, noun)),
+        None => ui::count(amount, thing),
+    };
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(amount, _)| *amount > 0)
+        .map(|(amount, thing)| plural(amount, thing))
+        .collect();
+    parts.join(", ")
+}
+
+/// All of it, a line each; of many the first.
+fn list(context: &Context, index: &Index, batches: &[Batch]) -> String {
+    let mut text = format!("{}\n", counts(batches));
+    let mut room = ui::LIST_LENGTH;
+    for batch in batches {
+        if room == 0 {
+            break;
+        }
+        let _ = writeln!(text, "\n{}", heading(context, batch));
+        for waiting in batch.notes.iter().take(room) {
+            let entry = shown_entry(context, waiting);
+            let short = Context::short(index, entry.id());
+            let tail = format!("{}, {}", word(waiting.wait), entry.author());
+            let _ = write!(text, "  {}", ui::line_with(&entry, &short, &tail));
+            room -= 1;
+        }
+    }
+    let total = count(batches);
+    if total > ui::LIST_LENGTH {
+        let _ = writeln!(
+            text,
+            "\n{} of {} shown · --project KEY",
+            ui::LIST_LENGTH,
+            ui::number(total)
+        );
+    }
+    text.push_str("\n→ anamnesis review   |   anamnesis review --approve ID   |   --reject ID\n");
+    text
+}
+
+/// A tombstone says nothing of what it was; the trash does.
+fn shown_entry(context: &Context, waiting: &Waiting) -> anamnesis_store::index::Entry {
+    let mut entry = waiting.entry.clone();
+    if waiting.wait == Wait::Forgotten
+        && let Some(before) = trashed(context, entry.id())
+    {
+        entry.title = before.title;
+    }
+    entry
+}
+
+fn trashed(context: &Context, id: NoteId) -> Option<Note> {
+    let bytes = context.notes.trashed(id)?;
+    let file = anamnesis_core::note::NoteFile::parse(&bytes, id).ok()?;
+    Some(file.into_note())
+}
+
+fn batch_json(batch: &Batch) -> Value {
+    let notes: Vec<Value> = batch
+        .notes
+        .iter()
+        .map(|waiting| {
+            let mut note = ui::note_json(&waiting.entry, None);
+            note["waits"] = word(waiting.wait).into();
+            note
+        })
+        .collect();
+    let reflection = batch.reflection.as_ref();
+    json!({
+        "reflection": reflection.map(|_| key_of(batch)),
+        "session": batch.session,
+        "sources": reflection.map(|reflection| {
+            reflection.sources.keys().map(NoteId::to_string).collect::<Vec<_>>()
+        }),
+        "notes": notes,
+    })
+}
+
+/// Asks the person note by note.
+fn ask(context: &Context, journal: &Journal, batches: &[Batch], ui: &Ui) -> Outcome {
+    ui.print(&format!("{}\n", counts(batches)));
+    for batch in batches {
+        ui.print(&format!("\n{}\n", heading(context, batch)));
+        let mut rest: Vec<&Waiting> = batch.notes.iter().collect();
+        while let Some(waiting) = rest.first().copied() {
+            let item = Item::of(context, waiting, batch)?;
+            ui.print(&item.text);
+            let replace = match &item.like {
+                Some((_, short)) => format!("  p replace #{short}"),
+                None => String::new(),
+            };
+            let of_all = if rest.len() > 1 {
+                format!("  A all {}", rest.len())
+            } else {
+                String::new()
+            };
+            let edit = if waiting.wait == Wait::Forgotten {
+                ""
+            } else {
+                "  e edit"
+            };
+            let question = format!("a approve{edit}  r reject{of_all}{replace}  s skip  q quit > ");
+            let (decided, decision): (Vec<&Waiting>, _) = match ui.chooses(&question).as_deref() {
+                Some("a") => (vec![waiting], Decision::Approve),
+                Some("r") => (vec![waiting], Decision::Reject),
+                Some("A") => (rest.clone(), Decision::Approve),
+                Some("p") if item.like.is_some() => {
+                    let (id, _) = item.like.unwrap_or((waiting.entry.id(), String::new()));
+                    (vec![waiting], Decision::Replace(id))
+                }
+                Some("e") if waiting.wait != Wait::Forgotten => {
+                    if let Err(failure) = edit::in_editor(context, waiting.entry.path) {
+                        ui.note(&failure.text());
+                    }
+                    continue;
+                }
+                Some("s") => {
+                    rest.remove(0);
+                    continue;
+                }
+                Some("q") | None => return Ok(ExitCode::from(NEEDS_ATTENTION)),
+                Some(_) => continue,
+            };
+            let undo = approval::decide(context, journal, &decided, decision)?;
+            ui.print(&done(context, &decided, decision, undo)?);
+            rest.retain(|waiting| {
+                let is = |decided: &&Waiting| decided.entry.id() == waiting.entry.id();
+                !decided.iter().any(is)
+            });
+        }
+    }
+    let index = context.index()?;
+    let left = count(&approval::waiting(context, &index, Some(journal), &[])?);
+    Ok(match left {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(NEEDS_ATTENTION),
+    })
+}
+
+/// What is shown of a note that waits.
+struct Item {
+    text: String,
+    /// A note that it is like or clashes with, and that it could replace.
+    like: Option<(NoteId, String)>,
+}
+
+impl Item {
+    fn of(context: &Context, waiting: &Waiting, batch: &Batch) -> Result<Self, Failure> {
+        let known = Known {
+            context,
+            index: context.index()?,
+        };
+        let entry = shown_entry(context, waiting);
+        let short = Context::short(&known.index, entry.id());
+        let head = format!("{}: ", word(waiting.wait));
+        let room = ui::WIDTH - head.len();
+        let now = context.environment.now;
+        let mut text = format!(
+            "\n{head}{}\n",
+            ui::note_line_within(room, &entry, &short, now)
+        );
+        let note = match waiting.wait {
+            Wait::Forgotten => trashed(context, entry.id()),
+            _ => Some(context.notes.read(entry.path)?.note()),
+        };
+        let Some(note) = note else {
+            text.push_str("  its text is no longer kept\n");
+            return Ok(Self { text, like: None });
+        };
+        let place = if note.is_global() {
+            "all projects"
+        } else {
+            &note.project
+        };
+        let _ = writeln!(text, "  for {}\n", one_line(place));
+        let replaced: Vec<NoteId> = ids(note.supersedes.iter().map(String::as_str));
+        let beside = if waiting.wait == Wait::Conflict {
+            let targets = note.links.iter();
+            ids(targets.filter_map(|link| link.strip_prefix("related-to ")))
+        } else {
+            Vec::new()
+        };
+        // Of a change it is the change that has to be judged.
+        let mut before = replaced.iter().chain(&beside);
+        let body = match before.find_map(|id| known.note(*id)) {
+            Some(before) => diff::between(&before, &note),
+            None => note.body.trim_end().to_owned(),
+        };
+        text.push_str(&cut(&show::shown(context, &body), &short));
+        text.push_str(&known.lines("replaces", &replaced));
+        text.push_str(&known.lines("beside", &beside));
+        for reason in &waiting.reasons {
+            let reason = reason.text(|id| Context::short(&known.index, id));
+            text.push_str(&ui::wrapped(&reason, 2));
+        }
+        text.push_str(&known.sources(&note, batch));
+        let mut like = beside.first().copied();
+        let is_apart = replaced.is_empty() && like.is_none() && waiting.wait != Wait::Forgotten;
+        if is_apart && let Some((says, other)) = known.like(&note)? {
+            text.push_str(&known.lines(says, &[other]));
+            like = Some(other);
+        }
+        text.push('\n');
+        let like = like.filter(|id| {
+            let entry = known.index.get(*id).ok().flatten();
+            entry.is_some_and(|entry| entry.state == State::Active)
+        });
+        Ok(Self {
+            text,
+            like: like.map(|id| (id, Context::short(&known.index, id))),
+        })
+    }
+}
+
+fn ids<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<NoteId> {
+    texts.filter_map(|id| id.parse().ok()).collect()
+}
+
+/// What is known of other notes.
+struct Known<'a> {
+    context: &'a Context,
+    index: Index,
+}
+
+impl Known<'_> {
+    fn note(&self, id: NoteId) -> Option<Note> {
+        let path = self.index.get(id).ok()??.path;
+        Some(self.context.notes.read(path).ok()?.note())
+    }
+
+    /// A line for each note that is there.
+    fn lines(&self, says: &str, notes: &[NoteId]) -> String {
+        let line = |id: &NoteId| {
+            let entry = self.index.get(*id).ok()??;
+            let short = Context::short(&self.index, *id);
+            let room = ui::WIDTH.saturating_sub(says.len() + 3);
+            let now = self.context.environment.now;
+            let line = ui::note_line_within(room, &entry, &short, now);
+            Some(format!("  {says} {line}\n"))
+        };
+        notes.iter().filter_map(line).collect()
+    }
+
+    /// The notes that it was made of.
+    fn sources(&self, note: &Note, batch: &Batch) -> String {
+        let Some(reflection) = &batch.reflection else {
+            let session = note.session.as_deref().map(NoteId::of_session);
+            let session: Vec<NoteId> = session.filter(|id| *id != note.id).into_iter().collect();
+            return self.lines("from", &session);
+        };
+        let sources: Vec<NoteId> = reflection.sources.keys().copied().collect();
+        let shown = sources.len().min(MAX_SOURCES);
+        let mut text = self.lines("from", &sources[..shown]);
+        if sources.len() > shown {
+            let _ = writeln!(text, "  and {} more", sources.len() - shown);
+        }
+        text
+    }
+
+    /// A note that says part of it or may say otherwise.
+    fn like(&self, note: &Note) -> Result<Option<(&'static str, NoteId)>, Failure> {
+        let among = Among {
+            projects: std::slice::from_ref(&note.project),
+            replaced: &[],
+            given: BTreeSet::new(),
+        };
+        Ok(
+            match novelty(&self.index, note, &among, |id| self.note(id))? {
+                Novelty::Known(id) => Some(("says what", id)),
+                Novelty::Extends(id) => Some(("adds to", id)),
+                Novelty::MayContradict(id) => Some(("may contradict", id)),
+                Novelty::Novel | Novelty::Echo(_) => None,
+            },
+        )
+    }
+}
+
+/// The first lines of a text, indented.
+fn cut(text: &str, short: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines().take(MAX_LINES) {
+        let line = format!("    {line}");
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    let more = text.lines().count().saturating_sub(MAX_LINES);
+    if more > 0 {
+        let _ = writeln!(
+            out,
+            "    … {} more · anamnesis show {short}",
+            ui::count(more, "line")
+        );
+    }
+    out
+}

@@ -1,0 +1,316 @@
+//! `review`: what waits for the person, and what comes of their decisions.
+
+use anamnesis_testkit::home::{NoteText, Output, TestHome};
+use serde_json::Value;
+
+use crate::{furnished, home, id, snapshot};
+
+/// What Claude would like to be true in all projects.
+fn proposed(home: &TestHome) -> String {
+    home.command(["write", "--project", "global", "--stdin"])
+        .by_agent()
+        .input("Tabs are two blanks wide\n\nIn every project of ours.")
+        .run()
+        .new_id()
+}
+
+/// What Claude would like a person's note to say.
+fn change_proposed(home: &TestHome) -> String {
+    home.command(["edit", "7Q4KZ9", "--stdin"])
+        .by_agent()
+        .input("`make stub` binds port 9191; without it the login tests hang.")
+        .run()
+        .new_id()
+}
+
+fn shown(output: &Output, ids: &[(&str, &str)]) -> String {
+    let mut text = output.shown();
+    for (id, name) in ids {
+        text = text.replace(id, name);
+    }
+    text
+}
+
+#[test]
+fn nothing_waits_in_a_new_store() {
+    snapshot!(home().run("review").shown(), @"
+    exit 0
+    nothing waits
+    ");
+}
+
+#[test]
+fn what_waits_is_listed_by_what_it_came_of() {
+    let home = furnished();
+    let (all, change) = (proposed(&home), change_proposed(&home));
+    let names = [(all.as_str(), "GLOBAL"), (change.as_str(), "CHANGE")];
+    snapshot!(shown(&home.run("review"), &names), @"
+    exit 3
+    2 proposals, 1 note by Claude
+
+    for github.com/acme/shop: 2 notes
+      #CHANGE how-to  Integration tests need the stub server  proposal, agent
+      #B2M6RD fact  Rate limits live in middleware/limit.rs  in use, agent
+
+    for global
+      #GLOBAL fact  Tabs are two blanks wide  proposal, agent
+
+    → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
+    ");
+    snapshot!(shown(&home.run("review --project github.com/acme/shop"), &names), @"
+    exit 3
+    1 proposal, 1 note by Claude
+
+    for github.com/acme/shop: 2 notes
+      #CHANGE how-to  Integration tests need the stub server  proposal, agent
+      #B2M6RD fact  Rate limits live in middleware/limit.rs  in use, agent
+
+    → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
+    ");
+    let json = home.run("review --json").json();
+    assert_eq!(json["total"], 3);
+    let waits = |note: &Value| note["waits"].as_str().unwrap().to_owned();
+    let notes = json["batches"].as_array().unwrap().iter();
+    let mut all: Vec<String> = notes
+        .flat_map(|batch| batch["notes"].as_array().unwrap().iter().map(waits))
+        .collect();
+    all.sort();
+    assert_eq!(all, ["in use", "proposal", "proposal"]);
+    assert!(
+        home.run("status")
+            .well()
+            .contains("waits: 2 proposals · anamnesis review\n")
+    );
+}
+
+#[test]
+fn an_approved_proposal_is_used_and_travels() {
+    // INJ-02
+    let home = furnished();
+    let all = proposed(&home);
+    let start = |session: &str| home.hook(&home.start(session, "startup")).stdout;
+    assert!(!start("one").contains("Tabs"));
+    home.settle();
+    let before = home.notes();
+    let file = home.read(
+        before
+            .iter()
+            .find(|path| path.starts_with("local/"))
+            .unwrap(),
+    );
+    snapshot!(shown(&home.run(&format!("review --approve {all}")), &[(&all, "GLOBAL")]), @r#"
+    exit 0
+    in use #GLOBAL "Tabs are two blanks wide"
+    Undo: anamnesis undo [BATCH]
+    "#);
+    let path = home
+        .notes()
+        .into_iter()
+        .find(|path| path.ends_with(&format!("{all}.md")))
+        .unwrap();
+    assert!(path.starts_with("memory/"), "{path}");
+    let approved = home.read(&path);
+    assert!(!approved.contains("state:") && approved.contains("scope: portable"));
+    assert!(
+        approved.contains("prov_actor: agent"),
+        "it is still an agent's"
+    );
+    assert!(start("two").contains("Tabs"));
+    // It is seen, so it does not wait as a note of Claude's either.
+    assert_eq!(home.run("review --json").json()["total"], 1);
+    let log = home.run("log --json").json();
+    assert_eq!(log["commits"][0]["did"], "review");
+    assert_eq!(log["commits"][0]["actor"], "person");
+    home.settle();
+    home.run("undo").well();
+    let batch = home.run("log --json").json()["commits"][0]["batch"].clone();
+    home.run(&format!("undo {}", batch.as_str().unwrap()))
+        .well();
+    let mut after = home.notes();
+    after.retain(|path| path.starts_with("memory/"));
+    let mut expected = before;
+    expected.retain(|path| path.starts_with("memory/"));
+    assert_eq!(after, expected, "{file}");
+}
+
+#[test]
+fn an_approved_change_takes_the_place_of_the_note() {
+    let home = furnished();
+    let change = change_proposed(&home);
+    assert!(home.run("show 7Q4KZ9").well().contains("9090"));
+    home.run(&format!("review --approve {change}")).well();
+    let found = home.run("search stub --json").json().to_string();
+    assert!(
+        found.contains(&change) && !found.contains(&id("7Q4KZ9")),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_rejected_proposal_does_not_come_back() {
+    let home = furnished();
+    let all = proposed(&home);
+    snapshot!(shown(&home.run(&format!("review --reject {all}")), &[(&all, "GLOBAL")]), @r#"
+    exit 0
+    forgot #GLOBAL "Tabs are two blanks wide"
+    Undo: anamnesis restore GLOBAL
+    "#);
+    let again = home
+        .command(["write", "--project", "global", "--stdin"])
+        .by_agent()
+        .input("Tabs are two blanks wide\n\nIn every project of ours.")
+        .run();
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.contains("forg"), "{}", again.stderr);
+    assert_eq!(home.run("review --json").json()["total"], 1);
+}
+
+#[test]
+fn an_agent_decides_nothing() {
+    // MCP-02
+    let home = furnished();
+    let all = proposed(&home);
+    for act in ["--approve", "--reject"] {
+        let refused = home.command(["review", act, &all]).by_agent().run();
+        assert_eq!(refused.code, Some(1));
+        assert!(
+            refused.stderr.contains("only a person"),
+            "{}",
+            refused.stderr
+        );
+    }
+    // Looking is allowed, and asks nothing.
+    let looked = home.command(["review"]).by_agent().run();
+    assert_eq!(looked.code, Some(3));
+    assert_eq!(home.run("review --json").json()["total"], 2);
+}
+
+#[test]
+fn what_an_agent_forgot_can_be_brought_back() {
+    // MCP-05
+    let home = furnished();
+    let path = format!("memory/procedural/{}.md", id("7Q4KZ9"));
+    let before = home.read(&path);
+    home.command(["forget", "B2M6RD"]).by_agent().run().well();
+    home.command(["forget", "7Q4KZ9"]).by_agent().run().well();
+    snapshot!(home.run("review").shown(), @"
+    exit 3
+    2 notes that Claude forgot
+
+    forgotten by Claude
+      #7Q4KZ9 how-to  Integration tests need the stub server  forgotten, you
+
+    forgotten by Claude
+      #B2M6RD fact  Rate limits live in middleware/limit.rs  forgotten, you
+
+    → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
+    ");
+    home.run("review --reject 7Q4KZ9").well();
+    assert_eq!(home.read(&path), before);
+    home.run("review --approve B2M6RD").well();
+    assert!(home.run("review").well().starts_with("nothing waits"));
+}
+
+#[test]
+fn both_texts_of_a_clash_stay_or_one_does() {
+    let clash = |short: &str| {
+        let home = home();
+        home.add(&NoteText::new(&id("7Q4KZ9"), "Which port").body("It is 9090."));
+        home.add(
+            &NoteText::new(&id(short), "Which port")
+                .with("tags", "[merge-conflict]")
+                .with("links", &format!("[related-to {}]", id("7Q4KZ9")))
+                .body("It is 9191."),
+        );
+        home
+    };
+    let titles = |home: &TestHome| home.run("search port").well().matches("Which port").count();
+    let home = clash("B2M6RD");
+    snapshot!(home.run("review").shown(), @"
+    exit 3
+    1 conflict
+
+    two machines changed one note
+      #B2M6RD fact  Which port  conflict, you
+
+    → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
+    ");
+    home.run("review --approve B2M6RD").well();
+    assert_eq!(titles(&home), 2);
+    assert!(home.run("review").well().starts_with("nothing waits"));
+    let home = clash("B2M6RD");
+    home.run("review --approve B2M6RD --replaces 7Q4KZ9").well();
+    assert!(home.run("search port").well().contains("#B2M6RD") && titles(&home) == 1);
+    let home = clash("B2M6RD");
+    home.run("review --reject B2M6RD").well();
+    assert!(home.run("search port").well().contains("#7Q4KZ9") && titles(&home) == 1);
+}
+
+#[test]
+fn on_a_terminal_each_is_asked_for() {
+    let home = furnished();
+    let (all, change) = (proposed(&home), change_proposed(&home));
+    let names = [(all.as_str(), "GLOBAL"), (change.as_str(), "CHANGE")];
+    let asked = home
+        .command(["review"])
+        .input("x\na\nr\ns\n")
+        .run_on_a_terminal();
+    snapshot!(shown(&asked, &names), @r#"
+    exit 3
+    2 proposals, 1 note by Claude
+
+    for github.com/acme/shop: 2 notes
+
+    proposal: #CHANGE how-to  Integration tests need the stub…  agent, now, proposed
+      for github.com/acme/shop
+
+        @@ -1 +1 @@
+        -`make stub` binds port 9090; without it the login tests hang.
+        +`make stub` binds port 9191; without it the login tests hang.
+      replaces #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+
+
+    proposal: #CHANGE how-to  Integration tests need the stub…  agent, now, proposed
+      for github.com/acme/shop
+
+        @@ -1 +1 @@
+        -`make stub` binds port 9090; without it the login tests hang.
+        +`make stub` binds port 9191; without it the login tests hang.
+      replaces #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
+
+    in use #CHANGE "Integration tests need the stub server"
+    Undo: anamnesis undo [BATCH]
+
+    in use: #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
+      for github.com/acme/shop
+
+
+    forgot #B2M6RD "Rate limits live in middleware/limit.rs"
+    Undo: anamnesis undo [BATCH]
+
+    for global
+
+    proposal: #GLOBAL fact  Tabs are two blanks wide  agent, now, proposed
+      for all projects
+
+        Tabs are two blanks wide
+
+        In every project of ours.
+
+    on stderr:
+    a approve  e edit  r reject  A all 2  s skip  q quit > a approve  e edit  r reject  A all 2  s skip  q quit > a approve  e edit  r reject  s skip  q quit > a approve  e edit  r reject  s skip  q quit >
+    "#);
+    assert_eq!(home.run("review --json").json()["total"], 1);
+}
+
+#[test]
+fn what_does_not_wait_cannot_be_decided() {
+    let home = furnished();
+    proposed(&home);
+    let wrong = home.run("review --approve 7Q4KZ9");
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.stderr.contains("does not wait"), "{}", wrong.stderr);
+    for usage in ["review --approve", "review --reject --approve B2M6RD"] {
+        assert_eq!(home.run(usage).code, Some(2), "{usage}");
+    }
+}

@@ -1,0 +1,312 @@
+//! Reflections that a session's own model was asked for: under which key, of which notes, and what came
+//! of it. Ids and hashes, no text.
+
+use std::collections::BTreeMap;
+
+use anamnesis_core::id::NoteId;
+use chrono::{DateTime, TimeDelta, Utc};
+use rusqlite::{Row, params};
+use ulid::Ulid;
+
+use super::{Error, Journal};
+
+/// How long an answer is waited for.
+const PATIENCE: TimeDelta = TimeDelta::hours(1);
+
+/// What became of a reflection.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// A model has the notes and has not answered.
+    Asked,
+    /// It answered, and what it said waits for the person.
+    Proposed,
+    /// It is over: refused, or nothing of it waits any more.
+    Ended,
+}
+
+impl Stage {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Proposed => "proposed",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// A reflection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reflection {
+    /// Its name, which the model has to give back with its answer.
+    pub key: String,
+    /// The project that it is of.
+    pub project: String,
+    /// When the model was asked, milliseconds since 1970.
+    pub at: i64,
+    /// The notes that the model was given, each with the hash of its file.
+    pub sources: BTreeMap<NoteId, String>,
+    /// The notes that were proposed.
+    pub notes: Vec<NoteId>,
+}
+
+impl Journal {
+    /// Takes note that a model is asked for a reflection of notes; the key that its answer needs. What
+    /// was asked for earlier in the project is not waited for any more.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn ask_reflection(
+        &self,
+        project: &str,
+        sources: &BTreeMap<NoteId, String>,
+        now: DateTime<Utc>,
+    ) -> Result<String, Error> {
+        let key = Ulid::generate().to_string();
+        self.together(|journal| {
+            journal.connection.execute(
+                "DELETE FROM reflection WHERE state = ?1 AND (project = ?2 OR at < ?3)",
+                params![
+                    Stage::Asked.as_str(),
+                    project,
+                    (now - PATIENCE).timestamp_millis()
+                ],
+            )?;
+            journal.connection.execute(
+                "INSERT INTO reflection VALUES (?, ?, ?, ?, ?, '[]')",
+                params![
+                    key,
+                    project,
+                    Stage::Asked.as_str(),
+                    now.timestamp_millis(),
+                    serde_json::to_string(&named(sources)).unwrap_or_default(),
+                ],
+            )?;
+            Ok(())
+        })?;
+        Ok(key)
+    }
+
+    /// Takes up the answer to what was asked under a key: that may be done once, within an hour. `None`
+    /// when nothing is waited for under it.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn answer_reflection(
+        &self,
+        key: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Reflection>, Error> {
+        // One statement: of two answers only one is taken.
+        let taken = self.connection.execute(
+            "UPDATE reflection SET state = ?3 WHERE key = ?1 AND state = ?2 AND at >= ?4",
+            params![
+                key,
+                Stage::Asked.as_str(),
+                Stage::Ended.as_str(),
+                (now - PATIENCE).timestamp_millis()
+            ],
+        )?;
+        if taken == 0 {
+            return Ok(None);
+        }
+        self.reflections("key = ?1", key)
+            .map(|mut found| found.pop())
+    }
+
+    /// Takes note of which notes were proposed by a reflection, before they are written.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn propose_reflection(&self, key: &str, notes: &[NoteId]) -> Result<(), Error> {
+        let notes: Vec<String> = notes.iter().map(NoteId::to_string).collect();
+        self.connection.execute(
+            "UPDATE reflection SET state = ?2, notes = ?3 WHERE key = ?1",
+            params![
+                key,
+                Stage::Proposed.as_str(),
+                serde_json::to_string(&notes).unwrap_or_default()
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// The reflections whose notes wait for the person, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn proposed_reflections(&self) -> Result<Vec<Reflection>, Error> {
+        self.reflections("state = ?1", Stage::Proposed.as_str())
+    }
+
+    /// Ends a reflection: its notes are in use or rejected.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn end_reflection(&self, key: &str) -> Result<(), Error> {
+        self.connection.execute(
+            "UPDATE reflection SET state = ?2 WHERE key = ?1",
+            [key, Stage::Ended.as_str()],
+        )?;
+        Ok(())
+    }
+
+    fn reflections(&self, condition: &str, value: &str) -> Result<Vec<Reflection>, Error> {
+        let sql = format!(
+            "SELECT key, project, at, sources, notes FROM reflection WHERE {condition} ORDER BY at, key"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
+        let rows = statement.query_map([value], reflection_of)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Takes note that it was an agent that forgot a note, so that the person is told of it.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn agent_forgot(&self, note: NoteId, now: DateTime<Utc>) -> Result<(), Error> {
+        if self.mark_forgotten(note, true)? == 0 {
+            // A note without a text: there is nothing that could come back, but it was forgotten.
+            self.connection.execute(
+                "INSERT INTO forgotten (text_key, note, at, by_agent) VALUES (?1, ?1, ?2, 1)",
+                params![note.to_string(), now.timestamp_millis()],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Takes note that the person has seen that a note was forgotten.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn forgetting_seen(&self, note: NoteId) -> Result<(), Error> {
+        self.mark_forgotten(note, false).map(drop)
+    }
+
+    fn mark_forgotten(&self, note: NoteId, by_agent: bool) -> Result<usize, Error> {
+        Ok(self.connection.execute(
+            "UPDATE forgotten SET by_agent = ?2 WHERE note = ?1",
+            params![note.to_string(), by_agent],
+        )?)
+    }
+
+    /// The notes that agents forgot and the person was not told of, newest first.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn forgotten_by_agents(&self) -> Result<Vec<NoteId>, Error> {
+        let mut statement = self
+            .connection
+            .prepare("SELECT note FROM forgotten WHERE by_agent = 1 ORDER BY at DESC, note")?;
+        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+        let ids = rows.collect::<Result<Vec<_>, _>>()?;
+        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    }
+}
+
+fn named(sources: &BTreeMap<NoteId, String>) -> BTreeMap<String, &String> {
+    let pairs = sources.iter();
+    pairs.map(|(id, hash)| (id.to_string(), hash)).collect()
+}
+
+fn reflection_of(row: &Row<'_>) -> rusqlite::Result<Reflection> {
+    let sources: BTreeMap<String, String> =
+        serde_json::from_str(&row.get::<_, String>(3)?).unwrap_or_default();
+    let notes: Vec<String> = serde_json::from_str(&row.get::<_, String>(4)?).unwrap_or_default();
+    Ok(Reflection {
+        key: row.get(0)?,
+        project: row.get(1)?,
+        at: row.get(2)?,
+        sources: sources
+            .into_iter()
+            .filter_map(|(id, hash)| Some((id.parse().ok()?, hash)))
+            .collect(),
+        notes: notes.iter().filter_map(|id| id.parse().ok()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::home::Home;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn with_journal(test: impl FnOnce(&Journal)) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        test(&Journal::open(&home, Duration::from_secs(5)).unwrap());
+    }
+
+    #[test]
+    fn a_key_is_good_for_one_answer_within_an_hour() {
+        with_journal(|journal| {
+            let sources = BTreeMap::from([(NoteId::made_of("a"), "hash".to_owned())]);
+            let key = journal.ask_reflection("p", &sources, now()).unwrap();
+            assert_eq!(journal.answer_reflection("another", now()).unwrap(), None);
+            let late = now() + TimeDelta::minutes(61);
+            assert_eq!(journal.answer_reflection(&key, late).unwrap(), None);
+            let answered = journal.answer_reflection(&key, now()).unwrap().unwrap();
+            assert_eq!((&answered.key, answered.project.as_str()), (&key, "p"));
+            assert_eq!(answered.sources, sources);
+            assert_eq!(journal.answer_reflection(&key, now()).unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn only_the_last_question_of_a_project_is_open() {
+        with_journal(|journal| {
+            let ask = |project| journal.ask_reflection(project, &BTreeMap::new(), now());
+            let (first, other) = (ask("p").unwrap(), ask("q").unwrap());
+            let second = ask("p").unwrap();
+            assert_ne!(first, second);
+            assert_eq!(journal.answer_reflection(&first, now()).unwrap(), None);
+            for key in [second, other] {
+                assert!(journal.answer_reflection(&key, now()).unwrap().is_some());
+            }
+        });
+    }
+
+    #[test]
+    fn a_reflection_waits_from_its_proposals_to_its_end() {
+        with_journal(|journal| {
+            let key = journal
+                .ask_reflection("p", &BTreeMap::new(), now())
+                .unwrap();
+            assert!(journal.proposed_reflections().unwrap().is_empty());
+            let notes = [NoteId::made_of("b"), NoteId::made_of("a")];
+            journal.propose_reflection(&key, &notes).unwrap();
+            let waiting = journal.proposed_reflections().unwrap();
+            assert_eq!(waiting.len(), 1);
+            assert_eq!(waiting[0].notes, notes);
+            assert_eq!(journal.answer_reflection(&key, now()).unwrap(), None);
+            journal.end_reflection(&key).unwrap();
+            assert!(journal.proposed_reflections().unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn what_an_agent_forgot_is_told_until_it_was_seen() {
+        with_journal(|journal| {
+            let (mine, agents) = (NoteId::made_of("mine"), NoteId::made_of("agent's"));
+            for (note, text) in [(mine, "one text"), (agents, "another text")] {
+                journal.forgot(note, text, now()).unwrap();
+            }
+            journal.agent_forgot(agents, now()).unwrap();
+            assert_eq!(journal.forgotten_by_agents().unwrap(), [agents]);
+            // One without a text.
+            let empty = NoteId::made_of("empty");
+            journal.agent_forgot(empty, now()).unwrap();
+            assert_eq!(journal.forgotten_by_agents().unwrap().len(), 2);
+            journal.forgetting_seen(empty).unwrap();
+            assert!(journal.forgotten_at("another text").unwrap().is_some());
+            journal.forgetting_seen(agents).unwrap();
+            assert!(journal.forgotten_by_agents().unwrap().is_empty());
+            assert!(journal.forgotten_at("another text").unwrap().is_some());
+        });
+    }
+}
