@@ -699,6 +699,11 @@ impl NoteFile {
         Self::parse(format!("{before}{front}{after}").as_bytes(), self.note.id)
     }
 
+    /// Tells whether these are the file's bytes.
+    pub fn is_text(&self, text: &str) -> bool {
+        self.text == text
+    }
+
     /// The file's bytes.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -762,6 +767,55 @@ impl NoteFile {
             ..read.into_note()
         } == *note;
         if says_it {
+            Ok(text)
+        } else {
+            Err(CannotRewrite)
+        }
+    }
+
+    /// Returns the file with its front matter as a new note has it: what `note` says in our order, each
+    /// comment before its key, keys of others behind ours as they are. The body stays byte for byte.
+    ///
+    /// # Errors
+    /// When the front matter is no block mapping and holds what is not ours.
+    pub fn normalised(&self, note: &Note) -> Result<String, CannotRewrite> {
+        let mut leads: BTreeMap<String, Cow<'_, str>> = BTreeMap::new();
+        let mut others = String::new();
+        match self.parts() {
+            Ok(parts) => {
+                let mut lead = Cow::Borrowed("");
+                for part in parts {
+                    match part.key {
+                        None => lead = part.text,
+                        Some(key) if is_own_key(&key) => {
+                            leads.insert(key, std::mem::take(&mut lead));
+                        }
+                        Some(_) => {
+                            others.push_str(&lead);
+                            others.push_str(&part.text);
+                        }
+                    }
+                }
+                // What stands behind the last key.
+                others.push_str(&lead);
+            }
+            Err(error) => {
+                let block = &self.text[self.front.clone()];
+                let is_ours = self.keys.iter().all(|key| is_own_key(key));
+                if !is_ours || block.contains('#') {
+                    return Err(error);
+                }
+            }
+        }
+        let mut front = String::new();
+        for key in KEYS {
+            front.push_str(leads.get(key).map_or("", |lead| lead));
+            front.push_str(&self.with_line_ends(note.key_text(key)));
+        }
+        let (before, after) = (&self.text[..self.front.start], &self.text[self.front.end..]);
+        let text = format!("{before}{front}{others}{after}");
+        let read = Self::parse(text.as_bytes(), note.id).map_err(|_| CannotRewrite)?;
+        if *read.note() == *note {
             Ok(text)
         } else {
             Err(CannotRewrite)
@@ -978,6 +1032,38 @@ mod tests {
         let mut note = file.note().clone();
         change(&mut note);
         file.rewrite(&note).unwrap()
+    }
+
+    fn normalised(text: &str) -> Result<String, CannotRewrite> {
+        let file = NoteFile::parse(text.as_bytes(), id()).unwrap();
+        file.normalised(file.note())
+    }
+
+    #[test]
+    fn front_matter_is_brought_into_order_and_nothing_is_lost() {
+        let odd = "\u{feff}---\r\n# mine\r\ntags: [b, a]\r\nown: {x: 1}\r\n\r\n# of the title\r\n\
+                   title: \"A\"\r\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\r\ntype: semantic\r\n# end\r\n---\r\nText \n\r\n";
+        let expected = "\u{feff}---\r\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\r\ntype: semantic\r\n\r\n# of the title\r\n\
+                        title: A\r\nproject: global\r\nmachine_id: unknown\r\nscope: portable\r\n\
+                        prov_source: human\r\nconfidence: 1.0\r\ncreated_at: ''\r\nupdated_at: ''\r\n\
+                        # mine\r\ntags:\r\n- b\r\n- a\r\nown: {x: 1}\r\n# end\r\n---\r\nText \n\r\n";
+        assert_eq!(normalised(odd).unwrap(), expected);
+        assert_eq!(normalised(expected).unwrap(), expected);
+        let flow = "---\n{id: 01ARZ3NDEKTSV4RRFFQ69G5FAV, type: semantic, title: A}\n---\nText";
+        let text = normalised(flow).unwrap();
+        assert!(
+            text.starts_with("---\nid: 01ARZ") && text.ends_with("---\nText"),
+            "{text}"
+        );
+        // What is not ours cannot be told apart there.
+        assert_eq!(
+            normalised(&flow.replace("title", "own: 1, title")),
+            Err(CannotRewrite)
+        );
+        assert_eq!(
+            normalised(&flow.replace('}', " # mine\n}")),
+            Err(CannotRewrite)
+        );
     }
 
     /// A note that holds every key, as the Python version lists them, then ours.
@@ -1289,6 +1375,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_new_note_is_in_order(note in any_note()) {
+            let text = note.render();
+            let file = NoteFile::parse(text.as_bytes(), note.id).unwrap();
+            prop_assert_eq!(file.normalised(file.note()).unwrap(), text);
+        }
+
         #[test]
         fn every_note_reads_back(note in any_note()) {
             let read = parse(&note.render()).unwrap();

@@ -115,6 +115,11 @@ impl Said {
         sentences.flat_map(anamnesis_core::guard::Sentence::terms)
     }
 
+    /// In what this text differs from another one, in numbers, names and denials.
+    pub fn difference(&self, other: &Self) -> Difference {
+        self.statement.difference(&other.statement)
+    }
+
     /// Tells whether a text of one kind can say what one of the other says: a task is no fact, and what
     /// a warning does beside its words a fact does not.
     fn is_comparable(&self, other: &Self) -> bool {
@@ -156,7 +161,7 @@ pub fn judge(
         let said_by = mean(&said.statement, &shares, weigh);
         // A short sentence that nobody said hardly moves the mean of a long text.
         let is_said = said_by >= KNOWN && shares.iter().all(|share| *share >= ALIKE);
-        let difference = said.statement.difference(&note.statement);
+        let difference = said.difference(note);
         if given.contains(id) {
             differs |= difference != Difference::None;
             repeated.push((*id, shares));

@@ -30,7 +30,7 @@ pub use self::{
     recall::{Evidence, Given, Held, Ledger, Run, STOPPED, Seen, WARNING, Warned},
     reference::Stale,
     reflection::Reflection,
-    resolved::Resolved,
+    resolved::{Mended, Resolved},
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
     take::{LOST, Taken},
