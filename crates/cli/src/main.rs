@@ -4,6 +4,7 @@
 //! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
 mod approval;
+mod batch;
 mod capture;
 mod cited;
 mod client;

@@ -59,6 +59,10 @@ Upkeep
   diff          Show what a batch did, note by note
   history       Show the versions of a note
   review        Decide on what waits: proposals, conflicts, Claude's notes
+  upkeep        Show what can be put in order among the notes, and do it
+  dedup         Let one note stand for those with the very same text
+  normalise     Bring the keys, tags and projects of notes into today's form
+  reatomise     Take long notes apart along their headings or lists
   stale         Show the notes that are worth a look, and why
   verify        Say that a note is still right
   feedback      Say whether a note helped
@@ -78,6 +82,8 @@ Trouble
 What hooks and scripts use
   inject        Print what a session of this project starts with
   capture       Write the note of a session from its transcript
+  migrate       Give notes to other projects, by a list of keys
+  backfill-provenance  Tell by tags how old notes came to be
   project       Show the project of a folder and how it was told
   serve         Serve the memory to a model (MCP), over stdin and stdout
 

@@ -1,10 +1,12 @@
 //! The commands: one file each, an `Args` whose comments are its help, and one function.
 
 mod backfill;
+mod backfill_provenance;
 mod capture;
 mod completions;
 mod config;
 mod connect;
+mod dedup;
 mod demo;
 mod diff;
 mod doctor;
@@ -22,10 +24,13 @@ mod log;
 mod machines;
 mod maintain;
 mod mark;
+mod migrate;
+mod normalise;
 mod pathway;
 mod pause;
 mod project;
 mod purge;
+mod reatomise;
 mod recall;
 mod redact;
 mod reindex;
@@ -41,6 +46,7 @@ mod status;
 mod sync;
 pub(crate) mod task;
 mod undo;
+mod upkeep;
 mod verify;
 mod why;
 mod work;
@@ -49,6 +55,7 @@ mod write;
 pub(crate) use self::{
     mark::quoted,
     sessions::find as find_session,
+    sync::{PATIENCE as SYNC_PATIENCE, outcome as sync_outcome},
     work::{INDEX_DAMAGED, UNREADABLE},
 };
 
@@ -92,6 +99,7 @@ enum Verb {
     Diff(diff::Args),
     History(history::Args),
     Undo(undo::Args),
+    Upkeep(upkeep::Args),
     Move(mark::MoveArgs),
     Pin(mark::PinArgs),
     Mute(mark::MuteArgs),
@@ -102,6 +110,11 @@ enum Verb {
     Verify(verify::Args),
     Stale(stale::Args),
     Review(review::Args),
+    Dedup(dedup::Args),
+    Normalise(normalise::Args),
+    Reatomise(reatomise::Args),
+    Migrate(migrate::Args),
+    BackfillProvenance(backfill_provenance::Args),
     Stats(stats::Args),
     Eval(eval::Args),
     Pause(pause::Args),
@@ -129,7 +142,7 @@ enum Verb {
 }
 
 /// How a command ended.
-type Outcome = Result<ExitCode, Failure>;
+pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 /// Runs the command line.
 pub(crate) fn main(environment: Environment) -> ExitCode {
@@ -193,6 +206,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Diff(args) => diff::run(&args, &Context::open(environment)?, ui),
         Verb::History(args) => history::run(&args, &Context::open(environment)?, ui),
         Verb::Undo(args) => undo::run(&args, &Context::open(environment)?, ui),
+        Verb::Upkeep(args) => upkeep::run(&args, &Context::open(environment)?, ui),
         Verb::Move(args) => mark::move_note(&args, &Context::open(environment)?, ui),
         Verb::Pin(args) => mark::pin(&args, &Context::open(environment)?, ui),
         Verb::Mute(args) => mark::mute(&args, &Context::open(environment)?, ui),
@@ -203,6 +217,13 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Verify(args) => verify::run(&args, &Context::open(environment)?, ui),
         Verb::Review(args) => review::run(&args, &Context::open(environment)?, ui),
         Verb::Stale(args) => stale::run(&args, &Context::open(environment)?, ui),
+        Verb::Dedup(args) => dedup::run(&args, &Context::open(environment)?, ui),
+        Verb::Normalise(args) => normalise::run(&args, &Context::open(environment)?, ui),
+        Verb::Reatomise(args) => reatomise::run(&args, &Context::open(environment)?, ui),
+        Verb::Migrate(args) => migrate::run(&args, &Context::open(environment)?, ui),
+        Verb::BackfillProvenance(args) => {
+            backfill_provenance::run(&args, &Context::open(environment)?, ui)
+        }
         Verb::Stats(args) => stats::run(&args, &Context::open(environment)?, ui),
         Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
         Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),

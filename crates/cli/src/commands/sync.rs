@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How long another sync is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bring the notes of your machines together
 ///
@@ -97,7 +97,7 @@ fn line(synced: &Synced) -> String {
 }
 
 /// As [`line()`], without what commands that sync besides have no room for.
-pub(super) fn outcome(synced: &Synced) -> String {
+pub(crate) fn outcome(synced: &Synced) -> String {
     format!("pushed={} pulled={}", word(synced.pushed), synced.pulled)
 }
 

@@ -8,6 +8,7 @@
 mod asking;
 mod backfill;
 mod capture;
+mod chores;
 mod command_line;
 mod config;
 mod doctor;
@@ -42,6 +43,7 @@ mod store_faults;
 mod tasks;
 mod tools;
 mod trial;
+mod upkeep;
 mod why;
 mod writing;
 

@@ -265,7 +265,7 @@ fn a_call_is_not_stopped_when_nobody_could_remember_it() {
 }
 
 /// A session in which a test failed, and passed after a file was changed.
-fn mend(home: &TestHome, session: &str) {
+pub(crate) fn mend(home: &TestHome, session: &str) {
     prompt(home, "01:00:00", session, 1);
     let failure = json!({
         "prompt_id": "p-1", "tool_name": "Bash", "tool_use_id": "toolu_1",

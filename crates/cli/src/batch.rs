@@ -1,0 +1,228 @@
+//! A batch: what one command does to many notes, as one commit that one `undo` takes back.
+//!
+//! It is worked out first, from the notes as they were read, and shown. Where one of them has changed
+//! when it is to be written, nothing is written. What hooks and editors left before is committed apart,
+//! so that the undo gives back the bytes that were there.
+
+use std::process::ExitCode;
+
+use anamnesis_core::note::{Note, NoteFile};
+use anamnesis_store::{
+    journal::Journal,
+    lock::Lock,
+    notes::{NotePath, Stored},
+};
+use anamnesis_sync::Answer;
+use ulid::Ulid;
+
+use crate::{
+    commands::{Outcome, SYNC_PATIENCE, sync_outcome},
+    context::Context,
+    failure::Failure,
+    sync,
+    ui::Ui,
+};
+
+/// A file that is to have other bytes.
+struct Edit {
+    path: NotePath,
+    before: Vec<u8>,
+    after: String,
+}
+
+/// What a command is going to do.
+pub(crate) struct Batch<'a> {
+    context: &'a Context,
+    verb: &'static str,
+    edits: Vec<Edit>,
+    made: Vec<Note>,
+}
+
+impl<'a> Batch<'a> {
+    /// A batch of a command, with nothing in it.
+    pub(crate) fn new(context: &'a Context, verb: &'static str) -> Self {
+        Self {
+            context,
+            verb,
+            edits: Vec::new(),
+            made: Vec::new(),
+        }
+    }
+
+    /// Takes up a note that is to say something else: the lines of keys that change, and no others.
+    pub(crate) fn change(&mut self, stored: &Stored, after: &Note) -> Result<(), Failure> {
+        let after = Note {
+            // What the file says of its tree is not ours to mend.
+            scope: stored.file.note().scope,
+            ..after.clone()
+        };
+        let before = self.read(stored)?;
+        let path = stored.path;
+        let file = NoteFile::parse(&before, path.id);
+        let file = file.map_err(|error| Failure::failed(format!("{path}: {error}")))?;
+        let after = file.rewrite(&after);
+        let after = after.map_err(|error| Failure::failed(format!("{path}: {error}")))?;
+        self.edits.push(Edit {
+            path,
+            before,
+            after,
+        });
+        Ok(())
+    }
+
+    /// Takes up a file that is to have another text.
+    pub(crate) fn overwrite(&mut self, stored: &Stored, after: String) -> Result<(), Failure> {
+        let before = self.read(stored)?;
+        self.edits.push(Edit {
+            path: stored.path,
+            before,
+            after,
+        });
+        Ok(())
+    }
+
+    /// Takes up a new note.
+    pub(crate) fn make(&mut self, note: Note) {
+        self.made.push(note);
+    }
+
+    /// The bytes of a note that was read as it is.
+    fn read(&self, stored: &Stored) -> Result<Vec<u8>, Failure> {
+        if self.context.notes.stamp(stored.path) == Some(stored.stamp) {
+            return Ok(self.context.notes.bytes(stored.path)?);
+        }
+        Err(changed_meanwhile())
+    }
+
+    /// Does it; the batch by which it can be undone, if something of it travels.
+    pub(crate) fn apply(self) -> Result<Option<Ulid>, Failure> {
+        let context = self.context;
+        let journal = context.journal();
+        sync::commit_all(context, journal.as_ref())?;
+        let lock = context.notes.lock()?;
+        for edit in &self.edits {
+            if context.notes.bytes(edit.path)? != edit.before {
+                return Err(changed_meanwhile());
+            }
+        }
+        if self
+            .made
+            .iter()
+            .any(|note| context.notes.find(note.id).is_some())
+        {
+            return Err(changed_meanwhile());
+        }
+        let written = self.write(&lock, journal.as_ref());
+        drop(lock);
+        // What was written before something failed can be taken back as well.
+        let edited = self.edits.iter().map(|edit| edit.path.id);
+        let ids = edited.chain(self.made.iter().map(|note| note.id));
+        let batch = sync::commit(context, self.verb, ids);
+        context.index()?;
+        written.map(|()| batch)
+    }
+
+    fn write(&self, lock: &Lock, journal: Option<&Journal>) -> Result<(), Failure> {
+        let notes = &self.context.notes;
+        for edit in &self.edits {
+            let after = edit.after.as_bytes();
+            notes.overwrite(lock, edit.path, after)?;
+            // A note that was a person's in this form is theirs in the new one: a person has done this.
+            if let Some(journal) = journal
+                && journal.was_written_here(edit.path.id, &edit.before)?
+            {
+                journal.written_here(edit.path.id, after, self.context.environment.now)?;
+            }
+        }
+        for note in &self.made {
+            notes.create(lock, note)?;
+        }
+        Ok(())
+    }
+}
+
+fn changed_meanwhile() -> Failure {
+    Failure::failed("notes have changed while this was worked out; nothing was written")
+        .hint("run it again")
+}
+
+/// Tells whether changes may be made: an agent may look at what could be done, and no more.
+pub(crate) fn check_person(context: &Context, apply: bool) -> Result<(), Failure> {
+    if apply && context.environment.is_agent {
+        return Err(Failure::failed("only a person can apply this")
+            .hint("without --apply it shows what would be done"));
+    }
+    Ok(())
+}
+
+/// Sends what was done to the other machines, unless that is not wanted, and says so as the Python
+/// version does; then how it is undone.
+pub(crate) fn send(context: &Context, verb: &str, batch: Option<Ulid>, no_sync: bool, ui: &Ui) {
+    if no_sync {
+        ui.print(&format!("{verb}: committed locally; reindexed (no sync)\n"));
+    } else {
+        let journal = context.journal();
+        match sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
+            Ok(done) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&done))),
+            // It is done here, whatever the network says.
+            Err(failure) => ui.note(&failure.text()),
+        }
+    }
+    if let Some(batch) = batch {
+        let batch = sync::short_batch(batch);
+        ui.print(&format!("Undo: anamnesis undo {batch}\n"));
+    }
+}
+
+/// As [`send`], for who has printed all there is to print.
+pub(crate) fn sync_silently(context: &Context, ui: &Ui) {
+    let journal = context.journal();
+    if let Err(failure) = sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
+        ui.note(&failure.text());
+    }
+}
+
+/// Whether what is shown is to be done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Apply {
+    /// Do it; without this it is only shown
+    #[arg(long)]
+    apply: bool,
+    /// Do not send the notes to other machines
+    #[arg(long)]
+    no_sync: bool,
+}
+
+impl Apply {
+    /// Refuses it to an agent.
+    pub(crate) fn check(&self, context: &Context) -> Result<(), Failure> {
+        check_person(context, self.apply)
+    }
+
+    /// Says how many of these there are, and does it if that was asked for.
+    pub(crate) fn finish(
+        &self,
+        batch: Batch<'_>,
+        (count, things, done): (usize, &str, &str),
+        ui: &Ui,
+    ) -> Outcome {
+        let (verb, context) = (batch.verb, batch.context);
+        if !self.apply {
+            let hint = if count > 0 {
+                " (dry-run; pass --apply)"
+            } else {
+                ""
+            };
+            ui.print(&format!("{verb}: {count} {things}{hint}\n"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if count == 0 {
+            ui.print(&format!("{verb}: 0 {things}\n"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let name = batch.apply()?;
+        ui.print(&format!("{verb}: {count} {things} {done}\n"));
+        send(context, verb, name, self.no_sync, ui);
+        Ok(ExitCode::SUCCESS)
+    }
+}

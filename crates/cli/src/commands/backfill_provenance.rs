@@ -1,0 +1,48 @@
+//! `backfill-provenance`: how old notes came to be.
+
+use anamnesis_core::{clean::one_line, note::Note};
+use anamnesis_distill::upkeep::chores::source_by_tags;
+
+use super::{Outcome, upkeep::shelf::Loaded};
+use crate::{
+    batch::{Apply, Batch},
+    context::Context,
+    ui::Ui,
+};
+
+/// Tell by tags how old notes came to be
+///
+/// Early versions did not write down who made a note, so all of theirs count as yours. The tag `import`
+/// marks what was imported, `session` what a session left. A note that says itself how it came to be
+/// keeps that.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    apply: Apply,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    args.apply.check(context)?;
+    let loaded = Loaded::of(context, &context.index()?)?;
+    let mut batch = Batch::new(context, "backfill-provenance");
+    let mut text = String::new();
+    let mut count = 0;
+    for stored in loaded.all() {
+        let note = stored.note();
+        let Some(source) = source_by_tags(&note) else {
+            continue;
+        };
+        if loaded.shelf.fixed.contains(&note.id) {
+            continue;
+        }
+        let (id, title) = (note.id, one_line(&note.title));
+        let old = note.source;
+        text.push_str(&format!(
+            "backfill-provenance: {id} {old} -> {source} '{title}'\n"
+        ));
+        count += 1;
+        batch.change(stored, &Note { source, ..note })?;
+    }
+    ui.print(&text);
+    args.apply.finish(batch, (count, "note(s)", "changed"), ui)
+}

@@ -1,0 +1,73 @@
+//! `migrate`: other keys for projects and notes.
+
+use std::{fs, path::PathBuf};
+
+use anamnesis_core::{
+    clean::one_line,
+    note::{Note, Scope, State},
+};
+use anamnesis_distill::upkeep::chores::Map;
+
+use super::{Outcome, upkeep::shelf::Loaded};
+use crate::{
+    batch::{Apply, Batch},
+    context::Context,
+    failure::Failure,
+    ui::Ui,
+};
+
+/// Give notes to other projects, by a list of keys
+///
+/// The list is JSON: {"projects": {"OLD": "NEW"}, "notes": {"ID": "NEW"}}; an entry of a note counts
+/// before that of its project. Where a project only has another key by now, `project merge` is enough
+/// and changes no note.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file with the list
+    #[arg(long, value_name = "FILE")]
+    map: PathBuf,
+    #[command(flatten)]
+    apply: Apply,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    args.apply.check(context)?;
+    let path = one_line(&args.map.display().to_string());
+    let text = fs::read_to_string(&args.map)
+        .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
+    let map =
+        Map::parse(&text).map_err(|error| Failure::usage(one_line(&format!("{path}: {error}"))))?;
+    let loaded = Loaded::of(context, &context.index()?)?;
+    let mut batch = Batch::new(context, "migrate");
+    let mut text = String::new();
+    let mut count = 0;
+    for stored in loaded.all() {
+        let note = stored.note();
+        if note.scope != Scope::Portable || note.state == State::Forgotten {
+            continue;
+        }
+        let Some(new) = map.project_of(&note) else {
+            continue;
+        };
+        let (id, old) = (note.id, one_line(&note.project));
+        if loaded.shelf.fixed.contains(&id) {
+            ui.note(&format!(
+                "migrate: {id} cannot be changed key by key; left as it is\n"
+            ));
+            continue;
+        }
+        text.push_str(&format!("migrate: {id} {old} -> {new}\n"));
+        count += 1;
+        let moved = Note {
+            project: new.to_owned(),
+            ..note.clone()
+        };
+        batch.change(stored, &moved)?;
+    }
+    ui.print(&text);
+    let is_there = |id: &str| id.parse().is_ok_and(|id| loaded.stored(id).is_some());
+    for id in map.ids().filter(|id| !is_there(id)) {
+        ui.note(&format!("migrate: there is no note {id}\n"));
+    }
+    args.apply.finish(batch, (count, "note(s)", "changed"), ui)
+}

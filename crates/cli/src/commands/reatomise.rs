@@ -1,0 +1,105 @@
+//! `reatomise`: long notes, taken apart.
+
+use std::collections::BTreeSet;
+
+use anamnesis_core::{
+    clean::one_line,
+    id::NoteId,
+    note::{Note, Scope, State},
+};
+use anamnesis_distill::upkeep::{Action, chores, parts};
+use anamnesis_store::index::Index;
+
+use super::{Outcome, upkeep::shelf::Loaded};
+use crate::{
+    batch::{Apply, Batch},
+    context::Context,
+    failure::Failure,
+    ui::Ui,
+};
+
+/// Take long notes apart along their headings or lists
+///
+/// Each part becomes a note, letter by letter as it stood. The note itself stays as it is: it is
+/// replaced by its parts, and can be read by its id.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Six or more characters of the beginning or end of an id; may be given more than once
+    #[arg(required_unless_present = "over", conflicts_with = "over")]
+    ids: Vec<String>,
+    /// Every note whose text has more characters than this
+    #[arg(long, value_name = "N")]
+    over: Option<usize>,
+    #[command(flatten)]
+    apply: Apply,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    args.apply.check(context)?;
+    let index = context.index()?;
+    let loaded = Loaded::of(context, &index)?;
+    let ids = match args.over {
+        Some(length) => {
+            let is_long = |note: &&Note| note.body.chars().count() > length;
+            let long = loaded.shelf.notes.iter().filter(is_long);
+            long.map(|note| note.id).collect()
+        }
+        None => named(args, &index, &loaded)?,
+    };
+    // It is written again when something is done.
+    drop(index);
+    let plan = chores::split(&loaded.shelf, &ids);
+    let mut batch = Batch::new(context, "reatomise");
+    let mut text = String::new();
+    for action in &plan.actions {
+        let Action::Split { note, parts } = action else {
+            continue;
+        };
+        let title = loaded.stored(*note).map(|stored| stored.note().title);
+        let title = one_line(&title.unwrap_or_default());
+        text.push_str(&format!("reatomise: {note} '{title}'\n"));
+        for part in parts {
+            let made = plan.made.iter().find(|made| made.id == *part);
+            let title = one_line(made.map_or("", |made| made.title.as_str()));
+            text.push_str(&format!("reatomise:   {part} '{title}'\n"));
+        }
+    }
+    ui.print(&text);
+    let count = plan.actions.len();
+    for part in plan.made {
+        batch.make(part);
+    }
+    args.apply
+        .finish(batch, (count, "note(s)", "taken apart"), ui)
+}
+
+/// The notes that were typed, all of which can be taken apart.
+fn named(args: &Args, index: &Index, loaded: &Loaded) -> Result<BTreeSet<NoteId>, Failure> {
+    let mut ids = BTreeSet::new();
+    for typed in &args.ids {
+        let entry = Context::resolve(index, typed)?;
+        let short = Context::short(index, entry.id());
+        let Some(stored) = loaded.stored(entry.id()) else {
+            continue;
+        };
+        let refusal = if entry.state != State::Active {
+            Some(format!("is {}", entry.state))
+        } else if entry.superseded {
+            Some("is replaced already".to_owned())
+        } else if entry.path.scope != Scope::Portable {
+            Some("is of this machine only: nothing could bring it back".to_owned())
+        } else if loaded.shelf.fixed.contains(&entry.id()) {
+            Some("is too long to be read as a whole, or not one key a line".to_owned())
+        } else if parts::parts(&stored.note()).is_none() {
+            Some("has no two headings or lists, or is one thing as it is".to_owned())
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            let hint = format!("anamnesis edit {short}");
+            return Err(Failure::failed(format!("#{short} {refusal}")).hint(hint));
+        }
+        ids.insert(entry.id());
+    }
+    Ok(ids)
+}

@@ -1,0 +1,321 @@
+//! `upkeep` and the other commands that put notes in order: what they show, what they do, and that it
+//! can be taken back.
+
+use std::collections::BTreeMap;
+
+use anamnesis_testkit::home::{NoteText, Output, TestHome};
+
+use crate::{home, id, snapshot, tools};
+
+/// Every file of a note, byte for byte.
+pub(crate) fn tree(home: &TestHome) -> BTreeMap<String, Vec<u8>> {
+    let files = home.notes().into_iter();
+    files
+        .map(|path| {
+            let bytes = std::fs::read(home.store().join(&path)).unwrap();
+            (path, bytes)
+        })
+        .collect()
+}
+
+/// The batch that a run offers to undo.
+fn batch_of(output: &Output) -> String {
+    let (_, rest) = output.stdout.split_once("anamnesis undo ").unwrap();
+    rest.chars().take(6).collect()
+}
+
+/// Applies a command, checks that it can be taken back byte for byte and that the second time there is
+/// nothing to do, and gives what it printed.
+pub(crate) fn applied(home: &TestHome, command: &str) -> Output {
+    home.run("sync").well();
+    let before = tree(home);
+    let output = home.run(&format!("{command} --apply --no-sync"));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let after = tree(home);
+    assert_ne!(before, after, "{output:?}");
+    // U1: every note that was there is there.
+    for (path, bytes) in &before {
+        assert!(after.contains_key(path), "{path}: {bytes:?}");
+    }
+    // U2: twice is once.
+    home.run(&format!("{command} --apply --no-sync")).well();
+    assert_eq!(tree(home), after);
+    // U5, and that an undo can be undone.
+    let undone = home.run(&format!("undo {}", batch_of(&output)));
+    assert_eq!(tree(home), before, "{undone:?}");
+    home.run(&format!("undo {}", batch_of(&undone))).well();
+    assert_eq!(tree(home), after);
+    output
+}
+
+fn note(short: &str, title: &str) -> NoteText {
+    NoteText::new(&id(short), title)
+}
+
+/// A home in which there is something of everything.
+fn untidy() -> TestHome {
+    let home = home();
+    let linter =
+        "Run the linter before each push.\n\nIt takes a minute and finds what the editor does not.";
+    let word = "word ".repeat(210);
+    for note in [
+        note("AAAAAA", "Run the linter before each push").body(linter).with("tags", "[ci]"),
+        note("BBBBBB", "Run the linter before each push")
+            .body(linter.replace(' ', "  "))
+            .at("2025-12-24T03:04:05+00:00")
+            .with("tags", "[push]")
+            .with("own_key", "kept"),
+        note("CCCCCC", "The stub server").body(
+            "The stub server has to run before the integration tests of the login start, or they hang for ever.",
+        ),
+        note("DDDDDD", "The stub server")
+            .with("prov_actor", "agent")
+            .with("confidence", "0.9")
+            .body(
+                "Before the integration tests of the login start, the stub server has to run, or they hang for ever.",
+            )
+            .at("2025-12-25T03:04:05+00:00"),
+        note("EEEEEE", "Timeout of the gateway")
+            .body("The gateway closes idle connections of the payment service after 30 seconds."),
+        note("FFFFFF", "Timeout of the gateway")
+            .body("The gateway closes idle connections of the payment service after 90 seconds.")
+            .at("2025-12-26T03:04:05+00:00"),
+        note("GGGGGG", "Links")
+            .with("links", &format!("[\"related-to {}\", \"about {}\"]", id("AAAAAA"), id("ZZZZZZ"))),
+        note("HHHHHH", "Deploys").body(format!("## Staging\n\n{word}\n\n## Production\n\n{word}end")),
+    ] {
+        home.add(&note);
+    }
+    home
+}
+
+#[test]
+fn what_can_be_put_in_order_is_shown_and_nothing_is_done() {
+    let home = untidy();
+    home.run("sync").well();
+    let before = tree(&home);
+    let output = home.run("upkeep");
+    assert_eq!(tree(&home), before);
+    snapshot!(output.shown(), @r#"
+    exit 0
+    #GGGGGG "Links"
+      link "about 01JZ0000000000000000ZZZZZZ" leads nowhere and goes
+    #AAAAAA "Run the linter before each push"
+      replaces #BBBBBB "Run the linter before each push"
+    #CCCCCC "The stub server"
+      says all of #DDDDDD "The stub server"
+    #HHHHHH "Deploys"
+      becomes #KNDCA5 "Deploys: Staging"
+      becomes #KE2280 "Deploys: Production"
+
+    for you to decide
+    only one can be right:
+      #EEEEEE "Timeout of the gateway"
+        The gateway closes idle connections of the payment service after 30 seconds.
+      #FFFFFF "Timeout of the gateway"
+        The gateway closes idle connections of the payment service after 90 seconds.
+
+    4 changes could be made, none is yet
+    → anamnesis upkeep --apply
+    "#);
+    let json = home.run("upkeep --json").json();
+    assert_eq!(tree(&home), before);
+    assert_eq!(json["applied"], false);
+    // U3: what is done is what was shown.
+    let done = home.run("upkeep --apply --no-sync --json").json();
+    assert_eq!(done["actions"], json["actions"]);
+    assert_eq!(done["applied"], true);
+    assert_ne!(tree(&home), before);
+}
+
+#[test]
+fn what_is_done_is_one_batch_that_is_undone_byte_for_byte() {
+    // LLM-06
+    let home = untidy();
+    home.run("sync").well();
+    let before = tree(&home);
+    let output = applied(&home, "upkeep");
+    snapshot!(output.shown(), @r#"
+    exit 0
+    #GGGGGG "Links"
+      link "about 01JZ0000000000000000ZZZZZZ" leads nowhere and goes
+    #AAAAAA "Run the linter before each push"
+      replaces #BBBBBB "Run the linter before each push"
+    #CCCCCC "The stub server"
+      says all of #DDDDDD "The stub server"
+    #HHHHHH "Deploys"
+      becomes #KNDCA5 "Deploys: Staging"
+      becomes #KE2280 "Deploys: Production"
+
+    for you to decide
+    only one can be right:
+      #EEEEEE "Timeout of the gateway"
+        The gateway closes idle connections of the payment service after 30 seconds.
+      #FFFFFF "Timeout of the gateway"
+        The gateway closes idle connections of the payment service after 90 seconds.
+
+    4 changes made
+    upkeep: committed locally; reindexed (no sync)
+    Undo: anamnesis undo [BATCH]
+    "#);
+    // U4: nothing is touched that is not named, and no text of a note.
+    let after = tree(&home);
+    for (path, bytes) in &after {
+        let name = path.rsplit('/').next().unwrap().trim_end_matches(".md");
+        let is_named = output.stdout.contains(&name[20..]);
+        assert!(is_named || before.get(path) == Some(bytes), "{path}");
+        let text = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            text.splitn(3, "---\n").nth(2).unwrap().to_owned()
+        };
+        if let Some(old) = before.get(path) {
+            assert_eq!(text(old), text(bytes), "{path}");
+        }
+    }
+    snapshot!(home.read(&format!("memory/semantic/{}.md", id("AAAAAA"))), @r#"
+    ---
+    id: 01JZ0000000000000000AAAAAA
+    type: semantic
+    title: "Run the linter before each push"
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: human
+    confidence: 1.0
+    supersedes:
+    - 01JZ0000000000000000BBBBBB
+    created_at: '2025-12-23T03:04:05+00:00'
+    updated_at: '2025-12-23T03:04:05+00:00'
+    tags:
+    - ci
+    - push
+    ---
+    Run the linter before each push.
+
+    It takes a minute and finds what the editor does not.
+    "#);
+    let found = home.run("search linter").well();
+    assert!(
+        found.contains("AAAAAA") && !found.contains("BBBBBB"),
+        "{found}"
+    );
+    for replaced in ["BBBBBB", "DDDDDD", "HHHHHH"] {
+        home.run(&format!("show {replaced}")).well();
+    }
+}
+
+#[test]
+fn what_was_edited_by_hand_before_is_not_part_of_the_batch() {
+    let home = untidy();
+    home.run("sync").well();
+    let path = format!("memory/semantic/{}.md", id("AAAAAA"));
+    let edited = home.read(&path).replace("tags: [ci]", "tags: [ci, mine]");
+    home.write(&path, &edited);
+    let output = home.run("upkeep --apply --no-sync");
+    assert!(home.read(&path).contains("supersedes:"), "{output:?}");
+    home.run(&format!("undo {}", batch_of(&output))).well();
+    assert_eq!(home.read(&path), edited);
+}
+
+#[test]
+fn an_agent_may_look_and_no_more() {
+    // LLM-06
+    let home = untidy();
+    let before = tree(&home);
+    let looked = home.command(["upkeep"]).by_agent().run();
+    assert_eq!(looked.code, Some(0), "{looked:?}");
+    snapshot!(home.command(["upkeep", "--apply"]).by_agent().run().shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: only a person can apply this
+    → without --apply it shows what would be done
+    ");
+    assert_eq!(tree(&home), before);
+}
+
+#[test]
+fn a_file_that_cannot_be_changed_is_left_alone() {
+    let home = home();
+    let text = "Run the linter before each push, it takes a minute.";
+    let flow = format!(
+        "---\n{{id: {}, type: semantic, title: Linter, project: github.com/acme/shop, created_at: '2025-01-01'}}\n---\n{text}\n",
+        id("AAAAAA")
+    );
+    home.write(&format!("memory/semantic/{}.md", id("AAAAAA")), flow);
+    home.add(&note("BBBBBB", "Linter").body(text));
+    snapshot!(home.run("upkeep").shown(), @"
+    exit 0
+    1 file left alone: unreadable, or not one key a line (anamnesis doctor)
+    ");
+}
+
+#[test]
+fn a_failure_that_comes_up_again_is_a_warning_that_waits() {
+    let home = home();
+    for number in 1..=3 {
+        assert!(
+            !home.run("upkeep").stdout.contains("comes up again"),
+            "{number}"
+        );
+        tools::mend(
+            &home,
+            &format!("0b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d2{number}"),
+        );
+    }
+    let output = home.run("upkeep --apply --no-sync");
+    let made: Vec<String> = home
+        .notes()
+        .into_iter()
+        .filter(|path| path.starts_with("local/"))
+        .collect();
+    assert_eq!(made.len(), 1, "{output:?}");
+    let short = &made[0][made[0].len() - 9..made[0].len() - 3];
+    snapshot!(output.shown().replace(short, "WARNED"), @r#"
+    exit 0
+    a warning to look at: #WARNED "Comes up again: error: could not connect to the…"
+      a failure of 3 sessions
+
+    1 change made
+    upkeep: committed locally; reindexed (no sync)
+    "#);
+    let text = home.read(&made[0]);
+    snapshot!(text.replace(&made[0][17..43], "[ID]"), @"
+    ---
+    id: [ID]
+    type: procedural
+    title: 'Comes up again: error: could not connect to the stub server on port 9090'
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: machine-local
+    prov_source: reflection
+    confidence: 0.6
+    created_at: '2026-01-02T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags:
+    - antipattern
+    kind: antipattern
+    state: proposed
+    links:
+    - caused-by 29VH2P3XA3Y5KXHJRFBQCPEA4S
+    - caused-by 6EB7ZRKV4TG54X34JH2FWQS7WX
+    - caused-by 5QD3F8ZMNZ1QX1KNQZZK8H3KYA
+    ---
+    Came up in 3 sessions: error: could not connect to the stub server on port 9090
+
+    What mended it:
+
+    - `cargo test login` passes again after a change of Makefile
+    ");
+    // INJ-02, INJ-18: it is given to nobody before a person has seen it, and it is made once.
+    let session = home.start(crate::SESSION, "startup");
+    assert!(!home.hook(&session).stdout.contains("Comes up again"));
+    snapshot!(home.run("upkeep").shown(), @"
+    exit 0
+    nothing to put in order
+    ");
+    home.run(&format!("forget {short}")).well();
+    snapshot!(home.run("upkeep").shown(), @"
+    exit 0
+    nothing to put in order
+    ");
+}

@@ -1,0 +1,90 @@
+//! Failures that come up again and again, as warnings that a person may take up.
+//!
+//! A warning is proposed once: its id is made of the project and of what the failure is known by, so one
+//! that was turned down or forgotten does not come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anamnesis_core::{
+    draft::{safe_line, title_of},
+    id::NoteId,
+    link::{Link, Relation},
+    note::{Kind, Note, NoteType, Scope, Source, State},
+    receipt::Aliases,
+};
+use anamnesis_store::journal::Mended;
+use chrono::{DateTime, Utc};
+
+/// In how many sessions that left a note a failure has to come up.
+const SESSIONS: usize = 3;
+
+/// How many ways to mend it a warning names.
+const MAX_WAYS: usize = 6;
+
+/// How sure a warning is that nobody wrote.
+const CONFIDENCE: f64 = 0.6;
+
+/// Makes proposals of what was mended in sessions, the newest first; `has_note` tells which of them left
+/// a note that is still there. They stay on this machine.
+pub fn proposals(
+    mended: &[Mended],
+    aliases: &Aliases,
+    has_note: impl Fn(NoteId) -> bool,
+    machine: &str,
+    now: DateTime<Utc>,
+) -> Vec<Note> {
+    let mut failures: BTreeMap<(&str, &str), Vec<&Mended>> = BTreeMap::new();
+    for mended in mended {
+        if has_note(NoteId::of_session(&mended.session)) {
+            let project = aliases.current(&mended.project);
+            let key = (project, mended.signature.as_str());
+            failures.entry(key).or_default().push(mended);
+        }
+    }
+    let mut proposals = Vec::new();
+    for ((project, signature), all) in failures {
+        let sessions: BTreeSet<&str> = all.iter().map(|mended| mended.session.as_str()).collect();
+        if sessions.len() < SESSIONS {
+            continue;
+        }
+        let told = all
+            .iter()
+            .map(|mended| safe_line(&mended.observation.subtitle));
+        let told = told.into_iter().find(|told| !told.is_empty());
+        let told = told.unwrap_or_else(|| safe_line(signature));
+        let mut ways: Vec<String> = Vec::new();
+        for mended in &all {
+            let way = safe_line(&mended.observation.title);
+            if ways.len() < MAX_WAYS && !way.is_empty() && !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        let id = NoteId::made_of(&format!("recurring failure of {project}: {signature}"));
+        let ways: String = ways.iter().map(|way| format!("- {way}\n")).collect();
+        let count = sessions.len();
+        let body = format!("Came up in {count} sessions: {told}\n\nWhat mended it:\n\n{ways}");
+        let mut note = Note {
+            title: title_of(&format!("Comes up again: {told}")),
+            project: project.to_owned(),
+            machine_id: machine.to_owned(),
+            scope: Scope::MachineLocal,
+            source: Source::Reflection,
+            confidence: CONFIDENCE,
+            kind: Some(Kind::Antipattern),
+            state: State::Proposed,
+            body: body.trim_end().to_owned(),
+            ..Note::new(id, NoteType::Procedural, now)
+        };
+        note.add_tags([Kind::Antipattern.as_str()]);
+        for session in sessions {
+            let source = Link {
+                relation: Relation::CausedBy,
+                target: NoteId::of_session(session),
+                weight: None,
+            };
+            source.declare(&mut note);
+        }
+        proposals.push(note);
+    }
+    proposals
+}
