@@ -4,3 +4,4 @@
 //! made up where an answer is not what was asked for: it is thrown away as a whole.
 
 pub mod upkeep;
+pub mod model;

@@ -4,6 +4,7 @@
 pub mod client;
 pub mod home;
 pub mod messages_api;
+pub mod model_server;
 #[cfg(unix)]
 pub mod npm;
 #[cfg(unix)]

@@ -1,0 +1,442 @@
+//! A request over HTTP, in the form of OpenAI's chat completions.
+//!
+//! minreq does the talking. What it does not do is done here: it has a limit of time for each part but
+//! none that a slow drip of a TLS record cannot pass, so the whole runs in a thread that is left behind
+//! when its time is over; it follows redirects with the key, so that is off; and it takes a proxy from the
+//! environment wherever it is given none, so a request that is to go past one is not made.
+
+use std::{fmt, io::Read as _, sync::mpsc, thread, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{BaseUrl, Error, MAX_ANSWER, Provider, Proxies, clipped};
+
+/// How much of a refusal is read for its reason, in bytes.
+const MAX_REFUSAL: u64 = 16 * 1024;
+
+/// A key of a service. It is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// Takes a key; none where the text cannot be one: it becomes a line of a request.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_key = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_key.then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Key(…)")
+    }
+}
+
+/// A model that is asked over HTTP.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Whose it is.
+    pub provider: Provider,
+    /// Its name.
+    pub model: String,
+    /// Where it is.
+    pub base_url: BaseUrl,
+    /// Who pays; a server of one's own may ask for none.
+    pub key: Option<Key>,
+    /// How it is reached.
+    pub proxies: Proxies,
+    /// How long an answer may take, from beginning to end.
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // By hand, so that no field that comes later is shown by mistake.
+        formatter
+            .debug_struct("Endpoint")
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .field("host", &self.base_url.host())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is read of an answer.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    message: Message,
+}
+
+#[derive(Default, Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: Option<String>,
+}
+
+impl Endpoint {
+    /// The body of a request.
+    fn body(&self, system: &str, user: &str) -> Value {
+        json!({
+            "model": self.model,
+            "messages": [
+                { "role": "system", "content": system },
+                { "role": "user", "content": user },
+            ],
+            "temperature": 0.2,
+            "stream": false,
+        })
+    }
+
+    pub(super) fn ask(&self, system: &str, user: &str) -> Result<String, Error> {
+        let (sender, receiver) = mpsc::channel();
+        let endpoint = self.clone();
+        let body = self.body(system, user).to_string();
+        thread::Builder::new()
+            .spawn(move || {
+                // Nobody listens any more when the time is over.
+                let _ = sender.send(endpoint.exchange(body));
+            })
+            .map_err(|error| self.unreachable(error.to_string()))?;
+        let answer = receiver
+            .recv_timeout(self.timeout)
+            .map_err(|_| Error::Timeout(self.timeout))??;
+        let answer: Answer =
+            serde_json::from_slice(&answer).map_err(|_| Error::NotJson(self.host()))?;
+        let first = answer.choices.into_iter().next();
+        first
+            .and_then(|choice| choice.message.content)
+            .filter(|text| !text.trim().is_empty())
+            .ok_or_else(|| Error::NoContent(self.host()))
+    }
+
+    /// Sends a body and reads what comes back.
+    fn exchange(&self, body: String) -> Result<Vec<u8>, Error> {
+        // Whole seconds: the thread that waits is exact.
+        let mut request = minreq::post(self.base_url.below("chat/completions"))
+            .with_header("Content-Type", "application/json")
+            .with_timeout(self.timeout.as_secs() + 1)
+            .with_follow_redirects(false)
+            .with_body(body);
+        if let Some(Key(key)) = &self.key {
+            request = request.with_header("Authorization", format!("Bearer {key}"));
+        }
+        if let Some(proxy) = self.way()? {
+            request = request.with_proxy(proxy);
+        }
+        let mut response = request.send_lazy().map_err(|error| self.told(&error))?;
+        match response.status_code {
+            200..300 => {}
+            300..400 => return Err(Error::Redirect(self.host())),
+            status => {
+                let mut body = Vec::new();
+                // What it says is a courtesy: without it the status stands alone.
+                let _ = response.take(MAX_REFUSAL).read_to_end(&mut body);
+                let says = self.without_key(&reason(&body));
+                return Err(Error::Status {
+                    host: self.host(),
+                    status,
+                    says,
+                });
+            }
+        }
+        let mut answer = Vec::new();
+        let most = u64::try_from(MAX_ANSWER).unwrap_or(u64::MAX);
+        response
+            .by_ref()
+            .take(most + 1)
+            .read_to_end(&mut answer)
+            .map_err(|error| self.broken(&error))?;
+        if answer.len() > MAX_ANSWER {
+            return Err(Error::TooLarge);
+        }
+        Ok(answer)
+    }
+
+    /// The proxy that minreq is to be given. Given none it takes what the environment names, excepted or
+    /// not, and cannot be told otherwise: rather than to go astray the request is not made.
+    fn way(&self) -> Result<Option<minreq::Proxy>, Error> {
+        let cannot = |reason: &str| self.unreachable(reason.to_owned());
+        match self.proxies.on_the_way_to(&self.base_url) {
+            Some(proxy) => minreq::Proxy::new(proxy.trim_end_matches('/'))
+                .map(Some)
+                .map_err(|_| cannot("the proxy of the environment is no http:// address")),
+            None if self.proxies.named_for(&self.base_url).is_some() => Err(cannot(
+                "http_proxy, https_proxy or all_proxy would be taken on the way; unset them for this command",
+            )),
+            None => Ok(None),
+        }
+    }
+
+    fn host(&self) -> String {
+        self.base_url.host().to_owned()
+    }
+
+    fn unreachable(&self, reason: String) -> Error {
+        Error::Unreachable {
+            host: self.host(),
+            reason,
+        }
+    }
+
+    /// What became of a request that was not answered.
+    fn told(&self, error: &minreq::Error) -> Error {
+        match error {
+            minreq::Error::IoError(error) => self.broken(error),
+            error => self.unreachable(self.without_key(&clipped(&error.to_string()))),
+        }
+    }
+
+    fn broken(&self, error: &std::io::Error) -> Error {
+        match error.kind() {
+            std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock => {
+                Error::Timeout(self.timeout)
+            }
+            _ => self.unreachable(self.without_key(&clipped(&error.to_string()))),
+        }
+    }
+
+    /// A server may repeat what it was sent, in whatever form redaction does not know.
+    fn without_key(&self, text: &str) -> String {
+        match &self.key {
+            Some(Key(key)) => text.replace(key.as_str(), anamnesis_core::redact::MASK),
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// The reason that a refusal gives, where it gives one in the usual form.
+fn reason(body: &[u8]) -> String {
+    let says: Value = serde_json::from_slice(body).unwrap_or_default();
+    let error = says.get("error").unwrap_or(&says);
+    let message = error.get("message").unwrap_or(error);
+    clipped(message.as_str().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use anamnesis_testkit::model_server::{ModelServer, Play, says};
+
+    use super::*;
+
+    /// A key in a form that redaction knows nothing of.
+    const KEY: &str = "plain-key-of-nobody-0815";
+
+    fn endpoint(server: &ModelServer) -> Endpoint {
+        Endpoint {
+            provider: Provider::OpenAi,
+            model: "gpt-test".to_owned(),
+            base_url: server.base_url().parse().unwrap(),
+            key: Key::new(KEY),
+            proxies: Proxies::default(),
+            timeout: Duration::from_secs(20),
+        }
+    }
+
+    /// What becomes of an answer like this.
+    fn answer(play: Play) -> Result<String, Error> {
+        let server = ModelServer::start([play]);
+        let endpoint = Endpoint {
+            timeout: Duration::from_secs(1),
+            ..endpoint(&server)
+        };
+        endpoint.ask("do", "it")
+    }
+
+    #[test]
+    fn a_request_is_what_such_servers_take() {
+        let server = ModelServer::start([says("fine")]);
+        assert_eq!(
+            endpoint(&server).ask("do this", "with \"that\"\n").unwrap(),
+            "fine"
+        );
+        let requests = server.requests();
+        let [request] = requests.as_slice() else {
+            panic!("{requests:?}");
+        };
+        assert_eq!(request.line, "POST /v1/chat/completions HTTP/1.1");
+        assert_eq!(request.header("content-type"), Some("application/json"));
+        assert_eq!(
+            request.header("authorization"),
+            Some(format!("Bearer {KEY}").as_str())
+        );
+        assert_eq!(
+            request.text,
+            r#"{"model":"gpt-test","messages":[{"role":"system","content":"do this"},{"role":"user","content":"with \"that\"\n"}],"temperature":0.2,"stream":false}"#
+        );
+    }
+
+    #[test]
+    fn without_a_key_none_is_sent() {
+        let server = ModelServer::start([says("fine")]);
+        let endpoint = Endpoint {
+            key: None,
+            ..endpoint(&server)
+        };
+        endpoint.ask("a", "b").unwrap();
+        assert_eq!(server.requests()[0].header("authorization"), None);
+    }
+
+    #[test]
+    fn bad_answers_are_told_apart() {
+        // LLM-01, LLM-03
+        let refusal = format!(
+            r#"{{"error": {{"message": "wrong key {KEY}\n\u001b[31m{}", "type": "x"}}}}"#,
+            "no ".repeat(200)
+        );
+        for (play, expected) in [
+            (
+                Play::Body(String::new()),
+                "the answer of 127.0.0.1 is no JSON of a chat",
+            ),
+            (
+                Play::Body("<html>".to_owned()),
+                "the answer of 127.0.0.1 is no JSON of a chat",
+            ),
+            (
+                Play::Body(r#"{"choices": [{"message": {"content": "ha"#.to_owned()),
+                "the answer of 127.0.0.1 is no JSON of a chat",
+            ),
+            (
+                Play::Body(r#"{"choices": [{"message": {"content": 5}}]}"#.to_owned()),
+                "the answer of 127.0.0.1 is no JSON of a chat",
+            ),
+            (
+                Play::Body("{}".to_owned()),
+                "the answer of 127.0.0.1 is empty",
+            ),
+            (
+                Play::Body(r#"{"choices": [{"message": {"content": null}}]}"#.to_owned()),
+                "the answer of 127.0.0.1 is empty",
+            ),
+            (says(" \n"), "the answer of 127.0.0.1 is empty"),
+            (
+                Play::Refuses(500, "oops".to_owned()),
+                "127.0.0.1 answered 500",
+            ),
+            (
+                Play::Refuses(429, r#"{"error": "slow down"}"#.to_owned()),
+                "127.0.0.1 answered 429: slow down",
+            ),
+            (Play::Silence, "no answer within 1 s"),
+            (Play::Drips, "no answer within 1 s"),
+            (Play::Long(1 << 30), "the answer is over 1024 KiB"),
+        ] {
+            let error = answer(play.clone()).unwrap_err();
+            assert_eq!(error.to_string(), expected, "{play:?}");
+        }
+        let text = answer(Play::Refuses(401, refusal)).unwrap_err().to_string();
+        assert!(
+            text.starts_with("127.0.0.1 answered 401: wrong key [REDACTED] no no"),
+            "{text}"
+        );
+        assert!(
+            text.chars().count() < 250 && !text.contains('\u{1b}'),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_redirect_is_not_followed() {
+        // LLM-03
+        let other = ModelServer::start([says("mine now")]);
+        let server = ModelServer::start([Play::Redirects(other.base_url())]);
+        let error = endpoint(&server).ask("a", "b").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "127.0.0.1 sends requests elsewhere, which is not followed; is the base URL right?"
+        );
+        assert_eq!(other.requests(), []);
+    }
+
+    #[test]
+    fn a_drip_ends_with_the_time_and_not_later() {
+        let started = Instant::now();
+        answer(Play::Drips).unwrap_err();
+        // The limit is one second; the rest is a machine that is busy.
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn nobody_there_is_told() {
+        let url = {
+            let server = ModelServer::start([]);
+            server.base_url()
+        };
+        let server = ModelServer::start([says("x")]);
+        let endpoint = Endpoint {
+            base_url: url.parse().unwrap(),
+            ..endpoint(&server)
+        };
+        let error = endpoint.ask("a", "b").unwrap_err().to_string();
+        assert!(error.starts_with("cannot reach 127.0.0.1: "), "{error}");
+    }
+
+    #[test]
+    fn nothing_for_this_machine_goes_astray_to_a_proxy() {
+        let proxy = ModelServer::start([says("caught")]);
+        let server = ModelServer::start([says("fine")]);
+        let through = |proxies| Endpoint {
+            proxies,
+            ..endpoint(&server)
+        };
+        let address = Some(proxy.base_url().trim_end_matches("/v1").to_owned());
+        let endpoint = through(Proxies {
+            http: address.clone(),
+            ..Proxies::default()
+        });
+        let error = endpoint.ask("a", "b").unwrap_err().to_string();
+        assert!(error.contains("unset them for this command"), "{error}");
+        // One for another protocol is in nobody's way.
+        let endpoint = through(Proxies {
+            https: address,
+            ..Proxies::default()
+        });
+        assert_eq!(endpoint.ask("a", "b").unwrap(), "fine");
+        assert_eq!(proxy.requests(), []);
+    }
+
+    #[test]
+    fn others_are_reached_through_the_proxy() {
+        // It is asked for a way, and refuses.
+        let proxy = ModelServer::start([Play::Refuses(403, String::new())]);
+        let server = ModelServer::start([]);
+        let endpoint = Endpoint {
+            base_url: "https://model.example/v1".parse().unwrap(),
+            proxies: Proxies {
+                https: Some(proxy.base_url().trim_end_matches("/v1").to_owned()),
+                ..Proxies::default()
+            },
+            ..endpoint(&server)
+        };
+        let error = endpoint.ask("a", "b").unwrap_err().to_string();
+        assert!(error.starts_with("cannot reach model.example: "), "{error}");
+        let requests = proxy.requests();
+        assert_eq!(requests[0].line, "CONNECT model.example:443 HTTP/1.1");
+        assert_eq!(requests[0].header("authorization"), None);
+    }
+
+    #[test]
+    fn the_key_is_shown_nowhere() {
+        let server = ModelServer::start([]);
+        let shown = format!("{:?}", super::super::Model::Endpoint(endpoint(&server)));
+        assert!(
+            shown.contains("gpt-test") && !shown.contains(KEY),
+            "{shown}"
+        );
+        assert!(!format!("{:?}", Key::new(KEY)).contains(KEY));
+        for text in ["", " ", "a b", "a\r\nX: y", "schlüssel"] {
+            assert_eq!(Key::new(text), None, "{text:?}");
+        }
+    }
+}

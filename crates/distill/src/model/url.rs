@@ -1,0 +1,174 @@
+//! The address of a server: where the key and the texts go, so it is read once and strictly.
+
+use std::{fmt, net::Ipv4Addr, str::FromStr};
+
+/// An address that begins with `http://` or `https://`, without a slash at its end.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    text: String,
+    is_https: bool,
+    host: String,
+    port: u16,
+}
+
+/// Why a text is no address of a server. The text is not repeated: it may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidUrl {
+    /// Another protocol, or none.
+    #[error("it does not begin with http:// or https://")]
+    Scheme,
+    /// There is no host.
+    #[error("it names no host")]
+    Host,
+    /// A name or a password stands before the host.
+    #[error("it holds a user name or a password; the key is a setting of its own")]
+    Credentials,
+    /// A number in brackets.
+    #[error("it names its host by a number of IPv6; use a name")]
+    Brackets,
+    /// The port is no number.
+    #[error("its port is no number from 1 to 65535")]
+    Port,
+    /// A blank, a letter that is not ASCII, a question or a fragment.
+    #[error("it holds a character that such an address cannot have")]
+    Character,
+}
+
+impl FromStr for BaseUrl {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        let text = text.trim().trim_end_matches('/');
+        let (is_https, rest) = if let Some(rest) = text.strip_prefix("https://") {
+            (true, rest)
+        } else if let Some(rest) = text.strip_prefix("http://") {
+            (false, rest)
+        } else {
+            return Err(InvalidUrl::Scheme);
+        };
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\\"<>`{}|^".contains(&byte);
+        if !rest.bytes().all(is_plain) {
+            return Err(InvalidUrl::Character);
+        }
+        let authority = rest.split('/').next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(InvalidUrl::Credentials);
+        }
+        if authority.contains('[') {
+            return Err(InvalidUrl::Brackets);
+        }
+        let (host, port) = match authority.split_once(':') {
+            Some((host, port)) => {
+                let port = port.parse().ok().filter(|port| *port > 0);
+                (host, port.ok_or(InvalidUrl::Port)?)
+            }
+            None => (authority, if is_https { 443 } else { 80 }),
+        };
+        if host.is_empty() {
+            return Err(InvalidUrl::Host);
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            is_https,
+            host: host.to_ascii_lowercase(),
+            port,
+        })
+    }
+}
+
+impl BaseUrl {
+    /// The host's name or number.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The host's port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Tells whether nobody on the way can read what is sent.
+    pub fn is_https(&self) -> bool {
+        self.is_https
+    }
+
+    /// Tells whether the server is on this machine.
+    pub fn is_this_machine(&self) -> bool {
+        self.host == "localhost"
+            || self.host.ends_with(".localhost")
+            || self
+                .host
+                .parse::<Ipv4Addr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The address of what stands below this one.
+    pub(super) fn below(&self, path: &str) -> String {
+        format!("{}/{path}", self.text)
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for BaseUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_strictly() {
+        for (text, host, port, is_here) in [
+            ("https://api.openai.com/v1", "api.openai.com", 443, false),
+            (
+                "https://API.example.com/v1//",
+                "api.example.com",
+                443,
+                false,
+            ),
+            ("http://127.0.0.1:11434/v1", "127.0.0.1", 11434, true),
+            (" http://localhost/ ", "localhost", 80, true),
+            (
+                "http://127.0.0.1.evil.example",
+                "127.0.0.1.evil.example",
+                80,
+                false,
+            ),
+        ] {
+            let url: BaseUrl = text.parse().unwrap();
+            assert_eq!(
+                (url.host(), url.port(), url.is_this_machine()),
+                (host, port, is_here),
+                "{text}"
+            );
+            assert!(!url.to_string().ends_with('/'), "{url}");
+        }
+        for (text, problem) in [
+            ("", InvalidUrl::Scheme),
+            ("ftp://host", InvalidUrl::Scheme),
+            ("api.openai.com/v1", InvalidUrl::Scheme),
+            ("https://", InvalidUrl::Scheme),
+            ("https:///v1", InvalidUrl::Host),
+            ("https://:80/v1", InvalidUrl::Host),
+            ("https://me:pass@host/v1", InvalidUrl::Credentials),
+            ("http://[::1]:8080/v1", InvalidUrl::Brackets),
+            ("http://host:0", InvalidUrl::Port),
+            ("http://host:99999", InvalidUrl::Port),
+            ("http://host:x", InvalidUrl::Port),
+            ("http://host/a b", InvalidUrl::Character),
+            ("http://host/a\r\nX: y", InvalidUrl::Character),
+            ("http://hôst/", InvalidUrl::Character),
+            ("http://host/?q=1", InvalidUrl::Character),
+        ] {
+            assert_eq!(text.parse::<BaseUrl>(), Err(problem), "{text:?}");
+        }
+    }
+}
