@@ -5,3 +5,11 @@
 
 pub mod upkeep;
 pub mod model;
+
+pub mod prompts;
+
+pub mod window;
+
+pub mod reply;
+
+pub mod reflection;

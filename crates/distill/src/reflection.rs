@@ -1,0 +1,150 @@
+//! Many notes of sessions become few of what they taught.
+//!
+//! Which notes are taken, what of them is sent, and what the new ones are. Reading, asking, writing and
+//! committing are the caller's.
+
+use anamnesis_core::{
+    draft::{safe, safe_line},
+    id::NoteId,
+    note::{Note, NoteType, Scope, Source, State},
+    privacy,
+};
+use chrono::{DateTime, Utc};
+
+use crate::reply::Distilled;
+
+/// The tag of every note that was made so.
+pub const TAG: &str = "reflection";
+
+/// The tag of every note that was taken.
+pub const TAKEN: &str = "reflected";
+
+/// How sure such a note is.
+const CONFIDENCE: f64 = 0.6;
+
+/// Tells whether a note waits to be distilled: one of a session, in use, that may leave this machine.
+pub fn waits(note: &Note) -> bool {
+    note.note_type == NoteType::Episodic
+        && note.scope == Scope::Portable
+        && note.state == State::Active
+        && !note.has_tag(TAKEN)
+}
+
+/// Tells whether something in a note is marked as private.
+pub fn is_private(note: &Note) -> bool {
+    let texts = [&note.title, &note.body];
+    texts.into_iter().any(|text| privacy::strip(text).private)
+}
+
+/// What a model is sent of notes, the newest first: made safe again, since a note may be older than a
+/// rule of redaction, or a person's.
+pub fn material(mut notes: Vec<&Note>) -> String {
+    notes.sort_by(|one, other| {
+        let key = |note: &Note| (note.created_at.clone(), note.id);
+        key(other).cmp(&key(one))
+    });
+    let texts: Vec<String> = notes
+        .into_iter()
+        .map(|note| format!("## {}\n{}", safe_line(&note.title), safe(&note.body)))
+        .collect();
+    texts.join("\n\n")
+}
+
+/// The note that a distillate becomes.
+pub fn note(
+    distilled: Distilled,
+    project: &str,
+    machine_id: &str,
+    model: &str,
+    now: DateTime<Utc>,
+) -> Note {
+    let mut note = Note {
+        title: distilled.title,
+        body: distilled.body,
+        project: project.to_owned(),
+        machine_id: machine_id.to_owned(),
+        source: Source::Reflection,
+        confidence: CONFIDENCE,
+        model: Some(model.to_owned()),
+        ..Note::new(NoteId::generate(now), distilled.note_type, now)
+    };
+    note.add_tags([TAG]);
+    note
+}
+
+/// Marks a note as taken; its tags are sorted from then on, as the Python version has them.
+pub fn take(note: &mut Note) {
+    note.add_tags([TAKEN]);
+    note.tags.sort();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn episode(title: &str, created_at: &str) -> Note {
+        Note {
+            title: title.to_owned(),
+            body: format!("about {title}"),
+            created_at: created_at.to_owned(),
+            ..Note::new(NoteId::made_of(title), NoteType::Episodic, now())
+        }
+    }
+
+    #[test]
+    fn only_portable_session_notes_in_use_wait() {
+        let change = |change: fn(&mut Note)| {
+            let mut note = episode("a", "2026-01-01T00:00:00+00:00");
+            change(&mut note);
+            waits(&note)
+        };
+        assert!(change(|_| {}));
+        assert!(!change(|note| note.scope = Scope::MachineLocal));
+        assert!(!change(|note| note.note_type = NoteType::Semantic));
+        assert!(!change(|note| note.state = State::Forgotten));
+        assert!(!change(|note| note.state = State::Proposed));
+        assert!(!change(|note| note.add_tags([TAKEN])));
+    }
+
+    #[test]
+    fn what_is_sent_is_safe_and_the_newest_comes_first() {
+        // LLM-04
+        let secret = concat!("AKIA", "IOSFODNN7EXAMPLE");
+        let mut old = episode("old", "2025-01-01T00:00:00+00:00");
+        old.body = format!("the key is {secret}");
+        let new = episode("new", "2026-01-01T00:00:00+00:00");
+        assert_eq!(
+            material(vec![&old, &new]),
+            "## new\nabout new\n\n## old\nthe key is [REDACTED]"
+        );
+        let mut private = episode("p", "2026-01-01T00:00:00+00:00");
+        assert!(!is_private(&private));
+        private.body = "a <private>b</private>".to_owned();
+        assert!(is_private(&private));
+    }
+
+    #[test]
+    fn a_distillate_says_what_it_is() {
+        let distilled = Distilled {
+            note_type: NoteType::Procedural,
+            title: "t".to_owned(),
+            body: "b".to_owned(),
+        };
+        let note = note(distilled, "p", "m", "openai/x", now());
+        assert_eq!(
+            (note.source, note.scope),
+            (Source::Reflection, Scope::Portable)
+        );
+        assert_eq!(note.tags, [TAG]);
+        assert_eq!(note.model.as_deref(), Some("openai/x"));
+        assert!((note.confidence - 0.6).abs() < f64::EPSILON);
+        let mut taken = episode("x", "2026-01-01T00:00:00+00:00");
+        taken.add_tags(["session", "a"]);
+        take(&mut taken);
+        assert_eq!(taken.tags, ["a", TAKEN, "session"]);
+    }
+}

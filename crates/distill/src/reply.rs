@@ -1,0 +1,360 @@
+//! Reads what a model answered, strictly: it is all that was asked for, or nothing is taken.
+//!
+//! Around the JSON a code fence may stand, and nothing else. A key that is missing, one too many, a type
+//! that is not offered, an empty text: each throws the whole answer away. Nothing is guessed, since what
+//! is guessed would be remembered.
+//!
+//! Why an answer was thrown away is said without a word of it.
+
+use anamnesis_core::{
+    draft::{safe, safe_line},
+    note::NoteType,
+};
+use serde::{Deserialize, de::DeserializeOwned};
+
+/// The most notes that an answer may have: more is no distillate.
+const MAX_NOTES: usize = 64;
+
+/// The longest title that is kept, in characters.
+const MAX_TITLE: usize = 120;
+
+/// The longest text of a note, in characters; prompts ask for far less.
+const MAX_BODY: usize = 8_000;
+
+/// Why an answer was thrown away.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// It is no JSON, or there is something around it.
+    #[error("the answer is not JSON alone (line {line}, column {column})")]
+    NotJson {
+        /// Where it stops being that.
+        line: usize,
+        /// Where it stops being that.
+        column: usize,
+    },
+    /// It is JSON of another shape.
+    #[error("the answer has not the shape that was asked for (line {line}, column {column})")]
+    Shape {
+        /// Where that shows.
+        line: usize,
+        /// Where that shows.
+        column: usize,
+    },
+    /// A note has a type that is not offered.
+    #[error("note {0} of the answer is neither semantic nor procedural")]
+    Type(usize),
+    /// A note has no title, or none that may be kept.
+    #[error("note {0} of the answer has no title")]
+    NoTitle(usize),
+    /// A note has no text, or none that may be kept.
+    #[error("note {0} of the answer has no text")]
+    NoBody(usize),
+    /// A note is far longer than what was asked for.
+    #[error("note {0} of the answer is over {MAX_BODY} characters")]
+    TooLong(usize),
+    /// There are far more notes than what was asked for.
+    #[error("the answer has over {MAX_NOTES} notes")]
+    TooMany,
+}
+
+/// What a model made of many notes. Its texts are fit to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distilled {
+    /// Semantic or procedural.
+    pub note_type: NoteType,
+    /// One line.
+    pub title: String,
+    /// Markdown.
+    pub body: String,
+}
+
+/// What a model made of a session. Its texts are fit to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Summary {
+    /// Nothing in it is worth a note.
+    Skip,
+    /// What the note says.
+    Note {
+        /// One line.
+        title: String,
+        /// Markdown.
+        body: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireNote {
+    r#type: String,
+    title: String,
+    body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireSummary {
+    skip: bool,
+    title: String,
+    body: String,
+}
+
+/// Reads the answer to [`prompts::reflect`](crate::prompts::reflect); no notes are an answer, too.
+///
+/// # Errors
+/// When anything in it is not what was asked for.
+pub fn notes(answer: &str) -> Result<Vec<Distilled>, Violation> {
+    let notes: Vec<WireNote> = parse(answer)?;
+    if notes.len() > MAX_NOTES {
+        return Err(Violation::TooMany);
+    }
+    let numbered = (1..).zip(notes);
+    numbered
+        .map(|(number, note)| {
+            let note_type = match note.r#type.as_str() {
+                "semantic" => NoteType::Semantic,
+                "procedural" => NoteType::Procedural,
+                _ => return Err(Violation::Type(number)),
+            };
+            let (title, body) = fit(number, &note.title, &note.body)?;
+            Ok(Distilled {
+                note_type,
+                title,
+                body,
+            })
+        })
+        .collect()
+}
+
+/// Reads the answer to [`prompts::summary`](crate::prompts::summary).
+///
+/// # Errors
+/// When anything in it is not what was asked for.
+pub fn summary(answer: &str) -> Result<Summary, Violation> {
+    let summary: WireSummary = parse(answer)?;
+    if summary.skip {
+        return Ok(Summary::Skip);
+    }
+    let (title, body) = fit(1, &summary.title, &summary.body)?;
+    Ok(Summary::Note { title, body })
+}
+
+/// Makes the texts of a note safe and checks that something is left of them.
+fn fit(number: usize, title: &str, body: &str) -> Result<(String, String), Violation> {
+    if body.chars().count() > MAX_BODY {
+        return Err(Violation::TooLong(number));
+    }
+    let title: String = safe_line(title).chars().take(MAX_TITLE).collect();
+    let body = safe(body);
+    if title.trim().is_empty() {
+        return Err(Violation::NoTitle(number));
+    }
+    if body.trim().is_empty() {
+        return Err(Violation::NoBody(number));
+    }
+    Ok((title.trim().to_owned(), body.trim().to_owned()))
+}
+
+fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, Violation> {
+    serde_json::from_str(unfenced(answer)).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        if error.is_data() {
+            Violation::Shape { line, column }
+        } else {
+            Violation::NotJson { line, column }
+        }
+    })
+}
+
+/// The answer without a code fence around it.
+fn unfenced(answer: &str) -> &str {
+    let answer = answer.trim();
+    match answer
+        .strip_prefix("```")
+        .and_then(|rest| rest.split_once('\n'))
+    {
+        Some((_, inside)) => {
+            let inside = inside.trim_end();
+            inside.strip_suffix("```").unwrap_or(inside).trim()
+        }
+        None => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn semantic(title: &str, body: &str) -> Distilled {
+        Distilled {
+            note_type: NoteType::Semantic,
+            title: title.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    #[test]
+    fn good_answers() {
+        let good = r#"[{"type": "semantic", "title": " T ", "body": "B\n\n- c"}]"#;
+        let expected = vec![semantic("T", "B\n\n- c")];
+        for answer in [
+            good.to_owned(),
+            format!("\n  {good} \n"),
+            format!("```json\n{good}\n```"),
+            format!("```\n{good}\n```\n"),
+            format!("```json\r\n{good}"),
+        ] {
+            assert_eq!(notes(&answer), Ok(expected.clone()), "{answer}");
+        }
+        for nothing in ["[]", "```json\n[]\n```"] {
+            assert_eq!(notes(nothing), Ok(Vec::new()));
+        }
+        let procedural = r#"[{"body": "b", "title": "t", "type": "procedural"}]"#;
+        assert_eq!(
+            notes(procedural).unwrap()[0].note_type,
+            NoteType::Procedural
+        );
+    }
+
+    #[test]
+    fn one_violation_throws_all_away() {
+        // LLM-01
+        let good = r#"{"type": "semantic", "title": "t", "body": "b"}"#;
+        let long = "x".repeat(MAX_BODY + 1);
+        for (answer, reason) in [
+            (String::new(), "not JSON alone"),
+            ("Here you are:\n[]".to_owned(), "not JSON alone"),
+            ("[] I hope this helps".to_owned(), "not JSON alone"),
+            ("```json\n[]\n```\nDone.".to_owned(), "not JSON alone"),
+            (format!("[{good}, {{\"type\": \"sem"), "not JSON alone"),
+            (format!("[{good},]"), "not JSON alone"),
+            ("{}".to_owned(), "not the shape"),
+            (good.to_owned(), "not the shape"),
+            ("null".to_owned(), "not the shape"),
+            (format!("[{good}, 5]"), "not the shape"),
+            (
+                r#"[{"type": "semantic", "title": "t"}]"#.to_owned(),
+                "not the shape",
+            ),
+            (
+                r#"[{"type": "semantic", "title": "t", "body": "b", "tags": []}]"#.to_owned(),
+                "not the shape",
+            ),
+            (
+                r#"[{"type": "semantic", "title": "t", "title": "u", "body": "b"}]"#.to_owned(),
+                "not the shape",
+            ),
+            (
+                r#"[{"type": "semantic", "title": 5, "body": "b"}]"#.to_owned(),
+                "not the shape",
+            ),
+            (
+                format!(r#"[{good}, {{"type": "episodic", "title": "t", "body": "b"}}]"#),
+                "note 2 of the answer is neither",
+            ),
+            (
+                r#"[{"type": "Semantic", "title": "t", "body": "b"}]"#.to_owned(),
+                "note 1 of the answer is neither",
+            ),
+            (
+                format!(r#"[{good}, {{"type": "semantic", "title": " ", "body": "b"}}]"#),
+                "note 2 of the answer has no title",
+            ),
+            (
+                r#"[{"type": "semantic", "title": "t", "body": "\n"}]"#.to_owned(),
+                "note 1 of the answer has no text",
+            ),
+            (
+                r#"[{"type": "semantic", "title": "t", "body": "<private>x</private>"}]"#
+                    .to_owned(),
+                "note 1 of the answer has no text",
+            ),
+            (
+                format!(r#"[{{"type": "semantic", "title": "t", "body": "{long}"}}]"#),
+                "note 1 of the answer is over",
+            ),
+            (
+                format!("[{}]", vec![good; MAX_NOTES + 1].join(",")),
+                "over 64 notes",
+            ),
+            ("[".repeat(100_000), "not"),
+        ] {
+            let shown: String = answer.chars().take(80).collect();
+            let error = notes(&answer).expect_err(&shown).to_string();
+            assert!(error.contains(reason), "{shown}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_an_answer_is_safe() {
+        // LLM-01, DP-8
+        let secret = concat!("AKIA", "IOSFODNN7EXAMPLE");
+        let answer = serde_json::json!([{
+            "type": "semantic",
+            "title": format!("key {secret}\nsecond line"),
+            "body": format!("a <private>b</private> c\u{1b}[31m {secret}\n\u{202e}d"),
+        }]);
+        let found = notes(&answer.to_string()).unwrap();
+        assert_eq!(found[0].title, "key [REDACTED] second line");
+        for hidden in [secret, "private", "\u{1b}", "\u{202e}"] {
+            assert!(
+                !found[0].body.contains(hidden),
+                "{hidden:?} in {:?}",
+                found[0].body
+            );
+        }
+    }
+
+    #[test]
+    fn summaries() {
+        assert_eq!(
+            summary(r#"{"skip": true, "title": "", "body": ""}"#),
+            Ok(Summary::Skip)
+        );
+        assert_eq!(
+            summary("```json\n{\"skip\": false, \"title\": \"t\", \"body\": \"b\"}\n```"),
+            Ok(Summary::Note {
+                title: "t".to_owned(),
+                body: "b".to_owned()
+            })
+        );
+        for bad in [
+            r#"{"skip": false, "title": "", "body": "b"}"#,
+            r#"{"skip": false, "title": "t", "body": " "}"#,
+            r#"{"skip": "no", "title": "t", "body": "b"}"#,
+            r#"{"skip": false, "title": "t"}"#,
+            r#"{"skip": false, "title": "t", "body": "b", "type": "x"}"#,
+            "[]",
+            "done",
+        ] {
+            assert!(summary(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_an_answer_or_none(text in "\\PC{0,300}") {
+            let _ = (notes(&text), summary(&text));
+        }
+
+        #[test]
+        fn what_is_taken_is_whole(
+            items in prop::collection::vec(("[a-z]{1,12}", "[a-zA-Z ]{0,20}", "\\PC{0,40}"), 0..6),
+        ) {
+            let wire: Vec<_> = items
+                .iter()
+                .map(|(kind, title, body)| {
+                    serde_json::json!({ "type": if kind.len() > 3 { "semantic" } else { kind }, "title": title, "body": body })
+                })
+                .collect();
+            if let Ok(found) = notes(&serde_json::Value::from(wire).to_string()) {
+                prop_assert_eq!(found.len(), items.len());
+                for note in &found {
+                    prop_assert!(!note.title.trim().is_empty() && !note.body.trim().is_empty());
+                    prop_assert!(!note.title.contains('\n'));
+                }
+            }
+        }
+    }
+}

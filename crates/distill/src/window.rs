@@ -1,0 +1,70 @@
+//! Cuts what a model is sent to a size: the beginning and the end stay, the middle goes.
+//!
+//! What is cut was made safe before: a cut in the middle of a secret would hide it from redaction.
+
+use std::borrow::Cow;
+
+/// How many characters stand for a token.
+const CHARACTERS: usize = 4;
+
+/// What stands where the middle was.
+const MARKER: &str = "\n\n...[transcript truncated for length]...\n\n";
+
+/// How many tokens a text costs, about.
+pub fn tokens(text: &str) -> usize {
+    text.chars().count().div_ceil(CHARACTERS)
+}
+
+/// Returns at most so many tokens of a text: the first six tenths, a line that says so, and the end.
+pub fn window(text: &str, tokens: usize) -> Cow<'_, str> {
+    let limit = tokens.saturating_mul(CHARACTERS);
+    let length = text.chars().count();
+    if length <= limit {
+        return Cow::Borrowed(text);
+    }
+    let first = limit / 10 * 6 + limit % 10 * 6 / 10;
+    let place = |number: usize| {
+        text.char_indices()
+            .nth(number)
+            .map_or(text.len(), |(place, _)| place)
+    };
+    let (head, tail) = (place(first), place(length - (limit - first)));
+    Cow::Owned(format!("{}{MARKER}{}", &text[..head], &text[tail..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_middle_goes() {
+        let text: String = ('a'..='z').collect();
+        assert_eq!(window(&text, 7), text);
+        // 24 characters: 14 of the beginning, 10 of the end.
+        assert_eq!(
+            window(&text, 6),
+            format!("abcdefghijklmn{MARKER}qrstuvwxyz")
+        );
+        assert_eq!(window(&text, 0), MARKER);
+        assert_eq!(tokens("abcde"), 2);
+        assert_eq!(tokens(""), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_is_of_its_size_and_of_the_text(text in "\\PC{0,200}", tokens in 0_usize..60) {
+            let seen = window(&text, tokens);
+            let limit = tokens * CHARACTERS;
+            if let Some((head, tail)) = seen.split_once(MARKER).filter(|_| seen != text) {
+                prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                prop_assert_eq!(head.chars().count() + tail.chars().count(), limit);
+                prop_assert_eq!(head.chars().count(), limit * 6 / 10);
+            } else {
+                prop_assert_eq!(&seen, &text);
+                prop_assert!(text.chars().count() <= limit);
+            }
+        }
+    }
+}
