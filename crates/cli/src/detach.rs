@@ -18,10 +18,10 @@ pub(crate) const DETACH: &str = "--detach";
 pub(crate) const CHECK: &str = "--check";
 
 /// Starts the deferred process and waits for nothing. It may be kept from seeing the variables that
-/// name a remote.
+/// say where notes go.
 pub(crate) fn start_work(check: bool, without_remote: bool) -> io::Result<()> {
     let hidden: &[&str] = if without_remote {
-        &environment::REMOTE_VARIABLES
+        &environment::OUTWARD_VARIABLES
     } else {
         &[]
     };

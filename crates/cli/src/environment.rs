@@ -2,9 +2,10 @@
 //!
 //! The environment is read once, here; everything else is handed values.
 
-use std::{env, ffi::OsString, path::PathBuf, time::Instant};
+use std::{collections::BTreeMap, env, ffi::OsString, fmt, path::PathBuf, time::Instant};
 
 use anamnesis_core::note::parse_timestamp;
+use anamnesis_distill::model::{Provider, Proxies};
 use anamnesis_store::settings::Setting;
 use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
 use chrono::{DateTime, Utc};
@@ -34,6 +35,22 @@ variables! {
     PLUGIN_REMOTE = "CLAUDE_PLUGIN_OPTION_REMOTE", "The plugin's option, set by Claude Code for hooks: a new answer is copied to `remote` in `config.json`.";
     OFF = "ANAMNESIS_OFF", "Any text but `0`: hooks record nothing and give nothing.";
     IMPORT_NATIVE = "ANAMNESIS_IMPORT_NATIVE", "`0`: Claude Code's own memory is not imported; over `import_native` in `config.json`.";
+    REFLECTION_PROVIDER = "ANAMNESIS_REFLECTION_PROVIDER", "Whose model sums things up; over `reflection.provider` in `config.json`.";
+    REFLECTION_MODEL = "ANAMNESIS_REFLECTION_MODEL", "The model's name; over `reflection.model`.";
+    REFLECTION_BASE_URL = "ANAMNESIS_REFLECTION_BASE_URL", "Where the model is; over `reflection.base_url`.";
+    REFLECTION_API_KEY = "ANAMNESIS_REFLECTION_API_KEY", "The key that pays; over `reflection.api_key`.";
+    REFLECTION_TIMEOUT = "ANAMNESIS_REFLECTION_TIMEOUT", "Seconds that an answer may take; over `reflection.timeout`.";
+    REFLECTION_MAX_TOKENS = "ANAMNESIS_REFLECTION_MAX_TOKENS", "Tokens that are sent at once; over `reflection.max_tokens`.";
+    MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "How many session notes of a project `reflect` waits for; 5 without it.";
+    DEEPSEEK_KEY = "DEEPSEEK_API_KEY", "The key of the provider `deepseek` where no other is set; read only when provider, model and base URL are.";
+    OPENAI_KEY = "OPENAI_API_KEY", "The key of the provider `openai` where no other is set; read only when provider, model and base URL are.";
+    HTTPS_PROXY_SMALL = "https_proxy", "The proxy on the way to a model over `https`.";
+    HTTPS_PROXY = "HTTPS_PROXY", "The same, after `https_proxy`.";
+    HTTP_PROXY = "http_proxy", "The proxy on the way to a model over `http`.";
+    ALL_PROXY_SMALL = "all_proxy", "The proxy where the protocol has none of its own.";
+    ALL_PROXY = "ALL_PROXY", "The same, after `all_proxy`.";
+    NO_PROXY_SMALL = "no_proxy", "Hosts that are reached without a proxy; this machine always is.";
+    NO_PROXY = "NO_PROXY", "The same, after `no_proxy`.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
     USER_HOME = "HOME", "The user's home.";
@@ -53,8 +70,78 @@ variables! {
     PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
 
-/// The variables that name a remote.
-pub(crate) const REMOTE_VARIABLES: [&str; 2] = [GIT_REMOTE, PLUGIN_REMOTE];
+/// The variables that say where notes go. What a project sets of them does not count.
+pub(crate) const OUTWARD_VARIABLES: [&str; 8] = [
+    GIT_REMOTE,
+    PLUGIN_REMOTE,
+    REFLECTION_PROVIDER,
+    REFLECTION_MODEL,
+    REFLECTION_BASE_URL,
+    REFLECTION_API_KEY,
+    REFLECTION_TIMEOUT,
+    REFLECTION_MAX_TOKENS,
+];
+
+/// What the environment says of a model.
+#[derive(Clone, Default)]
+pub(crate) struct Reflection(BTreeMap<&'static str, String>);
+
+impl fmt::Debug for Reflection {
+    // There may be a key among them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Reflection {
+    fn read(text: impl Fn(&str) -> Option<String>) -> Self {
+        let names = OUTWARD_VARIABLES
+            .into_iter()
+            .filter(|name| name.starts_with("ANAMNESIS_REFLECTION_"));
+        Self(names.filter_map(|name| Some((name, text(name)?))).collect())
+    }
+
+    /// Tells whether nothing is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+/// What is set for a program that is to do nothing of ours.
+pub(crate) const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
+
+/// What tells a program that it runs in a session of Claude Code.
+pub(crate) const OF_A_SESSION: [&str; 4] =
+    [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, CLAUDE_PROJECT];
+
+/// The key of a provider's own variable.
+pub(crate) fn provider_key(provider: Provider) -> Option<String> {
+    let name = match provider {
+        Provider::DeepSeek => DEEPSEEK_KEY,
+        Provider::OpenAi => OPENAI_KEY,
+        _ => return None,
+    };
+    env::var(name).ok()
+}
+
+/// How servers are reached.
+pub(crate) fn proxies() -> Proxies {
+    let first = |names: &[&str]| {
+        let mut values = names.iter().filter_map(|name| env::var(name).ok());
+        values.find(|value| !value.trim().is_empty())
+    };
+    Proxies {
+        https: first(&[HTTPS_PROXY_SMALL, HTTPS_PROXY]),
+        // The name in capitals is a header of a request where a web server starts programs.
+        http: first(&[HTTP_PROXY]),
+        all: first(&[ALL_PROXY_SMALL, ALL_PROXY]),
+        none: first(&[NO_PROXY_SMALL, NO_PROXY]),
+    }
+}
 
 /// What the environment says.
 #[derive(Debug, Clone)]
@@ -79,6 +166,11 @@ pub(crate) struct Environment {
     pub(crate) remote: Option<String>,
     /// What was answered when the plugin was installed, for hooks. It may hold a password.
     pub(crate) plugin_remote: Option<String>,
+    /// What is set of a model, by the names of the variables. It may hold a key. An agent's is not read:
+    /// its environment may come from a project.
+    pub(crate) reflection: Reflection,
+    /// How many session notes of a project a reflection waits for.
+    pub(crate) min_episodics: usize,
     /// The name that the system gives this machine.
     pub(crate) host_name: Option<String>,
     /// Whether everything is switched off.
@@ -128,6 +220,7 @@ impl Environment {
             .or_else(|| user_home.as_ref().map(|home| home.join(".anamnesis")))
             // A relative store would be another one in each folder.
             .and_then(|store| std::path::absolute(store).ok());
+        let is_agent = text(CLAUDE_CODE).is_some_and(|value| value != "0");
         let locale = [LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name));
         Self {
             store,
@@ -140,11 +233,19 @@ impl Environment {
             machine_id: text(MACHINE_ID),
             remote: text(GIT_REMOTE).map(|remote| remote.trim().to_owned()),
             plugin_remote: text(PLUGIN_REMOTE).map(|remote| remote.trim().to_owned()),
+            min_episodics: text(MIN_EPISODICS)
+                .and_then(|number| number.trim().parse().ok())
+                .unwrap_or(5),
             host_name: host_name().or_else(|| text(COMPUTER_NAME)),
             is_off: text(OFF).is_some_and(|value| value != "0"),
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
             is_internal: text(INTERNAL).is_some(),
-            is_agent: text(CLAUDE_CODE).is_some_and(|value| value != "0"),
+            reflection: if is_agent {
+                Reflection::default()
+            } else {
+                Reflection::read(text)
+            },
+            is_agent,
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             client_process: text(CLAUDE_PROCESS),
@@ -207,19 +308,25 @@ impl Environment {
             MACHINE_ID => self.machine_id.as_deref(),
             GIT_REMOTE => self.remote.as_deref(),
             IMPORT_NATIVE => self.is_native_off.then_some("off"),
-            _ => None,
+            name => self.reflection.get(name),
         }
     }
 }
 
-/// What a process of ours inherits: enough to find the store and to reach the remote, nothing of the
-/// user's keys.
+/// What a process of ours inherits: enough to find the store, to reach the remote and to ask the model
+/// that was named for it; nothing else of the user's keys.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    const KEPT: [&str; 11] = [
+    const KEPT: [&str; 17] = [
         HOME_FOLDER,
         MACHINE_ID,
         GIT_REMOTE,
         IMPORT_NATIVE,
+        REFLECTION_PROVIDER,
+        REFLECTION_MODEL,
+        REFLECTION_BASE_URL,
+        REFLECTION_API_KEY,
+        REFLECTION_TIMEOUT,
+        REFLECTION_MAX_TOKENS,
         NOW,
         USER_HOME,
         USER_PROFILE,
@@ -263,6 +370,7 @@ mod tests {
         environment.machine_id = Some("a".to_owned());
         environment.remote = Some("b".to_owned());
         environment.is_native_off = true;
+        environment.reflection = Reflection::read(|name| Some(name.to_owned()));
         for setting in SETTINGS {
             let known = |name: &str| VARIABLES.iter().any(|variable| variable.name == name);
             assert!(setting.variable.is_none_or(known), "{}", setting.name);

@@ -46,7 +46,7 @@ use crate::{
     commands::{INDEX_DAMAGED, UNREADABLE, task},
     context::Context,
     detach,
-    environment::Environment,
+    environment::{self, Environment},
     learn::{self, TurnUses},
     native,
     off::{self, Off},
@@ -219,13 +219,16 @@ fn answer(
     let folder = folders.first().cloned().unwrap_or_default();
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
     let environment = &mut context.environment;
-    let names_remote = environment.remote.is_some() || environment.plugin_remote.is_some();
+    let names_outward = environment.remote.is_some()
+        || environment.plugin_remote.is_some()
+        || !environment.reflection.is_empty();
     let user_home = environment.user_home.clone();
     let without_remote =
-        names_remote && remote::is_set_by_project(all.iter().copied(), user_home.as_deref());
+        names_outward && remote::is_set_by_project(all.iter().copied(), user_home.as_deref());
     if without_remote {
         environment.remote = None;
         environment.plugin_remote = None;
+        environment.reflection = environment::Reflection::default();
     }
     if let Some(off) = off::why(&context, &all, || context.project_of(&folder)) {
         return switched_off(off, &context, payload.as_ref().ok());

@@ -15,6 +15,7 @@ mod environment;
 mod failure;
 mod hook;
 mod learn;
+mod model;
 mod native;
 mod off;
 mod past;

@@ -9,7 +9,7 @@ use anamnesis_core::{clean::one_line, note::text_hash};
 use anamnesis_store::{config::Config, file, journal::Journal};
 use anamnesis_sync::remote::{self, InvalidRemote, Remote};
 
-use crate::{context::Context, environment::REMOTE_VARIABLES};
+use crate::{context::Context, environment::OUTWARD_VARIABLES};
 
 /// How much of a project's settings is read, in bytes.
 const MAX_SETTINGS: usize = 1024 * 1024;
@@ -52,7 +52,7 @@ pub(crate) fn refused(journal: &Journal) -> Option<String> {
 }
 
 /// Tells whether the settings of a project that these folders belong to set a variable that names a
-/// remote. A repository brings such a file along, and must not say where all notes go.
+/// remote or a model. A repository brings such a file along, and must not say where all notes go.
 pub(crate) fn is_set_by_project<'a>(
     folders: impl IntoIterator<Item = &'a Path>,
     user_home: Option<&Path>,
@@ -65,7 +65,7 @@ pub(crate) fn is_set_by_project<'a>(
             let text = file::read_head(&path, MAX_SETTINGS).map(|(bytes, ..)| bytes);
             let text = text.unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
-            REMOTE_VARIABLES.iter().any(|name| text.contains(name))
+            OUTWARD_VARIABLES.iter().any(|name| text.contains(name))
         })
     })
 }

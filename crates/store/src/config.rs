@@ -4,7 +4,7 @@
 //! counts as not set, since no setting is worth a session; but one that keeps things from being
 //! recorded fails closed: as long as it cannot be understood, nothing is recorded at all.
 
-use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, io, path::PathBuf, time::Duration};
 
 use anamnesis_core::glob;
 use serde_json::{Map, Value, value::RawValue};
@@ -188,6 +188,86 @@ impl Default for Recall {
     }
 }
 
+/// A text that is shown nowhere as a whole.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a text, without blanks around it; none where nothing is left.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    /// The text itself, for whoever has to send it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Enough of it to know it again: its first three and last two characters, of a long one.
+    pub fn shown(&self) -> String {
+        let characters: Vec<char> = self.0.chars().collect();
+        match (characters.first_chunk::<3>(), characters.last_chunk::<2>()) {
+            (Some(first), Some(last)) if characters.len() >= 5 + MIN_HIDDEN => {
+                let text = |part: &[char]| part.iter().collect::<String>();
+                format!("{}…{}", text(first), text(last))
+            }
+            _ => "…".to_owned(),
+        }
+    }
+}
+
+/// How many characters of a secret stay hidden at least.
+const MIN_HIDDEN: usize = 7;
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(…)")
+    }
+}
+
+/// Who may be asked to sum things up; the first asks nobody.
+pub const PROVIDERS: &[&str] = &["heuristic", "openai", "deepseek", "local", "claude"];
+
+/// Which model sums things up, and what it may cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reflection {
+    /// Whose it is, one of [`PROVIDERS`].
+    pub provider: &'static str,
+    /// Its name.
+    pub model: Option<String>,
+    /// Where it is.
+    pub base_url: Option<String>,
+    /// Who pays.
+    pub api_key: Option<Secret>,
+    /// How long an answer may take, in seconds.
+    pub timeout: u32,
+    /// How much it is sent at once, in tokens.
+    pub max_tokens: u32,
+    /// Whether reflection runs by itself.
+    pub auto: bool,
+    /// How often it may be asked in the background, each day.
+    pub calls_per_day: u32,
+    /// How much it may be sent and say in the background, each day, in tokens.
+    pub tokens_per_day: u32,
+}
+
+impl Default for Reflection {
+    fn default() -> Self {
+        Self {
+            provider: PROVIDERS[0],
+            model: None,
+            base_url: None,
+            api_key: None,
+            timeout: 30,
+            max_tokens: 120_000,
+            auto: false,
+            calls_per_day: 40,
+            tokens_per_day: 400_000,
+        }
+    }
+}
+
 /// What `config.json` says.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -201,6 +281,8 @@ pub struct Config {
     pub learn: Learn,
     /// What is given unasked.
     pub recall: Recall,
+    /// Which model sums things up.
+    pub reflection: Reflection,
     /// When the one line is shown.
     pub session_line: SessionLine,
     /// Where recording is paused.
@@ -229,6 +311,7 @@ impl Default for Config {
             sync: Sync::default(),
             learn: Learn::default(),
             recall: Recall::default(),
+            reflection: Reflection::default(),
             session_line: SessionLine::default(),
             paused: Paused::default(),
             exclude: Vec::new(),
@@ -373,6 +456,9 @@ impl Config {
         }
         if let Some(members) = object(keys, "recall", &mut problems) {
             recall(members, &mut config.recall, &mut problems);
+        }
+        if let Some(members) = object(keys, "reflection", &mut problems) {
+            reflection(members, &mut config.reflection, &mut problems);
         }
         match keys
             .get("session_line")
@@ -532,6 +618,46 @@ fn recall(members: &Map<String, Value>, recall: &mut Recall, problems: &mut Vec<
     number(members, "recall.tokens", &mut recall.tokens, problems);
 }
 
+fn reflection(
+    members: &Map<String, Value>,
+    reflection: &mut Reflection,
+    problems: &mut Vec<String>,
+) {
+    let mut said = Vec::new();
+    let mut word = |key: &str| text(members, key, &mut said);
+    let (provider, base_url, api_key) = (word("provider"), word("base_url"), word("api_key"));
+    reflection.model = word("model");
+    reflection.api_key = api_key.as_deref().and_then(Secret::new);
+    if let Some(word) = provider {
+        match PROVIDERS
+            .iter()
+            .find(|known| word.eq_ignore_ascii_case(known))
+        {
+            Some(known) => reflection.provider = known,
+            None => said.push(format!(
+                "provider is {word:?}, not {}",
+                PROVIDERS.join(", ")
+            )),
+        }
+    }
+    match base_url {
+        Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+            said.push("base_url does not begin with http:// or https://".to_owned());
+        }
+        url => reflection.base_url = url,
+    }
+    problems.extend(said.into_iter().map(|said| format!("reflection.{said}")));
+    switch(members, "reflection.auto", &mut reflection.auto, problems);
+    for (name, term) in [
+        ("reflection.timeout", &mut reflection.timeout),
+        ("reflection.max_tokens", &mut reflection.max_tokens),
+        ("reflection.calls_per_day", &mut reflection.calls_per_day),
+        ("reflection.tokens_per_day", &mut reflection.tokens_per_day),
+    ] {
+        number(members, name, term, problems);
+    }
+}
+
 fn retention(terms: &Map<String, Value>, retention: &mut Retention, problems: &mut Vec<String>) {
     for (name, term) in [
         ("retention.events_days", &mut retention.events_days),
@@ -655,6 +781,49 @@ mod tests {
             ..Retention::default()
         };
         assert_eq!(config.retention, expected);
+    }
+
+    #[test]
+    fn a_model_is_named_whole_and_its_key_shown_in_part() {
+        let config = load(
+            r#"{"reflection": {"provider": "OpenAI", "model": " m ", "base_url": "https://h/v1",
+                "api_key": "abcdefghijkl", "timeout": 60, "auto": "on", "calls_per_day": 0}}"#,
+        );
+        assert_eq!(config.problem, None);
+        let expected = Reflection {
+            provider: "openai",
+            model: Some("m".to_owned()),
+            base_url: Some("https://h/v1".to_owned()),
+            api_key: Secret::new("abcdefghijkl"),
+            timeout: 60,
+            auto: true,
+            calls_per_day: 0,
+            ..Reflection::default()
+        };
+        assert_eq!(config.reflection, expected);
+        assert!(!format!("{config:?}").contains("defghij"));
+        for (text, shown) in [("abcdefghijkl", "abc…kl"), ("abcdefghijk", "…"), ("a", "…")] {
+            assert_eq!(Secret::new(text).unwrap().shown(), shown);
+        }
+        assert_eq!(Secret::new(" "), None);
+        let config = load(
+            r#"{"reflection": {"provider": "gemini", "base_url": "api.h/v1", "api_key": ["k-e-y"]}}"#,
+        );
+        let problem = config.problem.unwrap_or_default();
+        assert!(
+            problem.contains("reflection.provider is \"gemini\", not heuristic, openai"),
+            "{problem}"
+        );
+        assert!(
+            problem.contains("reflection.base_url does not begin with http"),
+            "{problem}"
+        );
+        assert!(
+            problem.contains("reflection.api_key is not a text"),
+            "{problem}"
+        );
+        assert!(!problem.contains("k-e-y"), "{problem}");
+        assert_eq!(config.reflection, Reflection::default());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::{Config, SessionLine};
+use crate::config::{Config, PROVIDERS, Secret, SessionLine};
 
 /// A setting.
 #[derive(Debug)]
@@ -30,6 +30,12 @@ pub enum Kind {
     MachineName,
     /// The address of a git repository.
     Address,
+    /// The address of a server.
+    Server,
+    /// One text.
+    Text,
+    /// One text that is never shown as a whole.
+    Secret,
     /// Yes or no.
     Switch,
     /// One of these words.
@@ -148,6 +154,51 @@ pub const SETTINGS: &[Setting] = &[
         variable: None,
         meaning: "Whether a line on your screen says what came with a prompt.",
         value: |config| config.recall.prompt_line.into(),
+    },
+    Setting {
+        name: "reflection.provider",
+        kind: Kind::Choice(PROVIDERS),
+        variable: Some("ANAMNESIS_REFLECTION_PROVIDER"),
+        meaning: "Whose model sums things up; `heuristic` asks none, `claude` runs Claude Code.",
+        value: |config| config.reflection.provider.into(),
+    },
+    Setting {
+        name: "reflection.model",
+        kind: Kind::Text,
+        variable: Some("ANAMNESIS_REFLECTION_MODEL"),
+        meaning: "The model's name. Provider, model and base URL together switch it on.",
+        value: |config| config.reflection.model.clone().into(),
+    },
+    Setting {
+        name: "reflection.base_url",
+        kind: Kind::Server,
+        variable: Some("ANAMNESIS_REFLECTION_BASE_URL"),
+        meaning: "Where the model is, such as `https://api.openai.com/v1`; `claude` needs none.",
+        value: |config| config.reflection.base_url.clone().into(),
+    },
+    Setting {
+        name: "reflection.api_key",
+        kind: Kind::Secret,
+        variable: Some("ANAMNESIS_REFLECTION_API_KEY"),
+        meaning: "The key that pays; only its first three and last two characters are shown.",
+        value: |config| {
+            let key = config.reflection.api_key.as_ref();
+            key.map(Secret::reveal).into()
+        },
+    },
+    Setting {
+        name: "reflection.timeout",
+        kind: Kind::Number,
+        variable: Some("ANAMNESIS_REFLECTION_TIMEOUT"),
+        meaning: "Seconds that an answer may take.",
+        value: |config| config.reflection.timeout.into(),
+    },
+    Setting {
+        name: "reflection.max_tokens",
+        kind: Kind::Number,
+        variable: Some("ANAMNESIS_REFLECTION_MAX_TOKENS"),
+        meaning: "Tokens that are sent at once; of a longer text the middle is left out.",
+        value: |config| config.reflection.max_tokens.into(),
     },
     Setting {
         name: "session_line",
@@ -292,6 +343,9 @@ impl Kind {
         match self {
             Self::MachineName => "1 to 64 letters, digits, `.`, `_` or `-`".to_owned(),
             Self::Address => "the address of a git repository".to_owned(),
+            Self::Server => "an address that begins with http:// or https://".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Secret => "a key".to_owned(),
             Self::Switch => "on or off".to_owned(),
             Self::Choice(words) => words.join(", "),
             Self::Number => "a whole number from 0 on".to_owned(),
@@ -316,7 +370,7 @@ impl Setting {
             let taken = format!("{} takes {}", self.name, self.kind.expected());
             Err(match self.kind {
                 // What was typed may hold a password.
-                Kind::Address => taken,
+                Kind::Address | Kind::Server | Kind::Secret => taken,
                 _ => format!("{taken}, not \"{}\"", words.join(" ")),
             })
         };
@@ -327,10 +381,17 @@ impl Setting {
         let value = match (self.kind, one) {
             (Kind::Texts, _) => Value::from(words),
             (Kind::MachineName, Some(word)) if is_machine_name(word) => Value::from(word),
-            (Kind::Address, Some(word)) => Value::from(word),
+            (Kind::Address | Kind::Server | Kind::Text | Kind::Secret, Some(word)) => {
+                Value::from(word)
+            }
             (Kind::Switch, Some("on" | "true")) => Value::Bool(true),
             (Kind::Switch, Some("off" | "false")) => Value::Bool(false),
-            (Kind::Choice(known), Some(word)) if known.contains(&word) => Value::from(word),
+            (Kind::Choice(known), Some(word)) => {
+                match known.iter().find(|known| word.eq_ignore_ascii_case(known)) {
+                    Some(known) => Value::from(*known),
+                    None => return wrong(),
+                }
+            }
             (Kind::Number, Some(word)) => match word.parse::<u32>() {
                 Ok(number) => Value::from(number),
                 Err(_) => return wrong(),
@@ -414,6 +475,9 @@ mod tests {
             let typed: &[&str] = match setting.kind {
                 Kind::MachineName => &["desk-2"],
                 Kind::Address => &["git@git.home:me/memory.git"],
+                Kind::Server => &["https://model.home/v1"],
+                Kind::Text => &["a-model"],
+                Kind::Secret => &["a-key-of-nobody"],
                 Kind::Switch if setting.value(&Config::default()) == json!(true) => &["off"],
                 Kind::Switch => &["on"],
                 Kind::Choice(words) => &words[1..2],

@@ -1,16 +1,17 @@
 //! `config`: the settings of this machine, where each comes from, and changing them.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anamnesis_core::clean::one_line;
+use anamnesis_distill::model::BaseUrl;
 use anamnesis_store::{
-    config::Config,
+    config::{Config, Secret},
     settings::{self, Kind, SETTINGS, Setting},
 };
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, mark::quoted};
-use crate::{context::Context, failure::Failure, remote, ui, ui::Ui};
+use crate::{context::Context, failure::Failure, model, remote, ui, ui::Ui};
 
 /// How many columns of a list a value has.
 const VALUE_WIDTH: usize = 28;
@@ -46,6 +47,8 @@ enum Action {
         #[arg(allow_hyphen_values = true)]
         value: Vec<String>,
     },
+    /// Ask the model that is set for one word
+    Test,
     /// Take a setting out of the file, so that its default holds
     Unset {
         /// The setting
@@ -63,6 +66,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             let value = parse(context, setting, value)?;
             change(context, setting, Some(&value), ui)?;
         }
+        Some(Action::Test) => test(context, ui)?,
         Some(Action::Unset { key }) => change(context, changeable(context, key)?, None, ui)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -108,7 +112,38 @@ fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value
         remote::parse(address.trim(), &context.config)
             .map_err(|error| Failure::usage(error.to_string()).hint(REMOTES))?;
     }
+    if setting.kind == Kind::Server
+        && let [address] = words
+    {
+        address.parse::<BaseUrl>().map_err(|error| {
+            Failure::usage(format!("{} cannot be that: {error}", setting.name))
+                .hint("https://HOST/v1, as the provider's own pages name it")
+        })?;
+    }
     setting.parse(words).map_err(Failure::usage)
+}
+
+/// How long the model may take for one word.
+const TEST_TIME: Duration = Duration::from_secs(15);
+
+/// Asks the model for one word.
+fn test(context: &Context, ui: &Ui) -> Result<(), Failure> {
+    if context.environment.is_agent {
+        return Err(Failure::failed("models are tried by a person only")
+            .hint("run it in a terminal of your own"));
+    }
+    let found = model::find(context)
+        .map_err(|unusable| Failure::failed(unusable.problem).hint(unusable.hint))?;
+    let model = found.ok_or_else(|| {
+        Failure::failed("no model is set; what is summed up is summed up by rule")
+            .hint("anamnesis config set reflection.provider openai   (deepseek, local, claude)")
+    })?;
+    let model = model.within(TEST_TIME);
+    model
+        .ask("Answer with the one word: ready", "Are you there?")
+        .map_err(|error| Failure::failed(error.to_string()).hint("anamnesis config list"))?;
+    ui.print(&format!("{} answers\n", one_line(&model.label())));
+    Ok(())
 }
 
 /// What a remote may be.
@@ -264,6 +299,8 @@ fn change(
         text.push_str(&format!("! {variable} is set and goes over it: {over}\n"));
     }
     match (value, setting.kind) {
+        // What was there is shown nowhere as a whole, and kept nowhere.
+        (_, Kind::Secret) if before.is_some() => {}
         (Some(_), Kind::Address) => text.push_str("→ anamnesis init   (reaches it and joins)\n"),
         _ => text.push_str(&format!("Undo: {}\n", undo(setting, before.as_ref()))),
     }
@@ -286,10 +323,13 @@ fn undo(setting: &Setting, before: Option<&Value>) -> String {
     format!("anamnesis config set {}{words}", setting.name)
 }
 
-/// A value as it may be seen: of an address, nothing that is a credential.
+/// A value as it may be seen: of an address nothing that is a credential, of a key next to nothing.
 fn public(setting: &Setting, value: &Value) -> Value {
     match value {
         Value::String(address) if setting.kind == Kind::Address => remote::shown(address).into(),
+        Value::String(key) if setting.kind == Kind::Secret => {
+            Secret::new(key).map(|key| key.shown()).into()
+        }
         value => value.clone(),
     }
 }

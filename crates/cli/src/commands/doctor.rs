@@ -29,6 +29,7 @@ use crate::{
     context::Context,
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
+    model,
     off::{self, Off},
     python_version, remote,
     sync::Standing,
@@ -285,6 +286,7 @@ fn checks(context: &Context) -> Vec<Check> {
         checks.extend(projects(context, journal.as_ref()));
         checks.extend(usage(context));
         checks.push(synced(context, journal.as_ref()));
+        checks.extend(named_model(context));
     }
     checks.push(beside(context));
     checks
@@ -762,6 +764,20 @@ fn synced(context: &Context, journal: Option<&Journal>) -> Check {
         Check::new("sync", Level::Look, text).hint(standing.advice())
     } else {
         Check::new("sync", Level::Well, text)
+    }
+}
+
+/// The model that sums things up; nothing where none is set.
+fn named_model(context: &Context) -> Option<Check> {
+    match model::find(context) {
+        Ok(model) => {
+            let model = model?;
+            let line = format!("{}, at {}", one_line(&model.label()), model.receiver());
+            Some(Check::new("model", Level::Well, line))
+        }
+        Err(unusable) => {
+            Some(Check::new("model", Level::Look, unusable.problem).hint(unusable.hint))
+        }
     }
 }
 

@@ -71,6 +71,7 @@ Upkeep
   backfill      Remember the sessions from before the install
   import        Copy Claude Code's own memory into notes
   task          Keep a list of what is to be done
+  reflect       Distil what many sessions taught into few notes, by a model
   maintain      Let old records go and empty the trash
 
 Trouble

@@ -33,6 +33,7 @@ mod purge;
 mod reatomise;
 mod recall;
 mod redact;
+mod reflect;
 mod reindex;
 mod relink;
 mod review;
@@ -125,6 +126,7 @@ enum Verb {
     Capture(capture::Args),
     Reindex(reindex::Args),
     Relink(relink::Args),
+    Reflect(reflect::Args),
     Redact(redact::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
@@ -231,6 +233,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Inject(args) => inject::run(&args, &Context::open(environment)?, ui),
         Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
         Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),
+        Verb::Reflect(args) => reflect::run(&args, &Context::open(environment)?, ui),
         Verb::Relink(args) => relink::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
         Verb::Import(args) => import::run(&args, &Context::open(environment)?, ui),

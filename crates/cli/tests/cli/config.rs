@@ -39,6 +39,12 @@ fn every_setting_and_where_it_comes_from() {
     recall.notes                3                             default
     recall.tokens               600                           default
     recall.prompt_line          off                           default
+    reflection.provider         heuristic                     default
+    reflection.model            none                          default
+    reflection.base_url         none                          default
+    reflection.api_key          none                          default
+    reflection.timeout          30                            default
+    reflection.max_tokens       120000                        default
     session_line                problems                      config.json
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
@@ -144,6 +150,42 @@ fn every_setting_and_where_it_comes_from() {
         "value": false,
         "source": "default",
         "variable": null
+      },
+      {
+        "key": "reflection.provider",
+        "value": "heuristic",
+        "source": "default",
+        "variable": "ANAMNESIS_REFLECTION_PROVIDER"
+      },
+      {
+        "key": "reflection.model",
+        "value": null,
+        "source": "default",
+        "variable": "ANAMNESIS_REFLECTION_MODEL"
+      },
+      {
+        "key": "reflection.base_url",
+        "value": null,
+        "source": "default",
+        "variable": "ANAMNESIS_REFLECTION_BASE_URL"
+      },
+      {
+        "key": "reflection.api_key",
+        "value": null,
+        "source": "default",
+        "variable": "ANAMNESIS_REFLECTION_API_KEY"
+      },
+      {
+        "key": "reflection.timeout",
+        "value": 30,
+        "source": "default",
+        "variable": "ANAMNESIS_REFLECTION_TIMEOUT"
+      },
+      {
+        "key": "reflection.max_tokens",
+        "value": 120000,
+        "source": "default",
+        "variable": "ANAMNESIS_REFLECTION_MAX_TOKENS"
       },
       {
         "key": "session_line",

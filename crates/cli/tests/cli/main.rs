@@ -23,6 +23,7 @@ mod inject;
 mod journal;
 mod learning;
 mod links;
+mod model;
 mod native;
 mod notes;
 mod pause;
@@ -30,6 +31,7 @@ mod project;
 mod purge;
 mod python_version;
 mod recall;
+mod reflect;
 mod remember;
 mod resources;
 #[cfg(unix)]

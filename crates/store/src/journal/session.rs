@@ -122,6 +122,20 @@ impl Journal {
             .optional()?)
     }
 
+    /// Tells whether a person kept anything of a session private; not so where it is unknown.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn has_private_part(&self, session: &str) -> Result<bool, Error> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?1 AND is_private = 1)
+                   OR EXISTS (SELECT 1 FROM prompt WHERE session = ?1 AND privacy <> 'none')",
+            )?
+            .query_row([session], |row| row.get(0))?)
+    }
+
     /// When the last prompt of a session came, milliseconds since 1970; none before the first.
     ///
     /// # Errors

@@ -1,0 +1,464 @@
+//! `reflect`: what is sent, what becomes of each answer, and taking it back.
+
+use std::{collections::BTreeMap, fs};
+
+use anamnesis_testkit::{
+    home::{NoteText, PROJECT, TestHome},
+    model_server::{ModelServer, Play, says},
+};
+use serde_json::json;
+
+use crate::{
+    home, id,
+    model::{KEY, name},
+    snapshot,
+};
+
+/// A secret of nobody.
+const SECRET: &str = concat!("AKIA", "IOSFODNN7EXAMPLE");
+
+/// The ids of the session notes of a home, by their ends.
+const EPISODES: [&str; 5] = ["AAAAA1", "AAAAA2", "AAAAA3", "AAAAA4", "AAAAA5"];
+
+fn episode(short: &str) -> NoteText {
+    NoteText::new(&id(short), &format!("Session {short}"))
+        .session()
+        .body(format!(
+            "**Ask:** fix the deploy\n\n**Outcome:** ran {short}, worked"
+        ))
+}
+
+/// A home with five session notes of a project, committed.
+fn with_sessions() -> TestHome {
+    let home = home();
+    for short in EPISODES {
+        home.add(&episode(short));
+    }
+    home.run("sync").well();
+    home
+}
+
+/// Every note file of a home and its bytes.
+fn files(home: &TestHome) -> BTreeMap<String, String> {
+    let paths = home.notes();
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), home.read(&path)))
+        .collect()
+}
+
+/// A good answer of one note.
+fn good() -> String {
+    json!([{
+        "type": "procedural",
+        "title": "Deploys need the stub server",
+        "body": "Run `make stub` first; without it the deploy hangs.",
+    }])
+    .to_string()
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_asks_nobody() {
+    let home = with_sessions();
+    let before = files(&home);
+    let line = format!(
+        "exit 0\nreflect: {PROJECT}: 5 episodic(s) would be distilled (dry-run; pass --apply)\n"
+    );
+    assert_eq!(home.run("reflect").shown(), line);
+    let named = home.command(["reflect", "--project", PROJECT]).run();
+    assert_eq!(named.shown(), line);
+    assert_eq!(home.run("reflect --project other").shown(), "exit 0\n");
+    for (least, expected) in [
+        ("6", "exit 0\n"),
+        ("5", line.as_str()),
+        ("many", line.as_str()),
+    ] {
+        let run = home
+            .command(["reflect"])
+            .env("ANAMNESIS_REFLECT_MIN_EPISODICS", least);
+        assert_eq!(run.run().shown(), expected, "{least}");
+    }
+    snapshot!(home.run("reflect --apply").shown(), @"
+    exit 0
+    reflect: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)
+    ");
+    assert_eq!(files(&home), before);
+}
+
+#[test]
+fn sessions_become_notes_and_one_undo_takes_all_of_it_back() {
+    // LLM-06
+    let home = with_sessions();
+    let before = files(&home);
+    let server = ModelServer::start([says(good())]);
+    name(&home, &server);
+    let output = home.run("reflect --apply");
+    let made: Vec<String> = home
+        .notes()
+        .into_iter()
+        .filter(|path| !before.contains_key(path))
+        .collect();
+    let [path] = made.as_slice() else {
+        panic!("{made:?}")
+    };
+    let new = path.rsplit('/').next().unwrap().trim_end_matches(".md");
+    snapshot!(output.shown().replace(&new[new.len() - 6..], "NEWEST"), @r#"
+    exit 0
+    reflect: github.com/acme/shop: distilled 5 episodic(s) -> 1 note(s)
+      #NEWEST how-to "Deploys need the stub server"
+    Undo: anamnesis undo [BATCH]
+    reflect: wrote 1 note(s); synced (pushed=False pulled=0)
+    on stderr:
+    github.com/acme/shop: 5 notes, about 412 tokens to 127.0.0.1
+    "#);
+    let text = home.read(path).replace(new, "NEWNOTE");
+    snapshot!(text, @"
+    ---
+    id: NEWNOTE
+    type: procedural
+    title: Deploys need the stub server
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: reflection
+    confidence: 0.6
+    prov_model: openai/gpt-test
+    created_at: '2026-01-02T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags:
+    - reflection
+    ---
+    Run `make stub` first; without it the deploy hangs.
+    ");
+    for short in EPISODES {
+        let path = format!("memory/episodic/{}.md", id(short));
+        assert!(home.read(&path).contains("reflected"), "{short}");
+    }
+    // Nothing is left to do, and nothing more is spent.
+    assert_eq!(home.run("reflect --apply").shown(), "exit 0\n");
+    assert_eq!(server.requests().len(), 1);
+    home.run(&format!("undo {}", batch(&output.shown()))).well();
+    assert_eq!(files(&home), before);
+}
+
+/// The batch that an output names.
+fn batch(shown: &str) -> String {
+    let (_, rest) = shown
+        .split_once("Undo: anamnesis undo ")
+        .expect("a batch is named");
+    rest.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn nothing_private_leaves_this_machine() {
+    // LLM-04
+    let home = home();
+    for short in EPISODES {
+        home.add(&episode(short).body(format!("ran {short} with key {SECRET}")));
+    }
+    let hidden = [
+        episode("AAAAA6").body("seen <private>my-own-word</private>"),
+        episode("AAAAA7")
+            .with("scope", "machine-local")
+            .body("local-only-word"),
+        episode("AAAAA8")
+            .with("project", "other")
+            .body("other-project-word"),
+        episode("AAAAA9")
+            .with("tags", "[session, reflected]")
+            .body("taken-already-word"),
+        NoteText::new(&id("AAAAAA"), "A fact").body("no-episode-word"),
+    ];
+    for note in &hidden {
+        home.add(note);
+    }
+    let server = ModelServer::start([says("[]")]);
+    name(&home, &server);
+    let shown = home.run("reflect --apply").shown();
+    assert!(
+        shown.contains("1 session note(s) stay as they are"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("distilled 5 episodic(s) -> 0 note(s)"),
+        "{shown}"
+    );
+    let requests = server.requests();
+    let [request] = requests.as_slice() else {
+        panic!("{requests:?}")
+    };
+    let body = request.body.as_object().unwrap();
+    let keys: Vec<&String> = body.keys().collect();
+    assert_eq!(keys, ["model", "messages", "temperature", "stream"]);
+    assert_eq!(
+        (&body["temperature"], &body["stream"]),
+        (&json!(0.2), &json!(false))
+    );
+    assert!(
+        request.text.contains("ran AAAAA1 with key [REDACTED]"),
+        "{}",
+        request.text
+    );
+    for needle in [
+        SECRET,
+        KEY,
+        "my-own-word",
+        "local-only-word",
+        "other-project-word",
+        "taken-already-word",
+        "no-episode-word",
+        "AAAAA6",
+    ] {
+        assert!(!request.text.contains(needle), "{needle}");
+    }
+}
+
+#[test]
+fn a_session_of_which_something_is_private_stays() {
+    // LLM-04
+    let home = home();
+    let session = crate::SESSION;
+    home.hook(&home.start(session, "startup")).well();
+    let mut prompt = home.payload("UserPromptSubmit", session);
+    prompt["prompt"] = json!("fix the deploy <private>for the merger</private> please");
+    home.hook(&prompt).well();
+    let mut end = home.payload("SessionEnd", session);
+    end["reason"] = json!("other");
+    home.hook(&end).well();
+    home.settle();
+    for short in EPISODES {
+        home.add(&episode(short));
+    }
+    home.add(
+        &episode("AAAAAB")
+            .with("prov_session", session)
+            .body("told-of-the-private-session"),
+    );
+    let server = ModelServer::start([says("[]")]);
+    name(&home, &server);
+    let shown = home.run("reflect --apply").shown();
+    assert!(shown.contains("stay as they are"), "{shown}");
+    assert!(
+        !server.requests()[0]
+            .text
+            .contains("told-of-the-private-session")
+    );
+}
+
+#[test]
+fn an_empty_answer_marks_the_sessions_all_the_same() {
+    let home = with_sessions();
+    let before = files(&home);
+    let server = ModelServer::start([says("```json\n[]\n```")]);
+    name(&home, &server);
+    let output = home.run("reflect --apply").shown();
+    assert!(
+        output.contains("distilled 5 episodic(s) -> 0 note(s)"),
+        "{output}"
+    );
+    assert_ne!(files(&home), before);
+    assert_eq!(home.run("reflect").shown(), "exit 0\n");
+    home.run(&format!("undo {}", batch(&output))).well();
+    assert_eq!(files(&home), before);
+}
+
+#[test]
+fn a_bad_answer_writes_nothing() {
+    // LLM-01, LLM-03
+    let elsewhere = ModelServer::start([says(good())]);
+    let item =
+        |kind: &str, title: &str, body: &str| json!({ "type": kind, "title": title, "body": body });
+    let fine = item("semantic", "t", "b");
+    for (play, said) in [
+        (
+            says(format!("Here are your notes:\n{}", good())),
+            "not JSON alone",
+        ),
+        (
+            says(json!([fine, item("episodic", "t", "b")]).to_string()),
+            "note 2 of the answer is neither",
+        ),
+        (
+            says(json!([item(" ", "t", "b")]).to_string()),
+            "note 1 of the answer is neither",
+        ),
+        (
+            says(json!([fine, item("semantic", " ", "b")]).to_string()),
+            "note 2 of the answer has no title",
+        ),
+        (
+            says(json!([item("semantic", "t", "")]).to_string()),
+            "note 1 of the answer has no text",
+        ),
+        (
+            says(
+                json!([{ "type": "semantic", "title": "t", "body": "b", "scope": "x" }])
+                    .to_string(),
+            ),
+            "not the shape",
+        ),
+        (
+            says(json!({ "notes": [fine] }).to_string()),
+            "not the shape",
+        ),
+        (says(&good()[..40]), "not JSON alone"),
+        (says(""), "is empty"),
+        (
+            Play::Body("{\"choices\":".to_owned()),
+            "is no JSON of a chat",
+        ),
+        (Play::Refuses(500, "oops".to_owned()), "answered 500"),
+        (Play::Silence, "no answer within 2 s"),
+        (Play::Drips, "no answer within 2 s"),
+        (Play::Long(1 << 30), "the answer is over 1024 KiB"),
+        (
+            Play::Redirects(elsewhere.base_url()),
+            "sends requests elsewhere",
+        ),
+    ] {
+        let home = with_sessions();
+        let before = files(&home);
+        let server = ModelServer::start([play.clone()]);
+        name(&home, &server);
+        let shown = home.run("reflect --apply").shown();
+        assert!(
+            shown.starts_with(&format!("exit 0\nreflect: {PROJECT}: failed ("))
+                && shown.contains(said),
+            "{play:?}: {shown}"
+        );
+        assert!(
+            shown.contains("; skipped\n") && !shown.contains(KEY),
+            "{shown}"
+        );
+        assert_eq!(files(&home), before, "{play:?}");
+        assert_eq!(
+            home.run("reflect").shown().matches("5 episodic(s)").count(),
+            1
+        );
+    }
+    assert_eq!(elsewhere.requests(), []);
+}
+
+#[test]
+fn an_answer_that_quotes_a_secret_or_our_marks_is_made_safe() {
+    // LLM-01, DP-8
+    let home = with_sessions();
+    let answer = json!([{
+        "type": "semantic",
+        "title": format!("The key is {SECRET}"),
+        "body": format!("use {SECRET} <private>hush</private>\n\u{1b}[31mred"),
+    }]);
+    let server = ModelServer::start([says(answer.to_string())]);
+    name(&home, &server);
+    let shown = home.run("reflect --apply").shown();
+    assert!(
+        shown.contains("-> 1 note(s)") && !shown.contains(SECRET),
+        "{shown}"
+    );
+    let new = files(&home)
+        .into_iter()
+        .find(|(path, _)| path.contains("semantic"))
+        .unwrap()
+        .1;
+    assert!(
+        new.contains("title: The key is [REDACTED]")
+            || new.contains("title: 'The key is [REDACTED]'"),
+        "{new}"
+    );
+    for needle in [SECRET, "hush", "<private>", "\u{1b}"] {
+        assert!(!new.contains(needle), "{needle:?} in {new}");
+    }
+}
+
+#[test]
+fn one_project_that_fails_keeps_no_other() {
+    let home = home();
+    for (number, short) in EPISODES.iter().enumerate() {
+        home.add(&episode(short).with("project", "a-first"));
+        home.add(&episode(&format!("BBBBB{number}")).with("project", "b-second"));
+    }
+    let server = ModelServer::start([says("no"), says(good())]);
+    name(&home, &server);
+    let shown = home.run("reflect --apply --no-sync").shown();
+    for line in [
+        "reflect: a-first: failed (the answer is not JSON alone (line 1, column 2)); skipped\n",
+        "reflect: b-second: distilled 5 episodic(s) -> 1 note(s)\n",
+        "reflect: wrote 1 note(s); committed locally; reindexed (no sync)\n",
+        "a-first: 5 notes, about ",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    assert!(shown.starts_with("exit 0\n"));
+}
+
+#[test]
+fn new_notes_are_compared_with_those_that_were_there() {
+    let home = with_sessions();
+    home.add(
+        &NoteText::new(&id("4T8WQX"), "Deploys need the stub server")
+            .with("type", "procedural")
+            .body("Run `make stub` first; without it the deploy hangs."),
+    );
+    let server = ModelServer::start([says(good())]);
+    name(&home, &server);
+    let shown = home.run("reflect --apply").shown();
+    assert!(
+        shown.contains("repeats #4T8WQX \"Deploys need the stub server\""),
+        "{shown}"
+    );
+    assert!(shown.contains("→ if so: anamnesis forget "), "{shown}");
+    // It is only said: the note that was there is as it was.
+    let old = home.read(&format!("memory/procedural/{}.md", id("4T8WQX")));
+    assert!(!old.contains("supersedes"), "{old}");
+}
+
+#[test]
+fn an_agent_spends_nothing() {
+    let home = with_sessions();
+    let server = ModelServer::start([says(good())]);
+    name(&home, &server);
+    let shown = home
+        .command(["reflect", "--apply"])
+        .by_agent()
+        .run()
+        .shown();
+    assert!(
+        shown.starts_with("exit 1\n") && shown.contains("by a person only"),
+        "{shown}"
+    );
+    assert!(
+        home.command(["reflect"])
+            .by_agent()
+            .run()
+            .shown()
+            .contains("dry-run")
+    );
+    assert_eq!(server.requests(), []);
+}
+
+#[test]
+fn a_session_note_that_changes_meanwhile_is_left_alone() {
+    let home = with_sessions();
+    let server = ModelServer::start([Play::Silence]);
+    name(&home, &server);
+    // The answer comes only after the change, from a server that waits for it.
+    let path = home
+        .store()
+        .join(format!("memory/episodic/{}.md", id(EPISODES[0])));
+    let run = std::thread::scope(|scope| {
+        let run = scope.spawn(|| home.run("reflect --apply").shown());
+        while server.requests().is_empty() {
+            std::thread::yield_now();
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("worked", "did not work")).unwrap();
+        server.answer(says(good()));
+        run.join().unwrap()
+    });
+    assert!(
+        run.contains("failed (a session note was changed meanwhile; try again); skipped"),
+        "{run}"
+    );
+    assert!(!home.notes().iter().any(|path| path.contains("procedural")));
+    assert!(fs::read_to_string(&path).unwrap().contains("did not work"));
+}
