@@ -48,6 +48,8 @@ pub(crate) fn decide(
     decision: Decision,
 ) -> Result<Option<Ulid>, Failure> {
     let reflections = journal.proposed_reflections()?;
+    // What hooks and editors left is no part of the decision: taking that back would take it back, too.
+    sync::commit_all(context, Some(journal))?;
     let mut touched = BTreeSet::new();
     for waiting in waiting {
         match decision {

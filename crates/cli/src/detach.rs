@@ -41,6 +41,23 @@ pub(crate) fn start_detached(check: bool) -> io::Result<()> {
     }
 }
 
+/// Runs a command of ours as the person's, who was asked; what it says.
+pub(crate) fn run_for_person(arguments: &[&str]) -> Result<String, String> {
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program)
+        .args(arguments)
+        .env_remove(environment::AGENT_VARIABLE)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
+}
+
 fn spawn(arguments: &[&str], hidden: &[&str]) -> io::Result<()> {
     let mut command = Command::new(env::current_exe()?);
     command

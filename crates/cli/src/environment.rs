@@ -114,6 +114,9 @@ impl Reflection {
 /// What is set for a program that is to do nothing of ours.
 pub(crate) const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
 
+/// What tells a command that Claude runs it.
+pub(crate) const AGENT_VARIABLE: &str = CLAUDE_CODE;
+
 /// What tells a program that it runs in a session of Claude Code.
 pub(crate) const OF_A_SESSION: [&str; 4] =
     [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, CLAUDE_PROJECT];

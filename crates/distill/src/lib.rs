@@ -3,8 +3,8 @@
 //! Everything here proposes; whoever calls writes, commits, and can take it back. Nothing of a note is
 //! made up where an answer is not what was asked for: it is thrown away as a whole.
 
-pub mod upkeep;
 pub mod model;
+pub mod upkeep;
 
 pub mod prompts;
 

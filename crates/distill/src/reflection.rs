@@ -1,13 +1,19 @@
 //! Many notes of sessions become few of what they taught.
 //!
-//! Which notes are taken, what of them is sent, and what the new ones are. Reading, asking, writing and
-//! committing are the caller's.
+//! Which notes are taken, what of them is sent, and what the new ones are. Asking, writing and committing
+//! are the caller's.
+
+use std::collections::BTreeMap;
 
 use anamnesis_core::{
     draft::{safe, safe_line},
     id::NoteId,
     note::{Note, NoteType, Scope, Source, State},
     privacy,
+};
+use anamnesis_store::{
+    journal::{self, Journal},
+    notes::{Notes, Stored},
 };
 use chrono::{DateTime, Utc};
 
@@ -34,6 +40,48 @@ pub fn waits(note: &Note) -> bool {
 pub fn is_private(note: &Note) -> bool {
     let texts = [&note.title, &note.body];
     texts.into_iter().any(|text| privacy::strip(text).private)
+}
+
+/// The notes that wait to be distilled.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// By project.
+    pub by_project: BTreeMap<String, Vec<Stored>>,
+    /// How many stay as they are, since something in their sessions is private.
+    pub private: usize,
+}
+
+/// Finds the notes that wait: of these projects, or of all if none is named.
+///
+/// # Errors
+/// When the records cannot be read: without them nobody can tell of which sessions something is private.
+pub fn waiting(
+    notes: &Notes,
+    journal: &Journal,
+    projects: &[String],
+) -> Result<Waiting, journal::Error> {
+    let mut waiting = Waiting::default();
+    for (path, _) in notes.list_scope(Scope::Portable).notes {
+        // What cannot be read is named by `doctor`; what is too large was read by its head only.
+        let Some(stored) = notes.read(path).ok().filter(|stored| stored.whole) else {
+            continue;
+        };
+        let note = stored.note();
+        if !waits(&note) || !(projects.is_empty() || projects.contains(&note.project)) {
+            continue;
+        }
+        let of_session = match &note.session {
+            Some(session) => journal.has_private_part(session)?,
+            None => false,
+        };
+        if of_session || is_private(&note) {
+            waiting.private += 1;
+        } else {
+            let of_project = waiting.by_project.entry(note.project).or_default();
+            of_project.push(stored);
+        }
+    }
+    Ok(waiting)
 }
 
 /// What a model is sent of notes, the newest first: made safe again, since a note may be older than a

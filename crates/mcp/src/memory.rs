@@ -56,6 +56,8 @@ pub struct Memory {
     pub session: Option<String>,
     /// What the notes are counted to that a model writes: so many a session.
     pub counted_to: String,
+    /// How many session notes a project needs before it is reflected on.
+    pub min_reflected: usize,
     /// The program around the server.
     pub host: Box<dyn Host>,
     /// When every note was looked at.

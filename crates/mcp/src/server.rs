@@ -6,19 +6,20 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
-        CompleteResult, ContentBlock, Implementation, JsonObject, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, ServerCapabilities, ServerConfig,
+        CompleteResult, ContentBlock, ElicitRequest, ElicitRequestParams, Implementation,
+        InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonObject,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
     },
     service::RequestContext,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     memory::{Memory, Refusal},
     resources,
     tool::Tool,
-    tools,
+    tools::{self, reflect},
 };
 
 /// What a model is told at the start of a session.
@@ -39,6 +40,32 @@ proposal waits for the person; never call it saved.
 
 CLAUDE.md and Claude Code's own memory hold rules of this project on this machine and are in the \
 context anyway; here is what other sessions, projects, machines need.";
+
+/// The name of the question that the person is asked, and two of its answers.
+const DECISION: &str = "decision";
+const APPROVE: &str = "use them";
+const REJECT: &str = "reject them";
+
+/// Has the client ask the person about what a reflection of this key proposed.
+fn ask(question: &str, key: String) -> Option<InputRequiredResult> {
+    let schema = json!({
+        "type": "object",
+        "properties": { "decision": {
+            "type": "string",
+            "title": "These notes",
+            "enum": [APPROVE, "leave them for later", REJECT],
+        } },
+        "required": ["decision"],
+    });
+    let asked = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: question.to_owned(),
+        requested_schema: serde_json::from_value(schema).ok()?,
+    };
+    let asked = InputRequest::Elicitation(ElicitRequest::new(asked));
+    let questions = InputRequests::from([(DECISION.to_owned(), asked)]);
+    Some(InputRequiredResult::new(Some(questions), Some(key)))
+}
 
 /// The server, as the protocol's library wants it.
 pub(crate) struct Server {
@@ -66,6 +93,27 @@ impl Server {
             Ok(answer) => CallToolResult::structured(answer),
             // Text alone: clients hold structured content to the schema of an answer.
             Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.json())]),
+        }
+    }
+
+    /// Does what the person decided in the client's dialogue.
+    fn decided(&self, key: &str, answered: Option<InputResponses>) -> CallToolResult {
+        let answered = answered.unwrap_or_default();
+        let decision = answered.get(DECISION).cloned().unwrap_or_default();
+        let chosen = decision["content"]["decision"].as_str();
+        let is_approved = match (decision["action"].as_str(), chosen) {
+            (Some("accept"), Some(APPROVE)) => true,
+            (Some("accept"), Some(REJECT)) => false,
+            _ => {
+                let said = "the notes wait: anamnesis review, in a terminal".to_owned();
+                return CallToolResult::structured(json!({ "said": said, "left": 0 }));
+            }
+        };
+        match self.memory.host.decide(key, is_approved) {
+            Ok(said) => CallToolResult::structured(json!({ "said": said, "left": 0 })),
+            Err(unable) => {
+                CallToolResult::error(vec![ContentBlock::text(Refusal::from(unable).json())])
+            }
         }
     }
 
@@ -100,10 +148,29 @@ impl ServerHandler for Server {
 
     async fn call_tool(
         &self,
-        asked: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        mut asked: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        Ok(self.call(asked).await.into())
+        if asked.name != reflect::NAME {
+            return Ok(self.call(asked).await.into());
+        }
+        if let Some(key) = asked.request_state.take() {
+            let answered = asked.input_responses.take();
+            return Ok(self.decided(&key, answered).into());
+        }
+        let key = asked.arguments.as_ref().and_then(|asked| asked.get("key"));
+        let key = key.and_then(Value::as_str).map(str::to_owned);
+        let answer = self.call(asked).await;
+        // Only a client can be answered by the person; a model that calls a tool cannot answer itself.
+        let capabilities = context.meta.client_capabilities();
+        let can_ask = capabilities.is_some_and(|client| client.elicitation.is_some());
+        let question = key
+            .filter(|_| can_ask && answer.is_error != Some(true))
+            .and_then(|key| Some((reflect::question(&self.memory, &key)?, key)));
+        Ok(match question {
+            Some((question, key)) => ask(&question, key).map_or(answer.into(), Into::into),
+            None => answer.into(),
+        })
     }
 
     async fn list_resources(

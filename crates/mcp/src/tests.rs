@@ -46,6 +46,11 @@ impl Host for Alone {
         self.wish("changed".to_owned());
     }
 
+    fn decide(&self, reflection: &str, is_approved: bool) -> Result<String, Unable> {
+        self.wish(format!("decide {reflection} {is_approved}"));
+        Ok("done".to_owned())
+    }
+
     fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {
         self.wish(format!("forget {} {reason:?}", note.id));
         Ok(())
@@ -78,6 +83,7 @@ pub(crate) fn memory(home: Home) -> Memory {
         machine_id: "laptop".to_owned(),
         session: None,
         counted_to: "server".to_owned(),
+        min_reflected: 2,
         host: Box::new(Alone(Wishes::default())),
         last_look: LastLook::default(),
     }
@@ -176,13 +182,14 @@ impl Session {
     }
 }
 
-const WRITING: [&str; 7] = [
+const WRITING: [&str; 8] = [
     "memory_write",
     "memory_amend",
     "memory_connect",
     "memory_forget",
     "memory_task",
     "memory_feedback",
+    "memory_reflect",
     "memory_sync",
 ];
 
@@ -736,7 +743,7 @@ fn clients_are_told_what_a_tool_does() {
     let (yes, no) = (Some(true), Some(false));
     for tool in tools::all() {
         let expected = match tool.name {
-            "memory_write" | "memory_task" => (no, no, no, no),
+            "memory_write" | "memory_task" | "memory_reflect" => (no, no, no, no),
             "memory_feedback" => (no, no, yes, no),
             "memory_amend" | "memory_connect" | "memory_forget" => (no, yes, yes, no),
             "memory_sync" => (no, no, yes, yes),
@@ -763,4 +770,203 @@ fn what_a_person_made_theirs_is_theirs() {
     let amended = session.gives("memory_amend", json!({ "id": own["id"], "title": "Mine" }));
     assert_eq!(amended["state"], "proposed");
     assert_eq!(session.bytes(&own["id"]), before);
+}
+
+/// Session notes of the project, as hooks leave them.
+fn with_sessions(session: &Session, titles: &[&str]) -> Vec<NoteId> {
+    let notes = session.notes();
+    let lock = notes.lock().unwrap();
+    let write = |title: &&str| {
+        let now = session.memory.now();
+        let mut note = Note::new(NoteId::of_session(title), NoteType::Episodic, now);
+        "acme".clone_into(&mut note.project);
+        (*title).clone_into(&mut note.title);
+        note.body = format!("About {title}.");
+        note.source = anamnesis_core::note::Source::SessionEnd;
+        notes.create(&lock, &note).unwrap();
+        note.id
+    };
+    titles.iter().map(write).collect()
+}
+
+/// A good answer.
+const DISTILLED: &str = r#"[{"type":"semantic","title":"The broker keeps ten minutes","body":"More is dropped."},
+    {"type":"procedural","title":"Restart the broker","body":"`make broker`, then wait."}]"#;
+
+#[test]
+fn a_reflection_is_proposed_and_nothing_else_changes() {
+    // LLM-02, INJ-18
+    let session = Session::open();
+    let sources = with_sessions(&session, &["one", "two", "three"]);
+    let asked = session.gives("memory_reflect", json!({}));
+    let material = asked["material"].as_str().unwrap();
+    for source in ["About one.", "About two.", "About three."] {
+        assert!(material.contains(source), "{material}");
+    }
+    assert!(
+        asked["instructions"]
+            .as_str()
+            .unwrap()
+            .contains("JSON array")
+    );
+    let key = asked["key"].as_str().unwrap();
+    let before: Vec<Vec<u8>> = sources
+        .iter()
+        .map(|id| session.bytes(&json!(id.to_string())))
+        .collect();
+    let answered = session.gives("memory_reflect", json!({ "key": key, "answer": DISTILLED }));
+    let proposed = answered["proposed"].as_array().unwrap();
+    assert_eq!(proposed.len(), 2);
+    assert!(
+        answered["said"]
+            .as_str()
+            .unwrap()
+            .contains("2 notes proposed from 3 sessions")
+    );
+    for one in proposed {
+        let note = session.note(&one["id"]);
+        assert_eq!(
+            (note.state, note.scope),
+            (State::Proposed, Scope::MachineLocal)
+        );
+        assert_eq!(note.source, anamnesis_core::note::Source::Reflection);
+        assert_eq!(
+            (note.project.as_str(), note.model.as_deref()),
+            ("acme", Some("claude-code"))
+        );
+        assert!(note.has_tag("reflection") && (note.confidence - 0.6).abs() < f64::EPSILON);
+    }
+    let after: Vec<Vec<u8>> = sources
+        .iter()
+        .map(|id| session.bytes(&json!(id.to_string())))
+        .collect();
+    assert_eq!(before, after);
+    let review = session.gives("memory_review", json!({}));
+    assert_eq!(review["proposals"].as_array().unwrap().len(), 2);
+    let question = crate::tools::reflect::question(&session.memory, key).unwrap();
+    assert!(
+        question.contains("fact: The broker keeps ten minutes\nMore is dropped."),
+        "{question}"
+    );
+    // The key is good for one answer.
+    assert_eq!(
+        session.refuses("memory_reflect", json!({ "key": key, "answer": DISTILLED })),
+        "bad_key"
+    );
+}
+
+#[test]
+fn an_answer_that_is_not_what_was_asked_for_leaves_nothing() {
+    // LLM-01
+    let session = Session::open();
+    with_sessions(&session, &["one", "two"]);
+    let before = session.count();
+    let many = format!(
+        "[{}]",
+        [r#"{"type":"semantic","title":"a","body":"b"}"#; 21].join(",")
+    );
+    for answer in [
+        "",
+        "Here it is: []",
+        r#"{"type":"semantic"}"#,
+        r#"[{"type":"episodic","title":"a","body":"b"}]"#,
+        r#"[{"type":"semantic","title":" ","body":"b"}]"#,
+        r#"[{"type":"semantic","title":"a","body":"b","prov_source":"human"}]"#,
+        r#"[{"type":"semantic","title":"a","body":"b"}"#,
+        &many,
+    ] {
+        let key = session.gives("memory_reflect", json!({}))["key"].clone();
+        assert_eq!(
+            session.refuses("memory_reflect", json!({ "key": key, "answer": answer })),
+            "not_as_asked",
+            "{answer}"
+        );
+        // Whoever answered wrongly may not try again with the same key.
+        assert_eq!(
+            session.refuses("memory_reflect", json!({ "key": key, "answer": "[]" })),
+            "bad_key"
+        );
+        assert_eq!(session.count(), before);
+    }
+    let key = session.gives("memory_reflect", json!({}))["key"].clone();
+    let none = session.gives("memory_reflect", json!({ "key": key, "answer": "[]" }));
+    assert_eq!(none["said"], "nothing is proposed");
+    assert_eq!(session.count(), before);
+}
+
+#[test]
+fn an_answer_is_for_the_notes_that_were_given() {
+    let session = Session::open();
+    let sources = with_sessions(&session, &["one", "two"]);
+    let before = session.count();
+    let key = session.gives("memory_reflect", json!({}))["key"].clone();
+    let notes = session.notes();
+    let path = notes.find(sources[0]).unwrap();
+    notes
+        .update(&notes.lock().unwrap(), path, |note| {
+            note.body.push_str(" And more.")
+        })
+        .unwrap();
+    assert_eq!(
+        session.refuses("memory_reflect", json!({ "key": key, "answer": DISTILLED })),
+        "changed"
+    );
+    assert_eq!(session.count(), before);
+    for wrong in [json!({ "key": key }), json!({ "answer": "[]" })] {
+        assert_eq!(session.refuses("memory_reflect", wrong), "bad_argument");
+    }
+}
+
+#[test]
+fn too_few_sessions_are_not_reflected_on() {
+    let session = Session::open();
+    with_sessions(&session, &["one"]);
+    let asked = session.gives("memory_reflect", json!({}));
+    assert_eq!(asked["key"], Value::Null);
+    assert_eq!(asked["left"], 1);
+    let other = session.gives("memory_reflect", json!({ "project": "elsewhere" }));
+    assert_eq!(other["left"], 0);
+}
+
+#[test]
+fn what_is_private_or_stays_here_is_given_to_no_model() {
+    // LLM-04
+    let session = Session::open();
+    let sources = with_sessions(&session, &["one", "two", "hidden", "here"]);
+    let notes = session.notes();
+    let lock = notes.lock().unwrap();
+    let path = notes.find(sources[2]).unwrap();
+    notes
+        .update(&lock, path, |note| {
+            note.body = "a <private>needle</private>".to_owned()
+        })
+        .unwrap();
+    let path = notes.find(sources[3]).unwrap();
+    notes.set_scope(&lock, path, Scope::MachineLocal).unwrap();
+    drop(lock);
+    let asked = session.gives("memory_reflect", json!({}));
+    let material = asked["material"].as_str().unwrap();
+    assert!(
+        !material.contains("needle") && !material.contains("here"),
+        "{material}"
+    );
+    assert!(material.contains("About one."));
+}
+
+#[test]
+fn what_the_person_had_forgotten_is_not_proposed_again() {
+    let session = Session::open();
+    with_sessions(&session, &["one", "two"]);
+    let journal = Journal::open(&session.memory.home, PATIENCE).unwrap();
+    journal
+        .forgot(
+            NoteId::made_of("gone"),
+            "More is dropped.",
+            session.memory.now(),
+        )
+        .unwrap();
+    let key = session.gives("memory_reflect", json!({}))["key"].clone();
+    let answered = session.gives("memory_reflect", json!({ "key": key, "answer": DISTILLED }));
+    assert_eq!(answered["proposed"].as_array().unwrap().len(), 1);
+    assert!(answered["said"].as_str().unwrap().contains("1 left out"));
 }

@@ -6,11 +6,7 @@
 
 use std::{collections::BTreeMap, io::IsTerminal as _, process::ExitCode, time::Duration};
 
-use anamnesis_core::{
-    clean::one_line,
-    id::NoteId,
-    note::{Note, Scope},
-};
+use anamnesis_core::{clean::one_line, id::NoteId, note::Note};
 use anamnesis_distill::{
     model::Model,
     prompts, reflection, reply,
@@ -136,34 +132,19 @@ fn waiting(
     named: Option<&str>,
     ui: &Ui,
 ) -> Result<BTreeMap<String, Vec<Stored>>, Failure> {
-    let mut waiting: BTreeMap<String, Vec<Stored>> = BTreeMap::new();
-    let mut private = 0;
-    for (path, _) in context.notes.list_scope(Scope::Portable).notes {
-        // What cannot be read is named by `doctor`; what is too large was read by its head only.
-        let Some(stored) = context.notes.read(path).ok().filter(|stored| stored.whole) else {
-            continue;
-        };
-        let note = stored.note();
-        if !reflection::waits(&note) || named.is_some_and(|named| named != note.project) {
-            continue;
-        }
-        let of_session = match &note.session {
-            Some(session) => journal.has_private_part(session)?,
-            None => false,
-        };
-        if of_session || reflection::is_private(&note) {
-            private += 1;
-            continue;
-        }
-        waiting.entry(note.project).or_default().push(stored);
-    }
-    if private > 0 {
+    let named: Vec<String> = named.map(str::to_owned).into_iter().collect();
+    let mut waiting = reflection::waiting(&context.notes, journal, &named)?;
+    if waiting.private > 0 {
         ui.note(&format!(
-            "{private} session note(s) stay as they are: something in those sessions is private\n"
+            "{} session note(s) stay as they are: something in those sessions is private\n",
+            waiting.private
         ));
     }
-    waiting.retain(|_, sources| sources.len() >= context.environment.min_episodics.max(1));
-    Ok(waiting)
+    let least = context.environment.min_episodics.max(1);
+    waiting
+        .by_project
+        .retain(|_, sources| sources.len() >= least);
+    Ok(waiting.by_project)
 }
 
 /// What became of a project.

@@ -70,6 +70,7 @@ pub(super) fn serve(
         machine_id: context.machine_id(),
         session,
         counted_to,
+        min_reflected: context.environment.min_episodics.max(1),
         host: Box::new(Program::new(context)),
         last_look: LastLook::default(),
     };
@@ -113,6 +114,13 @@ impl Host for Program {
             // The next hook starts it.
             self.0.log(&format!("serve: the deferred process: {error}"));
         }
+    }
+
+    fn decide(&self, reflection: &str, is_approved: bool) -> Result<String, Unable> {
+        // A command of the person's: it was the client that asked them. The server touches no git.
+        let act = if is_approved { "--approve" } else { "--reject" };
+        detach::run_for_person(&["review", act, reflection])
+            .map_err(|problem| Failure::failed(problem).hint("anamnesis review").into())
     }
 
     fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {

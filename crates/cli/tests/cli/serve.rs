@@ -1299,3 +1299,166 @@ fn servers_and_hooks_at_once_lose_nothing() {
     );
     assert_eq!(home.run("status --json").json()["sync"]["dirty"], false);
 }
+
+/// A project of which three sessions were noted, and a client that can ask its person.
+fn reflecting() -> (TestHome, Client, Value) {
+    let home = home();
+    for short in ["SESS01", "SESS02", "SESS03"] {
+        home.add(&NoteText::new(&id(short), short).session().body(format!(
+            "**Ask:** {short}\n\n**Outcome:** the broker was restarted"
+        )));
+    }
+    home.run("sync").well();
+    let server = home
+        .command(["serve"])
+        .env("CLAUDE_PROJECT_DIR", home.project())
+        .env("CLAUDECODE", "1")
+        .env("ANAMNESIS_REFLECT_MIN_EPISODICS", "3");
+    let mut client = Client::of(server);
+    let says = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                       "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+                       "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" } });
+    client.ask("server/discover", json!({ "_meta": says }));
+    (home, client, says)
+}
+
+/// Asks for a reflection and answers it; what the client is asked for.
+fn reflected(client: &mut Client, says: &Value) -> (Value, Value) {
+    let call = |arguments: Value| json!({ "name": "memory_reflect", "arguments": arguments, "_meta": says });
+    let asked = client.ask("tools/call", call(json!({})));
+    let key = asked["result"]["structuredContent"]["key"].clone();
+    let answer = r#"[{"type":"procedural","title":"Restart the broker","body":"`make broker`."}]"#;
+    let call = call(json!({ "key": key, "answer": answer }));
+    (
+        client.ask("tools/call", call.clone())["result"].clone(),
+        call,
+    )
+}
+
+#[test]
+fn the_client_asks_the_person_what_becomes_of_a_reflection() {
+    // LLM-02
+    let (home, mut client, says) = reflecting();
+    let before = home.notes();
+    let (question, mut call) = reflected(&mut client, &says);
+    assert_eq!(question["resultType"], "input_required", "{question}");
+    let asked = &question["inputRequests"]["decision"]["params"];
+    let message = asked["message"].as_str().unwrap();
+    assert!(
+        message.contains("how-to: Restart the broker\n`make broker`."),
+        "{message}"
+    );
+    // Not used before that.
+    assert!(
+        !home
+            .hook(&home.start("one", "startup"))
+            .stdout
+            .contains("Restart")
+    );
+    call["requestState"] = question["requestState"].clone();
+    call["inputResponses"] =
+        json!({ "decision": { "action": "accept", "content": { "decision": "use them" } } });
+    let done = client.ask("tools/call", call);
+    let said = done["result"]["structuredContent"]["said"]
+        .as_str()
+        .unwrap();
+    assert!(
+        said.contains("in use #") && said.contains("Undo: anamnesis undo "),
+        "{said}"
+    );
+    client.leave();
+    assert!(
+        home.run("search broker")
+            .well()
+            .contains("Restart the broker")
+    );
+    let sources = before.iter().map(|path| home.read(path));
+    assert_eq!(
+        sources
+            .filter(|text| text.contains("- reflected\n"))
+            .count(),
+        3
+    );
+    // One batch, of the person's, that can be taken back.
+    let log = home.run("log --json").json();
+    assert_eq!(
+        (&log["commits"][0]["did"], &log["commits"][0]["actor"]),
+        (&json!("review"), &json!("person"))
+    );
+    let batch = said.rsplit(' ').next().unwrap();
+    home.run(&format!("undo {batch}")).well();
+    assert_eq!(home.notes(), before);
+    assert!(
+        before
+            .iter()
+            .all(|path| !home.read(path).contains("- reflected\n"))
+    );
+}
+
+#[test]
+fn a_reflection_that_is_not_decided_waits_and_one_that_is_rejected_is_gone() {
+    for (action, decision, waits) in [
+        ("decline", Value::Null, 1),
+        ("cancel", Value::Null, 1),
+        ("accept", json!({ "decision": "leave them for later" }), 1),
+        ("accept", json!({ "decision": "reject them" }), 0),
+    ] {
+        let (home, mut client, says) = reflecting();
+        let (question, mut call) = reflected(&mut client, &says);
+        call["requestState"] = question["requestState"].clone();
+        call["inputResponses"] = json!({ "decision": { "action": action, "content": decision } });
+        let done = client.ask("tools/call", call);
+        assert!(
+            done["result"]["structuredContent"]["said"].is_string(),
+            "{done}"
+        );
+        client.leave();
+        assert_eq!(
+            home.run("review --json").json()["total"],
+            waits,
+            "{action} {decision}"
+        );
+        let searched = home.run("search broker --json").json().to_string();
+        assert!(
+            !searched.contains("\"Restart the broker\"") || searched.contains("proposed"),
+            "{searched}"
+        );
+        let sessions = home
+            .notes()
+            .into_iter()
+            .filter(|path| path.contains("episodic"));
+        assert!(
+            sessions
+                .map(|path| home.read(&path))
+                .all(|text| !text.contains("- reflected\n"))
+        );
+    }
+}
+
+#[test]
+fn a_client_that_cannot_ask_leaves_a_reflection_to_the_terminal() {
+    let (home, client, _) = reflecting();
+    client.leave();
+    let server = home
+        .command(["serve"])
+        .env("CLAUDE_PROJECT_DIR", home.project())
+        .env("ANAMNESIS_REFLECT_MIN_EPISODICS", "3");
+    let mut client = Client::of(server);
+    client.initialize();
+    let (answer, _) = reflected(&mut client, &json!({}));
+    let said = answer["structuredContent"]["said"].as_str().unwrap();
+    assert!(said.contains("anamnesis review "), "{said}");
+    client.leave();
+    let key = said.rsplit(' ').next().unwrap();
+    snapshot!(home.run(&format!("review --list {key}")).shown().replace(key, "KEY"), @"
+    exit 3
+    1 proposal
+
+    reflection of just now, github.com/acme/shop: 1 note from 3 sessions · KEY
+      #69YVS2 how-to  Restart the broker  proposal, reflection
+
+    → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
+    ");
+    home.run(&format!("review --approve {key}")).well();
+    assert!(home.run("review").well().starts_with("nothing waits"));
+}

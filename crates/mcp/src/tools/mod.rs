@@ -7,6 +7,7 @@ mod forget;
 mod get;
 mod list;
 mod pathway;
+pub(crate) mod reflect;
 mod review;
 mod search;
 mod status;
@@ -35,6 +36,7 @@ pub(crate) fn all() -> Vec<Tool> {
         forget::tool(),
         task::tool(),
         feedback::tool(),
+        reflect::tool(),
         sync::tool(),
     ]
 }

@@ -1,0 +1,309 @@
+//! `memory_reflect`: the session's own model distils session notes, in two calls. What it answers is
+//! parsed as strictly as any model's, and waits for the person.
+//!
+//! The first call gives the notes and a key; the second one brings the answer, once, for just those notes
+//! as they were. Only this tool makes notes of reflection, and none of them is in use before the person,
+//! asked by the client or by `anamnesis review`, says so.
+
+use std::collections::BTreeMap;
+
+use anamnesis_core::{
+    id::NoteId,
+    note::{Note, NoteType, Scope, State, bytes_hash},
+    render::inert_line,
+};
+use anamnesis_distill::{prompts, reflection, reply};
+use anamnesis_store::{
+    index::Index,
+    journal::{Journal, Reflection},
+    notes::{NotePath, Notes, Stored},
+};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::{Memory, Refusal, WRITE_PATIENCE},
+    tool::{Effect, Tool},
+};
+
+pub(crate) const NAME: &str = "memory_reflect";
+
+/// How much of notes is given at once, in characters: clients cut what is longer.
+const MAX_MATERIAL: usize = 60_000;
+
+/// How many notes an answer may have.
+const MAX_PROPOSED: usize = 20;
+
+/// How many characters of each text the person is shown when they are asked.
+const MAX_SHOWN: usize = 400;
+
+/// What stands for the model in notes: the server is not told which it is.
+const MODEL: &str = "claude-code";
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(
+        NAME,
+        "Distil session notes",
+        "For /memory-reflect only. Without a key: gives the session notes of a project that wait to be \
+         distilled, with a key. With the key and the answer that was asked for: proposes the notes in it \
+         to the person.",
+        Effect::Adds,
+        run,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct Parameters {
+    /// A project's key; this session's without it
+    project: Option<String>,
+    /// From the first call
+    key: Option<String>,
+    /// The JSON array that the first call asked for, as text
+    answer: Option<String>,
+}
+
+/// What came of a call.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Reflected {
+    /// What happened, to be told to the person
+    said: String,
+    /// To be given back with the answer, within an hour
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// What the answer has to be
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'static str>,
+    /// The notes, as data
+    #[serde(skip_serializing_if = "Option::is_none")]
+    material: Option<String>,
+    /// Session notes that wait for another time
+    left: usize,
+    /// What waits for the person now
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    proposed: Vec<Proposed>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+struct Proposed {
+    id: String,
+    r#type: &'static str,
+    title: String,
+}
+
+fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, Refusal> {
+    let journal = Journal::open(&memory.home, WRITE_PATIENCE)?;
+    match (asked.key, asked.answer) {
+        (None, None) => begin(memory, &journal, asked.project.as_deref()),
+        (Some(key), Some(answer)) => propose(memory, &journal, &key, &answer),
+        _ => Err(Refusal::new(
+            "bad_argument",
+            "key and answer go together",
+            "first without both; then with both",
+        )),
+    }
+}
+
+/// Gives the notes that wait, the newest first, as many as fit.
+fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Reflected, Refusal> {
+    let keys = memory.keys(Some(project.unwrap_or(".")))?;
+    let waiting = reflection::waiting(&memory.notes(), journal, &keys)?;
+    let mut sources: Vec<Stored> = waiting.by_project.into_values().flatten().collect();
+    let found = sources.len();
+    if found < memory.min_reflected {
+        return Ok(Reflected {
+            said: format!(
+                "{found} session notes wait to be distilled; a reflection takes {} or more",
+                memory.min_reflected
+            ),
+            left: found,
+            ..Reflected::default()
+        });
+    }
+    sources.sort_by_key(|stored| {
+        let note = stored.note();
+        std::cmp::Reverse((note.created_at, note.id))
+    });
+    let mut room = MAX_MATERIAL;
+    sources.retain(|stored| {
+        let length = reflection::material(vec![&stored.note()]).chars().count();
+        let fits = length <= room;
+        room = room.saturating_sub(length);
+        fits
+    });
+    let notes: Vec<Note> = sources.iter().map(Stored::note).collect();
+    let mut hashes = BTreeMap::new();
+    for stored in &sources {
+        let bytes = memory.notes().bytes(stored.path)?;
+        hashes.insert(stored.path.id, bytes_hash(&bytes));
+    }
+    let project = keys.first().cloned().unwrap_or_default();
+    let key = journal.ask_reflection(&project, &hashes, memory.now())?;
+    let prompt = prompts::reflect(&reflection::material(notes.iter().collect()));
+    Ok(Reflected {
+        said: format!(
+            "{} session notes of {}",
+            sources.len(),
+            inert_line(&project)
+        ),
+        key: Some(key),
+        instructions: Some(prompt.system),
+        material: Some(prompt.user),
+        left: found - sources.len(),
+        ..Reflected::default()
+    })
+}
+
+/// Takes an answer, whole or not at all, and leaves what it says to the person.
+fn propose(
+    memory: &Memory,
+    journal: &Journal,
+    key: &str,
+    answer: &str,
+) -> Result<Reflected, Refusal> {
+    let again = "call memory_reflect without a key";
+    let asked = journal.answer_reflection(key, memory.now())?.ok_or_else(|| {
+        Refusal::new(
+            "bad_key",
+            "nothing is waited for under this key: it was used, is over an hour old, or the project was \
+             asked for again",
+            again,
+        )
+    })?;
+    let notes = Notes::new(memory.home.clone(), WRITE_PATIENCE);
+    if asked
+        .sources
+        .iter()
+        .any(|source| !is_as_it_was(&notes, source))
+    {
+        return Err(Refusal::new(
+            "changed",
+            "session notes were changed meanwhile; nothing was kept",
+            again,
+        ));
+    }
+    let distilled = reply::notes(answer)
+        .map_err(|violation| Refusal::new("not_as_asked", violation.to_string(), again))?;
+    if distilled.len() > MAX_PROPOSED {
+        return Err(Refusal::new(
+            "not_as_asked",
+            format!("{} notes are no distillate", distilled.len()),
+            format!("at most {MAX_PROPOSED}; {again}"),
+        ));
+    }
+    let mut proposals = Vec::new();
+    let mut forgotten = 0;
+    for one in distilled {
+        if journal.forgotten_at(&one.body)?.is_some() {
+            forgotten += 1;
+            continue;
+        }
+        proposals.push(proposal(memory, &asked, one));
+    }
+    let ids: Vec<NoteId> = proposals.iter().map(|note| note.id).collect();
+    if !ids.is_empty() {
+        // First: a proposal that nobody can tell the sources of must not be.
+        journal.propose_reflection(&asked.key, &ids)?;
+        let lock = notes.lock()?;
+        for note in &proposals {
+            notes.create(&lock, note)?;
+        }
+    }
+    let left_out = match forgotten {
+        0 => String::new(),
+        _ => format!("; {forgotten} left out that the person had forgotten"),
+    };
+    Ok(Reflected {
+        said: if ids.is_empty() {
+            format!("nothing is proposed{left_out}")
+        } else {
+            format!(
+                "{} notes proposed from {} sessions{left_out}: not used until the person approves them, \
+                 in a terminal: anamnesis review {}",
+                ids.len(),
+                asked.sources.len(),
+                short(&asked.key)
+            )
+        },
+        proposed: proposals
+            .iter()
+            .map(|note| Proposed {
+                id: note.id.to_string(),
+                r#type: note.note_type.as_str(),
+                title: inert_line(&note.title),
+            })
+            .collect(),
+        ..Reflected::default()
+    })
+}
+
+fn is_as_it_was(notes: &Notes, (id, hash): (&NoteId, &String)) -> bool {
+    let path = NotePath {
+        scope: Scope::Portable,
+        folder: NoteType::Episodic,
+        id: *id,
+    };
+    let bytes = notes.bytes(path);
+    bytes.is_ok_and(|bytes| bytes_hash(&bytes) == *hash)
+}
+
+fn proposal(memory: &Memory, asked: &Reflection, distilled: reply::Distilled) -> Note {
+    Note {
+        state: State::Proposed,
+        scope: Scope::MachineLocal,
+        session: memory.session.clone(),
+        ..reflection::note(
+            distilled,
+            &asked.project,
+            &memory.machine_id,
+            MODEL,
+            memory.now(),
+        )
+    }
+}
+
+/// The part of a key that people type.
+fn short(key: &str) -> &str {
+    key.get(key.len().saturating_sub(6)..).unwrap_or(key)
+}
+
+/// What the person is asked about the notes that a reflection proposed; nothing where none of them waits.
+pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
+    let journal = memory.records().ok()??;
+    let waiting = journal.proposed_reflections().ok()?;
+    let reflection = waiting.iter().find(|reflection| reflection.key == key)?;
+    let notes = memory.notes();
+    let index = Index::in_step_or_as_is(&memory.home, &notes, WRITE_PATIENCE).ok()?;
+    let note = |id: &NoteId| Some(notes.read(index.get(*id).ok()??.path).ok()?.note());
+    let texts: Vec<String> = reflection
+        .notes
+        .iter()
+        .filter_map(note)
+        .map(shown)
+        .collect();
+    if texts.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Remember this of {} sessions of {}?\n\n{}",
+        reflection.sources.len(),
+        inert_line(&reflection.project),
+        texts.join("\n\n")
+    ))
+}
+
+fn shown(note: Note) -> String {
+    let body = inert_line(&note.body);
+    let cut = match body.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &body[..end]),
+        None => body,
+    };
+    format!(
+        "{}: {}\n{cut}",
+        note.kind().shown(),
+        inert_line(&note.title)
+    )
+}
