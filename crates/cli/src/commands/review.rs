@@ -209,7 +209,7 @@ fn heading(context: &Context, batch: &Batch) -> String {
     let notes = batch.notes.len();
     if let Some(reflection) = &batch.reflection {
         return format!(
-            "reflection of {}, {}: {} from {} · {}",
+            "reflection, {}, {}: {} from {} · {}",
             ui::ago(ui::time(reflection.at), now),
             reflection.project,
             ui::count(notes, "note"),

@@ -1450,12 +1450,15 @@ fn a_client_that_cannot_ask_leaves_a_reflection_to_the_terminal() {
     assert!(said.contains("anamnesis review "), "{said}");
     client.leave();
     let key = said.rsplit(' ').next().unwrap();
-    snapshot!(home.run(&format!("review --list {key}")).shown().replace(key, "KEY"), @"
+    let listed = home.run("review --json").json();
+    let note = listed["batches"][0]["notes"][0]["id"].as_str().unwrap();
+    let shown = home.run(&format!("review --list {key}")).shown();
+    snapshot!(shown.replace(key, "KEY").replace(&note[20..], "NOTE"), @"
     exit 3
     1 proposal
 
-    reflection of just now, github.com/acme/shop: 1 note from 3 sessions · KEY
-      #69YVS2 how-to  Restart the broker  proposal, reflection
+    reflection, just now, github.com/acme/shop: 1 note from 3 sessions · KEY
+      #NOTE how-to  Restart the broker  proposal, reflection
 
     → anamnesis review   |   anamnesis review --approve ID   |   --reject ID
     ");
