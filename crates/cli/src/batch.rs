@@ -194,6 +194,11 @@ pub(crate) struct Apply {
 }
 
 impl Apply {
+    /// Tells whether it was asked for.
+    pub(crate) fn is_meant(&self) -> bool {
+        self.apply
+    }
+
     /// Refuses it to an agent.
     pub(crate) fn check(&self, context: &Context) -> Result<(), Failure> {
         check_person(context, self.apply)

@@ -51,6 +51,8 @@ variables! {
     ALL_PROXY = "ALL_PROXY", "The same, after `all_proxy`.";
     NO_PROXY_SMALL = "no_proxy", "Hosts that are reached without a proxy; this machine always is.";
     NO_PROXY = "NO_PROXY", "The same, after `no_proxy`.";
+    MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "How many notes a project has to have before `merge` looks at it; 5 without it.";
+    MERGE_DEPTH = "ANAMNESIS_MERGE_GATE_K", "How far down the right note may stand for `merge` to count a question as answered; 8 without it.";
     INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
     NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
     USER_HOME = "HOME", "The user's home.";
@@ -180,6 +182,10 @@ pub(crate) struct Environment {
     pub(crate) is_off: bool,
     /// Whether Claude Code's own memory is left alone.
     pub(crate) is_native_off: bool,
+    /// How many notes a project has to have to be merged.
+    pub(crate) merge_min: usize,
+    /// How far down a right note counts when a merge is tried.
+    pub(crate) merge_depth: usize,
     /// Whether Anamnesis itself started what this runs in.
     pub(crate) is_internal: bool,
     /// Whether Claude Code runs this for the model.
@@ -211,6 +217,10 @@ impl Environment {
                 .map(PathBuf::from)
         };
         let text = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let number = |name: &str, otherwise: usize| {
+            let number = text(name).and_then(|text| text.trim().parse().ok());
+            number.unwrap_or(otherwise)
+        };
         let user_home = path(USER_HOME)
             .or_else(|| path(USER_PROFILE))
             .filter(|home| home.is_absolute());
@@ -242,6 +252,8 @@ impl Environment {
             host_name: host_name().or_else(|| text(COMPUTER_NAME)),
             is_off: text(OFF).is_some_and(|value| value != "0"),
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
+            merge_min: number(MERGE_MIN, 5),
+            merge_depth: number(MERGE_DEPTH, 8),
             is_internal: text(INTERNAL).is_some(),
             reflection: if is_agent {
                 Reflection::default()

@@ -4,7 +4,6 @@
 //! made up where an answer is not what was asked for: it is thrown away as a whole.
 
 pub mod model;
-pub mod upkeep;
 
 pub mod prompts;
 
@@ -13,3 +12,7 @@ pub mod window;
 pub mod reply;
 
 pub mod reflection;
+
+pub mod merge;
+
+pub mod upkeep;

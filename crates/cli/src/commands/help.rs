@@ -62,6 +62,7 @@ Upkeep
   upkeep        Show what can be put in order among the notes, and do it
   dedup         Let one note stand for those with the very same text
   normalise     Bring the keys, tags and projects of notes into today's form
+  merge         Let few notes stand for many that are one matter
   reatomise     Take long notes apart along their headings or lists
   stale         Show the notes that are worth a look, and why
   verify        Say that a note is still right

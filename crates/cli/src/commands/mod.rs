@@ -24,6 +24,7 @@ mod log;
 mod machines;
 mod maintain;
 mod mark;
+mod merge;
 mod migrate;
 mod normalise;
 mod pathway;
@@ -115,6 +116,7 @@ enum Verb {
     Normalise(normalise::Args),
     Reatomise(reatomise::Args),
     Migrate(migrate::Args),
+    Merge(merge::Args),
     BackfillProvenance(backfill_provenance::Args),
     Stats(stats::Args),
     Eval(eval::Args),
@@ -222,6 +224,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Dedup(args) => dedup::run(&args, &Context::open(environment)?, ui),
         Verb::Normalise(args) => normalise::run(&args, &Context::open(environment)?, ui),
         Verb::Reatomise(args) => reatomise::run(&args, &Context::open(environment)?, ui),
+        Verb::Merge(args) => merge::run(&args, &Context::open(environment)?, ui),
         Verb::Migrate(args) => migrate::run(&args, &Context::open(environment)?, ui),
         Verb::BackfillProvenance(args) => {
             backfill_provenance::run(&args, &Context::open(environment)?, ui)

@@ -296,3 +296,222 @@ fn an_agent_puts_nothing_in_order() {
     }
     assert_eq!(tree(&home), before);
 }
+
+/// A home of five distilled notes, and one of the person's.
+fn distilled() -> TestHome {
+    let home = home();
+    for (short, title, body) in [
+        ("AAAAAA", "Stub server", "The stub server binds port 9090."),
+        (
+            "BBBBBB",
+            "Stub server by hand",
+            "The stub server is started by hand.",
+        ),
+        (
+            "CCCCCC",
+            "Photos",
+            "Photos are cut to squares before the upload.",
+        ),
+        ("DDDDDD", "Squares", "Photos become squares."),
+        ("EEEEEE", "Invoices", "Invoices are numbered on sending."),
+    ] {
+        home.add(
+            &note(short, title)
+                .with("prov_source", "reflection")
+                .with("confidence", "0.6")
+                .body(body),
+        );
+    }
+    home.add(&note("FFFFFF", "My own").body("Invoices have no gaps."));
+    home
+}
+
+/// Puts an answer of a model into a file, with short ids, and gives the command that takes it.
+fn answered(home: &TestHome, answer: &str) -> String {
+    let file = home.root().join("answer.json");
+    let text = ["A", "B", "C", "D", "E", "F"]
+        .iter()
+        .fold(answer.to_owned(), |text, letter| {
+            text.replace(&format!("@{letter}"), &id(&letter.repeat(6)))
+        });
+    fs::write(&file, text).unwrap();
+    format!(
+        "merge --project github.com/acme/shop --answer {}",
+        file.display()
+    )
+}
+
+const GROUPS: &str = r#"```json
+[
+  {"action": "synthesize", "type": "semantic", "title": "Stub server on port 9090", "superseded_ids": ["@A", "@B"],
+   "body": "The stub server binds port 9090 and is started by hand."},
+  {"action": "keep", "keeper_id": "@C", "superseded_ids": ["@D"]},
+  {"action": "keep", "keeper_id": "@E", "superseded_ids": ["@F"]}
+]
+```"#;
+
+/// Writes questions that somebody has approved.
+fn questions(home: &TestHome, all: &[(&str, &str)]) {
+    let lines: String = all
+        .iter()
+        .map(|(query, short)| {
+            format!(
+                "{{\"query\": \"{query}\", \"relevant_ids\": [\"{}\"], \"approved\": true}}\n",
+                id(short)
+            )
+        })
+        .collect();
+    home.write("eval/eval.jsonl", lines);
+}
+
+#[test]
+fn groups_are_merged_as_one_batch() {
+    let home = distilled();
+    questions(
+        &home,
+        &[
+            ("port of the stub server", "AAAAAA"),
+            ("photos squares", "DDDDDD"),
+        ],
+    );
+    let command = answered(&home, GROUPS);
+    snapshot!(shown(&home, &command), @"
+    exit 0
+    merge: github.com/acme/shop: 'Stub server on port 9090' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE stands for 01JZ0000000000000000FFFFFF
+    merge: 2 group(s) (dry-run; pass --apply)
+    ");
+    home.run("sync").well();
+    let before = tree(&home);
+    let output = home.run(&format!("{command} --apply --no-sync"));
+    snapshot!(output.shown(), @"
+    exit 0
+    merge: github.com/acme/shop: 'Stub server on port 9090' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: github.com/acme/shop: left to you, who wrote one of them: 01JZ0000000000000000EEEEEE stands for 01JZ0000000000000000FFFFFF
+    merge: 2 group(s) merged
+    merge: committed locally; reindexed (no sync)
+    Undo: anamnesis undo [BATCH]
+    ");
+    let made: Vec<String> = home
+        .notes()
+        .into_iter()
+        .filter(|path| !before.contains_key(path))
+        .collect();
+    assert_eq!(made.len(), 1);
+    let text = home.read(&made[0]);
+    snapshot!(text.replace(&made[0][16..42], "[ID]"), @"
+    ---
+    id: [ID]
+    type: semantic
+    title: Stub server on port 9090
+    project: github.com/acme/shop
+    machine_id: laptop
+    scope: portable
+    prov_source: reflection
+    confidence: 0.6
+    prov_model: answer
+    supersedes:
+    - 01JZ0000000000000000AAAAAA
+    - 01JZ0000000000000000BBBBBB
+    created_at: '2026-01-02T03:04:05+00:00'
+    updated_at: '2026-01-02T03:04:05+00:00'
+    tags:
+    - merge
+    kind: fact
+    ---
+    The stub server binds port 9090 and is started by hand.
+    ");
+    let found = home.run("search stub").well();
+    assert!(
+        !found.contains("AAAAAA") && !found.contains("BBBBBB"),
+        "{found}"
+    );
+    // LLM-06: what a person wrote is as it was.
+    let own = format!("memory/semantic/{}.md", id("FFFFFF"));
+    assert_eq!(home.read(&own).into_bytes(), before[&own]);
+    let batch = &output.stdout[output.stdout.len() - 7..output.stdout.len() - 1];
+    home.run(&format!("undo {batch}")).well();
+    assert_eq!(tree(&home), before);
+}
+
+#[test]
+fn a_merge_that_hides_what_was_found_is_left_out() {
+    let home = distilled();
+    questions(
+        &home,
+        &[("stub server port", "AAAAAA"), ("photos squares", "CCCCCC")],
+    );
+    let bad = r#"[
+      {"action": "synthesize", "type": "semantic", "title": "Things", "body": "All kinds of things.", "superseded_ids": ["@A", "@B"]},
+      {"action": "keep", "keeper_id": "@C", "superseded_ids": ["@D"]}
+    ]"#;
+    let command = answered(&home, bad);
+    snapshot!(home.run(&format!("{command} --apply --no-sync")).shown(), @"
+    exit 0
+    merge: github.com/acme/shop: rejected: 'Things' stands for 01JZ0000000000000000AAAAAA, 01JZ0000000000000000BBBBBB (recall 1.000 -> 0.500)
+    merge: github.com/acme/shop: 01JZ0000000000000000CCCCCC stands for 01JZ0000000000000000DDDDDD (recall 1.000 -> 1.000)
+    merge: 1 group(s) merged
+    merge: committed locally; reindexed (no sync)
+    Undo: anamnesis undo [BATCH]
+    ");
+    assert!(home.run("search stub").well().contains("AAAAAA"));
+    assert!(!home.run("search squares").well().contains("DDDDDD"));
+    let all = home.run(&format!("{command} --apply --no-sync --no-gate"));
+    // The ids of the second group are not there any more, so the answer is refused as a whole.
+    snapshot!(all.shown(), @"
+    exit 0
+    merge: github.com/acme/shop: failed (group 2: it names what was not given); skipped
+    merge: 0 group(s)
+    ");
+}
+
+#[test]
+fn an_answer_with_a_fault_merges_nothing() {
+    // LLM-01
+    let home = distilled();
+    let before = tree(&home);
+    for answer in [
+        "",
+        "[",
+        "{}",
+        "Sure! []",
+        r#"[{"action": "keep", "keeper_id": "@A", "superseded_ids": ["@A"]}]"#,
+    ] {
+        let command = answered(&home, answer);
+        let output = home.run(&format!("{command} --apply --no-sync --no-gate"));
+        assert!(
+            output.stdout.contains("failed (") && output.stdout.contains("; skipped"),
+            "{output:?}"
+        );
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(tree(&home), before);
+    }
+    let command = answered(&home, GROUPS);
+    snapshot!(home.run(&format!("{command} --apply")).shown(), @"
+    exit 1
+    on stderr:
+    anamnesis: there are no approved questions to try a merge with
+    → anamnesis eval mine   (or --no-gate)
+    ");
+    snapshot!(home.command(command.split_whitespace()).env("ANAMNESIS_MERGE_MIN_DURABLE", "7").run().shown(), @"
+    exit 0
+    merge: 0 group(s)
+    ");
+    snapshot!(home.run("merge").shown(), @"
+    exit 0
+    merge: no reflection provider configured (--request prints what to ask a model, --answer takes what it says)
+    ");
+    let asked = home
+        .run("merge --project github.com/acme/shop --request")
+        .well();
+    assert!(
+        asked.contains(&format!(
+            "## [{}] [semantic] Photos\nPhotos are cut",
+            id("CCCCCC")
+        )),
+        "{asked}"
+    );
+    assert_eq!(tree(&home), before);
+}

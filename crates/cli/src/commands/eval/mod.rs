@@ -14,6 +14,8 @@ pub(crate) use self::{
     set::{forget_notes, forget_session},
 };
 
+use anamnesis_distill::merge;
+
 use self::set::{Case, Set};
 use super::Outcome;
 use crate::{context::Context, environment::Environment, failure::Failure, ui::Ui};
@@ -63,6 +65,22 @@ impl SetArgs {
             .filter(|(_, case)| case.approved || self.include_unreviewed)
             .collect()
     }
+}
+
+/// The approved questions of a set, each with the notes that answer it.
+pub(super) fn approved(
+    context: &Context,
+    named: Option<&PathBuf>,
+) -> Result<Vec<merge::Case>, Failure> {
+    let set = Set::read(&path(context, named))?;
+    let cases = set.iter().flat_map(|set| &set.cases);
+    let approved = cases.filter(|(_, case)| case.approved);
+    Ok(approved
+        .map(|(_, case)| merge::Case {
+            query: case.query.clone(),
+            right: case.notes().collect(),
+        })
+        .collect())
 }
 
 fn path(context: &Context, named: Option<&PathBuf>) -> PathBuf {
