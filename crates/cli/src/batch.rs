@@ -6,7 +6,10 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::note::{Note, NoteFile};
+use anamnesis_core::{
+    id::NoteId,
+    note::{Note, NoteFile, Scope},
+};
 use anamnesis_store::{
     journal::Journal,
     lock::Lock,
@@ -94,8 +97,8 @@ impl<'a> Batch<'a> {
         Err(changed_meanwhile())
     }
 
-    /// Does it; the batch by which it can be undone, if something of it travels.
-    pub(crate) fn apply(self) -> Result<Option<Ulid>, Failure> {
+    /// Does it.
+    pub(crate) fn apply(self) -> Result<Done, Failure> {
         let context = self.context;
         let journal = context.journal();
         sync::commit_all(context, journal.as_ref())?;
@@ -115,11 +118,26 @@ impl<'a> Batch<'a> {
         let written = self.write(&lock, journal.as_ref());
         drop(lock);
         // What was written before something failed can be taken back as well.
-        let edited = self.edits.iter().map(|edit| edit.path.id);
-        let ids = edited.chain(self.made.iter().map(|note| note.id));
+        let edited = self.edits.iter().map(|edit| edit.path);
+        let paths = edited.chain(self.made.iter().map(NotePath::of));
+        let (travelling, local): (Vec<NotePath>, Vec<NotePath>) =
+            paths.partition(|path| path.scope == Scope::Portable);
+        let ids = travelling.iter().map(|path| path.id);
         let batch = sync::commit(context, self.verb, ids);
         context.index()?;
-        written.map(|()| batch)
+        written?;
+        if batch.is_none() && !travelling.is_empty() {
+            return Err(Failure::failed(
+                "the notes were changed, but not committed: there is no batch to undo",
+            )
+            .hint("anamnesis doctor"));
+        }
+        let is_new = |path: &NotePath| self.made.iter().any(|note| note.id == path.id);
+        let local = local.into_iter().filter(is_new).map(|path| path.id);
+        Ok(Done {
+            batch,
+            local: local.collect(),
+        })
     }
 
     fn write(&self, lock: &Lock, journal: Option<&Journal>) -> Result<(), Failure> {
@@ -141,6 +159,14 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// What was done.
+pub(crate) struct Done {
+    /// The batch by which it can be undone, if something of it travels.
+    pub(crate) batch: Option<Ulid>,
+    /// New notes of this machine, which no batch has.
+    local: Vec<NoteId>,
+}
+
 fn changed_meanwhile() -> Failure {
     Failure::failed("notes have changed while this was worked out; nothing was written")
         .hint("run it again")
@@ -157,20 +183,27 @@ pub(crate) fn check_person(context: &Context, apply: bool) -> Result<(), Failure
 
 /// Sends what was done to the other machines, unless that is not wanted, and says so as the Python
 /// version does; then how it is undone.
-pub(crate) fn send(context: &Context, verb: &str, batch: Option<Ulid>, no_sync: bool, ui: &Ui) {
+pub(crate) fn send(context: &Context, verb: &str, done: &Done, no_sync: bool, ui: &Ui) {
     if no_sync {
         ui.print(&format!("{verb}: committed locally; reindexed (no sync)\n"));
     } else {
         let journal = context.journal();
         match sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
-            Ok(done) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&done))),
+            Ok(synced) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&synced))),
             // It is done here, whatever the network says.
             Err(failure) => ui.note(&failure.text()),
         }
     }
-    if let Some(batch) = batch {
+    if let Some(batch) = done.batch {
         let batch = sync::short_batch(batch);
         ui.print(&format!("Undo: anamnesis undo {batch}\n"));
+    }
+    if !done.local.is_empty() {
+        let local: Vec<String> = done.local.iter().map(|id| id.short()).collect();
+        let local = local.join(" ");
+        ui.print(&format!(
+            "Undo what was proposed: anamnesis forget {local}\n"
+        ));
     }
 }
 
@@ -225,9 +258,9 @@ impl Apply {
             ui.print(&format!("{verb}: 0 {things}\n"));
             return Ok(ExitCode::SUCCESS);
         }
-        let name = batch.apply()?;
+        let did = batch.apply()?;
         ui.print(&format!("{verb}: {count} {things} {done}\n"));
-        send(context, verb, name, self.no_sync, ui);
+        send(context, verb, &did, self.no_sync, ui);
         Ok(ExitCode::SUCCESS)
     }
 }

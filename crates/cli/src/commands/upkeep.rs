@@ -23,7 +23,7 @@ use ulid::Ulid;
 use self::shelf::Loaded;
 use super::Outcome;
 use crate::{
-    batch::{self, Batch},
+    batch::{self, Batch, Done},
     context::Context,
     failure::Failure,
     ui::{self, LIST_LENGTH, Ui, shorten},
@@ -79,16 +79,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let batch = apply(context, &loaded, &report.plan)?;
+    let done = apply(context, &loaded, &report.plan)?;
     if args.json {
-        ui.json(&report.json(true, batch));
+        ui.json(&report.json(true, done.batch));
         if !args.no_sync {
             batch::sync_silently(context, ui);
         }
         return Ok(ExitCode::SUCCESS);
     }
     ui.print(&report.text(true));
-    batch::send(context, "upkeep", batch, args.no_sync, ui);
+    batch::send(context, "upkeep", &done, args.no_sync, ui);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -124,8 +124,8 @@ fn look(context: &Context, projects: &[String]) -> Result<(Loaded, Report), Fail
     Ok((loaded, report))
 }
 
-/// Does what is planned; the batch by which it can be undone.
-fn apply(context: &Context, loaded: &Loaded, plan: &Plan) -> Result<Option<Ulid>, Failure> {
+/// Does what is planned.
+fn apply(context: &Context, loaded: &Loaded, plan: &Plan) -> Result<Done, Failure> {
     let mut batch = Batch::new(context, "upkeep");
     for note in &plan.changed {
         if let Some(stored) = loaded.stored(note.id) {

@@ -277,6 +277,7 @@ fn a_failure_that_comes_up_again_is_a_warning_that_waits() {
 
     1 change made
     upkeep: committed locally; reindexed (no sync)
+    Undo what was proposed: anamnesis forget WARNED
     "#);
     let text = home.read(&made[0]);
     snapshot!(text.replace(&made[0][17..43], "[ID]"), @"

@@ -88,3 +88,74 @@ pub fn proposals(
     }
     proposals
 }
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_core::observe::{Kind as Seen, Observation};
+
+    use super::*;
+
+    fn mended(session: &str, project: &str, signature: &str, title: &str) -> Mended {
+        Mended {
+            signature: signature.to_owned(),
+            session: session.to_owned(),
+            project: project.to_owned(),
+            observation: Observation {
+                kind: Seen::Bugfix,
+                title: title.to_owned(),
+                subtitle: "error: no stub on port 9090".to_owned(),
+                narrative: String::new(),
+                facts: Vec::new(),
+                concepts: Vec::new(),
+                files_read: Vec::new(),
+                files_modified: Vec::new(),
+                events: Vec::new(),
+                error_signature: Some(signature.to_owned()),
+            },
+        }
+    }
+
+    fn made(all: &[Mended]) -> Vec<Note> {
+        let has_note = |id| id != NoteId::of_session("without a note");
+        proposals(
+            all,
+            &Aliases::default(),
+            has_note,
+            "laptop",
+            DateTime::UNIX_EPOCH,
+        )
+    }
+
+    #[test]
+    fn a_failure_of_three_sessions_with_notes_is_proposed() {
+        let mut all = vec![
+            mended("1", "p", "no stub", "`make test` passes again"),
+            mended("1", "p", "no stub", "`make test` passes again"),
+            mended(
+                "2",
+                "p",
+                "no stub",
+                "`make stub` works where `make test` failed",
+            ),
+            mended("without a note", "p", "no stub", "x"),
+            mended("3", "q", "no stub", "x"),
+            mended("4", "p", "another error", "x"),
+        ];
+        assert_eq!(made(&all), []);
+        all.push(mended("5", "p", "no stub", "`make test` passes again"));
+        let [warning] = made(&all).try_into().unwrap();
+        assert_eq!(warning.title, "Comes up again: error: no stub on port 9090");
+        assert_eq!(
+            warning.body,
+            "Came up in 3 sessions: error: no stub on port 9090\n\nWhat mended it:\n\n\
+             - `make test` passes again\n- `make stub` works where `make test` failed"
+        );
+        let sources = ["1", "2", "5"].map(|id| format!("caused-by {}", NoteId::of_session(id)));
+        assert_eq!(warning.links, sources);
+        let is_inert = (warning.state, warning.scope) == (State::Proposed, Scope::MachineLocal);
+        assert!(is_inert && warning.source == Source::Reflection);
+        // The same failure is the same note, whenever it is told.
+        all.push(mended("6", "p", "no stub", "y"));
+        assert_eq!(made(&all)[0].id, warning.id);
+    }
+}

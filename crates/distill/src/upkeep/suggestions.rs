@@ -67,3 +67,86 @@ fn total<T>(months: &ByMonth<T>, count: fn(&T) -> u64) -> u64 {
     let counts = months.iter().map(|(_, counts)| count(counts));
     counts.fold(0, u64::saturating_add)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, time::Duration};
+
+    use anamnesis_core::{
+        id::NoteId,
+        note::{Note, NoteType, Scope, timestamp},
+        receipt::{Usage, Weight},
+    };
+    use anamnesis_store::{home::Home, index::Filter, receipts::Receipts};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_772_618_400, 0).unwrap()
+    }
+
+    #[test]
+    fn what_is_often_used_and_what_never_is_is_named_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("store"));
+        home.create().unwrap();
+        let notes = Notes::new(home.clone(), PATIENCE);
+        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let receipts = Receipts::new(home.clone());
+        let id = |name: &str| NoteId::made_of(name);
+        // How often each is given, and used.
+        let all = [
+            ("often", 5, 5),
+            ("seldom", 9, 4),
+            ("pinned", 5, 5),
+            ("in vain", 8, 0),
+            ("hardly given", 7, 0),
+            ("old", 0, 0),
+        ];
+        let lock = notes.lock().unwrap();
+        for (name, ..) in all {
+            let mut note = Note::new(id(name), NoteType::Semantic, now());
+            note.title = name.to_owned();
+            note.pinned = name == "pinned";
+            if name == "old" {
+                note.updated_at = timestamp(now() - chrono::TimeDelta::days(9000));
+            }
+            notes.create(&lock, &note).unwrap();
+        }
+        drop(lock);
+        for session in 0..9 {
+            let given = all.iter().filter(|(_, given, _)| *given > session);
+            let used = all.iter().filter(|(.., used)| *used > session);
+            let usage = Usage {
+                shown: given.map(|(name, ..)| id(name)).collect(),
+                used: used
+                    .map(|(name, ..)| ((1, id(name)), Weight::Explicit))
+                    .collect(),
+                ..Usage::default()
+            };
+            let mark = receipts
+                .session_mark(&journal, &session.to_string())
+                .unwrap();
+            let (told, _) = usage.part(Some(mark), None, now(), |_| Some(Scope::Portable));
+            receipts
+                .append(&journal, "laptop", &told, PATIENCE)
+                .unwrap();
+        }
+        let index = Index::in_step(&home, &notes, PATIENCE).unwrap();
+        let entries = index.list(&Filter::default(), usize::MAX).unwrap();
+        let found = suggestions(&index, &notes, Some(&journal), entries, now()).unwrap();
+        let found: BTreeMap<String, Suggestion> = found
+            .into_iter()
+            .map(|(entry, suggestion)| (entry.title, suggestion))
+            .collect();
+        let expected = [
+            ("in vain", Suggestion::Mute { shown: 8 }),
+            ("often", Suggestion::Promote { sessions: 5 }),
+            ("old", Suggestion::Look(vec![Reason::Faded])),
+        ];
+        let expected = expected.map(|(name, suggestion)| (name.to_owned(), suggestion));
+        assert_eq!(found, BTreeMap::from(expected));
+    }
+}
