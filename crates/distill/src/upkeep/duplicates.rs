@@ -11,7 +11,7 @@ use anamnesis_core::{
     guard::Difference,
     id::NoteId,
     link::{Link, Relation},
-    note::{Kind, Note},
+    note::{Kind, Note, Source},
 };
 
 use super::{
@@ -34,7 +34,7 @@ pub(super) fn exact(desk: &mut Desk<'_>) {
             text if text.is_empty() => normalised(&note.title),
             text => text,
         };
-        if !text.is_empty() {
+        if !text.is_empty() && is_settled(note) {
             groups.entry((note.kind(), text)).or_default().push(note.id);
         }
     }
@@ -45,7 +45,6 @@ pub(super) fn exact(desk: &mut Desk<'_>) {
         replace(desk, group, true, |desk, keeper, note| {
             desk.reaches(keeper, note)
                 && do_the_same(keeper, note)
-                && (is_durable(note.kind()) || keeper.session == note.session)
                 && have_one_title(desk, keeper, note)
         });
     }
@@ -63,6 +62,8 @@ pub(super) fn near(desk: &mut Desk<'_>) {
     let notes: Vec<NoteId> = notes.into_iter().filter(|id| all.contains(id)).collect();
     replace(desk, &notes, false, |desk, keeper, note| {
         likes.contains(&(keeper.id, note.id))
+            && is_settled(keeper)
+            && is_settled(note)
             && desk.reaches(keeper, note)
             && do_the_same(keeper, note)
             && says_all(desk, keeper, note)
@@ -179,6 +180,13 @@ fn says(note: &Note, link: &Link) -> bool {
         .filter_map(|line| line.parse::<Link>().ok());
     let mut same = known.filter(|known| known.relation == link.relation);
     same.any(|known| known.target == link.target)
+}
+
+/// Tells whether a text stays as it is until somebody changes it. A session that goes on writes its note
+/// anew, and a copy of another memory follows that: hidden, they would change unseen, and what they stand
+/// for would be gone.
+fn is_settled(note: &Note) -> bool {
+    note.kind() != Kind::Experience && note.source != Source::Import
 }
 
 /// Tells whether notes are of one kind and do the same beside what they say.

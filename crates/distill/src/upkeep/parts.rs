@@ -9,7 +9,7 @@ use anamnesis_core::{
     draft::title_of,
     id::NoteId,
     link::{Link, Relation},
-    note::{Kind, Note},
+    note::{Kind, Note, Source},
 };
 
 use super::{Action, Desk};
@@ -46,13 +46,14 @@ pub(super) fn split(desk: &mut Desk<'_>, is_meant: impl Fn(&Note) -> bool) {
     }
 }
 
-/// The parts of a note, each a note; none where there are no two, or where the note is one thing: what
-/// happened in a session, a task, a warning.
+/// The parts of a note, each a note; none where there are no two, where the note is one thing (what
+/// happened in a session, a task, a warning), or where it is a copy that follows another memory.
 pub fn parts(note: &Note) -> Option<Vec<Note>> {
-    if matches!(
+    let is_one = matches!(
         note.kind(),
         Kind::Experience | Kind::Task | Kind::Antipattern
-    ) {
+    );
+    if is_one || note.source == Source::Import {
         return None;
     }
     let pieces = pieces(&note.body);
@@ -327,6 +328,9 @@ mod tests {
             note.note_type = kind.note_type();
             assert_eq!(parts(&note), None);
         }
+        let mut copy = note("## a\none\n## b\ntwo");
+        copy.source = Source::Import;
+        assert_eq!(parts(&copy), None);
     }
 
     #[test]

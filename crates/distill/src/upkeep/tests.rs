@@ -1,4 +1,4 @@
-use anamnesis_core::note::{NoteType, timestamp};
+use anamnesis_core::note::{NoteType, Source, timestamp};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
@@ -160,25 +160,27 @@ fn a_note_is_replaced_only_where_nothing_is_lost() {
 }
 
 #[test]
-fn two_sessions_that_did_the_same_are_two() {
-    let session = |name: &str, session: Option<&str>| {
-        let mut note = note(
-            name,
-            1,
-            "**Ask:** continue\n\n**Outcome:** done, tests pass",
-        );
+fn what_may_change_by_itself_neither_replaces_nor_is_replaced() {
+    let text = "**Ask:** continue\n\n**Outcome:** done, tests pass";
+    let of_session = |name: &str| {
+        let mut note = note(name, 1, text);
         note.note_type = NoteType::Episodic;
-        note.session = session.map(str::to_owned);
+        note.session = Some("1".to_owned());
         note
     };
-    assert_eq!(
-        replacements(vec![session("a", Some("1")), session("b", Some("2"))]),
-        []
-    );
-    assert_eq!(
-        replacements(vec![session("a", Some("1")), session("b", Some("1"))]).len(),
-        1
-    );
+    assert_eq!(replacements(vec![of_session("a"), of_session("b")]), []);
+    let copied = |name: &str, day: i64| {
+        let mut note = note(name, day, text);
+        note.source = Source::Import;
+        note
+    };
+    for pair in [
+        [copied("a", 1), copied("b", 2)],
+        [copied("a", 1), note("b", 2, text)],
+        [note("a", 1, text), copied("b", 2)],
+    ] {
+        assert_eq!(replacements(pair.to_vec()), []);
+    }
 }
 
 #[test]
