@@ -1,11 +1,12 @@
-//! `dedup`, `migrate`, `backfill-provenance`, `normalise`, `reatomise`: shown first, done as one batch.
+//! `dedup`, `migrate`, `backfill-provenance`, `normalise`, `reatomise`, `merge`: shown first, done as one
+//! batch.
 
 use std::fs;
 
 use anamnesis_testkit::home::{NoteText, TestHome};
 
 use crate::{
-    home, id, snapshot,
+    home, id, purge, snapshot,
     upkeep::{applied, tree},
 };
 
@@ -295,6 +296,32 @@ fn an_agent_puts_nothing_in_order() {
         );
     }
     assert_eq!(tree(&home), before);
+}
+
+#[test]
+fn what_was_done_is_sent_unless_that_is_not_wanted() {
+    let home = untidy();
+    let remote = home.root().join("remote.git");
+    let path = remote.to_str().unwrap();
+    purge::git(&["init", "--quiet", "--bare", "--initial-branch=main", path]);
+    purge::join(&home, &remote);
+    purge::run(&home, "sync").well();
+    snapshot!(purge::run(&home, "dedup --apply").shown(), @"
+    exit 0
+    dedup: remove 01JZ0000000000000000AAAAAA [github.com/acme/shop] dup of 01JZ0000000000000000BBBBBB 'It's the linter'
+    dedup: 1 duplicate(s) replaced
+    dedup: synced (pushed=True pulled=0)
+    Undo: anamnesis undo [BATCH]
+    ");
+    // A remote that is gone keeps nothing from being done.
+    fs::remove_dir_all(&remote).unwrap();
+    let output = purge::run(&home, "backfill-provenance --apply");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(
+        output.stdout.contains("2 note(s) changed") && output.stdout.contains("Undo: "),
+        "{output:?}"
+    );
+    assert!(output.stderr.contains("sync: "), "{output:?}");
 }
 
 /// A home of five distilled notes, and one of the person's.

@@ -25,7 +25,7 @@ fn command<'a>(home: &'a TestHome, words: &str) -> Invocation<'a> {
     home.command(words.split_whitespace()).env("PATH", path)
 }
 
-fn run(home: &TestHome, words: &str) -> Output {
+pub(crate) fn run(home: &TestHome, words: &str) -> Output {
     command(home, words).run()
 }
 
@@ -33,7 +33,7 @@ fn purge_text(home: &TestHome, text: &str) -> Output {
     command(home, "purge --find --yes").input(text).run()
 }
 
-fn git(arguments: &[&str]) -> Vec<u8> {
+pub(crate) fn git(arguments: &[&str]) -> Vec<u8> {
     let output = Command::new("git").args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}");
     output.stdout
@@ -81,7 +81,7 @@ fn with_remote() -> (TestHome, PathBuf) {
     (home, remote)
 }
 
-fn join(home: &TestHome, remote: &Path) {
+pub(crate) fn join(home: &TestHome, remote: &Path) {
     home.write("config.json", json!({ "remote": remote }).to_string());
 }
 
