@@ -24,6 +24,7 @@ mod recall;
 mod remember;
 mod remote;
 mod skip;
+mod summary;
 mod sync;
 mod terminal_command;
 mod tool_lanes;

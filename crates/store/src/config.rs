@@ -244,8 +244,6 @@ pub struct Reflection {
     pub timeout: u32,
     /// How much it is sent at once, in tokens.
     pub max_tokens: u32,
-    /// Whether reflection runs by itself.
-    pub auto: bool,
     /// How often it may be asked in the background, each day.
     pub calls_per_day: u32,
     /// How much it may be sent and say in the background, each day, in tokens.
@@ -261,7 +259,6 @@ impl Default for Reflection {
             api_key: None,
             timeout: 30,
             max_tokens: 120_000,
-            auto: false,
             calls_per_day: 40,
             tokens_per_day: 400_000,
         }
@@ -647,7 +644,6 @@ fn reflection(
         url => reflection.base_url = url,
     }
     problems.extend(said.into_iter().map(|said| format!("reflection.{said}")));
-    switch(members, "reflection.auto", &mut reflection.auto, problems);
     for (name, term) in [
         ("reflection.timeout", &mut reflection.timeout),
         ("reflection.max_tokens", &mut reflection.max_tokens),
@@ -787,7 +783,7 @@ mod tests {
     fn a_model_is_named_whole_and_its_key_shown_in_part() {
         let config = load(
             r#"{"reflection": {"provider": "OpenAI", "model": " m ", "base_url": "https://h/v1",
-                "api_key": "abcdefghijkl", "timeout": 60, "auto": "on", "calls_per_day": 0}}"#,
+                "api_key": "abcdefghijkl", "timeout": 60, "calls_per_day": 0}}"#,
         );
         assert_eq!(config.problem, None);
         let expected = Reflection {
@@ -796,7 +792,6 @@ mod tests {
             base_url: Some("https://h/v1".to_owned()),
             api_key: Secret::new("abcdefghijkl"),
             timeout: 60,
-            auto: true,
             calls_per_day: 0,
             ..Reflection::default()
         };

@@ -122,6 +122,7 @@ pub fn capture(
         if replace && (note.title != title || note.body != body) {
             note.title = title;
             note.body = body;
+            note.model = None;
             note.updated_at = timestamp(changed_at);
             // What a reflection took up is not what the note says now.
             note.tags.retain(|tag| tag != REFLECTED);
@@ -137,6 +138,42 @@ pub fn capture(
     } else {
         Outcome::Written(Box::new(after))
     })
+}
+
+/// Puts a model's text in the place of the one that was made by rule; tells whether it did. What a person
+/// changed, forgot or distilled meanwhile stays.
+///
+/// # Errors
+/// When the note cannot be read or written; what was there is still there.
+pub fn retell(
+    notes: &Notes,
+    journal: &Journal,
+    session: &str,
+    text: (&str, &str),
+    model: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<Stored>, Error> {
+    let lock = notes.lock()?;
+    let Some(path) = notes.find(NoteId::of_session(session)) else {
+        return Ok(None);
+    };
+    let before = notes.read(path)?.note();
+    let (title, body) = text;
+    if before.state != State::Active
+        || before.has_tag(REFLECTED)
+        || !is_own(journal, session, &before)
+        // Before the file: see `Journal::session_body_written`.
+        || journal.session_body_written(session, &own_text(title, body)).is_err()
+    {
+        return Ok(None);
+    }
+    let after = notes.update(&lock, path, |note| {
+        title.clone_into(&mut note.title);
+        body.clone_into(&mut note.body);
+        note.model = Some(model.to_owned());
+        note.updated_at = timestamp(now);
+    })?;
+    Ok(Some(after))
 }
 
 /// Tells whether a session's note says what capture wrote; else a person changed it.
@@ -276,6 +313,47 @@ mod tests {
         assert_eq!(note.title, "mine");
         assert!(note.body.ends_with("half way"));
         assert_eq!(note.tags, ["session", "precompact", "session-end"]);
+    }
+
+    #[test]
+    fn a_model_retells_what_capture_wrote_and_nothing_else() {
+        let fixture = Fixture::new();
+        let retell = || {
+            let text = ("Parser fixed", "It was the comma.");
+            retell(
+                &fixture.notes,
+                &fixture.journal,
+                "s",
+                text,
+                "local/m",
+                now(),
+            )
+            .unwrap()
+        };
+        assert!(retell().is_none());
+        fixture.capture(&session("fix the parser", "half way"), "session-end");
+        assert!(retell().is_some());
+        let note = fixture.note();
+        assert_eq!(
+            (note.title.as_str(), note.body.as_str()),
+            ("Parser fixed", "It was the comma.")
+        );
+        assert_eq!(
+            (note.model.as_deref(), note.source),
+            (Some("local/m"), Source::SessionEnd)
+        );
+        assert_eq!(note.tags, ["session", "session-end"]);
+        // The session goes on: what came later is told by rule again.
+        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        assert_eq!(fixture.note().model, None);
+        assert!(fixture.note().body.ends_with("all done"));
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        let lock = fixture.notes.lock().unwrap();
+        let change = |note: &mut Note| note.body.push_str(" mine");
+        fixture.notes.update(&lock, path, change).unwrap();
+        drop(lock);
+        assert!(retell().is_none());
+        assert!(fixture.note().body.ends_with("mine"));
     }
 
     #[test]

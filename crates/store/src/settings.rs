@@ -201,6 +201,20 @@ pub const SETTINGS: &[Setting] = &[
         value: |config| config.reflection.max_tokens.into(),
     },
     Setting {
+        name: "reflection.calls_per_day",
+        kind: Kind::Number,
+        variable: None,
+        meaning: "How often the model may be asked in the background, each day.",
+        value: |config| config.reflection.calls_per_day.into(),
+    },
+    Setting {
+        name: "reflection.tokens_per_day",
+        kind: Kind::Number,
+        variable: None,
+        meaning: "How many tokens that may cost, each day.",
+        value: |config| config.reflection.tokens_per_day.into(),
+    },
+    Setting {
         name: "session_line",
         kind: Kind::Choice(&["on", "problems", "off"]),
         variable: None,

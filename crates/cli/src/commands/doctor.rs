@@ -31,7 +31,7 @@ use crate::{
     failure::NEEDS_ATTENTION,
     model,
     off::{self, Off},
-    python_version, remote,
+    python_version, remote, summary,
     sync::Standing,
     terminal_command, ui,
     ui::Ui,
@@ -286,7 +286,7 @@ fn checks(context: &Context) -> Vec<Check> {
         checks.extend(projects(context, journal.as_ref()));
         checks.extend(usage(context));
         checks.push(synced(context, journal.as_ref()));
-        checks.extend(named_model(context));
+        checks.extend(named_model(context, journal.as_ref()));
     }
     checks.push(beside(context));
     checks
@@ -768,12 +768,19 @@ fn synced(context: &Context, journal: Option<&Journal>) -> Check {
 }
 
 /// The model that sums things up; nothing where none is set.
-fn named_model(context: &Context) -> Option<Check> {
+fn named_model(context: &Context, journal: Option<&Journal>) -> Option<Check> {
     match model::find(context) {
         Ok(model) => {
             let model = model?;
             let line = format!("{}, at {}", one_line(&model.label()), model.receiver());
-            Some(Check::new("model", Level::Well, line))
+            let problem = journal.and_then(|journal| summary::problem(context, journal));
+            let Some(problem) = problem else {
+                return Some(Check::new("model", Level::Well, line));
+            };
+            let mut check = Check::new("model", Level::Look, line)
+                .hint("anamnesis config test; the budget: anamnesis config list");
+            check.lines.push(problem);
+            Some(check)
         }
         Err(unusable) => {
             Some(Check::new("model", Level::Look, unusable.problem).hint(unusable.hint))

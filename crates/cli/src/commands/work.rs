@@ -26,7 +26,7 @@ use crate::{
     detach,
     environment::Environment,
     failure::Failure,
-    learn, native, python_version, remote,
+    learn, native, python_version, remote, summary,
     sync::{self, History},
     terminal_command,
 };
@@ -251,12 +251,17 @@ fn upkeep(
             done.lost += 1;
         }
         journal.queue_due_notes(now)?;
+        summary::queue(context, journal)?;
         let jobs_before = jobs;
         while jobs < MAX_JOBS
             && started.elapsed() < MAX_TIME
             && let Some(job) = journal.lease(now)?
         {
             jobs += 1;
+            if job.kind == summary::KIND {
+                summary::work(context, journal, &job)?;
+                continue;
+            }
             if job.kind != NOTE {
                 journal.failed(&job, "this version cannot do that", now)?;
                 continue;

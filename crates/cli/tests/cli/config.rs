@@ -45,6 +45,8 @@ fn every_setting_and_where_it_comes_from() {
     reflection.api_key          none                          default
     reflection.timeout          30                            default
     reflection.max_tokens       120000                        default
+    reflection.calls_per_day    40                            default
+    reflection.tokens_per_day   400000                        default
     session_line                problems                      config.json
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
@@ -186,6 +188,18 @@ fn every_setting_and_where_it_comes_from() {
         "value": 120000,
         "source": "default",
         "variable": "ANAMNESIS_REFLECTION_MAX_TOKENS"
+      },
+      {
+        "key": "reflection.calls_per_day",
+        "value": 40,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "reflection.tokens_per_day",
+        "value": 400000,
+        "source": "default",
+        "variable": null
       },
       {
         "key": "session_line",

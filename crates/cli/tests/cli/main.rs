@@ -42,6 +42,7 @@ mod session_start;
 mod sessions;
 mod status;
 mod store_faults;
+mod summaries;
 mod tasks;
 mod tools;
 mod trial;

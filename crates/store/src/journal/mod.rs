@@ -6,6 +6,7 @@
 //! has to say in one transaction, so a process may be killed at any instruction.
 
 mod agent;
+mod budget;
 mod forget;
 mod job;
 mod listing;
@@ -23,6 +24,7 @@ mod timeline;
 mod usage;
 
 pub use self::{
+    budget::{Budget, SUMMARY, Spending},
     forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},

@@ -171,12 +171,17 @@ CREATE TABLE agent_note (
 ) STRICT;
 ";
 
-// What a session's model was asked to reflect on; `sources` and `notes` are JSON of ids and hashes. And
-// whether it was an agent that forgot a note.
+// What a session's model was asked to reflect on; `sources` and `notes` are JSON of ids and hashes. Whether
+// it was an agent that forgot a note. What a model was asked in the background: how much on which day, and
+// of which sessions.
 const VERSION_6: &str = "
 CREATE TABLE reflection (
   key TEXT PRIMARY KEY, project TEXT NOT NULL, state TEXT NOT NULL, at INTEGER NOT NULL,
   sources TEXT NOT NULL, notes TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE forgotten ADD COLUMN by_agent INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE spent (day TEXT PRIMARY KEY, calls INTEGER NOT NULL, tokens INTEGER NOT NULL) STRICT;
+CREATE TABLE asked (
+  session TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, reason TEXT
+) STRICT;
 ";

@@ -1,0 +1,194 @@
+//! What a model is asked in the background, counted before it is asked.
+//!
+//! A call is counted, and its session marked, in one transaction before anything is sent. Who is killed
+//! right after has paid for nothing at worst; nobody pays twice.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::{Error, Journal};
+
+/// Asking a model for the note of a session.
+pub const SUMMARY: &str = "summary";
+
+/// What may be spent on a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Calls.
+    pub calls: u32,
+    /// Tokens, those of the answers included.
+    pub tokens: u32,
+}
+
+/// Whether a call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spending {
+    /// It is counted: now it may.
+    Granted,
+    /// The session was asked about before.
+    Asked,
+    /// There is nothing left today.
+    UsedUp,
+}
+
+impl Journal {
+    /// Counts a call about a session, if there is enough left on this day.
+    ///
+    /// # Errors
+    /// When SQLite refuses; then nothing is counted, and nothing may be sent.
+    pub fn spend(
+        &self,
+        session: &str,
+        tokens: usize,
+        budget: Budget,
+        day: &str,
+        now: i64,
+    ) -> Result<Spending, Error> {
+        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
+        self.together(|journal| {
+            let connection = &journal.connection;
+            let is_new = connection.execute(
+                "INSERT OR IGNORE INTO asked (session, at) SELECT id, ?2 FROM session WHERE id = ?1",
+                params![session, now],
+            )? > 0;
+            if !is_new {
+                return Ok(Spending::Asked);
+            }
+            let spent: Option<(i64, i64)> = connection
+                .query_row("SELECT calls, tokens FROM spent WHERE day = ?", [day], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .optional()?;
+            let (calls, so_far) = spent.unwrap_or_default();
+            if calls >= i64::from(budget.calls)
+                || so_far.saturating_add(tokens) > i64::from(budget.tokens)
+            {
+                connection.execute("DELETE FROM asked WHERE session = ?", [session])?;
+                return Ok(Spending::UsedUp);
+            }
+            connection.execute("DELETE FROM spent WHERE day < ?", [day])?;
+            connection.execute(
+                "INSERT INTO spent VALUES (?1, 1, ?2)
+                 ON CONFLICT (day) DO UPDATE SET calls = calls + 1, tokens = tokens + excluded.tokens",
+                params![day, tokens],
+            )?;
+            Ok(Spending::Granted)
+        })
+    }
+
+    /// Keeps why what a model said of a session was not taken.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn not_taken(&self, session: &str, reason: &str) -> Result<(), Error> {
+        self.connection.execute(
+            "UPDATE asked SET reason = ?2 WHERE session = ?1",
+            [session, reason],
+        )?;
+        Ok(())
+    }
+
+    /// Why what a model said was not taken, if that was so the last time.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn last_not_taken(&self) -> Result<Option<String>, Error> {
+        let reason: Option<Option<String>> = self
+            .connection
+            .query_row(
+                "SELECT reason FROM asked ORDER BY at DESC, rowid DESC LIMIT 1",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?;
+        Ok(reason.flatten())
+    }
+
+    /// Queues the sessions that a model may be asked about: over since `since`, noted, and with nothing
+    /// private in them. Tells how many.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn queue_summaries(&self, since: i64, now: i64) -> Result<usize, Error> {
+        Ok(self.connection.execute(
+            "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+             SELECT ?1, id, 0, 'queued', ?3, ?3 FROM session
+             WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2
+               AND is_private = 0 AND id NOT IN (SELECT session FROM asked)
+               AND NOT EXISTS (SELECT 1 FROM prompt WHERE prompt.session = session.id AND privacy <> 'none')",
+            params![SUMMARY, since, now],
+        )?)
+    }
+
+    /// Puts a job off to a time; that is no try.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn put_off(&self, job: &super::Job, until: i64) -> Result<(), Error> {
+        self.connection.execute(
+            "UPDATE job SET state = 'queued', free_at = ?4 WHERE kind = ?1 AND session = ?2 AND up_to = ?3",
+            params![job.kind, job.session, job.up_to, until],
+        )?;
+        Ok(())
+    }
+
+    /// How many sessions wait for another day.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn put_off_summaries(&self, now: i64) -> Result<usize, Error> {
+        let count: i64 = self.connection.query_row(
+            "SELECT count(*) FROM job WHERE kind = ? AND state = 'queued' AND free_at > ?",
+            params![SUMMARY, now],
+            |row| row.get(0),
+        )?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{journal_with_session, started, take};
+    use super::*;
+
+    const BUDGET: Budget = Budget {
+        calls: 40,
+        tokens: 400_000,
+    };
+
+    #[test]
+    fn five_hundred_sessions_spend_no_more_than_a_day_has() {
+        // DP-6
+        let (_folder, journal) = journal_with_session("s0");
+        for number in 1..500 {
+            take(&journal, &[started(&format!("s{number}"), "startup")]);
+        }
+        let spend = |tokens: usize, day: &str| {
+            let all = (0..500).map(|number| {
+                journal
+                    .spend(&format!("s{number}"), tokens, BUDGET, day, 1)
+                    .unwrap()
+            });
+            all.filter(|spending| *spending == Spending::Granted)
+                .count()
+        };
+        assert_eq!(spend(2_000, "2026-01-01"), 40);
+        // Those that were asked about are not asked about again, whatever the day.
+        assert_eq!(
+            journal.spend("s0", 1, BUDGET, "2026-01-02", 2).unwrap(),
+            Spending::Asked
+        );
+        assert_eq!(spend(30_000, "2026-01-02"), 13);
+        assert_eq!(spend(400_001, "2026-01-03"), 0);
+        let none = Budget { calls: 0, ..BUDGET };
+        assert_eq!(
+            journal.spend("s499", 1, none, "2026-01-04", 2).unwrap(),
+            Spending::UsedUp
+        );
+        assert_eq!(
+            journal
+                .spend("unknown", 1, BUDGET, "2026-01-04", 2)
+                .unwrap(),
+            Spending::Asked
+        );
+    }
+}
