@@ -72,8 +72,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let found = model::find(context)
-        .map_err(|unusable| Failure::failed(unusable.problem).hint(unusable.hint))?;
+    let found = model::find(context).unwrap_or_else(|unusable| {
+        ui.note(&format!("! {}\n→ {}\n", unusable.problem, unusable.hint));
+        None
+    });
     let Some(model) = found else {
         ui.print(
             "reflect: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)\n",
@@ -91,7 +93,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                     done.notes.len()
                 ));
                 written += done.notes.len();
-                tell(context, project, sources, &done, ui)?;
+                // The notes are written: what cannot be said of them keeps no other project.
+                if let Err(failure) = tell(context, project, sources, &done, ui) {
+                    ui.note(&failure.text());
+                }
             }
             Err(cause) => {
                 ui.print(&format!(

@@ -413,6 +413,42 @@ fn new_notes_are_compared_with_those_that_were_there() {
 }
 
 #[test]
+fn what_is_missing_of_a_model_is_said_and_nothing_is_done() {
+    let home = with_sessions();
+    home.run("config set reflection.provider openai").well();
+    snapshot!(home.run("reflect --apply").shown(), @"
+    exit 0
+    reflect: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)
+    on stderr:
+    ! the provider openai is set, but no model
+    → anamnesis config set reflection.model NAME
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn who_ends_it_while_a_model_is_waited_for_finds_everything_as_it_was() {
+    let home = with_sessions();
+    let before = files(&home);
+    let server = ModelServer::start([Play::Silence]);
+    name(&home, &server);
+    home.run("config set reflection.timeout 600").well();
+    let mut run = home.command(["reflect", "--apply"]).start();
+    while server.requests().is_empty() {
+        std::thread::yield_now();
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(files(&home), before);
+    server.answer(says(good()));
+    let shown = home.run("reflect --apply").shown();
+    assert!(
+        shown.contains("distilled 5 episodic(s) -> 1 note(s)"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn an_agent_spends_nothing() {
     let home = with_sessions();
     let server = ModelServer::start([says(good())]);

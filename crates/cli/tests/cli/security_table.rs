@@ -165,7 +165,8 @@ fn the_table_has_each_row_once_and_every_id_of_the_tests() {
 
 #[test]
 fn the_program_has_no_code_for_the_network() {
-    // HOOK-11, HOOK-12, DEL-04: nothing is listened to, nothing is asked, nothing is reported.
+    // HOOK-11, HOOK-12, DEL-04: nothing is listened to, nothing is asked, nothing is reported. Only
+    // `distill` can ask, and only a model that a person named.
     let mut pending: Vec<PathBuf> = ["core", "store", "recall", "mcp", "cli"]
         .map(|name| root().join("crates").join(name).join("src"))
         .to_vec();
@@ -193,7 +194,20 @@ fn the_program_has_no_code_for_the_network() {
         read += 1;
     }
     assert!(read > 30, "{read}");
-    // What it is built from opens no connection either: git2 has neither transport built in.
+    for (name, can_ask) in [
+        ("core", false),
+        ("store", false),
+        ("recall", false),
+        ("distill", true),
+        ("mcp", false),
+        ("sync", false),
+        ("cli", false),
+    ] {
+        let path = root().join("crates").join(name).join("Cargo.toml");
+        let manifest = fs::read_to_string(path).unwrap();
+        assert_eq!(manifest.contains("minreq"), can_ask, "{name}");
+    }
+    // What else it is built from opens no connection: git2 has neither transport built in.
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let git2 = manifest
         .lines()
