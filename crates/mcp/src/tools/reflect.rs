@@ -282,7 +282,7 @@ pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
         .notes
         .iter()
         .filter_map(note)
-        .map(shown)
+        .map(|note| shown(&note))
         .collect();
     if texts.is_empty() {
         return None;
@@ -295,7 +295,7 @@ pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
     ))
 }
 
-fn shown(note: Note) -> String {
+fn shown(note: &Note) -> String {
     let body = inert_line(&note.body);
     let cut = match body.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &body[..end]),
