@@ -19,12 +19,9 @@ use anamnesis_core::{
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use crate::upkeep::Shelf;
+use crate::{prompts, reply::unfenced, upkeep::Shelf};
 
 pub use self::trial::{Case, Trial};
-
-/// What the model is told to do.
-pub const SYSTEM: &str = include_str!("merge/prompt.txt");
 
 /// How much of the notes a model is shown, in characters.
 const WINDOW: usize = 480_000;
@@ -153,7 +150,8 @@ pub fn ask<E: std::error::Error + 'static>(
     model: &dyn Fn(&str, &str) -> Result<String, E>,
 ) -> Result<Vec<Group>, Error<E>> {
     let (text, given) = shown(notes);
-    let answer = model(SYSTEM, &text).map_err(Error::Model)?;
+    let prompt = prompts::merge(&text);
+    let answer = model(prompt.system, &prompt.user).map_err(Error::Model)?;
     Ok(groups(&answer, &given)?)
 }
 
@@ -239,16 +237,6 @@ fn group(
         body: filled("body", safe)?,
         superseded,
     })
-}
-
-/// An answer without the code fence around it.
-fn unfenced(answer: &str) -> &str {
-    let answer = answer.trim();
-    if !answer.starts_with("```") {
-        return answer;
-    }
-    let inner = answer.split_once('\n').map_or("", |(_, inner)| inner);
-    inner.trim_end().strip_suffix("```").unwrap_or(inner).trim()
 }
 
 /// What becomes of a group.

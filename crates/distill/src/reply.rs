@@ -166,7 +166,7 @@ fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, Violation> {
 }
 
 /// The answer without a code fence around it.
-fn unfenced(answer: &str) -> &str {
+pub(crate) fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     match answer
         .strip_prefix("```")

@@ -16,7 +16,11 @@ use anamnesis_core::{
     id::NoteId,
     note::{GLOBAL, Note},
 };
-use anamnesis_distill::merge::{self, Author, Case, Group, Merged, Trial};
+use anamnesis_distill::{
+    merge::{self, Author, Case, Group, Merged, Trial},
+    prompts,
+    window::tokens,
+};
 use anamnesis_recall::search::MAX_HITS;
 
 use super::{Outcome, eval, upkeep::shelf::Loaded};
@@ -24,7 +28,8 @@ use crate::{
     batch::{Apply, Batch},
     context::Context,
     failure::Failure,
-    ui::Ui,
+    model,
+    ui::{self, Ui},
 };
 
 /// Let few notes stand for many that are one matter, as a model sees it
@@ -62,8 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return request(args, context, ui);
     }
     let Some(path) = &args.answer else {
-        ui.print("merge: no reflection provider configured (--request prints what to ask a model, --answer takes what it says)\n");
-        return Ok(ExitCode::SUCCESS);
+        return by_model(args, context, ui);
     };
     let read = |_: &str, _: &str| -> Result<String, io::Error> {
         let text = fs::read_to_string(path);
@@ -72,13 +76,39 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     with_model(args, context, "answer", &read, ui)
 }
 
+/// Has the model answer that the person named. It is paid for a dry run, too.
+fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    if context.environment.is_agent {
+        return Err(
+            Failure::failed("notes are merged by a person only: a model is paid for it")
+                .hint("run it in a terminal of your own"),
+        );
+    }
+    let found = model::find(context)
+        .map_err(|unusable| Failure::failed(unusable.problem).hint(unusable.hint))?;
+    let Some(model) = found else {
+        ui.print("merge: no reflection provider configured (--request prints what to ask a model, --answer takes what it says)\n");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let ask = |system: &str, user: &str| {
+        ui.note(&format!(
+            "about {} tokens to {}\n",
+            ui::number(tokens(system) + tokens(user)),
+            one_line(&model.receiver())
+        ));
+        model.ask(system, user)
+    };
+    with_model(args, context, &model.label(), &ask, ui)
+}
+
 /// Prints what a model is asked of a project.
 fn request(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let loaded = Loaded::of(context, &context.index()?)?;
     let key = context.project(args.project.as_deref()).key;
     let project = loaded.shelf.aliases.current(&key);
     let (notes, _) = merge::shown(&merge::candidates(&loaded.shelf, project));
-    ui.print(&format!("{}\n{notes}", merge::SYSTEM));
+    let prompt = prompts::merge(&notes);
+    ui.print(&format!("{}\n{}\n", prompt.system, prompt.user));
     Ok(ExitCode::SUCCESS)
 }
 

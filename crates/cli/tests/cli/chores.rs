@@ -3,10 +3,13 @@
 
 use std::fs;
 
-use anamnesis_testkit::home::{NoteText, TestHome};
+use anamnesis_testkit::{
+    home::{NoteText, TestHome},
+    model_server::{ModelServer, says},
+};
 
 use crate::{
-    home, id, purge, snapshot,
+    home, id, model, purge, snapshot,
     upkeep::{applied, tree},
 };
 
@@ -460,6 +463,45 @@ fn groups_are_merged_as_one_batch() {
     assert_eq!(home.read(&own).into_bytes(), before[&own]);
     let batch = &output.stdout[output.stdout.len() - 7..output.stdout.len() - 1];
     home.run(&format!("undo {batch}")).well();
+    assert_eq!(tree(&home), before);
+}
+
+#[test]
+fn the_model_that_was_named_says_what_is_one_matter() {
+    // LLM-04
+    let home = distilled();
+    home.add(
+        &note("GGGGGG", "Here")
+            .with("scope", "machine-local")
+            .body("A needle of this machine."),
+    );
+    let group = format!(
+        r#"[{{"action": "keep", "keeper_id": "{}", "superseded_ids": ["{}"]}}]"#,
+        id("CCCCCC"),
+        id("DDDDDD")
+    );
+    let server = ModelServer::start([says(group), says("Sure!")]);
+    model::name(&home, &server);
+    let before = tree(&home);
+    let dry = home.run("merge --no-gate");
+    assert!(
+        dry.stdout.contains("CCCCCC stands for 01JZ"),
+        "{}",
+        dry.stdout
+    );
+    assert!(
+        dry.stderr.contains(" tokens to 127.0.0.1"),
+        "{}",
+        dry.stderr
+    );
+    let sent = server.requests()[0].text.clone();
+    assert!(sent.contains("Photos are cut to squares"), "{sent}");
+    assert!(!sent.contains("needle"), "{sent}");
+    let failed = home.run("merge --no-gate --apply").stdout;
+    assert!(failed.contains("failed ("), "{failed}");
+    let by_agent = home.command(["merge", "--no-gate"]).by_agent().run();
+    assert_eq!(by_agent.code, Some(1));
+    assert_eq!(server.requests().len(), 2);
     assert_eq!(tree(&home), before);
 }
 
