@@ -19,12 +19,12 @@ pub trait Host: Send + Sync {
     /// git: nobody waits for that, and a session's changes are one commit.
     fn changed(&self);
 
-    /// Does what the person decided about the notes that a reflection of this key proposed; what came of
-    /// it, in words. Only a dialogue that the client shows may lead here.
+    /// Lets the notes be used that a reflection of this key proposed; what came of it, in words. Only a
+    /// dialogue that the client shows the person may lead here.
     ///
     /// # Errors
     /// Why they wait as before.
-    fn decide(&self, reflection: &str, is_approved: bool) -> Result<String, Unable>;
+    fn approve(&self, reflection: &str) -> Result<String, Unable>;
 
     /// Forgets a note: its text goes to the trash, and out of everything that was made of it. `reason`
     /// is a line for this machine's log.

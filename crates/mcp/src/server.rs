@@ -41,22 +41,13 @@ proposal waits for the person; never call it saved.
 CLAUDE.md and Claude Code's own memory hold rules of this project on this machine and are in the \
 context anyway; here is what other sessions, projects, machines need.";
 
-/// The name of the question that the person is asked, and two of its answers.
+/// The name of the question that the person is asked.
 const DECISION: &str = "decision";
-const APPROVE: &str = "use them";
-const REJECT: &str = "reject them";
 
-/// Has the client ask the person about what a reflection of this key proposed.
+/// Has the client ask the person about what a reflection of this key proposed. There is nothing to fill
+/// in: who accepts has them used, and all else leaves them for later.
 fn ask(question: &str, key: String) -> Option<InputRequiredResult> {
-    let schema = json!({
-        "type": "object",
-        "properties": { "decision": {
-            "type": "string",
-            "title": "These notes",
-            "enum": [APPROVE, "leave them for later", REJECT],
-        } },
-        "required": ["decision"],
-    });
+    let schema = json!({ "type": "object", "properties": {} });
     let asked = ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: question.to_owned(),
@@ -98,18 +89,13 @@ impl Server {
 
     /// Does what the person decided in the client's dialogue.
     fn decided(&self, key: &str, answered: Option<InputResponses>) -> CallToolResult {
-        let answered = answered.unwrap_or_default();
-        let decision = answered.get(DECISION).cloned().unwrap_or_default();
-        let chosen = decision["content"]["decision"].as_str();
-        let is_approved = match (decision["action"].as_str(), chosen) {
-            (Some("accept"), Some(APPROVE)) => true,
-            (Some("accept"), Some(REJECT)) => false,
-            _ => {
-                let said = "the notes wait: anamnesis review, in a terminal".to_owned();
-                return CallToolResult::structured(json!({ "said": said, "left": 0 }));
-            }
-        };
-        match self.memory.host.decide(key, is_approved) {
+        let decision = answered.unwrap_or_default().remove(DECISION);
+        let decision = decision.unwrap_or_default();
+        if decision["action"] != "accept" {
+            let said = "the notes wait: anamnesis review, in a terminal";
+            return CallToolResult::structured(json!({ "said": said, "left": 0 }));
+        }
+        match self.memory.host.approve(key) {
             Ok(said) => CallToolResult::structured(json!({ "said": said, "left": 0 })),
             Err(unable) => {
                 CallToolResult::error(vec![ContentBlock::text(Refusal::from(unable).json())])

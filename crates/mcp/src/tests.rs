@@ -46,8 +46,8 @@ impl Host for Alone {
         self.wish("changed".to_owned());
     }
 
-    fn decide(&self, reflection: &str, is_approved: bool) -> Result<String, Unable> {
-        self.wish(format!("decide {reflection} {is_approved}"));
+    fn approve(&self, reflection: &str) -> Result<String, Unable> {
+        self.wish(format!("approve {reflection}"));
         Ok("done".to_owned())
     }
 

@@ -78,6 +78,16 @@ impl<'a> Terminal<'a> {
         Ok(())
     }
 
+    /// Presses one key, by the name that tmux has for it: `Down`, `Enter`, `Space`.
+    ///
+    /// # Errors
+    /// If tmux fails.
+    pub fn press(&self, key: &str) -> Result<()> {
+        self.run(&["send-keys", key])?;
+        thread::sleep(SETTLE);
+        Ok(())
+    }
+
     /// Presses Escape, which breaks off what the client is doing.
     ///
     /// # Errors

@@ -116,10 +116,9 @@ impl Host for Program {
         }
     }
 
-    fn decide(&self, reflection: &str, is_approved: bool) -> Result<String, Unable> {
+    fn approve(&self, reflection: &str) -> Result<String, Unable> {
         // A command of the person's: it was the client that asked them. The server touches no git.
-        let act = if is_approved { "--approve" } else { "--reject" };
-        detach::run_for_person(&["review", act, reflection])
+        detach::run_for_person(&["review", "--approve", reflection])
             .map_err(|problem| Failure::failed(problem).hint("anamnesis review").into())
     }
 

@@ -73,6 +73,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("server-writes", serving::writing),
     headless("typed", serving::typed),
     headless("uninstall", uninstall),
+    in_terminal("reflect", serving::reflecting),
     in_terminal("compact-typed", compact_typed),
     in_terminal("clear", clear),
     in_terminal("interrupted", recording::interrupted),

@@ -1,7 +1,7 @@
 //! The scenarios about the server: what the model does by its tools, and what a person types that
 //! ends in one.
 
-use std::fs;
+use std::{fs, thread, time::Duration};
 
 use anamnesis_testkit::client::{Answer, Ask, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Block, Kind, Request, Script, text, tool};
@@ -20,6 +20,9 @@ const PREFIX: &str = "mcp__plugin_anamnesis_memory__";
 const STUB: &str = "Integration tests need the stub server";
 const BODY: &str = "`make stub` binds port 9090; without it the login tests hang.";
 const PORTS: &str = "Port 9090 belongs to the stub";
+
+/// How long a dialogue of the client takes no key after it came up.
+const DIALOGUE: Duration = Duration::from_secs(2);
 
 /// What nobody should be able to do harm with, wherever it is pasted.
 const HOSTILE: &str = "it's the stub; $(touch a) `touch b` \"c' && touch d | tee e";
@@ -314,6 +317,90 @@ pub(super) fn mentioned(stage: &Stage) -> Result<()> {
     }
     untroubled(&terminal.screen()?)?;
     terminal.exit()
+}
+
+/// The session's model distils session notes, and the person, whom the client asks, decides what becomes
+/// of its answer.
+pub(super) fn reflecting(stage: &Stage) -> Result<()> {
+    const TITLE: &str = "Restart the broker before the tests";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    anamnesis(&machine, &["status"])?;
+    let folder = machine.home().join(".anamnesis/memory/episodic");
+    fs::create_dir_all(&folder).context(folder.display())?;
+    for number in 1..=5 {
+        let id = format!("01JZ000000000000000000000{number}");
+        let note = format!(
+            "---\nid: {id}\ntype: episodic\ntitle: Session {number}\nproject: github.com/acme/shop\n\
+             prov_source: session-end\ntags:\n- session\n---\nThe broker was restarted, and the tests passed.\n"
+        );
+        let path = folder.join(format!("{id}.md"));
+        fs::write(&path, note).context(path.display())?;
+    }
+    let answer =
+        json!([{ "type": "procedural", "title": TITLE, "body": "`make broker`; else they hang." }]);
+    // Whoever leaves the dialogue leaves the notes; whoever accepts uses them.
+    for (key, is_used) in [("Escape", false), ("Enter", true)] {
+        let terminal = Terminal::start_with(&machine, Permissions::Skipped)?;
+        machine.api().play(Script::turns([
+            ours("memory_reflect", json!({})),
+            text("These are the notes."),
+        ]));
+        terminal.send("/memory-reflect")?;
+        terminal.wait_for("These are the notes.")?;
+        let (given, _) = last_request(&machine)?
+            .tool_results()
+            .pop()
+            .unwrap_or_default();
+        let given: Value = serde_json::from_str(&given).context("what the tool gave")?;
+        let material = given["material"].as_str().unwrap_or_default();
+        check(material.contains("The broker was restarted"), || {
+            format!("the notes are not in {given}")
+        })?;
+        machine.api().play(Script::turns([
+            ours(
+                "memory_reflect",
+                json!({ "key": given["key"], "answer": answer.to_string() }),
+            ),
+            text("That is decided."),
+        ]));
+        terminal.send("And what do they teach?")?;
+        terminal.wait_for("Decline")?;
+        // What is typed in the first moments of a dialogue is not for it.
+        thread::sleep(DIALOGUE);
+        let waits = |note: &Note| note.title() == TITLE && note.value("state") == Some("proposed");
+        check(store.notes_of_this_machine().iter().any(waits), || {
+            "the note is not proposed".to_owned()
+        })?;
+        terminal.press(key)?;
+        terminal.wait_for("That is decided.")?;
+        let used = store.notes().iter().any(|note| note.title() == TITLE);
+        check(used == is_used, || {
+            format!("after {key} the note is used: {used}")
+        })?;
+        let taken = store
+            .notes()
+            .iter()
+            .filter(|note| note.has_tag("reflected"))
+            .count();
+        // The session before this one left a note, too.
+        check(if is_used { taken >= 5 } else { taken == 0 }, || {
+            format!("after {key} {taken} notes are marked")
+        })?;
+        terminal.exit()?;
+    }
+    // A key is good for one answer, and for an answer that is what was asked for.
+    let calls = [
+        ours(
+            "memory_reflect",
+            json!({ "key": "01JZ0000000000000000000000", "answer": "[]" }),
+        ),
+        ours("memory_reflect", json!({ "key": "x" })),
+    ];
+    let (_, results) = calling(&machine, "Once more", None, &calls)?;
+    check(results.iter().all(|(_, failed)| *failed), || {
+        format!("an answer that nobody asked for was taken: {results:#?}")
+    })
 }
 
 /// Types a command for which the model calls one tool, which nobody is asked for, and returns what the
