@@ -12,11 +12,20 @@ pub(crate) const KEY: &str = concat!("key-of-", "nobody-0815-abc");
 
 /// Names the model of a server in the settings.
 pub(crate) fn name(home: &TestHome, server: &ModelServer) {
+    name_within(home, server, 30);
+}
+
+/// The same, for a server that does not answer.
+pub(crate) fn name_impatiently(home: &TestHome, server: &ModelServer) {
+    name_within(home, server, 2);
+}
+
+fn name_within(home: &TestHome, server: &ModelServer, seconds: u32) {
     home.write(
         "config.json",
         format!(
             r#"{{"reflection": {{"provider": "openai", "model": "gpt-test", "base_url": "{}",
-                "api_key": "{KEY}", "timeout": 2}}}}"#,
+                "api_key": "{KEY}", "timeout": {seconds}}}}}"#,
             server.base_url()
         ),
     );
@@ -189,7 +198,7 @@ fn a_model_that_fails_says_how() {
     ] {
         let home = home();
         let server = ModelServer::start([play]);
-        name(&home, &server);
+        name_impatiently(&home, &server);
         let shown = home.run("config test").shown();
         assert!(
             shown.starts_with("exit 1\n") && shown.contains(said),

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     home, id,
-    model::{KEY, name},
+    model::{KEY, name, name_impatiently},
     snapshot,
 };
 
@@ -319,7 +319,7 @@ fn a_bad_answer_writes_nothing() {
         let home = with_sessions();
         let before = files(&home);
         let server = ModelServer::start([play.clone()]);
-        name(&home, &server);
+        name_impatiently(&home, &server);
         let shown = home.run("reflect --apply").shown();
         assert!(
             shown.starts_with(&format!("exit 0\nreflect: {PROJECT}: failed ("))
@@ -431,7 +431,7 @@ fn who_ends_it_while_a_model_is_waited_for_finds_everything_as_it_was() {
     let home = with_sessions();
     let before = files(&home);
     let server = ModelServer::start([Play::Silence]);
-    name(&home, &server);
+    name_impatiently(&home, &server);
     home.run("config set reflection.timeout 600").well();
     let mut run = home.command(["reflect", "--apply"]).start();
     while server.requests().is_empty() {
@@ -476,7 +476,7 @@ fn an_agent_spends_nothing() {
 fn a_session_note_that_changes_meanwhile_is_left_alone() {
     let home = with_sessions();
     let server = ModelServer::start([Play::Silence]);
-    name(&home, &server);
+    name_impatiently(&home, &server);
     // The answer comes only after the change, from a server that waits for it.
     let path = home
         .store()

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     NO_OP, home,
-    model::{KEY, name},
+    model::{KEY, name, name_impatiently},
 };
 
 /// A valid answer.
@@ -103,7 +103,7 @@ fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
     ] {
         let home = home();
         let server = ModelServer::start([play_of_server.clone()]);
-        name(&home, &server);
+        name_impatiently(&home, &server);
         play(&home, "s1", "limit the login");
         let text = note(&home);
         assert!(
@@ -120,7 +120,7 @@ fn while_a_model_is_waited_for_hooks_answer_and_notes_are_written() {
     // DP-1
     let home = home();
     let server = ModelServer::start([Play::Silence]);
-    name(&home, &server);
+    name_impatiently(&home, &server);
     home.run("config set reflection.timeout 600").well();
     let mut end = home.payload("SessionEnd", "s1");
     end["reason"] = json!("other");
@@ -195,7 +195,7 @@ fn who_is_killed_after_it_was_counted_is_not_paid_for_twice() {
     let home = home();
     play(&home, "s1", "limit the login");
     let server = ModelServer::start([Play::Silence]);
-    name(&home, &server);
+    name_impatiently(&home, &server);
     let mut work = home.command(["work"]).start();
     while server.requests().is_empty() {
         std::thread::yield_now();
