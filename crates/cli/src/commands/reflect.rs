@@ -4,7 +4,7 @@
 //! and the tags of those they were made from are one commit, so that one `undo` takes both back. What goes
 //! wrong with one project leaves it as it was, and the others go on.
 
-use std::{collections::BTreeMap, io::IsTerminal as _, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anamnesis_core::{clean::one_line, id::NoteId, note::Note};
 use anamnesis_distill::{
@@ -19,7 +19,6 @@ use anamnesis_store::{
     notes::{NotePath, Stored},
 };
 use anamnesis_sync::Answer;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Outcome, sync as sync_command};
 use crate::{
@@ -29,9 +28,6 @@ use crate::{
     sync::{self, short_batch},
     ui::{self, Ui},
 };
-
-/// How often the line that shows that a model is waited for moves.
-const TICK: Duration = Duration::from_millis(120);
 
 /// Distil what many sessions taught into few notes, by a model
 ///
@@ -187,7 +183,7 @@ fn distil(
         one_line(&model.receiver())
     ));
     let answer = {
-        let _waiting = Waiting::new(&format!("asking {}", one_line(&model.label())));
+        let _waiting = Waiting::new(&format!("asking {} …", one_line(&model.label())));
         model.ask(prompt.system, &prompt.user)
     };
     let answer = answer.map_err(|error| error.to_string())?;
@@ -307,25 +303,25 @@ fn tell(
     Ok(())
 }
 
-/// A line that moves while a model is waited for, on a terminal only.
-struct Waiting(ProgressBar);
+/// A line that says that a model is waited for, on a terminal only, and is gone afterwards.
+struct Waiting {
+    is_shown: bool,
+}
 
 impl Waiting {
     fn new(text: &str) -> Self {
-        if !std::io::stderr().is_terminal() {
-            return Self(ProgressBar::hidden());
+        let is_shown = ui::stderr_is_terminal();
+        if is_shown {
+            ui::progress(text);
         }
-        let bar = ProgressBar::new_spinner().with_message(text.to_owned());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            bar.set_style(style.tick_chars("|/-\\ "));
-        }
-        bar.enable_steady_tick(TICK);
-        Self(bar)
+        Self { is_shown }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        if self.is_shown {
+            ui::progress("");
+        }
     }
 }
