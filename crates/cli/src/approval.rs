@@ -10,6 +10,7 @@ use anamnesis_core::{
     note::{Note, NoteType, Scope, State, bytes_hash, timestamp},
     receipt::Usage,
 };
+use anamnesis_distill::reflection;
 use anamnesis_recall::review::{self, Batch, Wait, Waiting};
 use anamnesis_store::{
     index::Index,
@@ -25,9 +26,6 @@ use crate::{
     failure::Failure,
     learn, sync,
 };
-
-/// What a session note carries that was reflected on.
-const REFLECTED: &str = "reflected";
 
 /// What was decided about notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +58,8 @@ pub(crate) fn decide(
         touched.insert(waiting.entry.id());
     }
     for reflection in reflections {
-        let is_of_it = |waiting: &&&Waiting| reflection.notes.contains(&waiting.entry.id());
-        if !waiting.iter().any(|waiting| is_of_it(&waiting)) {
+        let is_of_it = |waiting: &&Waiting| reflection.notes.contains(&waiting.entry.id());
+        if !waiting.iter().any(is_of_it) {
             continue;
         }
         if decision != Decision::Reject {
@@ -171,10 +169,7 @@ fn mark_sources(context: &Context, reflection: &Reflection) -> Result<Vec<NoteId
             continue;
         };
         if bytes_hash(&bytes) == *hash {
-            context.notes.update(&lock, path, |note| {
-                note.add_tags([REFLECTED]);
-                note.tags.sort();
-            })?;
+            context.notes.update(&lock, path, reflection::take)?;
             marked.push(*id);
         }
     }
