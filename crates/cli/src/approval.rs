@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use anamnesis_core::{
     id::NoteId,
     merge::CONFLICT_TAG,
-    note::{Note, NoteType, Scope, State, bytes_hash, timestamp},
+    note::{Note, Scope, State, timestamp},
     receipt::Usage,
 };
 use anamnesis_distill::reflection;
@@ -159,19 +159,9 @@ fn reject(context: &Context, journal: &Journal, waiting: &Waiting) -> Result<(),
 fn mark_sources(context: &Context, reflection: &Reflection) -> Result<Vec<NoteId>, Failure> {
     let lock = context.notes.lock()?;
     let mut marked = Vec::new();
-    for (id, hash) in &reflection.sources {
-        let path = NotePath {
-            scope: Scope::Portable,
-            folder: NoteType::Episodic,
-            id: *id,
-        };
-        let Ok(bytes) = context.notes.bytes(path) else {
-            continue;
-        };
-        if bytes_hash(&bytes) == *hash {
-            context.notes.update(&lock, path, reflection::take)?;
-            marked.push(*id);
-        }
+    for path in reflection::unchanged(&context.notes, reflection) {
+        context.notes.update(&lock, path, reflection::take)?;
+        marked.push(path.id);
     }
     Ok(marked)
 }

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use anamnesis_core::{
     draft::{safe, safe_line},
     id::NoteId,
-    note::{Note, NoteType, Scope, Source, State},
+    note::{Note, NoteType, Scope, Source, State, bytes_hash},
     privacy,
 };
 use anamnesis_store::{
-    journal::{self, Journal},
-    notes::{Notes, Stored},
+    journal::{self, Journal, Reflection},
+    notes::{NotePath, Notes, Stored},
 };
 use chrono::{DateTime, Utc};
 
@@ -82,6 +82,24 @@ pub fn waiting(
         }
     }
     Ok(waiting)
+}
+
+/// Where the notes lie that a reflection was made of, those that are as they were then.
+pub fn unchanged(notes: &Notes, reflection: &Reflection) -> Vec<NotePath> {
+    let path = |id: &NoteId| NotePath {
+        scope: Scope::Portable,
+        folder: NoteType::Episodic,
+        id: *id,
+    };
+    let sources = reflection.sources.iter();
+    let is_as_it_was = |(id, hash): &(&NoteId, &String)| {
+        let bytes = notes.bytes(path(id));
+        bytes.is_ok_and(|bytes| bytes_hash(&bytes) == **hash)
+    };
+    sources
+        .filter(is_as_it_was)
+        .map(|(id, _)| path(id))
+        .collect()
 }
 
 /// What a model is sent of notes, the newest first: made safe again, since a note may be older than a

@@ -11,7 +11,11 @@ use anamnesis_recall::{
     novelty::{Among, Novelty, novelty},
     review::{Batch, Wait, Waiting},
 };
-use anamnesis_store::{index::Index, journal::Journal, project::Project};
+use anamnesis_store::{
+    index::Index,
+    journal::{Journal, Reflection},
+    project::Project,
+};
 use serde_json::{Value, json};
 
 use super::{Outcome, diff, edit, show};
@@ -28,9 +32,6 @@ const MAX_LINES: usize = 24;
 
 /// How many of the notes are named that a reflection was made of.
 const MAX_SOURCES: usize = 5;
-
-/// How many characters of a reflection's key name it.
-const SHORT_KEY: usize = 6;
 
 /// Decide on what waits: proposals, conflicts, Claude's notes
 ///
@@ -117,9 +118,7 @@ fn named(index: &Index, batches: Vec<Batch>, typed: &[String]) -> Result<Vec<Bat
         let wanted = typed.trim_start_matches('#').to_ascii_uppercase();
         let of_reflection = batches.iter().find(|batch| {
             let reflection = batch.reflection.as_ref();
-            reflection.is_some_and(|reflection| {
-                wanted.len() >= SHORT_KEY && reflection.key.ends_with(&wanted)
-            })
+            reflection.is_some_and(|reflection| reflection.is_meant_by(&wanted))
         });
         if let Some(batch) = of_reflection {
             named.extend(batch.notes.iter().map(|waiting| waiting.entry.id()));
@@ -214,7 +213,7 @@ fn heading(context: &Context, batch: &Batch) -> String {
             reflection.project,
             ui::count(notes, "note"),
             ui::count(reflection.sources.len(), "session"),
-            key_of(batch)
+            reflection.short_key()
         );
     }
     let Some(first) = batch.notes.first() else {
@@ -239,12 +238,6 @@ fn heading(context: &Context, batch: &Batch) -> String {
     } else {
         format!("{of}: {}", ui::count(notes, "note"))
     }
-}
-
-fn key_of(batch: &Batch) -> String {
-    let key = batch.reflection.as_ref().map(|reflection| &reflection.key);
-    let key = key.map(|key| key[key.len().saturating_sub(SHORT_KEY)..].to_owned());
-    key.unwrap_or_default()
 }
 
 /// The word for why it waits.
@@ -342,7 +335,7 @@ fn batch_json(batch: &Batch) -> Value {
         .collect();
     let reflection = batch.reflection.as_ref();
     json!({
-        "reflection": reflection.map(|_| key_of(batch)),
+        "reflection": reflection.map(Reflection::short_key),
         "session": batch.session,
         "sources": reflection.map(|reflection| {
             reflection.sources.keys().map(NoteId::to_string).collect::<Vec<_>>()

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 use anamnesis_core::{
     id::NoteId,
-    note::{Note, NoteType, Scope, State, bytes_hash},
+    note::{Note, Scope, State, bytes_hash},
     render::inert_line,
 };
 use anamnesis_distill::{prompts, reflection, reply};
 use anamnesis_store::{
     index::Index,
     journal::{Journal, Reflection},
-    notes::{NotePath, Notes, Stored},
+    notes::{Notes, Stored},
 };
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -174,11 +174,7 @@ fn propose(
         )
     })?;
     let notes = Notes::new(memory.home.clone(), WRITE_PATIENCE);
-    if asked
-        .sources
-        .iter()
-        .any(|source| !is_as_it_was(&notes, source))
-    {
+    if reflection::unchanged(&notes, &asked).len() < asked.sources.len() {
         return Err(Refusal::new(
             "changed",
             "session notes were changed meanwhile; nothing was kept",
@@ -225,7 +221,7 @@ fn propose(
                  in a terminal: anamnesis review {}",
                 ids.len(),
                 asked.sources.len(),
-                short(&asked.key)
+                asked.short_key()
             )
         },
         proposed: proposals
@@ -238,16 +234,6 @@ fn propose(
             .collect(),
         ..Reflected::default()
     })
-}
-
-fn is_as_it_was(notes: &Notes, (id, hash): (&NoteId, &String)) -> bool {
-    let path = NotePath {
-        scope: Scope::Portable,
-        folder: NoteType::Episodic,
-        id: *id,
-    };
-    let bytes = notes.bytes(path);
-    bytes.is_ok_and(|bytes| bytes_hash(&bytes) == *hash)
 }
 
 fn proposal(memory: &Memory, asked: &Reflection, distilled: reply::Distilled) -> Note {
@@ -263,11 +249,6 @@ fn proposal(memory: &Memory, asked: &Reflection, distilled: reply::Distilled) ->
             memory.now(),
         )
     }
-}
-
-/// The part of a key that people type.
-fn short(key: &str) -> &str {
-    key.get(key.len().saturating_sub(6)..).unwrap_or(key)
 }
 
 /// What the person is asked about the notes that a reflection proposed; nothing where none of them waits.

@@ -49,6 +49,22 @@ pub struct Reflection {
     pub notes: Vec<NoteId>,
 }
 
+/// How many characters of a key people are shown. It is random, so few are enough.
+const SHORT_KEY: usize = 6;
+
+impl Reflection {
+    /// The part of the key that people are shown and type.
+    pub fn short_key(&self) -> &str {
+        let start = self.key.len().saturating_sub(SHORT_KEY);
+        self.key.get(start..).unwrap_or(&self.key)
+    }
+
+    /// Tells whether somebody who types this means it.
+    pub fn is_meant_by(&self, typed: &str) -> bool {
+        typed.len() >= SHORT_KEY && self.key.ends_with(typed)
+    }
+}
+
 impl Journal {
     /// Takes note that a model is asked for a reflection of notes; the key that its answer needs. What
     /// was asked for earlier in the project is not waited for any more.
