@@ -13,7 +13,7 @@ use anamnesis_store::{
 };
 use serde_json::Map;
 
-use crate::{context::Context, environment};
+use crate::{context::Context, environment, failure::Failure};
 
 /// The longest that an answer may take, in seconds.
 const MAX_TIMEOUT: u32 = 600;
@@ -33,6 +33,12 @@ impl Unusable {
             problem: problem.into(),
             hint,
         }
+    }
+}
+
+impl From<Unusable> for Failure {
+    fn from(unusable: Unusable) -> Self {
+        Self::failed(unusable.problem).hint(unusable.hint)
     }
 }
 

@@ -132,8 +132,7 @@ fn test(context: &Context, ui: &Ui) -> Result<(), Failure> {
         return Err(Failure::failed("models are tried by a person only")
             .hint("run it in a terminal of your own"));
     }
-    let found = model::find(context)
-        .map_err(|unusable| Failure::failed(unusable.problem).hint(unusable.hint))?;
+    let found = model::find(context)?;
     let model = found.ok_or_else(|| {
         Failure::failed("no model is set; what is summed up is summed up by rule")
             .hint("anamnesis config set reflection.provider openai   (deepseek, local, claude)")

@@ -84,8 +84,7 @@ fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 .hint("run it in a terminal of your own"),
         );
     }
-    let found = model::find(context)
-        .map_err(|unusable| Failure::failed(unusable.problem).hint(unusable.hint))?;
+    let found = model::find(context)?;
     let Some(model) = found else {
         ui.print("merge: no reflection provider configured (--request prints what to ask a model, --answer takes what it says)\n");
         return Ok(ExitCode::SUCCESS);
