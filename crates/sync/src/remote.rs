@@ -192,18 +192,22 @@ impl fmt::Debug for Remote {
 /// Of http and https all of the part before the `@` goes, since a token may stand as the user; of
 /// other schemes the password.
 pub fn hide_credentials(text: &str) -> String {
+    const MARK: &str = "://";
     let mut hidden = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("://") {
-        let (before, after) = rest.split_at(start + 3);
-        hidden.push_str(before);
+    let mut start = 0;
+    while let Some(found) = text[start..].find(MARK) {
+        let mark = start + found;
+        let after = &text[mark + MARK.len()..];
         let end = after
             .find(|c: char| c.is_whitespace() || matches!(c, '/' | '\'' | '"' | '`' | '<' | '>'))
             .unwrap_or(after.len());
-        let (authority, following) = after.split_at(end);
+        // The colon before two slashes begins the next address, it does not end this one.
+        let end = after.find(MARK).map_or(end, |next| next.min(end));
+        let authority = &after[..end];
+        hidden.push_str(&text[start..mark + MARK.len()]);
         match authority.rsplit_once('@') {
             Some((user_and_password, host)) => {
-                let scheme = before[..start]
+                let scheme = text[..mark]
                     .rsplit(|c: char| !c.is_ascii_alphanumeric())
                     .next();
                 let is_http = scheme.is_some_and(|scheme| {
@@ -220,9 +224,9 @@ pub fn hide_credentials(text: &str) -> String {
             }
             None => hidden.push_str(authority),
         }
-        rest = following;
+        start = mark + MARK.len() + end;
     }
-    hidden.push_str(rest);
+    hidden.push_str(&text[start..]);
     hidden
 }
 
@@ -612,6 +616,15 @@ mod tests {
             ("https:///x@y", "https:///x@y"),
             ("git@host:m", "git@host:m"),
             ("://a:b@c", "://a@c"),
+            ("://https://:s3cret@host/", "://https://host/"),
+            (
+                "ssh://me:s3cret@https://token@host",
+                "ssh://me@https://host",
+            ),
+            (
+                "https://token@://://me:s3cret@host",
+                "https://://://me@host",
+            ),
         ] {
             assert_eq!(hide_credentials(text), expected, "{text}");
         }
@@ -637,7 +650,7 @@ mod tests {
 
         #[test]
         fn no_password_is_left(
-            before in "[ -~é]{0,20}",
+            before in "([ -~é]|[a-z]{0,5}://){0,20}",
             user in "[a-z]{0,5}",
             password in "[A-Z0-9%:@!]{8,20}",
             after in "( |/|'|\")[ -~]{0,20}",
