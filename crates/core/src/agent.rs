@@ -18,6 +18,32 @@ pub const MAX_NOTES: usize = 10;
 /// How sure an agent's note is at most.
 pub const MAX_CONFIDENCE: f64 = 0.9;
 
+/// What becomes of what agents and models write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Review {
+    /// It is used at once, labelled, and a person can take it back.
+    #[default]
+    Off,
+    /// It is unused until a person approves it.
+    Proposals,
+}
+
+impl Review {
+    /// The word for it in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Proposals => "proposals",
+        }
+    }
+
+    /// Tells whether an agent's change of a note in this state has to be proposed. What is not used yet
+    /// may be changed: it waits anyway.
+    pub fn holds(self, state: State) -> bool {
+        self == Self::Proposals && state != State::Proposed
+    }
+}
+
 /// Tells whether a note is out of an agent's reach: a person's, or for all projects.
 pub fn is_out_of_reach(project: &str, source: Source, by_agent: bool) -> bool {
     project == GLOBAL || (source == Source::Human && !by_agent)

@@ -1,7 +1,7 @@
 //! What the program around a server does for it: all that needs git, the network, this machine's
 //! settings, or files beside the notes.
 
-use anamnesis_core::receipt::Usage;
+use anamnesis_core::{agent::Review, receipt::Usage};
 use anamnesis_store::notes::NotePath;
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
@@ -11,6 +11,9 @@ use serde::Serialize;
 pub trait Host: Send + Sync {
     /// The time that has come by now.
     fn now(&self) -> DateTime<Utc>;
+
+    /// What becomes of what a model writes, as the person has it set now.
+    fn review(&self) -> Review;
 
     /// How sync stands.
     fn standing(&self) -> Standing;

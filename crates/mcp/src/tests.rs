@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use anamnesis_core::{
+    agent::Review,
     id::NoteId,
     note::{GLOBAL, Note, NoteType, Scope, State},
     receipt::Usage,
@@ -25,17 +26,25 @@ use crate::{
 /// What a server wants of the program around it, noted down and not done.
 type Wishes = Arc<Mutex<Vec<String>>>;
 
-struct Alone(Wishes);
+#[derive(Default)]
+struct Alone {
+    wishes: Wishes,
+    review: Review,
+}
 
 impl Alone {
     fn wish(&self, wish: String) {
-        self.0.lock().unwrap().push(wish);
+        self.wishes.lock().unwrap().push(wish);
     }
 }
 
 impl Host for Alone {
     fn now(&self) -> DateTime<Utc> {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn review(&self) -> Review {
+        self.review
     }
 
     fn standing(&self) -> Standing {
@@ -84,7 +93,7 @@ pub(crate) fn memory(home: Home) -> Memory {
         session: None,
         counted_to: "server".to_owned(),
         min_reflected: 2,
-        host: Box::new(Alone(Wishes::default())),
+        host: Box::new(Alone::default()),
         last_look: LastLook::default(),
     }
 }
@@ -107,7 +116,10 @@ impl Session {
         let memory = Memory {
             project: Some(project),
             session: Some("s".to_owned()),
-            host: Box::new(Alone(Arc::clone(&wishes))),
+            host: Box::new(Alone {
+                wishes: Arc::clone(&wishes),
+                review: Review::Off,
+            }),
             last_look: LastLook::default(),
             ..memory(home)
         };
@@ -568,6 +580,61 @@ fn a_note_of_an_agents_is_changed() {
         "{again}"
     );
     assert_eq!(session.wishes(), [""; 0]);
+}
+
+#[test]
+fn where_the_person_approves_everything_all_is_proposed() {
+    // MCP-02, INJ-02
+    let before = Session::open();
+    let used = before.gives(
+        "memory_write",
+        json!({ "body": "Limits moved to gateway.rs." }),
+    );
+    let session = Session {
+        memory: Memory {
+            host: Box::new(Alone {
+                wishes: Arc::clone(&before.wishes),
+                review: Review::Proposals,
+            }),
+            ..before.memory
+        },
+        ..before
+    };
+    let is_proposal = |id: &Value| {
+        let note = session.note(id);
+        assert_eq!(
+            (note.state, note.scope),
+            (State::Proposed, Scope::MachineLocal)
+        );
+        note
+    };
+    let written = session.gives("memory_write", json!({ "body": "Carts hold cents." }));
+    is_proposal(&written["id"]);
+    // What waits anyway may be changed in its place.
+    let amended = session.gives(
+        "memory_amend",
+        json!({ "id": written["id"], "addition": "Since May." }),
+    );
+    assert_eq!(amended["id"], written["id"]);
+    // What is in use may not, even an agent's own.
+    let bytes = session.bytes(&used["id"]);
+    let amended = session.gives(
+        "memory_amend",
+        json!({ "id": used["id"], "addition": "Since June." }),
+    );
+    let proposal = is_proposal(&amended["id"]);
+    assert_eq!(proposal.supersedes, [used["id"].as_str().unwrap()]);
+    let linked = session.gives(
+        "memory_connect",
+        json!({ "from": used["id"], "to": written["id"], "relation": "related-to" }),
+    );
+    is_proposal(&linked["proposal"]);
+    let task = session.gives(
+        "memory_task",
+        json!({ "action": "create", "text": "Look at the cart" }),
+    );
+    is_proposal(&task["tasks"][0]["id"]);
+    assert_eq!(session.bytes(&used["id"]), bytes);
 }
 
 #[test]

@@ -96,7 +96,8 @@ impl<'a> Writing<'a> {
     ) -> Result<Written, Refusal> {
         let mut note = draft.note(self.memory.machine_id.clone(), self.now)?;
         refuse_long(&note, 0)?;
-        let is_reaching = replaced.iter().any(is_out_of_reach);
+        let is_held = self.memory.host.review().holds(note.state);
+        let is_reaching = is_held || replaced.iter().any(is_out_of_reach);
         agent::sign(&mut note, self.memory.session.as_deref(), is_reaching);
         let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
         let novelty = self.judge(&index, &note, &replaced, is_forced)?;
@@ -113,8 +114,10 @@ impl<'a> Writing<'a> {
         change: impl Fn(&mut note::Note),
     ) -> Result<(Written, bool), Refusal> {
         // What the file says counts: the index may be behind.
+        let review = self.memory.host.review();
         let is_proposed = |note: &note::Note| {
             agent::is_out_of_reach(&note.project, note.source, note.is_by_agent())
+                || review.holds(note.state)
         };
         if is_reaching || is_proposed(&self.notes.read(entry.path)?.note()) {
             return Ok((self.propose(index, entry, change)?, true));

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt, io, path::PathBuf, time::Duration};
 
-use anamnesis_core::glob;
+use anamnesis_core::{agent::Review, glob};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
@@ -280,6 +280,8 @@ pub struct Config {
     pub recall: Recall,
     /// Which model sums things up.
     pub reflection: Reflection,
+    /// What becomes of what agents and models write.
+    pub review: Review,
     /// When the one line is shown.
     pub session_line: SessionLine,
     /// Where recording is paused.
@@ -309,6 +311,7 @@ impl Default for Config {
             learn: Learn::default(),
             recall: Recall::default(),
             reflection: Reflection::default(),
+            review: Review::default(),
             session_line: SessionLine::default(),
             paused: Paused::default(),
             exclude: Vec::new(),
@@ -456,6 +459,15 @@ impl Config {
         }
         if let Some(members) = object(keys, "reflection", &mut problems) {
             reflection(members, &mut config.reflection, &mut problems);
+        }
+        match keys.get("review").map(|value| (value, value.as_str())) {
+            None | Some((_, Some("off"))) => {}
+            Some((_, Some("proposals"))) => config.review = Review::Proposals,
+            Some((other, _)) => {
+                // Whoever wrote something there wants a say.
+                config.review = Review::Proposals;
+                problems.push(format!("review is {other}, not off or proposals"));
+            }
         }
         match keys
             .get("session_line")
@@ -833,6 +845,7 @@ mod tests {
                  learn is 2, not an object",
             ),
             (r#"{"session_line": "loud"}"#, "session_line is \"loud\""),
+            (r#"{"review": "some"}"#, "review is \"some\""),
             (
                 r#"{"retention": 30}"#,
                 "config.json: retention is 30, not an object",

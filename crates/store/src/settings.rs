@@ -215,6 +215,13 @@ pub const SETTINGS: &[Setting] = &[
         value: |config| config.reflection.tokens_per_day.into(),
     },
     Setting {
+        name: "review",
+        kind: Kind::Choice(&["off", "proposals"]),
+        variable: None,
+        meaning: "Whether what Claude or a model writes is used at once, or waits for your approval.",
+        value: |config| config.review.as_str().into(),
+    },
+    Setting {
         name: "session_line",
         kind: Kind::Choice(&["on", "problems", "off"]),
         variable: None,

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     Outcome,
-    write::{self, is_a_persons},
+    write::{self, is_out_of_reach},
 };
 use crate::{context::Context, failure::Failure, sync, ui::Ui};
 
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
     };
     let hides = args.relation == Relation::Supersedes && !args.remove;
-    let is_reaching = is_a_persons(&from) || hides && is_a_persons(&to);
+    let reaches = |entry| is_out_of_reach(context, entry);
+    let is_reaching = reaches(&from) || hides && reaches(&to);
     if context.environment.is_agent && is_reaching {
         let mut changed = context.notes.read(from.path)?.note();
         change(&mut changed);

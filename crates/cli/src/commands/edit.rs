@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let path = match Context::resolve(&index, &args.id) {
         Ok(entry) => {
             let is_proposed = context.environment.is_agent
-                && write::is_a_persons(&entry)
+                && write::is_out_of_reach(context, &entry)
                 && (args.title.is_some() || args.stdin);
             if !is_proposed {
                 refuse_agent(context, &entry, "change")?;
@@ -100,13 +100,18 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 /// Says no to a model that wants to change what is a person's or applies everywhere.
 pub(super) fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), Failure> {
-    if context.environment.is_agent && write::is_a_persons(entry) {
-        return Err(Failure::failed(format!(
-            "only a person can {act} this note: a person wrote it, or it applies to all projects"
-        ))
-        .hint("write a note of your own that supersedes it; it waits for approval"));
+    if !context.environment.is_agent || !write::is_out_of_reach(context, entry) {
+        return Ok(());
     }
-    Ok(())
+    let why = if write::is_a_persons(entry) {
+        "a person wrote it, or it applies to all projects"
+    } else {
+        "it is in use, and the person approves every change"
+    };
+    Err(
+        Failure::failed(format!("only a person can {act} this note: {why}"))
+            .hint("write a note of your own that supersedes it; it waits for approval"),
+    )
 }
 
 /// What the agent wants changed of a note that is none of its own.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anamnesis_core::{
+    agent::Review,
     draft::safe_line,
     hook::{MAX_PAYLOAD_LENGTH, Payload},
     id::NoteId,
@@ -102,6 +103,10 @@ impl Program {
 impl Host for Program {
     fn now(&self) -> DateTime<Utc> {
         self.0.environment.current_time()
+    }
+
+    fn review(&self) -> Review {
+        Config::load(&self.0.home).review
     }
 
     fn standing(&self) -> Standing {

@@ -141,7 +141,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             Unfit::NoText => Failure::from(unfit).hint("--title, --file, stdin, or set EDITOR"),
             unfit => unfit.into(),
         })?;
-    by_agent(context, &mut note, replaced.iter().any(is_a_persons));
+    let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry));
+    by_agent(context, &mut note, is_reaching);
     let json: fn(&Entry, &Note) -> Value = |entry, note| ui::note_json(entry, Some(note));
     let writing = Writing {
         note: &note,
@@ -255,11 +256,18 @@ pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<Strin
 /// agent's reach.
 pub(super) fn by_agent(context: &Context, note: &mut Note, is_reaching: bool) {
     if context.environment.is_agent {
-        agent::sign(note, context.agent_session(), is_reaching);
+        let is_held = context.config.review.holds(note.state);
+        agent::sign(note, context.agent_session(), is_reaching || is_held);
     }
 }
 
-/// Tells whether a note is out of an agent's reach.
+/// Tells whether an agent can change a note only by way of a proposal: a person's, one for all projects,
+/// and any that is in use where the person approves everything.
+pub(super) fn is_out_of_reach(context: &Context, entry: &Entry) -> bool {
+    is_a_persons(entry) || context.config.review.holds(entry.state)
+}
+
+/// Tells whether a note is a person's or for all projects.
 pub(super) fn is_a_persons(entry: &Entry) -> bool {
     agent::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
 }

@@ -47,6 +47,7 @@ fn every_setting_and_where_it_comes_from() {
     reflection.max_tokens       120000                        default
     reflection.calls_per_day    40                            default
     reflection.tokens_per_day   400000                        default
+    review                      off                           default
     session_line                problems                      config.json
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
@@ -198,6 +199,12 @@ fn every_setting_and_where_it_comes_from() {
       {
         "key": "reflection.tokens_per_day",
         "value": 400000,
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "review",
+        "value": "off",
         "source": "default",
         "variable": null
       },

@@ -314,3 +314,36 @@ fn what_does_not_wait_cannot_be_decided() {
         assert_eq!(home.run(usage).code, Some(2), "{usage}");
     }
 }
+
+#[test]
+fn a_flood_of_a_session_is_one_thing_to_review() {
+    // INJ-18, MCP-06
+    let home = home();
+    home.run("config set review proposals").well();
+    for number in 0..10 {
+        home.command(["write", "--stdin", "--title"])
+            .arg(format!(
+                "Port {} is taken by service {number}",
+                9000 + 7 * number
+            ))
+            .by_agent()
+            .env("CLAUDE_CODE_SESSION_ID", "flood")
+            .input(format!(
+                "Service {number} listens there since week {number}."
+            ))
+            .run()
+            .well();
+    }
+    let more = home
+        .command(["write", "--stdin"])
+        .by_agent()
+        .env("CLAUDE_CODE_SESSION_ID", "flood")
+        .input("One more.")
+        .run()
+        .shown();
+    assert!(more.contains("no more are taken"), "{more}");
+    let value = home.run("review --json").json();
+    let batches = value["batches"].as_array().unwrap();
+    assert_eq!(batches.len(), 1, "{value}");
+    assert_eq!(batches[0]["notes"].as_array().unwrap().len(), 10);
+}
