@@ -11,6 +11,7 @@ mod client;
 mod commands;
 mod context;
 mod detach;
+mod distil;
 mod environment;
 mod failure;
 mod hook;

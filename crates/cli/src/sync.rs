@@ -453,11 +453,18 @@ pub(crate) fn commit(
     verb: &str,
     notes: impl IntoIterator<Item = NoteId>,
 ) -> Option<Ulid> {
+    commit_by(context, context.actor(), verb, notes)
+}
+
+/// The same, by somebody else than who runs the command.
+pub(crate) fn commit_by(
+    context: &Context,
+    actor: &str,
+    verb: &str,
+    notes: impl IntoIterator<Item = NoteId>,
+) -> Option<Ulid> {
     let ids: BTreeSet<NoteId> = notes.into_iter().collect();
-    let act = Act {
-        verb,
-        actor: context.actor(),
-    };
+    let act = Act { verb, actor };
     let machine = context.machine_id();
     let commit = || -> Result<Option<Ulid>, Error> {
         let lock = context.notes.lock()?;

@@ -179,6 +179,29 @@ pub(crate) fn progress(text: &str) {
     let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
 }
 
+/// A line that says what is waited for, on a terminal only, and is gone afterwards.
+pub(crate) struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(text: &str) -> Self {
+        let is_shown = stderr_is_terminal();
+        if is_shown {
+            progress(text);
+        }
+        Self { is_shown }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            progress("");
+        }
+    }
+}
+
 /// A number of things: `1 note`, `1,204 notes`.
 pub(crate) fn count(amount: usize, thing: &str) -> String {
     format!(

@@ -6,6 +6,8 @@
 
 use ulid::Ulid;
 
+use crate::window::tokens;
+
 /// A question for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
@@ -13,6 +15,13 @@ pub struct Prompt {
     pub system: &'static str,
     /// With what.
     pub user: String,
+}
+
+impl Prompt {
+    /// What it costs to ask, in tokens.
+    pub fn tokens(&self) -> usize {
+        tokens(self.system) + tokens(&self.user)
+    }
 }
 
 /// Asks for the few things that many session notes teach.

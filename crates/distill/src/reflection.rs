@@ -3,7 +3,7 @@
 //! Which notes are taken, what of them is sent, and what the new ones are. Asking, writing and committing
 //! are the caller's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_core::{
     draft::{safe, safe_line},
@@ -13,7 +13,7 @@ use anamnesis_core::{
 };
 use anamnesis_store::{
     journal::{self, Journal, Reflection},
-    notes::{NotePath, Notes, Stored},
+    notes::{self, NotePath, Notes, Stored},
 };
 use chrono::{DateTime, Utc};
 
@@ -51,7 +51,8 @@ pub struct Waiting {
     pub private: usize,
 }
 
-/// Finds the notes that wait: of these projects, or of all if none is named.
+/// Finds the notes that wait: of these projects, or of all if none is named. What was made of some of
+/// them and waits for the person keeps them from being taken again.
 ///
 /// # Errors
 /// When the records cannot be read: without them nobody can tell of which sessions something is private.
@@ -61,13 +62,19 @@ pub fn waiting(
     projects: &[String],
 ) -> Result<Waiting, journal::Error> {
     let mut waiting = Waiting::default();
+    let proposed = journal.proposed_reflections()?;
+    let proposed: BTreeSet<NotePath> = proposed
+        .iter()
+        .flat_map(|reflection| unchanged(notes, reflection))
+        .collect();
     for (path, _) in notes.list_scope(Scope::Portable).notes {
         // What cannot be read is named by `doctor`; what is too large was read by its head only.
         let Some(stored) = notes.read(path).ok().filter(|stored| stored.whole) else {
             continue;
         };
         let note = stored.note();
-        if !waits(&note) || !(projects.is_empty() || projects.contains(&note.project)) {
+        let is_wanted = projects.is_empty() || projects.contains(&note.project);
+        if !waits(&note) || !is_wanted || proposed.contains(&path) {
             continue;
         }
         let of_session = match &note.session {
@@ -102,6 +109,88 @@ pub fn unchanged(notes: &Notes, reflection: &Reflection) -> Vec<NotePath> {
         .collect()
 }
 
+/// The hashes of the files of notes, by which it is told later whether they are as they were.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn hashes(notes: &Notes, sources: &[Stored]) -> Result<BTreeMap<NoteId, String>, notes::Error> {
+    let hash = |stored: &Stored| {
+        let bytes = notes.bytes(stored.path)?;
+        Ok((stored.path.id, bytes_hash(&bytes)))
+    };
+    sources.iter().map(hash).collect()
+}
+
+/// Whose reflection it is.
+#[derive(Debug, Clone, Copy)]
+pub struct By<'a> {
+    /// The machine.
+    pub machine_id: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// The session whose model it was, if it was one's.
+    pub session: Option<&'a str>,
+}
+
+/// The notes that distillates of a project become, and how many of them are left out since a person had
+/// that text forgotten.
+///
+/// # Errors
+/// When the records cannot be read.
+pub fn notes(
+    distilled: Vec<Distilled>,
+    journal: &Journal,
+    project: &str,
+    by: By<'_>,
+    now: DateTime<Utc>,
+) -> Result<(Vec<Note>, usize), journal::Error> {
+    let (mut made, mut forgotten) = (Vec::new(), 0);
+    for one in distilled {
+        if journal.forgotten_at(&one.body)?.is_some() {
+            forgotten += 1;
+        } else {
+            made.push(note(one, project, by, now));
+        }
+    }
+    Ok((made, forgotten))
+}
+
+/// Notes could not be proposed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be written.
+    #[error(transparent)]
+    Notes(#[from] notes::Error),
+    /// The records could not be written.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+}
+
+/// Proposes notes: they lie on this machine and are used by nobody until a person says so.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn propose(
+    notes: &Notes,
+    journal: &Journal,
+    key: &str,
+    proposed: &mut [Note],
+) -> Result<(), Error> {
+    let ids: Vec<NoteId> = proposed.iter().map(|note| note.id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    // First: a proposal that nobody can tell the sources of must not be.
+    journal.propose_reflection(key, &ids)?;
+    let lock = notes.lock()?;
+    for note in proposed {
+        note.state = State::Proposed;
+        note.scope = Scope::MachineLocal;
+        notes.create(&lock, note)?;
+    }
+    Ok(())
+}
+
 /// What a model is sent of notes, the newest first: made safe again, since a note may be older than a
 /// rule of redaction, or a person's.
 pub fn material(mut notes: Vec<&Note>) -> String {
@@ -117,21 +206,16 @@ pub fn material(mut notes: Vec<&Note>) -> String {
 }
 
 /// The note that a distillate becomes.
-pub fn note(
-    distilled: Distilled,
-    project: &str,
-    machine_id: &str,
-    model: &str,
-    now: DateTime<Utc>,
-) -> Note {
+fn note(distilled: Distilled, project: &str, by: By<'_>, now: DateTime<Utc>) -> Note {
     let mut note = Note {
         title: distilled.title,
         body: distilled.body,
         project: project.to_owned(),
-        machine_id: machine_id.to_owned(),
+        machine_id: by.machine_id.to_owned(),
+        session: by.session.map(str::to_owned),
         source: Source::Reflection,
         confidence: CONFIDENCE,
-        model: Some(model.to_owned()),
+        model: Some(by.model.to_owned()),
         ..Note::new(NoteId::generate(now), distilled.note_type, now)
     };
     note.add_tags([TAG]);
@@ -200,7 +284,12 @@ mod tests {
             title: "t".to_owned(),
             body: "b".to_owned(),
         };
-        let note = note(distilled, "p", "m", "openai/x", now());
+        let by = By {
+            machine_id: "m",
+            model: "openai/x",
+            session: None,
+        };
+        let note = note(distilled, "p", by, now());
         assert_eq!(
             (note.source, note.scope),
             (Source::Reflection, Scope::Portable)

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anamnesis_core::{draft::Unfit, id::NoteId, render::inert_line};
+use anamnesis_distill::reflection;
 use anamnesis_store::{
     home::Home,
     index::{self, Entry, Index, Unresolvable},
@@ -299,6 +300,15 @@ impl From<writing::Error> for Refusal {
                 error.to_string(),
                 "memory_amend one of them; the person can write more: /memory-remember TEXT",
             ),
+        }
+    }
+}
+
+impl From<reflection::Error> for Refusal {
+    fn from(error: reflection::Error) -> Self {
+        match error {
+            reflection::Error::Notes(error) => error.into(),
+            reflection::Error::Journal(error) => error.into(),
         }
     }
 }

@@ -1,31 +1,24 @@
 //! `reflect`: what many sessions of a project taught becomes few notes, by a model that was named.
 //!
 //! The model is asked first, and a project is written only when all of its answer was taken: the new notes
-//! and the tags of those they were made from are one commit, so that one `undo` takes both back. What goes
-//! wrong with one project leaves it as it was, and the others go on.
+//! and the tags of those they were made from are one commit, so that one `undo` takes both back. Where the
+//! person approves everything the notes are proposed instead. What goes wrong with one project leaves it as
+//! it was, and the others go on.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_core::{clean::one_line, id::NoteId, note::Note};
-use anamnesis_distill::{
-    model::Model,
-    prompts, reflection, reply,
-    window::{tokens, window},
-};
+use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_distill::{model::Model, reflection};
 use anamnesis_recall::novelty::{Among, Novelty, novelty};
-use anamnesis_store::{
-    config::Reflection,
-    journal::Journal,
-    notes::{NotePath, Stored},
-};
+use anamnesis_store::{journal::Journal, notes::Stored};
 use anamnesis_sync::Answer;
 
 use super::{Outcome, sync as sync_command};
 use crate::{
     context::Context,
+    distil::{Distilled, Fate, Question},
     failure::Failure,
-    model,
-    sync::{self, short_batch},
+    model, sync,
     ui::{self, Ui},
 };
 
@@ -78,17 +71,26 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         );
         return Ok(ExitCode::SUCCESS);
     };
-    let mut written = 0;
+    let (mut written, mut proposed) = (0, 0);
     for (project, sources) in &waiting {
         let shown = one_line(project);
-        match distil(context, &journal, &model, project, sources, ui) {
+        match ask(context, &journal, &model, project, sources, ui) {
             Ok(done) => {
                 ui.print(&format!(
                     "reflect: {shown}: distilled {} episodic(s) -> {} note(s)\n",
                     sources.len(),
                     done.notes.len()
                 ));
-                written += done.notes.len();
+                if done.forgotten > 0 {
+                    ui.note(&format!(
+                        "{} left out that you had forgotten\n",
+                        done.forgotten
+                    ));
+                }
+                match done.fate {
+                    Fate::Used(_) => written += done.notes.len(),
+                    Fate::Proposed => proposed += done.notes.len(),
+                }
                 // The notes are written: what cannot be said of them keeps no other project.
                 if let Err(failure) = tell(context, project, sources, &done, ui) {
                     ui.note(&failure.text());
@@ -101,6 +103,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 ));
             }
         }
+    }
+    if proposed > 0 {
+        ui.print(&format!(
+            "reflect: proposed {proposed} note(s); nothing of them is used before you approve it\n\
+             → anamnesis review\n"
+        ));
     }
     if written == 0 {
         return Ok(ExitCode::SUCCESS);
@@ -148,100 +156,25 @@ fn waiting(
     Ok(waiting.by_project)
 }
 
-/// What became of a project.
-struct Done {
-    notes: Vec<Note>,
-    /// The batch by which it can be undone.
-    batch: Option<String>,
-}
-
-/// Asks the model about a project and writes what it answers; on failure nothing is written.
-fn distil(
+/// Asks a model about a project, and says before what goes where.
+fn ask(
     context: &Context,
     journal: &Journal,
     model: &Model,
     project: &str,
     sources: &[Stored],
     ui: &Ui,
-) -> Result<Done, String> {
-    let material: Vec<Note> = sources.iter().map(Stored::note).collect();
-    let material = reflection::material(material.iter().collect());
-    let most = match model::settings(context).max_tokens {
-        0 => Reflection::default().max_tokens,
-        tokens => tokens,
-    };
-    let prompt = prompts::reflect(&window(
-        &material,
-        usize::try_from(most).unwrap_or(usize::MAX),
-    ));
-    let cost = tokens(prompt.system) + tokens(&prompt.user);
+) -> Result<Distilled, String> {
+    let question = Question::new(context, project, sources);
     ui.note(&format!(
         "{}: {} notes, about {} tokens to {}\n",
         one_line(project),
         sources.len(),
-        ui::number(cost),
+        ui::number(question.cost()),
         one_line(&model.receiver())
     ));
-    let answer = {
-        let _waiting = Waiting::new(&format!("asking {} …", one_line(&model.label())));
-        model.ask(prompt.system, &prompt.user)
-    };
-    let answer = answer.map_err(|error| error.to_string())?;
-    let distilled = reply::notes(&answer).map_err(|violation| violation.to_string())?;
-    let (machine, label) = (context.machine_id(), one_line(&model.label()));
-    let now = context.environment.now;
-    let notes: Vec<Note> = distilled
-        .into_iter()
-        .map(|distilled| reflection::note(distilled, project, &machine, &label, now))
-        .collect();
-    // What hooks and editors left is not part of the batch: an undo would take it back, too.
-    sync::commit_all(context, Some(journal)).map_err(|failure| failure.message().to_owned())?;
-    write(context, &notes, sources)?;
-    let ids = notes.iter().map(|note| note.id);
-    let ids = ids.chain(sources.iter().map(|source| source.path.id));
-    let batch = sync::commit(context, "reflect", ids).map(short_batch);
-    Ok(Done { notes, batch })
-}
-
-/// Writes the new notes and marks those they were made from, all or nothing.
-fn write(context: &Context, notes: &[Note], sources: &[Stored]) -> Result<(), String> {
-    let told = |error: anamnesis_store::notes::Error| error.to_string();
-    // Ctrl-C comes before or after, not in the middle.
-    let _whole = ui::without_interrupts();
-    let lock = context.notes.lock().map_err(told)?;
-    if sources
-        .iter()
-        .any(|source| context.notes.stamp(source.path) != Some(source.stamp))
-    {
-        return Err("a session note was changed meanwhile; try again".to_owned());
-    }
-    let mut before: Vec<(NotePath, Vec<u8>)> = Vec::new();
-    let mut made: Vec<NotePath> = Vec::new();
-    let mut write_all = || {
-        for note in notes {
-            made.push(context.notes.create(&lock, note)?.path);
-        }
-        for source in sources {
-            let bytes = context.notes.bytes(source.path)?;
-            before.push((source.path, bytes));
-            context.notes.update(&lock, source.path, reflection::take)?;
-        }
-        Ok(())
-    };
-    let Err(error) = write_all() else {
-        return Ok(());
-    };
-    for path in made {
-        if let Err(error) = context.notes.remove(&lock, path) {
-            context.log(&format!("reflect: {error}"));
-        }
-    }
-    for (path, bytes) in before {
-        if let Err(error) = context.notes.overwrite(&lock, path, &bytes) {
-            context.log(&format!("reflect: {error}"));
-        }
-    }
-    Err(told(error))
+    let _progress = ui::Progress::new(&format!("asking {} …", one_line(&model.label())));
+    question.ask(context, journal, model, context.actor())
 }
 
 /// Says what the new notes are to those that were there, and how to take them back.
@@ -249,7 +182,7 @@ fn tell(
     context: &Context,
     project: &str,
     sources: &[Stored],
-    done: &Done,
+    done: &Distilled,
     ui: &Ui,
 ) -> Result<(), Failure> {
     let index = context.index()?;
@@ -295,33 +228,11 @@ fn tell(
             one_line(&old.title)
         ));
     }
-    match &done.batch {
-        Some(batch) => text.push_str(&format!("Undo: anamnesis undo {batch}\n")),
-        None => ui.note("! this is not committed yet, so it cannot be undone yet\n"),
+    match &done.fate {
+        Fate::Used(Some(batch)) => text.push_str(&format!("Undo: anamnesis undo {batch}\n")),
+        Fate::Used(None) => ui.note("! this is not committed yet, so it cannot be undone yet\n"),
+        Fate::Proposed => {}
     }
     ui.print(&text);
     Ok(())
-}
-
-/// A line that says that a model is waited for, on a terminal only, and is gone afterwards.
-struct Waiting {
-    is_shown: bool,
-}
-
-impl Waiting {
-    fn new(text: &str) -> Self {
-        let is_shown = ui::stderr_is_terminal();
-        if is_shown {
-            ui::progress(text);
-        }
-        Self { is_shown }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if self.is_shown {
-            ui::progress("");
-        }
-    }
 }

@@ -15,6 +15,12 @@ pub(crate) fn name(home: &TestHome, server: &ModelServer) {
     name_within(home, server, 30);
 }
 
+/// The same, with a setting.
+pub(crate) fn name_with(home: &TestHome, server: &ModelServer, setting: &str, value: &str) {
+    name(home, server);
+    home.run(&format!("config set {setting} {value}")).well();
+}
+
 /// The same, for a server that does not answer.
 pub(crate) fn name_impatiently(home: &TestHome, server: &ModelServer) {
     name_within(home, server, 2);

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     home, id,
-    model::{KEY, name, name_impatiently},
+    model::{KEY, name, name_impatiently, name_with},
     snapshot,
 };
 
@@ -138,6 +138,92 @@ fn sessions_become_notes_and_one_undo_takes_all_of_it_back() {
     assert_eq!(home.run("reflect --apply").shown(), "exit 0\n");
     assert_eq!(server.requests().len(), 1);
     home.run(&format!("undo {}", batch(&output.shown()))).well();
+    assert_eq!(files(&home), before);
+}
+
+/// The notes of a home that were not there before.
+fn made(home: &TestHome, before: &BTreeMap<String, String>) -> Vec<String> {
+    let notes = home.notes().into_iter();
+    notes.filter(|path| !before.contains_key(path)).collect()
+}
+
+#[test]
+fn where_the_person_approves_everything_a_reflection_is_proposed() {
+    // LLM-02
+    let home = with_sessions();
+    let before = files(&home);
+    let server = ModelServer::start([says(good())]);
+    name_with(&home, &server, "review", "proposals");
+    let output = home.run("reflect --apply");
+    let made_notes = made(&home, &before);
+    let [path] = made_notes.as_slice() else {
+        panic!("{made_notes:?}")
+    };
+    assert!(path.starts_with("local/procedural/"), "{path}");
+    assert!(home.read(path).contains("state: proposed"), "{path}");
+    let new = path.rsplit('/').next().unwrap().trim_end_matches(".md");
+    snapshot!(output.shown().replace(&new[new.len() - 6..], "NEWEST"), @r#"
+    exit 0
+    reflect: github.com/acme/shop: distilled 5 episodic(s) -> 1 note(s)
+      #NEWEST how-to "Deploys need the stub server"
+    reflect: proposed 1 note(s); nothing of them is used before you approve it
+    → anamnesis review
+    on stderr:
+    github.com/acme/shop: 5 notes, about 412 tokens to 127.0.0.1
+    "#);
+    // Nothing else changed, nobody is given it, and the sessions are not asked about again.
+    for (path, text) in &before {
+        assert_eq!(&home.read(path), text, "{path}");
+    }
+    let started = home.hook(&home.start(crate::SESSION, "startup")).shown();
+    assert!(
+        !started.contains("Deploys need the stub server"),
+        "{started}"
+    );
+    assert_eq!(home.run("reflect --apply").shown(), "exit 0\n");
+    assert_eq!(server.requests().len(), 1);
+    let approved = home.run(&format!("review --approve {new}")).shown();
+    let used = format!("memory/procedural/{new}.md");
+    assert!(!home.read(&used).contains("state:"), "{approved}");
+    for short in EPISODES {
+        let path = format!("memory/episodic/{}.md", id(short));
+        assert!(home.read(&path).contains("reflected"), "{short}");
+    }
+}
+
+#[test]
+fn what_was_rejected_is_not_written_again() {
+    let home = with_sessions();
+    let before = files(&home);
+    let server = ModelServer::start([says(good())]);
+    name_with(&home, &server, "review", "proposals");
+    home.run("reflect --apply").shown();
+    let path = &made(&home, &before)[0];
+    let new = path.rsplit('/').next().unwrap().trim_end_matches(".md");
+    home.run(&format!("review --reject {new}")).well();
+    home.run("config set review off").well();
+    let shown = home.run("reflect --apply").shown();
+    assert!(
+        shown.contains("distilled 5 episodic(s) -> 0 note(s)")
+            && shown.contains("1 left out that you had forgotten"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_cannot_be_written_leaves_everything_as_it_was() {
+    let home = with_sessions();
+    let before = files(&home);
+    // A file where a folder has to be: the second of two notes cannot be written.
+    home.write("memory/semantic", "in the way");
+    let two = json!([
+        { "type": "procedural", "title": "One", "body": "b" },
+        { "type": "semantic", "title": "Two", "body": "b" },
+    ]);
+    let server = ModelServer::start([says(two.to_string())]);
+    name(&home, &server);
+    let shown = home.run("reflect --apply").shown();
+    assert!(shown.contains("; skipped"), "{shown}");
     assert_eq!(files(&home), before);
 }
 

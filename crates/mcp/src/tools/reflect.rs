@@ -5,17 +5,15 @@
 //! as they were. Only this tool makes notes of reflection, and none of them is in use before the person,
 //! asked by the client or by `anamnesis review`, says so.
 
-use std::collections::BTreeMap;
-
-use anamnesis_core::{
-    id::NoteId,
-    note::{Note, Scope, State, bytes_hash},
-    render::inert_line,
+use anamnesis_core::{id::NoteId, note::Note, render::inert_line};
+use anamnesis_distill::{
+    prompts,
+    reflection::{self, By},
+    reply,
 };
-use anamnesis_distill::{prompts, reflection, reply};
 use anamnesis_store::{
     index::Index,
-    journal::{Journal, Reflection},
+    journal::Journal,
     notes::{Notes, Stored},
 };
 use rmcp::schemars::JsonSchema;
@@ -114,9 +112,19 @@ fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Re
     let mut sources: Vec<Stored> = waiting.by_project.into_values().flatten().collect();
     let found = sources.len();
     if found < memory.min_reflected {
+        let proposed = journal.proposed_reflections()?;
+        let mut proposed = proposed.iter();
+        let of_project = proposed.find(|reflection| keys.contains(&reflection.project));
+        let others = of_project.map_or_else(String::new, |reflection| {
+            format!(
+                "; what was made of {} others waits for the person, in a terminal: anamnesis review {}",
+                reflection.sources.len(),
+                reflection.short_key()
+            )
+        });
         return Ok(Reflected {
             said: format!(
-                "{found} session notes wait to be distilled; a reflection takes {} or more",
+                "{found} session notes wait to be distilled; a reflection takes {} or more{others}",
                 memory.min_reflected
             ),
             left: found,
@@ -135,11 +143,7 @@ fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Re
         fits
     });
     let notes: Vec<Note> = sources.iter().map(Stored::note).collect();
-    let mut hashes = BTreeMap::new();
-    for stored in &sources {
-        let bytes = memory.notes().bytes(stored.path)?;
-        hashes.insert(stored.path.id, bytes_hash(&bytes));
-    }
+    let hashes = reflection::hashes(&memory.notes(), &sources)?;
     let project = keys.first().cloned().unwrap_or_default();
     let key = journal.ask_reflection(&project, &hashes, memory.now())?;
     let prompt = prompts::reflect(&reflection::material(notes.iter().collect()));
@@ -190,36 +194,26 @@ fn propose(
             format!("at most {MAX_PROPOSED}; {again}"),
         ));
     }
-    let mut proposals = Vec::new();
-    let mut forgotten = 0;
-    for one in distilled {
-        if journal.forgotten_at(&one.body)?.is_some() {
-            forgotten += 1;
-            continue;
-        }
-        proposals.push(proposal(memory, &asked, one));
-    }
-    let ids: Vec<NoteId> = proposals.iter().map(|note| note.id).collect();
-    if !ids.is_empty() {
-        // First: a proposal that nobody can tell the sources of must not be.
-        journal.propose_reflection(&asked.key, &ids)?;
-        let lock = notes.lock()?;
-        for note in &proposals {
-            notes.create(&lock, note)?;
-        }
-    }
+    let by = By {
+        machine_id: &memory.machine_id,
+        model: MODEL,
+        session: memory.session.as_deref(),
+    };
+    let (mut proposals, forgotten) =
+        reflection::notes(distilled, journal, &asked.project, by, memory.now())?;
+    reflection::propose(&notes, journal, &asked.key, &mut proposals)?;
     let left_out = match forgotten {
         0 => String::new(),
         _ => format!("; {forgotten} left out that the person had forgotten"),
     };
     Ok(Reflected {
-        said: if ids.is_empty() {
+        said: if proposals.is_empty() {
             format!("nothing is proposed{left_out}")
         } else {
             format!(
                 "{} notes proposed from {} sessions{left_out}: not used until the person approves them, \
                  in a terminal: anamnesis review {}",
-                ids.len(),
+                proposals.len(),
                 asked.sources.len(),
                 asked.short_key()
             )
@@ -234,21 +228,6 @@ fn propose(
             .collect(),
         ..Reflected::default()
     })
-}
-
-fn proposal(memory: &Memory, asked: &Reflection, distilled: reply::Distilled) -> Note {
-    Note {
-        state: State::Proposed,
-        scope: Scope::MachineLocal,
-        session: memory.session.clone(),
-        ..reflection::note(
-            distilled,
-            &asked.project,
-            &memory.machine_id,
-            MODEL,
-            memory.now(),
-        )
-    }
 }
 
 /// What the person is asked about the notes that a reflection proposed; nothing where none of them waits.

@@ -1,5 +1,5 @@
-//! Reflections that a session's own model was asked for: under which key, of which notes, and what came
-//! of it. Ids and hashes, no text.
+//! Reflections: which notes a model was asked about, under which key, and what came of it. Ids and hashes,
+//! no text.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ use super::{Error, Journal};
 
 /// How long an answer is waited for.
 const PATIENCE: TimeDelta = TimeDelta::hours(1);
+
+/// How long it is known which notes a reflection was made of that is over.
+const KEPT: TimeDelta = TimeDelta::days(90);
 
 /// What became of a reflection.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +80,6 @@ impl Journal {
         sources: &BTreeMap<NoteId, String>,
         now: DateTime<Utc>,
     ) -> Result<String, Error> {
-        let key = Ulid::generate().to_string();
         self.together(|journal| {
             journal.connection.execute(
                 "DELETE FROM reflection WHERE state = ?1 AND (project = ?2 OR at < ?3)",
@@ -87,19 +89,61 @@ impl Journal {
                     (now - PATIENCE).timestamp_millis()
                 ],
             )?;
+            journal.new_reflection(project, Stage::Asked, sources, now)
+        })
+    }
+
+    /// Takes note that the model that was named is asked about notes: nobody else can answer. Its name,
+    /// under which notes can be proposed.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn begin_reflection(
+        &self,
+        project: &str,
+        sources: &BTreeMap<NoteId, String>,
+        now: DateTime<Utc>,
+    ) -> Result<String, Error> {
+        self.together(|journal| {
             journal.connection.execute(
-                "INSERT INTO reflection VALUES (?, ?, ?, ?, ?, '[]')",
-                params![
-                    key,
-                    project,
-                    Stage::Asked.as_str(),
-                    now.timestamp_millis(),
-                    serde_json::to_string(&named(sources)).unwrap_or_default(),
-                ],
+                "DELETE FROM reflection WHERE state = ?1 AND at < ?2",
+                params![Stage::Ended.as_str(), (now - KEPT).timestamp_millis()],
             )?;
-            Ok(())
-        })?;
+            journal.new_reflection(project, Stage::Ended, sources, now)
+        })
+    }
+
+    fn new_reflection(
+        &self,
+        project: &str,
+        stage: Stage,
+        sources: &BTreeMap<NoteId, String>,
+        now: DateTime<Utc>,
+    ) -> Result<String, Error> {
+        let key = Ulid::generate().to_string();
+        self.connection.execute(
+            "INSERT INTO reflection VALUES (?, ?, ?, ?, ?, '[]')",
+            params![
+                key,
+                project,
+                stage.as_str(),
+                now.timestamp_millis(),
+                serde_json::to_string(&named(sources)).unwrap_or_default(),
+            ],
+        )?;
         Ok(key)
+    }
+
+    /// Takes note that a reflection came to nothing: its notes wait as before.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn fail_reflection(&self, key: &str) -> Result<(), Error> {
+        self.connection.execute(
+            "UPDATE reflection SET state = ?2, sources = '{}' WHERE key = ?1",
+            [key, Stage::Ended.as_str()],
+        )?;
+        Ok(())
     }
 
     /// Takes up the answer to what was asked under a key: that may be done once, within an hour. `None`

@@ -1,7 +1,7 @@
 //! Scenarios with two machines of one person, joined through a bare repository.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anamnesis_testkit::client::{Ask, Sandbox};
 use anamnesis_testkit::messages_api::{Kind, Script, text};
@@ -142,9 +142,18 @@ fn join(machine: &Sandbox, name: &str, remote: &Path) -> Result<()> {
 
 /// Runs the plugin's own program as a person in a terminal would.
 pub(super) fn anamnesis(machine: &Sandbox, arguments: &[&str]) -> Result<String> {
+    anamnesis_with(machine, arguments, Stdio::null())
+}
+
+/// The same, with something on its stdin.
+pub(super) fn anamnesis_with(
+    machine: &Sandbox,
+    arguments: &[&str],
+    input: impl Into<Stdio>,
+) -> Result<String> {
     let program = machine.plugin_root()?.join("bin/anamnesis");
     let mut command = machine.command(program);
-    command.args(arguments);
+    command.args(arguments).stdin(input);
     output(command)
 }
 

@@ -1,7 +1,7 @@
 //! The scenarios about the server: what the model does by its tools, and what a person types that
 //! ends in one.
 
-use std::{fs, thread, time::Duration};
+use std::{fs, path::PathBuf, thread, time::Duration};
 
 use anamnesis_testkit::client::{Answer, Ask, Permissions, Sandbox};
 use anamnesis_testkit::messages_api::{Block, Kind, Request, Script, text, tool};
@@ -9,7 +9,7 @@ use anamnesis_testkit::process::{Context as _, Failure, Result};
 use anamnesis_testkit::tmux::Terminal;
 use serde_json::{Value, json};
 
-use super::machines::anamnesis;
+use super::machines::{anamnesis, anamnesis_with};
 use super::scenarios::{Stage, check, clean, last_request, tool_result, untroubled};
 use super::store::{Note, Store};
 
@@ -319,88 +319,168 @@ pub(super) fn mentioned(stage: &Stage) -> Result<()> {
     terminal.exit()
 }
 
+/// What the model distils in the scenario below.
+const LESSON: &str = "Restart the broker before the tests";
+
 /// The session's model distils session notes, and the person, whom the client asks, decides what becomes
-/// of its answer.
+/// of its answer: used at once, or left, and then edited and approved, or rejected. An answer that is not
+/// what was asked for, comes twice, or comes after a session note was changed, is refused.
 pub(super) fn reflecting(stage: &Stage) -> Result<()> {
-    const TITLE: &str = "Restart the broker before the tests";
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
     anamnesis(&machine, &["status"])?;
-    let folder = machine.home().join(".anamnesis/memory/episodic");
-    fs::create_dir_all(&folder).context(folder.display())?;
-    for number in 1..=5 {
-        let id = format!("01JZ000000000000000000000{number}");
-        let note = format!(
-            "---\nid: {id}\ntype: episodic\ntitle: Session {number}\nproject: github.com/acme/shop\n\
-             prov_source: session-end\ntags:\n- session\n---\nThe broker was restarted, and the tests passed.\n"
-        );
-        let path = folder.join(format!("{id}.md"));
-        fs::write(&path, note).context(path.display())?;
-    }
-    let answer =
-        json!([{ "type": "procedural", "title": TITLE, "body": "`make broker`; else they hang." }]);
-    // Whoever leaves the dialogue leaves the notes; whoever accepts uses them.
-    for (key, is_used) in [("Escape", false), ("Enter", true)] {
-        let terminal = Terminal::start_with(&machine, Permissions::Skipped)?;
-        machine.api().play(Script::turns([
-            ours("memory_reflect", json!({})),
-            text("These are the notes."),
-        ]));
-        terminal.send("/memory-reflect")?;
-        terminal.wait_for("These are the notes.")?;
-        let (given, _) = last_request(&machine)?
-            .tool_results()
-            .pop()
-            .unwrap_or_default();
-        let given: Value = serde_json::from_str(&given).context("what the tool gave")?;
-        let material = given["material"].as_str().unwrap_or_default();
-        check(material.contains("The broker was restarted"), || {
-            format!("the notes are not in {given}")
-        })?;
-        machine.api().play(Script::turns([
-            ours(
-                "memory_reflect",
-                json!({ "key": given["key"], "answer": answer.to_string() }),
-            ),
-            text("That is decided."),
-        ]));
-        terminal.send("And what do they teach?")?;
-        terminal.wait_for("Decline")?;
-        // What is typed in the first moments of a dialogue is not for it.
-        thread::sleep(DIALOGUE);
-        let waits = |note: &Note| note.title() == TITLE && note.value("state") == Some("proposed");
-        check(store.notes_of_this_machine().iter().any(waits), || {
-            "the note is not proposed".to_owned()
-        })?;
-        terminal.press(key)?;
-        terminal.wait_for("That is decided.")?;
-        let used = store.notes().iter().any(|note| note.title() == TITLE);
-        check(used == is_used, || {
-            format!("after {key} the note is used: {used}")
-        })?;
-        let taken = store
+    let used = || {
+        store
             .notes()
+            .into_iter()
+            .find(|note| note.title() == LESSON)
+    };
+    let marked = || {
+        let notes = store.notes();
+        notes
             .iter()
             .filter(|note| note.has_tag("reflected"))
-            .count();
-        // The session before this one left a note, too.
-        check(if is_used { taken >= 5 } else { taken == 0 }, || {
-            format!("after {key} {taken} notes are marked")
-        })?;
-        terminal.exit()?;
+            .count()
+    };
+
+    // Left, edited, approved.
+    add_sessions(&machine, 1)?;
+    let left = proposed(&machine, &store, "Escape")?;
+    check(used().is_none() && marked() == 0, || {
+        "what was left is used".to_owned()
+    })?;
+    let text = machine.home().join("edited.txt");
+    fs::write(&text, "`make broker`, and wait for port 5672.").context(text.display())?;
+    let edited = fs::File::open(&text).context(text.display())?;
+    anamnesis_with(&machine, &["edit", left.id(), "--stdin"], edited)?;
+    anamnesis(&machine, &["review", "--approve", left.id()])?;
+    let note = used().ok_or_else(|| Failure::new("what was approved is not used"))?;
+    check(note.lasting().contains("wait for port 5672"), || {
+        format!("the edit is not in\n{}", note.lasting())
+    })?;
+    check(marked() >= 5, || format!("{} notes are marked", marked()))?;
+    anamnesis(&machine, &["forget", note.id()])?;
+
+    // Left and rejected.
+    add_sessions(&machine, 2)?;
+    let before = marked();
+    let left = proposed(&machine, &store, "Escape")?;
+    anamnesis(&machine, &["review", "--reject", left.id()])?;
+    check(used().is_none() && marked() == before, || {
+        "what was rejected is used, or its sessions are marked".to_owned()
+    })?;
+
+    // Accepted in the dialogue. The text is another one: what was rejected would be left out.
+    proposed(&machine, &store, "Enter")?;
+    check(used().is_some() && marked() >= before + 5, || {
+        format!("what was accepted is not used, or {} are marked", marked())
+    })?;
+
+    // Not what was asked for, and the same key again.
+    add_sessions(&machine, 3)?;
+    let key = asked(&machine)?["key"].clone();
+    let good = answer("once more").to_string();
+    let answers = ["Here they are: []", good.as_str()];
+    let calls =
+        answers.map(|answer| ours("memory_reflect", json!({ "key": key, "answer": answer })));
+    let (_, results) = calling(&machine, "And what do they teach?", None, &calls)?;
+    let reasons = results.iter().map(|(result, _)| result.as_str());
+    let codes: Vec<bool> = reasons
+        .zip(["not_as_asked", "bad_key"])
+        .map(|(result, code)| result.contains(code))
+        .collect();
+    check(codes == [true, true], || format!("{results:#?}"))?;
+
+    // Session notes that were changed meanwhile.
+    let key = asked(&machine)?["key"].clone();
+    let path = session_path(&machine, 3, 1);
+    let mut text = fs::read_to_string(&path).context(path.display())?;
+    text.push_str("Or were they?\n");
+    fs::write(&path, text).context(path.display())?;
+    let late = ours("memory_reflect", json!({ "key": key, "answer": good }));
+    let (_, results) = calling(&machine, "And what do they teach?", None, &[late])?;
+    check(results[0].1 && results[0].0.contains("changed"), || {
+        format!("{results:#?}")
+    })?;
+    let waits = |note: &Note| note.value("state") == Some("proposed");
+    check(!store.notes_of_this_machine().iter().any(waits), || {
+        "something that was refused is proposed".to_owned()
+    })
+}
+
+/// What a model answers.
+fn answer(how: &str) -> Value {
+    let body = format!("`make broker` {how}; else they hang.");
+    json!([{ "type": "procedural", "title": LESSON, "body": body }])
+}
+
+/// Where one of five session notes of a round lies.
+fn session_path(machine: &Sandbox, round: usize, number: usize) -> PathBuf {
+    let folder = machine.home().join(".anamnesis/memory/episodic");
+    folder.join(format!("01JZ00000000000000000000{round}{number}.md"))
+}
+
+/// Adds five session notes.
+fn add_sessions(machine: &Sandbox, round: usize) -> Result<()> {
+    for number in 1..=5 {
+        let path = session_path(machine, round, number);
+        let folder = path.parent().unwrap_or(&path);
+        fs::create_dir_all(folder).context(folder.display())?;
+        let id = path.file_stem().unwrap_or_default().to_string_lossy();
+        let note = format!(
+            "---\nid: {id}\ntype: episodic\ntitle: Session {round}.{number}\nproject: github.com/acme/shop\n\
+             prov_source: session-end\ntags:\n- session\n---\nThe broker was restarted, and the tests passed.\n"
+        );
+        fs::write(&path, note).context(path.display())?;
     }
-    // A key is good for one answer, and for an answer that is what was asked for.
-    let calls = [
+    Ok(())
+}
+
+/// Has the model ask for session notes, and returns what the tool gave.
+fn asked(machine: &Sandbox) -> Result<Value> {
+    let call = ours("memory_reflect", json!({}));
+    let (_, results) = calling(machine, "/memory-reflect", None, &[call])?;
+    serde_json::from_str(&results[0].0).context("what the tool gave")
+}
+
+/// Has the session's model distil what waits, presses a key in the dialogue that follows, and returns
+/// what was proposed before that.
+fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
+    let terminal = Terminal::start_with(machine, Permissions::Skipped)?;
+    machine.api().play(Script::turns([
+        ours("memory_reflect", json!({})),
+        text("These are the notes."),
+    ]));
+    terminal.send("/memory-reflect")?;
+    terminal.wait_for("These are the notes.")?;
+    let (given, _) = last_request(machine)?
+        .tool_results()
+        .pop()
+        .unwrap_or_default();
+    let given: Value = serde_json::from_str(&given).context("what the tool gave")?;
+    let material = given["material"].as_str().unwrap_or_default();
+    check(material.contains("The broker was restarted"), || {
+        format!("the notes are not in {given}")
+    })?;
+    let answer = answer(&format!("first, said the {key} key")).to_string();
+    machine.api().play(Script::turns([
         ours(
             "memory_reflect",
-            json!({ "key": "01JZ0000000000000000000000", "answer": "[]" }),
+            json!({ "key": given["key"], "answer": answer }),
         ),
-        ours("memory_reflect", json!({ "key": "x" })),
-    ];
-    let (_, results) = calling(&machine, "Once more", None, &calls)?;
-    check(results.iter().all(|(_, failed)| *failed), || {
-        format!("an answer that nobody asked for was taken: {results:#?}")
-    })
+        text("That is decided."),
+    ]));
+    terminal.send("And what do they teach?")?;
+    terminal.wait_for("Decline")?;
+    // What is typed in the first moments of a dialogue is not for it.
+    thread::sleep(DIALOGUE);
+    let waits = |note: &Note| note.title() == LESSON && note.value("state") == Some("proposed");
+    let found = store.notes_of_this_machine().into_iter().find(waits);
+    let found = found.ok_or_else(|| Failure::new("the note is not proposed"))?;
+    terminal.press(key)?;
+    terminal.wait_for("That is decided.")?;
+    terminal.exit()?;
+    Ok(found)
 }
 
 /// Types a command for which the model calls one tool, which nobody is asked for, and returns what the
