@@ -155,6 +155,9 @@ impl<'a> Batch<'a> {
         for note in &self.made {
             notes.create(lock, note)?;
         }
+        if let Some(journal) = journal {
+            journal.know(self.made.iter().map(|note| note.id))?;
+        }
         Ok(())
     }
 }

@@ -354,6 +354,9 @@ impl<'a> Carrier<'a> {
             let identities = Identities::new(journal, &receipts, &machine, now, Duration::ZERO);
             identities.refresh(&receipts.read_all().0.total())?;
         }
+        if let Ok(synced) = result {
+            journal.know(synced.changed.iter().map(|path| path.id))?;
+        }
         match result {
             Ok(synced) if !synced.changed.is_empty() => {
                 // Now, not when it was begun: a prompt that came meanwhile could not know.

@@ -141,6 +141,12 @@ fn is_invisible(character: char) -> bool {
     )
 }
 
+/// Tells whether a text holds tag characters: each stands for a letter, and nobody sees it.
+pub fn has_tag_characters(text: &str) -> bool {
+    text.chars()
+        .any(|character| matches!(character, '\u{e0000}'..='\u{e007f}'))
+}
+
 /// Returns how many bytes the terminal sequence at the start of the text takes, if one stands there.
 fn sequence_length(text: &str) -> Option<usize> {
     let mut characters = text.chars();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use anamnesis_core::{
     id::NoteId,
     merge::CONFLICT_TAG,
-    note::{Kind, State},
+    note::{GLOBAL, Kind, State},
 };
 use anamnesis_store::{
     index::{Entry, Error, Filter, Index},
@@ -29,6 +29,8 @@ pub enum Wait {
     Conflict,
     /// An agent wrote it on this machine, and it is in use.
     ByAgent,
+    /// It is for all projects, in use, and was put there neither by us nor by sync.
+    Foreign,
     /// An agent had it forgotten.
     Forgotten,
     /// It may be out of date.
@@ -121,6 +123,12 @@ fn wait_of(entry: &Entry, notes: &Notes, journal: Option<&Journal>, machine: &st
     if entry.tags.iter().any(|tag| tag == CONFLICT_TAG) {
         return Some(Wait::Conflict);
     }
+    if entry.project == GLOBAL
+        && let Some(journal) = journal
+        && !journal.knows(entry.id()).unwrap_or(true)
+    {
+        return Some(Wait::Foreign);
+    }
     // What an agent wrote elsewhere is reviewed there. Tasks come up by themselves, and end.
     if !entry.by_agent || entry.machine_id != machine || entry.kind == Kind::Task {
         return None;
@@ -151,7 +159,7 @@ fn batches(waiting: Vec<Waiting>, reflections: &[Reflection]) -> Vec<Batch> {
         let key = match (place, waiting.wait) {
             (Some(place), Wait::Proposal) => (place, String::new(), String::new()),
             // A clash is nobody's act.
-            (_, Wait::Conflict | Wait::Forgotten) => {
+            (_, Wait::Conflict | Wait::Foreign | Wait::Forgotten) => {
                 (usize::MAX, waiting.entry.id().to_string(), String::new())
             }
             (_, Wait::Proposal | Wait::ByAgent) => {

@@ -11,7 +11,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_core::{clean::one_line, id::NoteId, note::Kind, trigger::Trigger};
+use anamnesis_core::{
+    clean::{has_tag_characters, one_line},
+    id::NoteId,
+    note::Kind,
+    trigger::Trigger,
+};
 use anamnesis_store::{
     config::Paused,
     file,
@@ -556,7 +561,11 @@ fn notes_and_index(context: &Context) -> Vec<Check> {
             },
         )
     };
-    let triggers = triggers(context, &index);
+    let others = [
+        triggers(context, &index),
+        circles(&index),
+        hidden_text(context, &index),
+    ];
     let index = match state {
         Ok((Ok(()), false)) => Check::new("index", Level::Well, "in step with the notes"),
         Ok((Ok(()), true)) => {
@@ -573,9 +582,61 @@ fn notes_and_index(context: &Context) -> Vec<Check> {
         ),
     };
     let mut checks = vec![notes];
-    checks.extend(triggers);
+    checks.extend(others.into_iter().flatten());
     checks.push(index);
     checks
+}
+
+/// Notes that replace each other; nothing when there are none.
+fn circles(index: &Index) -> Option<Check> {
+    let circles = index.circles().ok()?;
+    let first = *circles.first()?.first()?;
+    let mut check = Check::new(
+        "replaced",
+        Level::Look,
+        format!(
+            "{} in which notes replace each other; one of each is in view",
+            ui::count(circles.len(), "circle")
+        ),
+    )
+    .hint(format!("anamnesis show {}", Context::short(index, first)));
+    for circle in circles.iter().take(5) {
+        let notes = circle
+            .iter()
+            .map(|id| format!("#{}", Context::short(index, *id)));
+        check.lines.push(notes.collect::<Vec<_>>().join(" "));
+    }
+    Some(check)
+}
+
+/// Notes with text that nobody sees; nothing when there are none.
+fn hidden_text(context: &Context, index: &Index) -> Option<Check> {
+    let listed = context.notes.list().notes.into_iter().map(|(path, _)| path);
+    let hiding: Vec<_> = listed
+        .filter(|path| {
+            let bytes = context.notes.bytes(*path).unwrap_or_default();
+            has_tag_characters(&String::from_utf8_lossy(&bytes))
+        })
+        .collect();
+    let first = hiding.first()?;
+    let mut check = Check::new(
+        "hidden",
+        Level::Look,
+        format!(
+            "{} with characters that nobody sees; they are left out wherever it is given",
+            ui::count(hiding.len(), "note")
+        ),
+    )
+    .hint(format!(
+        "anamnesis edit {}",
+        Context::short(index, first.id)
+    ));
+    let named = hiding
+        .iter()
+        .take(5)
+        .map(|path| one_line(&path.to_string()));
+    check.lines.extend(named);
+    Some(check)
 }
 
 /// Lines that say where a warning comes up and cannot be read; nothing when all can.

@@ -72,6 +72,9 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
         stored = context.notes.set_scope(&lock, stored.path, scope)?;
     }
     drop(lock);
+    if let Some(journal) = context.journal() {
+        journal.know([entry.id()])?;
+    }
     sync::commit(context, "move", [entry.id()]);
     context.index()?;
     let note = stored.note();

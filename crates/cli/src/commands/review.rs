@@ -179,7 +179,7 @@ fn done(
             (Decision::Reject, _) => "forgot",
             (_, Wait::Proposal) => "in use",
             (_, Wait::Conflict) => "kept",
-            (_, Wait::ByAgent | Wait::Forgotten) => "seen",
+            (_, Wait::ByAgent | Wait::Foreign | Wait::Forgotten) => "seen",
             (_, Wait::Stale) => "right",
         };
         if word == "forgot" {
@@ -230,6 +230,7 @@ fn heading(context: &Context, batch: &Batch) -> String {
         }
         Wait::Proposal | Wait::ByAgent => format!("for {}", one_line(&first.entry.project)),
         Wait::Conflict => "two machines changed one note".to_owned(),
+        Wait::Foreign => "for all projects, by no command, sync or import of yours".to_owned(),
         Wait::Forgotten => "forgotten by Claude".to_owned(),
         Wait::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
     };
@@ -246,6 +247,7 @@ fn word(wait: Wait) -> &'static str {
         Wait::Proposal => "proposal",
         Wait::Conflict => "conflict",
         Wait::ByAgent => "in use",
+        Wait::Foreign => "foreign",
         Wait::Forgotten => "forgotten",
         Wait::Stale => "worth a look",
     }
@@ -261,6 +263,7 @@ pub(super) fn counts(batches: &[Batch]) -> String {
         (of(Wait::Proposal), "proposal"),
         (of(Wait::Conflict), "conflict"),
         (of(Wait::ByAgent), "note by Claude"),
+        (of(Wait::Foreign), "note from elsewhere"),
         (of(Wait::Forgotten), "note that Claude forgot"),
         (of(Wait::Stale), "note worth a look"),
     ];

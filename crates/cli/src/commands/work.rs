@@ -148,6 +148,17 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     // The journal's faults are its own: the index is brought in step all the same.
     let opened = open_journal(context);
     if let Ok(journal) = &opened {
+        let present = || {
+            context
+                .notes
+                .list()
+                .notes
+                .into_iter()
+                .map(|(path, _)| path.id)
+        };
+        if let Err(error) = journal.know_at_first(present) {
+            context.log(&format!("work: {error}"));
+        }
         native::follow(context, journal);
     }
     for _ in 0..MAX_LOOKS {

@@ -280,6 +280,38 @@ fn a_trigger_that_cannot_be_read() {
     assert_eq!(home.run("doctor").code, Some(3));
 }
 
+#[test]
+fn notes_that_replace_each_other_are_named() {
+    // YAML-10
+    let home = sound();
+    for (short, other) in [("C1RC10", "C1RC20"), ("C1RC20", "C1RC10")] {
+        let note = NoteText::new(&id(short), &format!("In a circle {short}"));
+        home.add(&note.with("supersedes", &format!("[{}]", id(other))));
+    }
+    snapshot!(check(&home, "replaced"), @"
+    ! replaced   1 circle in which notes replace each other; one of each is in view
+    #C1RC10 #C1RC20
+    → anamnesis show C1RC10
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+}
+
+#[test]
+fn text_that_nobody_sees_is_counted() {
+    // INJ-03
+    let home = sound();
+    home.add(&NoteText::new(&id("H1DDEN"), "Fine").body("Use tabs\u{e0049}\u{e0050}."));
+    home.add(
+        &NoteText::new(&id("H1DDE2"), "Fine, too").body("A flag \u{1f3f4}, an accent e\u{301}."),
+    );
+    snapshot!(check(&home, "hidden"), @"
+    ! hidden     1 note with characters that nobody sees; they are left out wherever it is given
+    memory/semantic/01JZ0000000000000000H1DDEN.md
+    → anamnesis edit H1DDEN
+    ");
+    assert_eq!(home.run("doctor").code, Some(3));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_in_the_tree() {

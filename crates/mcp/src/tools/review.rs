@@ -69,6 +69,8 @@ struct Shown {
     conflicts: Vec<Note>,
     /// Written by Claude and in use; the person has not seen them
     unseen: Vec<Note>,
+    /// For all projects, in use, and put there neither by a command nor by sync
+    foreign: Vec<Note>,
     /// Forgotten by Claude; the person can bring them back
     forgotten: Vec<Note>,
     duplicates: Vec<Pair>,
@@ -83,6 +85,7 @@ struct Left {
     proposals: usize,
     conflicts: usize,
     unseen: usize,
+    foreign: usize,
     forgotten: usize,
     duplicates: usize,
 }
@@ -150,6 +153,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         proposals: left_of(Wait::Proposal),
         conflicts: left_of(Wait::Conflict),
         unseen: left_of(Wait::ByAgent),
+        foreign: left_of(Wait::Foreign),
         forgotten: left_of(Wait::Forgotten),
         duplicates: duplicates.len().saturating_sub(k),
     };
@@ -172,6 +176,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         proposals: shown(Wait::Proposal),
         conflicts: shown(Wait::Conflict),
         unseen: shown(Wait::ByAgent),
+        foreign: shown(Wait::Foreign),
         forgotten: shown(Wait::Forgotten),
         duplicates,
         left,

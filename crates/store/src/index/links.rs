@@ -383,6 +383,16 @@ impl Index {
         Ok(unresolved)
     }
 
+    /// The notes that replace each other, a circle at a time; one of each is in view.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn circles(&self) -> Result<Vec<Vec<NoteId>>, Error> {
+        let circles = super::supersession::in_circles(&self.connection)?;
+        let ids = |circle: Vec<String>| circle.iter().filter_map(|id| id.parse().ok()).collect();
+        Ok(circles.into_iter().map(ids).collect())
+    }
+
     /// Counts the links that lead somewhere.
     ///
     /// # Errors

@@ -54,7 +54,42 @@ struct Superseding {
 /// A proposal hides nothing. Notes that replace each other in a circle would all be gone: the oldest
 /// one by a person (else the oldest) stays. Returns the notes whose mark changed, with the mark.
 pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bool>> {
-    let edges: Vec<Superseding> = connection
+    let edges = edges(connection)?;
+    let hidden = hidden(&edges);
+    let before = marked(connection)?;
+    connection.execute(NONE_SUPERSEDED, [])?;
+    let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
+    for id in hidden {
+        statement.execute([id])?;
+    }
+    let now = marked(connection)?;
+    let changed = before.symmetric_difference(&now);
+    Ok(changed
+        .map(|number| (*number, now.contains(number)))
+        .collect())
+}
+
+/// The notes that replace each other, a circle at a time, sorted.
+pub(super) fn in_circles(connection: &Connection) -> rusqlite::Result<Vec<Vec<String>>> {
+    let edges = edges(connection)?;
+    let mut notes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (note, circle) in circles(&edges) {
+        notes.entry(circle).or_default().push(note.to_owned());
+    }
+    let mut found: Vec<Vec<String>> = notes
+        .into_values()
+        .filter(|notes| notes.len() > 1)
+        .collect();
+    for notes in &mut found {
+        notes.sort_unstable();
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// What notes in use replace.
+fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
+    connection
         .prepare_cached(
             "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
              FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
@@ -68,19 +103,7 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
                 replaced_created_at: row.get(3)?,
             })
         })?
-        .collect::<Result<_, _>>()?;
-    let hidden = hidden(&edges);
-    let before = marked(connection)?;
-    connection.execute(NONE_SUPERSEDED, [])?;
-    let mut statement = connection.prepare_cached("UPDATE note SET superseded = 1 WHERE id = ?")?;
-    for id in hidden {
-        statement.execute([id])?;
-    }
-    let now = marked(connection)?;
-    let changed = before.symmetric_difference(&now);
-    Ok(changed
-        .map(|number| (*number, now.contains(number)))
-        .collect())
+        .collect()
 }
 
 fn marked(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {

@@ -9,6 +9,7 @@ mod agent;
 mod budget;
 mod forget;
 mod job;
+mod known;
 mod listing;
 mod native;
 mod purge;
@@ -67,7 +68,7 @@ use crate::{
 };
 
 /// The version of the tables: how many scripts make them.
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 
 /// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
 const LONG_LOG: u64 = 1024 * 1024;

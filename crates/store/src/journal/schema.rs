@@ -2,8 +2,8 @@
 //! program can stand side by side for the time of an update.
 
 /// The scripts that make each version of the one before; the first one starts from nothing.
-pub(super) const VERSIONS: [&str; 6] = [
-    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6,
+pub(super) const VERSIONS: [&str; 7] = [
+    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7,
 ];
 
 const VERSION_1: &str = "
@@ -184,4 +184,9 @@ CREATE TABLE spent (day TEXT PRIMARY KEY, calls INTEGER NOT NULL, tokens INTEGER
 CREATE TABLE asked (
   session TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE, at INTEGER NOT NULL, reason TEXT
 ) STRICT;
+";
+
+// Notes of which it is known how they got here, besides those that a person wrote here.
+const VERSION_7: &str = "
+CREATE TABLE known_note (note TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 ";

@@ -1,0 +1,89 @@
+//! How notes got here: by a command or tool of ours, by sync or import, or before anybody asked. A note
+//! for all projects that came in none of these ways was put into the folder by somebody else.
+
+use super::{Error, Journal};
+use anamnesis_core::id::NoteId;
+
+/// Under this name the journal holds that what was there at first is known.
+const BEGUN: &str = "known_notes";
+
+impl Journal {
+    /// Takes note that it is known how these notes got here.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn know(&self, notes: impl IntoIterator<Item = NoteId>) -> Result<(), Error> {
+        self.together(|journal| journal.add_known(notes))
+    }
+
+    fn add_known(&self, notes: impl IntoIterator<Item = NoteId>) -> Result<(), Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT OR IGNORE INTO known_note VALUES (?)")?;
+        for note in notes {
+            statement.execute([note.to_string()])?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of what is there, once: it was there before anybody asked how it came.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn know_at_first<I>(&self, notes: impl FnOnce() -> I) -> Result<(), Error>
+    where
+        I: IntoIterator<Item = NoteId>,
+    {
+        if self.meta(BEGUN)?.is_some() {
+            return Ok(());
+        }
+        let notes = notes();
+        self.together(|journal| {
+            journal.add_known(notes)?;
+            journal.set_meta(BEGUN, "1")
+        })
+    }
+
+    /// Tells whether it is known how a note got here; of none before what was there at first is known.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn knows(&self, note: NoteId) -> Result<bool, Error> {
+        if self.meta(BEGUN)?.is_none() {
+            return Ok(true);
+        }
+        let known = self
+            .connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM known_note WHERE note = ?1)
+                   OR EXISTS (SELECT 1 FROM written_here WHERE note = ?1)
+                   OR EXISTS (SELECT 1 FROM native_source WHERE note = ?1)",
+            )?
+            .query_row([note.to_string()], |row| row.get(0))?;
+        Ok(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::super::tests::journal_with_session;
+    use super::*;
+
+    #[test]
+    fn what_was_there_at_first_is_known_and_what_comes_by_us() {
+        let (_folder, journal) = journal_with_session("s");
+        let [first, ours, written, foreign] =
+            ["first", "ours", "written", "foreign"].map(NoteId::made_of);
+        assert!(journal.knows(foreign).unwrap());
+        journal.know_at_first(|| [first]).unwrap();
+        journal.know_at_first(|| [foreign]).unwrap();
+        journal.know([ours, ours]).unwrap();
+        journal
+            .written_here(written, b"text", DateTime::UNIX_EPOCH)
+            .unwrap();
+        let known = [first, ours, written, foreign].map(|note| journal.knows(note).unwrap());
+        assert_eq!(known, [true, true, true, false]);
+    }
+}
