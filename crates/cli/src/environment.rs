@@ -41,6 +41,7 @@ variables! {
     REFLECTION_API_KEY = "ANAMNESIS_REFLECTION_API_KEY", "The key that pays; over `reflection.api_key`.";
     REFLECTION_TIMEOUT = "ANAMNESIS_REFLECTION_TIMEOUT", "Seconds that an answer may take; over `reflection.timeout`.";
     REFLECTION_MAX_TOKENS = "ANAMNESIS_REFLECTION_MAX_TOKENS", "Tokens that are sent at once; over `reflection.max_tokens`.";
+    REFLECT_AUTO = "ANAMNESIS_REFLECT_AUTO", "`1`: projects are reflected on in the background; over `reflection.auto`.";
     MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "How many session notes of a project `reflect` waits for; 5 without it.";
     DEEPSEEK_KEY = "DEEPSEEK_API_KEY", "The key of the provider `deepseek` where no other is set; read only when provider, model and base URL are.";
     OPENAI_KEY = "OPENAI_API_KEY", "The key of the provider `openai` where no other is set; read only when provider, model and base URL are.";
@@ -73,7 +74,7 @@ variables! {
 }
 
 /// The variables that say where notes go. What a project sets of them does not count.
-pub(crate) const OUTWARD_VARIABLES: [&str; 8] = [
+pub(crate) const OUTWARD_VARIABLES: [&str; 9] = [
     GIT_REMOTE,
     PLUGIN_REMOTE,
     REFLECTION_PROVIDER,
@@ -82,6 +83,7 @@ pub(crate) const OUTWARD_VARIABLES: [&str; 8] = [
     REFLECTION_API_KEY,
     REFLECTION_TIMEOUT,
     REFLECTION_MAX_TOKENS,
+    REFLECT_AUTO,
 ];
 
 /// What the environment says of a model.
@@ -99,7 +101,7 @@ impl Reflection {
     fn read(text: impl Fn(&str) -> Option<String>) -> Self {
         let names = OUTWARD_VARIABLES
             .into_iter()
-            .filter(|name| name.starts_with("ANAMNESIS_REFLECTION_"));
+            .filter(|name| name.starts_with("ANAMNESIS_REFLECT"));
         Self(names.filter_map(|name| Some((name, text(name)?))).collect())
     }
 
@@ -331,7 +333,7 @@ impl Environment {
 /// What a process of ours inherits: enough to find the store, to reach the remote and to ask the model
 /// that was named for it; nothing else of the user's keys.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    const KEPT: [&str; 17] = [
+    const KEPT: [&str; 19] = [
         HOME_FOLDER,
         MACHINE_ID,
         GIT_REMOTE,
@@ -342,6 +344,8 @@ pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
         REFLECTION_API_KEY,
         REFLECTION_TIMEOUT,
         REFLECTION_MAX_TOKENS,
+        REFLECT_AUTO,
+        MIN_EPISODICS,
         NOW,
         USER_HOME,
         USER_PROFILE,

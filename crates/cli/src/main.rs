@@ -4,6 +4,7 @@
 //! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
 mod approval;
+mod auto_reflect;
 mod batch;
 mod capture;
 mod cited;

@@ -6,18 +6,20 @@
 
 use std::time::Duration;
 
-use anamnesis_core::{clean::one_line, draft::safe};
+use anamnesis_core::{
+    capture::Account, clean::one_line, draft::safe, echo::Echoes, transcript::Transcript,
+};
 use anamnesis_distill::{
     model::Model,
     prompts,
     reply::{self, Summary},
-    window::{tokens, window},
+    window::window,
 };
 use anamnesis_store::{
     journal::{self, Budget, Job, Journal, SUMMARY, Spending},
     session_note,
 };
-use chrono::{Days, NaiveTime};
+use chrono::{DateTime, Days, NaiveTime, Utc};
 
 use crate::{context::Context, model};
 
@@ -31,16 +33,26 @@ const ANSWER: usize = 2_000;
 const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long the deferred process waits for one answer at most; other work waits behind it.
-const MAX_TIME: Duration = Duration::from_secs(60);
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// Queues what ended lately, if a model is named.
+/// Queues what ended lately, if a model is named: the sessions and, where that is wanted, a look at their
+/// projects. A session that ends meanwhile is in both or in none, since a reflection takes up what a
+/// summary made of its note.
 pub(crate) fn queue(context: &Context, journal: &Journal) -> Result<(), journal::Error> {
-    if matches!(model::find(context), Ok(Some(_))) {
-        let now = context.environment.now.timestamp_millis();
-        let recent = i64::try_from(RECENT.as_millis()).unwrap_or(i64::MAX);
-        journal.queue_summaries(now - recent, now)?;
+    // Before the transaction: hooks wait for that.
+    if !matches!(model::find(context), Ok(Some(_))) {
+        return Ok(());
     }
-    Ok(())
+    let is_auto = model::settings(context).auto;
+    let now = context.environment.now.timestamp_millis();
+    let recent = now.saturating_sub(i64::try_from(RECENT.as_millis()).unwrap_or(i64::MAX));
+    journal.together(|journal| {
+        journal.queue_summaries(recent, now)?;
+        if is_auto {
+            journal.queue_reflections(recent, now)?;
+        }
+        Ok(())
+    })
 }
 
 /// Does a job of the queue, whatever comes of it.
@@ -60,21 +72,10 @@ pub(crate) fn work(context: &Context, journal: &Journal, job: &Job) -> Result<()
         return journal.done(job, now.timestamp_millis());
     };
     let prompt = prompts::summary(&window(&record, MAX_TOKENS));
-    let cost = tokens(prompt.system) + tokens(&prompt.user) + ANSWER;
-    let settings = model::settings(context);
-    let budget = Budget {
-        calls: settings.calls_per_day,
-        tokens: settings.tokens_per_day,
-    };
-    let today = now.date_naive();
     let at = now.timestamp_millis();
-    match journal.spend(&job.session, cost, budget, &today.to_string(), at)? {
+    match spend(context, journal, Some(&job.session), prompt.tokens())? {
         Spending::Asked => return journal.done(job, at),
-        Spending::UsedUp => {
-            let tomorrow = today.checked_add_days(Days::new(1)).unwrap_or(today);
-            let tomorrow = tomorrow.and_time(NaiveTime::MIN).and_utc();
-            return journal.put_off(job, tomorrow.timestamp_millis());
-        }
+        Spending::UsedUp => return journal.put_off(job, tomorrow(now)),
         Spending::Granted => {}
     }
     if let Err(reason) = tell(context, journal, &job.session, model, &prompt) {
@@ -83,6 +84,16 @@ pub(crate) fn work(context: &Context, journal: &Journal, job: &Job) -> Result<()
         journal.not_taken(&job.session, &reason)?;
     }
     journal.done(job, at)
+}
+
+/// When there is a budget again.
+pub(crate) fn tomorrow(now: DateTime<Utc>) -> i64 {
+    let today = now.date_naive();
+    let tomorrow = today.checked_add_days(Days::new(1)).unwrap_or(today);
+    tomorrow
+        .and_time(NaiveTime::MIN)
+        .and_utc()
+        .timestamp_millis()
 }
 
 /// Asks, and puts the answer in the place of the text that rules made.
@@ -113,27 +124,34 @@ fn tell(
     Ok(())
 }
 
-/// What a model is told of a session: what was asked, which files were touched, what failed, and the last
-/// words. None where nothing is known.
+/// What a model is told of a session that the records know: what was asked, which files were touched, what
+/// failed, and the last words. None where nothing is known.
 fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::Error> {
     let Some(mut account) = journal.account(session)? else {
         return Ok(None);
     };
     let echoes = journal.echoes(session)?;
     account.mask(&echoes);
-    let prompts = journal.prompts(session)?;
-    let asked: Vec<String> = prompts
-        .into_iter()
-        .filter_map(|prompt| prompt.text)
-        .collect();
-    let observed = journal.observations(session)?;
+    let prompts = journal.prompts(session)?.into_iter();
+    let asked = prompts.filter_map(|prompt| prompt.text).collect();
+    let observed = journal.observations(session)?.into_iter();
     let observed = observed
-        .into_iter()
-        .map(|observation| format!("{} {}", observation.title, observation.subtitle));
+        .map(|observation| format!("{} {}", observation.title, observation.subtitle))
+        .collect();
+    Ok(told(asked, account, observed, &echoes))
+}
+
+/// The parts of a session as they are told, a line each.
+fn told(
+    asked: Vec<String>,
+    account: Account,
+    observed: Vec<String>,
+    echoes: &Echoes,
+) -> Option<String> {
     let parts = [
         ("What was asked", asked),
         ("Files that were changed", account.files),
-        ("What failed, and what was found", observed.collect()),
+        ("What failed, and what was found", observed),
         ("Commands that passed", account.commands_passed),
         ("The last answer", account.outcome.into_iter().collect()),
     ];
@@ -148,7 +166,64 @@ fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::E
         }
         text.push('\n');
     }
-    Ok((!text.is_empty()).then_some(text))
+    (!text.is_empty()).then_some(text)
+}
+
+/// Has the model that is named tell a session whose note a command wrote just now, of what its transcript
+/// says; once, and within the day's budget. The note that rules made stands if that fails.
+///
+/// # Errors
+/// Why it was not told.
+pub(crate) fn tell_now(
+    context: &Context,
+    journal: &Journal,
+    session: &str,
+    transcript: &Transcript,
+) -> Result<(), String> {
+    let found = model::find(context).ok().flatten();
+    let Some(model) = found.filter(|_| !context.environment.is_agent) else {
+        return Ok(());
+    };
+    let refused = |error: journal::Error| error.to_string();
+    if transcript.private || journal.has_private_part(session).map_err(refused)? {
+        return Ok(());
+    }
+    let known = journal.session(session).map_err(refused)?;
+    let record = if known.is_some() {
+        record(journal, session).map_err(refused)?
+    } else {
+        let account = Account::from(transcript);
+        let asked = account.ask.clone().into_iter().collect();
+        told(asked, account, Vec::new(), &Echoes::default())
+    };
+    let Some(record) = record else {
+        return Ok(());
+    };
+    let prompt = prompts::summary(&window(&record, MAX_TOKENS));
+    let of = known.map(|_| session);
+    match spend(context, journal, of, prompt.tokens()).map_err(refused)? {
+        Spending::Granted => tell(context, journal, session, model, &prompt),
+        Spending::Asked => Ok(()),
+        Spending::UsedUp => Err("the budget of today is used up".to_owned()),
+    }
+}
+
+/// Counts what it costs to ask and to be answered, if the day has that much left.
+pub(crate) fn spend(
+    context: &Context,
+    journal: &Journal,
+    session: Option<&str>,
+    asking: usize,
+) -> Result<Spending, journal::Error> {
+    let settings = model::settings(context);
+    let budget = Budget {
+        calls: settings.calls_per_day,
+        tokens: settings.tokens_per_day,
+    };
+    let now = context.environment.now;
+    let today = now.date_naive().to_string();
+    let at = now.timestamp_millis();
+    journal.spend(session, asking + ANSWER, budget, &today, at)
 }
 
 /// What a person should know of it: that a day's budget is used up, or that answers were not taken.

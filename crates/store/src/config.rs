@@ -248,6 +248,8 @@ pub struct Reflection {
     pub calls_per_day: u32,
     /// How much it may be sent and say in the background, each day, in tokens.
     pub tokens_per_day: u32,
+    /// Whether projects are reflected on in the background.
+    pub auto: bool,
 }
 
 impl Default for Reflection {
@@ -261,6 +263,7 @@ impl Default for Reflection {
             max_tokens: 120_000,
             calls_per_day: 40,
             tokens_per_day: 400_000,
+            auto: false,
         }
     }
 }
@@ -664,6 +667,7 @@ fn reflection(
     ] {
         number(members, name, term, problems);
     }
+    switch(members, "reflection.auto", &mut reflection.auto, problems);
 }
 
 fn retention(terms: &Map<String, Value>, retention: &mut Retention, problems: &mut Vec<String>) {
@@ -846,6 +850,10 @@ mod tests {
             ),
             (r#"{"session_line": "loud"}"#, "session_line is \"loud\""),
             (r#"{"review": "some"}"#, "review is \"some\""),
+            (
+                r#"{"reflection": {"auto": "yes"}}"#,
+                "reflection.auto is \"yes\"",
+            ),
             (
                 r#"{"retention": 30}"#,
                 "config.json: retention is 30, not an object",

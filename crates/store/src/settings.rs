@@ -215,6 +215,13 @@ pub const SETTINGS: &[Setting] = &[
         value: |config| config.reflection.tokens_per_day.into(),
     },
     Setting {
+        name: "reflection.auto",
+        kind: Kind::Switch,
+        variable: Some("ANAMNESIS_REFLECT_AUTO"),
+        meaning: "Whether a project is reflected on by itself, once a day, when enough sessions wait.",
+        value: |config| config.reflection.auto.into(),
+    },
+    Setting {
         name: "review",
         kind: Kind::Choice(&["off", "proposals"]),
         variable: None,
@@ -405,8 +412,8 @@ impl Setting {
             (Kind::Address | Kind::Server | Kind::Text | Kind::Secret, Some(word)) => {
                 Value::from(word)
             }
-            (Kind::Switch, Some("on" | "true")) => Value::Bool(true),
-            (Kind::Switch, Some("off" | "false")) => Value::Bool(false),
+            (Kind::Switch, Some("on" | "true" | "yes" | "1")) => Value::Bool(true),
+            (Kind::Switch, Some("off" | "false" | "no" | "0")) => Value::Bool(false),
             (Kind::Choice(known), Some(word)) => {
                 match known.iter().find(|known| word.eq_ignore_ascii_case(known)) {
                     Some(known) => Value::from(*known),

@@ -9,6 +9,7 @@ use std::{
 
 use anamnesis_core::{
     capture::Account,
+    clean::one_line,
     draft::safe_line,
     id::NoteId,
     transcript::{self, Transcript},
@@ -21,7 +22,7 @@ use anamnesis_store::{
 use anamnesis_sync::Answer;
 
 use super::{Outcome, hook_input, sync::outcome};
-use crate::{capture, context::Context, failure::Failure, sync, ui::Ui};
+use crate::{capture, context::Context, failure::Failure, summary, sync, ui::Ui};
 
 /// How long a sync that is going on is waited for.
 const SYNC_PATIENCE: Duration = Duration::from_secs(10);
@@ -97,6 +98,15 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         &Account::from(&transcript),
         &request,
     )?;
+    // The note is there: a model may tell the session better.
+    if let (Captured::Written(_), Some(journal), Some(session)) = (&captured, &journal, session)
+        && let Err(reason) = summary::tell_now(context, journal, session, &transcript)
+    {
+        ui.note(&format!(
+            "capture: the session stays as rules tell it: {}\n",
+            one_line(&reason)
+        ));
+    }
     let place = format!("(project={project}, source={source})");
     let note = match &captured {
         Captured::Written(stored) => Some(stored.path.id),

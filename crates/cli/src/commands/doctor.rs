@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use self::records::{recording, records};
 use super::{Outcome, init::SERVER_NAME};
 use crate::{
+    auto_reflect,
     context::Context,
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
@@ -834,13 +835,16 @@ fn named_model(context: &Context, journal: Option<&Journal>) -> Option<Check> {
         Ok(model) => {
             let model = model?;
             let line = format!("{}, at {}", one_line(&model.label()), model.receiver());
-            let problem = journal.and_then(|journal| summary::problem(context, journal));
-            let Some(problem) = problem else {
+            let summaries = journal.and_then(|journal| summary::problem(context, journal));
+            let reflection = journal.and_then(auto_reflect::problem);
+            let reflection = reflection.map(|problem| format!("the last reflection: {problem}"));
+            let problems: Vec<String> = summaries.into_iter().chain(reflection).collect();
+            if problems.is_empty() {
                 return Some(Check::new("model", Level::Well, line));
-            };
+            }
             let mut check = Check::new("model", Level::Look, line)
                 .hint("anamnesis config test; the budget: anamnesis config list");
-            check.lines.push(problem);
+            check.lines.extend(problems);
             Some(check)
         }
         Err(unusable) => {

@@ -21,7 +21,7 @@ use anamnesis_sync::Answer;
 
 use super::{Outcome, eval};
 use crate::{
-    capture, cited, client,
+    auto_reflect, capture, cited, client,
     context::Context,
     detach,
     environment::Environment,
@@ -216,6 +216,9 @@ fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
 
 /// Tells whether something has come that could be done at once.
 fn is_called(context: &Context, journal: &Journal) -> bool {
+    if let Err(error) = summary::queue(context, journal) {
+        context.log(&format!("work: {error}"));
+    }
     let now = context.environment.now.timestamp_millis();
     !Spool::new(&context.home).is_empty()
         || journal.has_jobs(now).unwrap_or(false)
@@ -271,6 +274,10 @@ fn upkeep(
             jobs += 1;
             if job.kind == summary::KIND {
                 summary::work(context, journal, &job)?;
+                continue;
+            }
+            if job.kind == auto_reflect::KIND {
+                auto_reflect::work(context, journal, &job)?;
                 continue;
             }
             if job.kind != NOTE {

@@ -47,6 +47,7 @@ fn every_setting_and_where_it_comes_from() {
     reflection.max_tokens       120000                        default
     reflection.calls_per_day    40                            default
     reflection.tokens_per_day   400000                        default
+    reflection.auto             off                           default
     review                      off                           default
     session_line                problems                      config.json
     paused                      none                          default
@@ -201,6 +202,12 @@ fn every_setting_and_where_it_comes_from() {
         "value": 400000,
         "source": "default",
         "variable": null
+      },
+      {
+        "key": "reflection.auto",
+        "value": false,
+        "source": "default",
+        "variable": "ANAMNESIS_REFLECT_AUTO"
       },
       {
         "key": "review",

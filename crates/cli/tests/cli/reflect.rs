@@ -227,6 +227,121 @@ fn what_cannot_be_written_leaves_everything_as_it_was() {
     assert_eq!(files(&home), before);
 }
 
+/// Plays a session of the project from its start to its end, and all that follows in the background.
+fn play(home: &TestHome, session: &str) {
+    let mut prompt = home.payload("UserPromptSubmit", session);
+    prompt["prompt"] = json!("limit the login please");
+    let mut stop = home.payload("Stop", session);
+    stop["last_assistant_message"] =
+        json!("The rate limiter is in place, with four tests that pass, in middleware/limit.rs.");
+    let mut end = home.payload("SessionEnd", session);
+    end["reason"] = json!("other");
+    for payload in [home.start(session, "startup"), prompt, stop, end] {
+        home.hook(&payload).well();
+    }
+    home.settle();
+    home.run("work").well();
+}
+
+/// What a model says of one session.
+fn summary() -> String {
+    json!({ "skip": false, "title": "Login limited", "body": "The limiter sits in `limit.rs`." })
+        .to_string()
+}
+
+#[test]
+fn a_project_is_reflected_on_by_itself_once_a_day() {
+    let home = with_sessions();
+    let before = files(&home);
+    let server = ModelServer::start([says(summary()), says(good()), says(summary())]);
+    name_with(&home, &server, "reflection.auto", "on");
+    play(&home, "auto-1");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2, "{requests:?}");
+    // The session's own note is among what is reflected on, as the model told it.
+    assert!(
+        requests[1].text.contains("## Login limited") && requests[1].text.contains("ran AAAAA5"),
+        "{}",
+        requests[1].text
+    );
+    let new: Vec<String> = made(&home, &before)
+        .into_iter()
+        .filter(|path| path.contains("procedural"))
+        .collect();
+    assert_eq!(new.len(), 1, "{new:?}");
+    for short in EPISODES {
+        let path = format!("memory/episodic/{}.md", id(short));
+        assert!(home.read(&path).contains("reflected"), "{short}");
+    }
+    let log = home.run("log").shown();
+    assert!(log.contains("machine"), "{log}");
+    // As many again on the same day: it waits for tomorrow.
+    for short in ["AAAAB1", "AAAAB2", "AAAAB3", "AAAAB4", "AAAAB5"] {
+        home.add(&episode(short));
+    }
+    play(&home, "auto-2");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn by_itself_nothing_is_reflected_on_unless_that_is_wanted() {
+    // DP-4
+    let home = with_sessions();
+    let server = ModelServer::start([says(summary())]);
+    name(&home, &server);
+    play(&home, "s1");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_reflection_that_fails_by_itself_is_told_and_not_repeated() {
+    // LLM-01
+    let home = with_sessions();
+    let server = ModelServer::start([says(summary()), says("Sure!"), says(summary())]);
+    name_with(&home, &server, "reflection.auto", "on");
+    let before = files(&home);
+    play(&home, "s1");
+    play(&home, "s2");
+    assert_eq!(server.requests().len(), 3);
+    let new = made(&home, &before);
+    assert!(new.iter().all(|path| path.contains("episodic")), "{new:?}");
+    let doctor = home.run("doctor").shown();
+    assert!(
+        doctor.contains("the last reflection: github.com/acme/shop: the answer is not JSON alone"),
+        "{doctor}"
+    );
+}
+
+#[test]
+fn what_is_reflected_on_by_itself_waits_where_everything_does() {
+    // LLM-02
+    let home = with_sessions();
+    let before = files(&home);
+    let server = ModelServer::start([says(summary()), says(good())]);
+    name_with(&home, &server, "reflection.auto", "on");
+    home.run("config set review proposals").well();
+    play(&home, "s1");
+    let new: Vec<String> = made(&home, &before)
+        .into_iter()
+        .filter(|path| path.contains("procedural"))
+        .collect();
+    assert_eq!(new.len(), 1, "{new:?}");
+    assert!(new[0].starts_with("local/"), "{new:?}");
+    let waits = home.run("review --list").shown();
+    assert!(waits.contains("Deploys need the stub server"), "{waits}");
+}
+
+#[test]
+fn a_days_budget_holds_for_reflections_too() {
+    // DP-6
+    let home = with_sessions();
+    let server = ModelServer::start([says(summary()), says(good())]);
+    name_with(&home, &server, "reflection.auto", "on");
+    home.run("config set reflection.calls_per_day 1").well();
+    play(&home, "s1");
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// The batch that an output names.
 fn batch(shown: &str) -> String {
     let (_, rest) = shown

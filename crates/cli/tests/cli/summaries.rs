@@ -1,7 +1,7 @@
 //! Session notes told by a model: in the background, once for each session, within a day's budget.
 
 use anamnesis_testkit::{
-    home::TestHome,
+    home::{TestHome, answered, asked},
     model_server::{ModelServer, Play, says},
 };
 use serde_json::json;
@@ -248,4 +248,66 @@ fn what_is_private_or_a_projects_is_no_matter_for_a_model() {
     }
     home.settle();
     assert_eq!((own.requests().len(), other.requests().len()), (1, 0));
+}
+
+#[test]
+fn capture_has_a_model_tell_the_session_at_once() {
+    for (play_of_server, title, said) in [
+        (says(answer()), "title: Login limited", ""),
+        (
+            says("Sure!"),
+            "title: add a rate limiter",
+            "capture: the session stays as rules tell it: the answer is not JSON alone",
+        ),
+        (
+            Play::Refuses(500, String::new()),
+            "title: add a rate limiter",
+            "capture: the session stays as rules tell it: ",
+        ),
+    ] {
+        let home = home();
+        let server = ModelServer::start([play_of_server.clone()]);
+        name_impatiently(&home, &server);
+        let transcript = home.write_transcript(
+            crate::SESSION,
+            &[
+                asked("add a rate limiter to the login"),
+                answered("It is in middleware/limit.rs, with four tests."),
+            ],
+        );
+        let capture = || {
+            let command = home.command(["capture", "--no-sync", "--transcript"]);
+            command.arg(&transcript).run().shown()
+        };
+        let shown = capture();
+        assert!(
+            shown.starts_with("exit 0\ncapture: wrote episodic note "),
+            "{shown}"
+        );
+        assert!(shown.contains(said), "{shown}");
+        assert!(
+            note(&home).contains(title),
+            "{play_of_server:?}: {}",
+            note(&home)
+        );
+        assert_eq!(server.requests().len(), 1, "{play_of_server:?}");
+    }
+}
+
+#[test]
+fn capture_asks_nobody_about_a_private_session() {
+    // LLM-04
+    let home = home();
+    let server = ModelServer::start([says(answer())]);
+    name(&home, &server);
+    let transcript = home.write_transcript(
+        crate::SESSION,
+        &[
+            asked("add a limiter <private>for the merger</private>"),
+            answered("It is in middleware/limit.rs."),
+        ],
+    );
+    let command = home.command(["capture", "--no-sync", "--transcript"]);
+    command.arg(&transcript).run().well();
+    assert_eq!(server.requests(), []);
 }

@@ -10,6 +10,9 @@ use super::{Error, Journal};
 /// Asking a model for the note of a session.
 pub const SUMMARY: &str = "summary";
 
+/// Asking a model to reflect on the project of a session.
+pub const REFLECTION: &str = "reflection";
+
 /// What may be spent on a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -31,13 +34,13 @@ pub enum Spending {
 }
 
 impl Journal {
-    /// Counts a call about a session, if there is enough left on this day.
+    /// Counts a call, if there is enough left on this day; one about a session only once.
     ///
     /// # Errors
     /// When SQLite refuses; then nothing is counted, and nothing may be sent.
     pub fn spend(
         &self,
-        session: &str,
+        session: Option<&str>,
         tokens: usize,
         budget: Budget,
         day: &str,
@@ -46,11 +49,12 @@ impl Journal {
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
         self.together(|journal| {
             let connection = &journal.connection;
-            let is_new = connection.execute(
-                "INSERT OR IGNORE INTO asked (session, at) SELECT id, ?2 FROM session WHERE id = ?1",
-                params![session, now],
-            )? > 0;
-            if !is_new {
+            if let Some(session) = session
+                && connection.execute(
+                    "INSERT OR IGNORE INTO asked (session, at) SELECT id, ?2 FROM session WHERE id = ?1",
+                    params![session, now],
+                )? == 0
+            {
                 return Ok(Spending::Asked);
             }
             let spent: Option<(i64, i64)> = connection
@@ -119,6 +123,20 @@ impl Journal {
         )?)
     }
 
+    /// Queues a look at the projects of sessions that are over since `since` and noted: one for each
+    /// session.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn queue_reflections(&self, since: i64, now: i64) -> Result<usize, Error> {
+        Ok(self.connection.execute(
+            "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
+             SELECT ?1, id, 0, 'queued', ?3, ?3 FROM session
+             WHERE state = 'completed' AND noted >= change AND noted_at IS NOT NULL AND ended_at >= ?2",
+            params![REFLECTION, since, now],
+        )?)
+    }
+
     /// Puts a job off to a time; that is no try.
     ///
     /// # Errors
@@ -165,7 +183,7 @@ mod tests {
         let spend = |tokens: usize, day: &str| {
             let all = (0..500).map(|number| {
                 journal
-                    .spend(&format!("s{number}"), tokens, BUDGET, day, 1)
+                    .spend(Some(&format!("s{number}")), tokens, BUDGET, day, 1)
                     .unwrap()
             });
             all.filter(|spending| *spending == Spending::Granted)
@@ -174,19 +192,30 @@ mod tests {
         assert_eq!(spend(2_000, "2026-01-01"), 40);
         // Those that were asked about are not asked about again, whatever the day.
         assert_eq!(
-            journal.spend("s0", 1, BUDGET, "2026-01-02", 2).unwrap(),
+            journal
+                .spend(Some("s0"), 1, BUDGET, "2026-01-02", 2)
+                .unwrap(),
             Spending::Asked
         );
+        // One that is about no session counts like any, and may be made again.
+        for _ in 0..2 {
+            assert_eq!(
+                journal.spend(None, 1, BUDGET, "2026-01-02", 2).unwrap(),
+                Spending::Granted
+            );
+        }
         assert_eq!(spend(30_000, "2026-01-02"), 13);
         assert_eq!(spend(400_001, "2026-01-03"), 0);
         let none = Budget { calls: 0, ..BUDGET };
         assert_eq!(
-            journal.spend("s499", 1, none, "2026-01-04", 2).unwrap(),
+            journal
+                .spend(Some("s499"), 1, none, "2026-01-04", 2)
+                .unwrap(),
             Spending::UsedUp
         );
         assert_eq!(
             journal
-                .spend("unknown", 1, BUDGET, "2026-01-04", 2)
+                .spend(Some("unknown"), 1, BUDGET, "2026-01-04", 2)
                 .unwrap(),
             Spending::Asked
         );

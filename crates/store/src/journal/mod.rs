@@ -25,7 +25,7 @@ mod timeline;
 mod usage;
 
 pub use self::{
-    budget::{Budget, SUMMARY, Spending},
+    budget::{Budget, REFLECTION, SUMMARY, Spending},
     forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},

@@ -146,6 +146,14 @@ impl Journal {
         Ok(())
     }
 
+    /// The reflections of a project that are known, whatever became of them, oldest first.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn reflections_of(&self, project: &str) -> Result<Vec<Reflection>, Error> {
+        self.reflections("project = ?1", project)
+    }
+
     /// Takes up the answer to what was asked under a key: that may be done once, within an hour. `None`
     /// when nothing is waited for under it.
     ///
