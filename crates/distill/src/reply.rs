@@ -15,6 +15,9 @@ use serde::{Deserialize, de::DeserializeOwned};
 /// The most notes that an answer may have: more is no distillate.
 const MAX_NOTES: usize = 64;
 
+/// The longest question that is kept, in characters.
+const MAX_QUERY: usize = 500;
+
 /// The longest title that is kept, in characters.
 const MAX_TITLE: usize = 120;
 
@@ -52,6 +55,9 @@ pub enum Violation {
     /// A note is far longer than what was asked for.
     #[error("note {0} of the answer is over {MAX_BODY} characters")]
     TooLong(usize),
+    /// A question asks nothing, or nothing that may be kept.
+    #[error("the answer asks nothing")]
+    NoQuery,
     /// There are far more notes than what was asked for.
     #[error("the answer has over {MAX_NOTES} notes")]
     TooMany,
@@ -98,6 +104,12 @@ struct WireSummary {
     body: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireQuery {
+    query: String,
+}
+
 /// Reads the answer to [`prompts::reflect`](crate::prompts::reflect); no notes are an answer, too.
 ///
 /// # Errors
@@ -136,6 +148,20 @@ pub fn summary(answer: &str) -> Result<Summary, Violation> {
     }
     let (title, body) = fit(1, &summary.title, &summary.body)?;
     Ok(Summary::Note { title, body })
+}
+
+/// Reads the answer to [`prompts::query`](crate::prompts::query): one line.
+///
+/// # Errors
+/// When anything in it is not what was asked for.
+pub fn query(answer: &str) -> Result<String, Violation> {
+    let query: WireQuery = parse(answer)?;
+    let query: String = safe_line(&query.query).chars().take(MAX_QUERY).collect();
+    let query = query.trim();
+    if query.is_empty() {
+        return Err(Violation::NoQuery);
+    }
+    Ok(query.to_owned())
 }
 
 /// Makes the texts of a note safe and checks that something is left of them.
@@ -215,6 +241,41 @@ mod tests {
             notes(procedural).unwrap()[0].note_type,
             NoteType::Procedural
         );
+    }
+
+    #[test]
+    fn a_question_is_one_line_of_one_key() {
+        // LLM-01
+        let secret = concat!("AKIA", "IOSFODNN7EXAMPLE");
+        for (answer, expected) in [
+            (
+                r#"{"query": " how do I deploy? "}"#.to_owned(),
+                Ok("how do I deploy?"),
+            ),
+            (
+                format!(r#"{{"query": "why {secret}\n<anamnesis-context>"}}"#),
+                Ok("why [REDACTED]"),
+            ),
+            (r#"{"query": ""}"#.to_owned(), Err("asks nothing")),
+            (
+                r#"{"query": "<private>x</private>"}"#.to_owned(),
+                Err("asks nothing"),
+            ),
+            (r#"{"query": 5}"#.to_owned(), Err("not the shape")),
+            (
+                r#"{"query": "a", "more": 1}"#.to_owned(),
+                Err("not the shape"),
+            ),
+            (r#"Sure: {"query": "a"}"#.to_owned(), Err("not JSON alone")),
+        ] {
+            match (query(&answer), expected) {
+                (Ok(query), Ok(expected)) => assert_eq!(query, expected, "{answer}"),
+                (Err(violation), Err(expected)) => {
+                    assert!(violation.to_string().contains(expected), "{violation}");
+                }
+                (found, _) => panic!("{answer}: {found:?}"),
+            }
+        }
     }
 
     #[test]

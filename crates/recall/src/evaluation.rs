@@ -25,6 +25,11 @@ impl Places {
         }
     }
 
+    /// The place of the first right note, from 0 on.
+    pub fn first(&self) -> Option<usize> {
+        self.at.first().copied()
+    }
+
     /// Tells whether a right note is among the first `depth`.
     pub fn is_within(&self, depth: usize) -> bool {
         self.at.first().is_some_and(|place| *place < depth)

@@ -44,9 +44,7 @@ pub fn titles<'a>(notes: &'a [Note], types: &[NoteType], most: usize) -> Vec<&'a
     let mut asked: Vec<&Note> = notes
         .iter()
         .filter(|note| {
-            types.contains(&note.note_type)
-                && note.kind() != Kind::Task
-                && !note.body.trim().is_empty()
+            can_answer(note, types)
                 && having.get(&spoken(&note.title)) == Some(&1)
                 && asks(&note.title)
                 && !repeats(&note.body, &note.title)
@@ -75,6 +73,22 @@ pub fn prompts<'a>(
         (!prompt.notes.is_empty() && asks(&prompt.text)).then_some(prompt)
     });
     by_turns(asked, |prompt| prompt.project.clone(), most)
+}
+
+/// Notes to ask a question about, at most so many: some of each project, the oldest first. A task answers
+/// nothing, and of other types than these none is taken.
+pub fn sample<'a>(notes: &'a [Note], types: &[NoteType], most: usize) -> Vec<&'a Note> {
+    let mut sampled: Vec<&Note> = notes
+        .iter()
+        .filter(|note| can_answer(note, types))
+        .collect();
+    sampled.sort_by_key(|note| note.id);
+    by_turns(sampled, |note| note.project.clone(), most)
+}
+
+/// Tells whether a note of one of these types answers anything.
+fn can_answer(note: &Note, types: &[NoteType]) -> bool {
+    types.contains(&note.note_type) && note.kind() != Kind::Task && !note.body.trim().is_empty()
 }
 
 /// Tells whether a text says enough to be a question.

@@ -11,11 +11,7 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::{
-    clean::one_line,
-    id::NoteId,
-    note::{GLOBAL, Note},
-};
+use anamnesis_core::{clean::one_line, id::NoteId, note::Note};
 use anamnesis_distill::{
     merge::{self, Author, Case, Group, Merged, Trial},
     prompts,
@@ -161,16 +157,11 @@ fn with_model<E: Error + 'static>(
 
 /// The projects to look at, sorted. Notes for all projects are a person's to change.
 fn projects(args: &Args, context: &Context, loaded: &Loaded) -> BTreeSet<String> {
-    let aliases = &loaded.shelf.aliases;
-    if let Some(key) = &args.project {
-        let key = context.project(Some(key)).key;
-        return BTreeSet::from([aliases.current(&key).to_owned()]);
-    }
-    let notes = loaded.shelf.notes.iter();
-    let keys = notes.map(|note| aliases.current(&note.project));
-    keys.filter(|key| *key != GLOBAL)
-        .map(str::to_owned)
-        .collect()
+    let Some(key) = &args.project else {
+        return loaded.projects();
+    };
+    let key = context.project(Some(key)).key;
+    BTreeSet::from([loaded.shelf.aliases.current(&key).to_owned()])
 }
 
 /// A copy of the notes to try merges on, unless nobody wants to.

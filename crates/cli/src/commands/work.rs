@@ -313,6 +313,7 @@ fn upkeep(
         if let Some(age) = term(retention.spool_days) {
             Spool::new(&context.home).forget_unreadable(age);
         }
+        eval::sweep(&context.home);
         if let Err(failure) = forget_questions(context) {
             context.log(&format!("work: {}", failure.message()));
         }

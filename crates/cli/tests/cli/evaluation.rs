@@ -1,9 +1,16 @@
 //! `eval mine`, `eval run`, `eval gate`: how well recall does on the notes that are there.
 
-use anamnesis_testkit::home::{NoteText, TestHome};
+use anamnesis_testkit::{
+    home::{NoteText, TestHome},
+    model_server::{ModelServer, Play, says},
+};
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id, sessions, snapshot};
+use crate::{
+    SESSION, furnished, home, id,
+    model::{KEY, name},
+    sessions, snapshot,
+};
 
 const SET: &str = "eval/eval.jsonl";
 
@@ -437,4 +444,315 @@ fn the_gate_is_measured_by_prompts_of_other_projects() {
         curve[4]["now"] = false.into();
         curve
     });
+}
+
+/// What a model says that is asked for a question.
+fn asks(query: &str) -> Play {
+    says(json!({ "query": query }).to_string())
+}
+
+#[test]
+fn a_model_asks_questions_that_wait_for_approval() {
+    let home = answering();
+    home.add(
+        &NoteText::new(&id("AAAA05"), "Only here")
+            .with("scope", "machine-local")
+            .body("my-own-word"),
+    );
+    let mut prompt = home.payload("UserPromptSubmit", SESSION);
+    prompt["prompt"] = json!("fix the deploy <private>for the merger</private> please");
+    home.hook(&home.start(SESSION, "startup")).well();
+    home.hook(&prompt).well();
+    home.settle();
+    home.add(
+        &NoteText::new(&id("AAAA07"), "Of a private session")
+            .with("prov_session", SESSION)
+            .body("private-session-word"),
+    );
+    let secret = concat!("AKIA", "IOSFODNN7EXAMPLE");
+    home.add(&NoteText::new(&id("AAAA06"), "A key").body(format!("the key is {secret}")));
+    let server = ModelServer::start([
+        asks("what do the tests want running?"),
+        asks("how is money stored?"),
+        asks("who draws?"),
+    ]);
+    name(&home, &server);
+    let shown = home.run("eval build --n 3").shown();
+    assert!(
+        shown.contains("added 3 questions to ~/.anamnesis/eval/eval.jsonl")
+            && shown.contains("3 questions, about "),
+        "{shown}"
+    );
+    let set = set(&home);
+    assert_eq!(set.len(), 3);
+    for case in &set {
+        assert_eq!(case["approved"], false);
+        assert_eq!(case["source"], "llm:openai/gpt-test");
+        assert_eq!(case["relevant_ids"].as_array().unwrap().len(), 1);
+    }
+    // Those that have a question are not asked about again.
+    home.run("eval build").shown();
+    let requests = server.requests();
+    assert!(requests.len() > 3, "{}", requests.len());
+    let bodies: String = requests
+        .iter()
+        .map(|request| request.text.as_str())
+        .collect();
+    for needle in [secret, KEY, "my-own-word", "private-session-word"] {
+        assert!(!bodies.contains(needle), "{needle}");
+    }
+    assert_eq!(bodies.matches("# Icons come from one designer").count(), 1);
+    let agent = home.command(["eval", "build"]).by_agent().run().shown();
+    assert!(agent.contains("by a person only"), "{agent}");
+}
+
+#[test]
+fn one_bad_answer_and_no_question_is_added() {
+    // LLM-01
+    let home = answering();
+    let server = ModelServer::start([asks("what do the tests want?"), says("Sure: {}")]);
+    name(&home, &server);
+    let shown = home.run("eval build").shown();
+    assert!(
+        shown.starts_with("exit 1\n") && shown.contains("nothing was added: note 01JZ"),
+        "{shown}"
+    );
+    assert!(!home.store().join(SET).exists());
+    // Without a model it is said what is missing.
+    home.write("config.json", "{}");
+    let shown = home.run("eval build").shown();
+    assert!(
+        shown.contains("no reflection provider configured"),
+        "{shown}"
+    );
+}
+
+/// Thirty sessions of a project, about ten matters.
+fn with_thirty_sessions() -> TestHome {
+    let home = home();
+    for number in 0..30 {
+        let (title, ask, file, outcome) = MATTERS[number % MATTERS.len()];
+        home.add(
+            &NoteText::new(&format!("01JZ0000000000000000S{number:05}"), &format!("{title} again"))
+                .session()
+                .body(format!(
+                    "**Ask:** {ask}\n\n**Files touched (1):**\n- src/{file}.rs\n\n**Outcome:** {outcome} That was run {number} of many, \
+                     and it took a while until all of it was in place and the checks went through.")),
+        );
+    }
+    for (short, title, body) in DURABLE {
+        home.add(&NoteText::new(&id(short), title).body(body));
+    }
+    home.run("sync").well();
+    home
+}
+
+/// What was known before.
+const DURABLE: [(&str, &str, &str); 3] = [
+    (
+        "D00001",
+        "Releases are cut on Tuesdays",
+        "The release train leaves on Tuesday at ten; nothing is merged before noon.",
+    ),
+    (
+        "D00002",
+        "Secrets come from the vault",
+        "`make env` fetches them; nobody keeps a copy in the tree.",
+    ),
+    (
+        "D00003",
+        "The staging database is wiped nightly",
+        "Whatever is put there by hand is gone the next morning.",
+    ),
+];
+
+/// What sessions were about: title, ask, file, outcome.
+const MATTERS: [(&str, &str, &str, &str); 10] = [
+    (
+        "Login limiter",
+        "limit the login",
+        "limit",
+        "The limiter counts per address in a sliding window of a minute.",
+    ),
+    (
+        "Stub server",
+        "make the integration tests pass",
+        "stub",
+        "They need the stub server on port 9191 before they start.",
+    ),
+    (
+        "Prices",
+        "fix the rounding of the cart",
+        "cart",
+        "Prices are cents in an integer, never a float.",
+    ),
+    (
+        "Migrations",
+        "add a column to orders",
+        "orders",
+        "Migrations run before the deploy, by hand, with the lock held.",
+    ),
+    (
+        "Mail queue",
+        "mails arrive twice",
+        "mail",
+        "The queue redelivers after thirty seconds unless it is acknowledged.",
+    ),
+    (
+        "Search index",
+        "search misses new products",
+        "search",
+        "The index is rebuilt by the nightly job and after an import.",
+    ),
+    (
+        "Feature flags",
+        "hide the new checkout",
+        "flags",
+        "Flags are read at startup; a restart is needed to see a change.",
+    ),
+    (
+        "Image sizes",
+        "images are too large",
+        "images",
+        "Images are scaled by the edge worker, not by the shop.",
+    ),
+    (
+        "Time zones",
+        "reports are off by an hour",
+        "report",
+        "Everything is stored in UTC; only the report converts.",
+    ),
+    (
+        "Webhooks",
+        "payments stay open",
+        "hooks",
+        "The provider signs webhooks; the signature is over the raw body.",
+    ),
+];
+
+/// What the scripted model makes of them: it says nothing of the last four matters.
+fn distilled() -> String {
+    let notes: Vec<Value> = MATTERS
+        .iter()
+        .take(6)
+        .map(
+            |(title, _, _, outcome)| json!({ "type": "semantic", "title": title, "body": outcome }),
+        )
+        .collect();
+    json!(notes).to_string()
+}
+
+#[test]
+fn an_experiment_shows_what_a_reflection_would_do_and_changes_nothing() {
+    let home = with_thirty_sessions();
+    let questions = [
+        ("where are login attempts counted", 0),
+        ("integration tests stub port", 1),
+        ("are prices floats", 2),
+        ("mails redelivered twice", 4),
+        // What the script says nothing of.
+        ("images scaled by whom", 7),
+        ("reports converted from UTC", 8),
+        ("signature of webhooks raw body", 9),
+    ];
+    let durable = [
+        ("when may I merge before a release", "D00001"),
+        ("where do secrets of the environment come from", "D00002"),
+        ("why is my data gone from staging", "D00003"),
+    ];
+    let durable = durable.map(|(query, short)| line(query, &[&id(short)], true));
+    let lines: String = questions
+        .iter()
+        .map(|(query, matter)| {
+            let ids: Vec<String> = (0..3)
+                .map(|round| format!("01JZ0000000000000000S{:05}", matter + 10 * round))
+                .collect();
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            line(query, &ids, true)
+        })
+        .collect();
+    home.write(SET, lines + &durable.concat());
+    let before: Vec<(String, String)> = home
+        .notes()
+        .into_iter()
+        .map(|path| (path.clone(), home.read(&path)))
+        .collect();
+    let server = ModelServer::start([says(distilled())]);
+    name(&home, &server);
+    let picture = home.root().join("picture.svg");
+    let command = home.command(["eval", "experiment", "--svg"]).arg(&picture);
+    snapshot!(command.run().shown(), @"
+    exit 0
+    on a copy, with openai/gpt-test: 1 project tried, 0 with too little, 0 failed
+      github.com/acme/shop: 30 sessions -> 6 notes
+
+    10 questions                 before    after
+    found among the first 1       100 %     80 %          REGRESSION
+    found among the first 3       100 %    100 %
+    found among the first 5       100 %    100 %
+    found among the first 8       100 %    100 %
+    MRR                            1.00     0.90          REGRESSION
+    given unasked                  90 %     30 %          REGRESSION
+    unrelated and given               -        -
+    a session starts with          ~303     ~289    -5 %
+    all notes                     ~2048    ~2153    +5 %
+
+    questions whose notes moved
+       1 -> 2   where are login attempts counted  (later)
+       1 -> 2   are prices floats  (later)
+
+    your notes are as they were
+    on stderr:
+    github.com/acme/shop: about 2,340 tokens to 127.0.0.1
+    ");
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    assert!(svg.contains("a session starts with"), "{svg}");
+    for (path, text) in &before {
+        assert_eq!(&home.read(path), text, "{path}");
+    }
+    assert_eq!(home.notes().len(), before.len());
+    let left: Vec<_> = std::fs::read_dir(home.store().join("derived"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name.to_string_lossy().starts_with("experiment"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let json = home.run("eval experiment --json");
+    let text = json.shown();
+    let value: Value =
+        serde_json::from_str(&text[text.find('{').unwrap()..=text.rfind('}').unwrap()]).unwrap();
+    for key in ["before", "after"] {
+        assert_eq!(value[key]["recall"]["n_cases"], 10);
+        assert!(value[key]["working_set"]["mean_tokens"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(value["reflected"], 1);
+}
+
+#[test]
+fn an_experiment_shows_what_a_merge_would_do() {
+    let home = answering();
+    for (short, title) in [
+        ("AAAB01", "Carts hold cents"),
+        ("AAAB02", "Carts are in cents"),
+    ] {
+        home.add(
+            &NoteText::new(&id(short), title)
+                .with("prov_source", "reflection")
+                .body("The cart has cents in an integer."),
+        );
+    }
+    home.write(SET, line("cents in an integer", &[&id("AAAB01")], true));
+    let groups = json!([{
+        "action": "synthesize", "type": "semantic", "title": "Carts hold cents",
+        "body": "The cart has cents in an integer.", "superseded_ids": [id("AAAB01"), id("AAAB02")],
+    }]);
+    let server = ModelServer::start([says(groups.to_string())]);
+    name(&home, &server);
+    let before = home.notes();
+    let shown = home.run("eval experiment --merge").shown();
+    assert!(
+        shown.contains("1 group of ") && shown.contains("your notes are as they were"),
+        "{shown}"
+    );
+    assert_eq!(home.notes(), before);
 }

@@ -7,7 +7,7 @@ use std::{
 
 use anamnesis_core::{clean::one_line, id::NoteId, note::GLOBAL};
 use anamnesis_recall::{
-    evaluation::{Gated, Point},
+    evaluation::{Gated, Point, share},
     gate::Floor,
     mining::asks,
     prompt::sentences,
@@ -75,6 +75,46 @@ struct False {
     project: String,
 }
 
+/// What comes with prompts by the settings as they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unasked {
+    /// The share of the questions that are given a right note.
+    pub(super) given: Option<f64>,
+    /// The share of prompts of other projects that are given a note of this one.
+    pub(super) unrelated: Option<f64>,
+}
+
+impl Unasked {
+    /// Asks every question, and the latest prompts of other projects.
+    pub(super) fn of(
+        context: &Context,
+        journal: &Journal,
+        index: &Index,
+        cases: &[(usize, &Case)],
+    ) -> Result<Self, Failure> {
+        let (limits, _) = Lane::Prompt.limits(&context.config.recall);
+        let gate = Gate {
+            context,
+            journal: Some(journal),
+            index,
+            limits,
+        };
+        let now = FLOORS
+            .iter()
+            .position(|floor| is_same(*floor, limits.floor))
+            .unwrap_or(0);
+        let answered = gate.answered(cases)?;
+        let unrelated = strays(context, journal, index)?
+            .iter()
+            .map(|stray| gate.unrelated(stray, &mut Vec::new()))
+            .collect::<Result<Vec<_>, Failure>>()?;
+        Ok(Self {
+            given: share(answered.iter().map(|floors| floors[now].is_right)),
+            unrelated: share(unrelated.iter().map(|counts| counts[now] > 0)),
+        })
+    }
+}
+
 /// What was measured.
 struct Report {
     now: Floor,
@@ -115,39 +155,7 @@ pub(super) fn measure(args: &SetArgs, json: bool, context: &Context, ui: &Ui) ->
         .as_ref()
         .map(|set| args.measured(set))
         .unwrap_or_default();
-    let (limits, _) = Lane::Prompt.limits(&context.config.recall);
-    let gate = Gate {
-        context,
-        journal: journal.as_ref(),
-        index: &index,
-        limits,
-    };
-    let answered = gate.answered(&cases)?;
-    let mut worst = Vec::new();
-    let unrelated: Vec<Vec<usize>> = strays
-        .iter()
-        .map(|stray| gate.unrelated(stray, &mut worst))
-        .collect::<Result<_, _>>()?;
-    worst.sort_by(|a, b| {
-        b.fit
-            .total_cmp(&a.fit)
-            .then_with(|| a.prompt.cmp(&b.prompt))
-    });
-    worst.truncate(WORST);
-    let at = |place: usize| {
-        let unrelated = unrelated.iter().filter_map(|counts| counts.get(place));
-        let answered = answered.iter().filter_map(|floors| floors.get(place));
-        Point::of(unrelated.copied(), &answered.copied().collect::<Vec<_>>())
-    };
-    let reachable = answered.iter().filter_map(|floors| floors.first());
-    let report = Report {
-        now: limits.floor,
-        curve: FLOORS.into_iter().zip((0..).map(at)).collect(),
-        unrelated: strays.len(),
-        questions: cases.len(),
-        reachable: reachable.filter(|gated| gated.is_reachable).count(),
-        worst,
-    };
+    let report = Report::of(context, journal.as_ref(), &index, &strays, &cases)?;
     if let Some(set) = &set {
         warn(set, &unknown(&index, &cases)?, ui);
     }
@@ -305,6 +313,49 @@ fn is_same(floor: f32, setting: Floor) -> bool {
 }
 
 impl Report {
+    /// Asks every prompt and every question at every floor.
+    fn of(
+        context: &Context,
+        journal: Option<&Journal>,
+        index: &Index,
+        strays: &[Stray],
+        cases: &[(usize, &Case)],
+    ) -> Result<Self, Failure> {
+        let (limits, _) = Lane::Prompt.limits(&context.config.recall);
+        let gate = Gate {
+            context,
+            journal,
+            index,
+            limits,
+        };
+        let answered = gate.answered(cases)?;
+        let mut worst = Vec::new();
+        let unrelated: Vec<Vec<usize>> = strays
+            .iter()
+            .map(|stray| gate.unrelated(stray, &mut worst))
+            .collect::<Result<_, _>>()?;
+        worst.sort_by(|a, b| {
+            b.fit
+                .total_cmp(&a.fit)
+                .then_with(|| a.prompt.cmp(&b.prompt))
+        });
+        worst.truncate(WORST);
+        let at = |place: usize| {
+            let unrelated = unrelated.iter().filter_map(|counts| counts.get(place));
+            let answered = answered.iter().filter_map(|floors| floors.get(place));
+            Point::of(unrelated.copied(), &answered.copied().collect::<Vec<_>>())
+        };
+        let reachable = answered.iter().filter_map(|floors| floors.first());
+        Ok(Self {
+            now: limits.floor,
+            curve: FLOORS.into_iter().zip((0..).map(at)).collect(),
+            unrelated: strays.len(),
+            questions: cases.len(),
+            reachable: reachable.filter(|gated| gated.is_reachable).count(),
+            worst,
+        })
+    }
+
     fn text(&self) -> String {
         let mut text = format!(
             "{} asked of a project they are not of;\n{}, {} with the note within reach\n",

@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 /// The notes that a search finds and that are in use.
-fn notes_in_use(
+pub(super) fn notes_in_use(
     context: &Context,
     index: &Index,
     projects: &[String],

@@ -1,24 +1,29 @@
 //! `eval`: what recall does, and how well.
 
+mod build;
+mod experiment;
 mod gate;
 mod library;
 mod mine;
+mod picture;
 mod prompt;
 mod run;
+mod sandbox;
 mod set;
 
 use std::path::PathBuf;
 
 pub(crate) use self::{
     prompt::json as tried_json,
+    sandbox::sweep,
     set::{forget_notes, forget_session},
 };
 
-use anamnesis_distill::merge;
+use anamnesis_distill::{merge, model::Model};
 
 use self::set::{Case, Set};
 use super::Outcome;
-use crate::{context::Context, environment::Environment, failure::Failure, ui::Ui};
+use crate::{context::Context, environment::Environment, failure::Failure, model, ui::Ui};
 
 /// Show what a prompt would bring, or how well notes are found
 ///
@@ -36,8 +41,10 @@ pub(crate) struct Args {
 enum Verb {
     Prompt(prompt::PromptArgs),
     Mine(mine::Args),
+    Build(build::Args),
     Run(run::Args),
     Gate(gate::Args),
+    Experiment(experiment::Args),
 }
 
 /// Which questions.
@@ -83,6 +90,23 @@ pub(super) fn approved(
         .collect())
 }
 
+/// The model that is set; where none is, that is said. It is paid, so a person has to ask.
+fn paid_model(context: &Context, ui: &Ui) -> Result<Option<Model>, Failure> {
+    if context.environment.is_agent {
+        return Err(
+            Failure::failed("a model is asked by a person only: it is paid for it")
+                .hint("run it in a terminal of your own"),
+        );
+    }
+    let found = model::find(context)?;
+    if found.is_none() {
+        ui.print(
+            "eval: no reflection provider configured (set reflection.provider, reflection.model and reflection.base_url)\n",
+        );
+    }
+    Ok(found)
+}
+
 fn path(context: &Context, named: Option<&PathBuf>) -> PathBuf {
     named.cloned().unwrap_or_else(|| context.home.evaluation())
 }
@@ -92,6 +116,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         None => prompt::run(&args.prompt, environment, ui),
         Some(Verb::Prompt(args)) => prompt::run(args, environment, ui),
         Some(Verb::Mine(args)) => mine::run(args, &Context::open(environment)?, ui),
+        Some(Verb::Build(args)) => build::run(args, &Context::open(environment)?, ui),
+        Some(Verb::Experiment(args)) => experiment::run(args, &Context::open(environment)?, ui),
         Some(Verb::Run(args)) => run::run(args, &Context::open(environment)?, ui),
         Some(Verb::Gate(args)) => gate::run(args, &Context::open(environment)?, ui),
     }

@@ -9,6 +9,7 @@ use std::{
 
 use anamnesis_core::{
     clean::one_line,
+    id::NoteId,
     note::{GLOBAL, State},
     render,
 };
@@ -68,14 +69,22 @@ fn depth(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("a number from 1 to {MAX_HITS}"))
 }
 
-/// What was measured.
+/// What was measured, and of which set.
 struct Report {
     path: PathBuf,
+    /// How many questions nobody approved.
+    waiting: usize,
+    figures: Figures,
+}
+
+/// What was measured.
+pub(super) struct Figures {
     depths: BTreeSet<usize>,
     /// Of all questions, then by their source.
     recall: Vec<(String, Recall)>,
-    /// How many questions nobody approved.
-    waiting: usize,
+    /// Of each question in turn: where the notes stand that it names, and where those stand that answer
+    /// it, among them what stands for a note by now.
+    pub(super) places: Vec<(Places, Places)>,
     notes: usize,
     working_sets: BTreeMap<String, usize>,
     corpus: usize,
@@ -96,28 +105,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let (set, path) = args.set.read(context)?;
     let set = set.ok_or_else(|| missing(context, &path))?;
     let cases = args.set.measured(&set);
-    let depths: BTreeSet<usize> = DEPTHS.into_iter().chain(args.k).collect();
-    let most = depths.last().copied().unwrap_or(RANKED).max(RANKED);
     let index = context.index()?;
-    let mut library = Library::of(context, &index, &cases)?;
-    let mut answers = Vec::with_capacity(cases.len());
-    for (_, case) in &cases {
-        let right = library.right(case)?;
-        let hits = library.ask(case, |index| {
-            search::search(index, &case.query, &Filter::default(), most)
-        })?;
-        let found: Vec<_> = hits.iter().map(|hit| hit.entry.id()).collect();
-        answers.push((*case, Places::of(&found, &right)));
-    }
-    let entries = index.list(&Filter::default(), usize::MAX)?;
     let report = Report {
         path,
-        recall: by_source(&answers, &depths),
-        depths,
         waiting: set.cases.len() - cases.len(),
-        notes: entries.len(),
-        working_sets: working_sets(context, &index, &entries)?,
-        corpus: corpus(&entries),
+        figures: Figures::of(context, &index, &cases, args.k)?,
     };
     let unknown = unknown(&index, &cases)?;
     warn(&set, &unknown, ui);
@@ -127,6 +119,105 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.print(&report.text(context));
     }
     Ok(ended(&set))
+}
+
+impl Figures {
+    /// Asks the notes every question. `depth` is told, too.
+    pub(super) fn of(
+        context: &Context,
+        index: &Index,
+        cases: &[(usize, &Case)],
+        depth: Option<usize>,
+    ) -> Result<Self, Failure> {
+        let depths: BTreeSet<usize> = DEPTHS.into_iter().chain(depth).collect();
+        let most = depths.last().copied().unwrap_or(RANKED).max(RANKED);
+        let mut library = Library::of(context, index, cases)?;
+        let mut places = Vec::with_capacity(cases.len());
+        for (_, case) in cases {
+            let named: Vec<NoteId> = case.notes().collect();
+            let right = library.right(case)?;
+            let hits = library.ask(case, |index| {
+                search::search(index, &case.query, &Filter::default(), most)
+            })?;
+            let found: Vec<_> = hits.iter().map(|hit| hit.entry.id()).collect();
+            places.push((Places::of(&found, &named), Places::of(&found, &right)));
+        }
+        let answers: Vec<(&Case, &Places)> = cases
+            .iter()
+            .zip(&places)
+            .map(|((_, case), (_, places))| (*case, places))
+            .collect();
+        let entries = index.list(&Filter::default(), usize::MAX)?;
+        Ok(Self {
+            recall: by_source(&answers, &depths),
+            depths,
+            notes: entries.len(),
+            working_sets: working_sets(context, index, &entries)?,
+            corpus: corpus(&entries),
+            places,
+        })
+    }
+
+    /// How many questions were asked.
+    pub(super) fn asked(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The share of all questions with a right note among the first so many, by depth.
+    pub(super) fn within(&self) -> impl Iterator<Item = (usize, Option<f64>)> {
+        let all = self.recall.first().map(|(_, recall)| &recall.within);
+        let depths = self.depths.iter().copied();
+        depths.zip(all.into_iter().flatten().copied())
+    }
+
+    /// The mean reciprocal rank of all questions.
+    pub(super) fn reciprocal(&self) -> Option<f64> {
+        let all = self.recall.first();
+        all.and_then(|(_, recall)| recall.reciprocal)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "tokens of a block")]
+    pub(super) fn mean_tokens(&self) -> Option<f64> {
+        mean(self.working_sets.values().map(|tokens| *tokens as f64))
+    }
+
+    /// The tokens of all titles and texts.
+    #[expect(clippy::cast_precision_loss, reason = "tokens of all notes")]
+    pub(super) fn corpus_tokens(&self) -> f64 {
+        self.corpus as f64
+    }
+
+    fn median_tokens(&self) -> Option<f64> {
+        median(self.working_sets.values().copied().collect())
+    }
+
+    /// All of it, for scripts.
+    pub(super) fn json(&self) -> Value {
+        let figures = |recall: &Recall| {
+            let within = self.depths.iter().zip(&recall.within);
+            let within: Map<String, Value> = within
+                .map(|(depth, share)| (depth.to_string(), json!(share)))
+                .collect();
+            json!({ "n_cases": recall.asked, "recall_at": within, "mrr": recall.reciprocal })
+        };
+        let mut sources = self.recall.iter();
+        let all = sources.next().map(|(_, recall)| figures(recall));
+        let mut all = all.unwrap_or_default();
+        all["by_source"] = sources
+            .map(|(source, recall)| (source.clone(), figures(recall)))
+            .collect::<Map<_, _>>()
+            .into();
+        json!({
+            "recall": all,
+            "working_set": {
+                "per_project": self.working_sets,
+                "mean_tokens": self.mean_tokens(),
+                "median_tokens": self.median_tokens(),
+                "corpus_tokens": self.corpus,
+            },
+            "notes": self.notes,
+        })
+    }
 }
 
 /// Lines that cannot be read want to be looked at.
@@ -185,7 +276,7 @@ pub(super) fn warn(set: &Set, unknown: &[(usize, String)], ui: &Ui) {
     }
 }
 
-fn by_source(answers: &[(&Case, Places)], depths: &BTreeSet<usize>) -> Vec<(String, Recall)> {
+fn by_source(answers: &[(&Case, &Places)], depths: &BTreeSet<usize>) -> Vec<(String, Recall)> {
     let recall = |places: Vec<&Places>| Recall {
         asked: places.len(),
         within: depths
@@ -198,7 +289,7 @@ fn by_source(answers: &[(&Case, Places)], depths: &BTreeSet<usize>) -> Vec<(Stri
     for (case, places) in answers {
         sources.entry(case.kind()).or_default().push(places);
     }
-    let all = answers.iter().map(|(_, places)| places).collect();
+    let all = answers.iter().map(|(_, places)| *places).collect();
     let sources = sources
         .into_iter()
         .map(|(source, places)| (source.to_owned(), recall(places)));
@@ -248,37 +339,29 @@ fn median(mut numbers: Vec<usize>) -> Option<f64> {
 }
 
 impl Report {
-    #[expect(clippy::cast_precision_loss, reason = "tokens of a block")]
-    fn mean_tokens(&self) -> Option<f64> {
-        mean(self.working_sets.values().map(|tokens| *tokens as f64))
-    }
-
-    fn median_tokens(&self) -> Option<f64> {
-        median(self.working_sets.values().copied().collect())
-    }
-
     fn text(&self, context: &Context) -> String {
+        let figures = &self.figures;
         let home = context.environment.user_home.as_deref();
-        let asked = self.recall.first().map_or(0, |(_, recall)| recall.asked);
+        let asked = figures.asked();
         let mut text = format!(
             "{} of {}, asked of {}\n",
             ui::count(asked, "question"),
             one_line(&ui::home_path(&self.path, home)),
-            ui::count(self.notes, "note"),
+            ui::count(figures.notes, "note"),
         );
         if asked > 0 {
             text.push_str(&format!("\n{:20}{:>6}", "found among the first", "asked"));
-            for depth in &self.depths {
+            for depth in &figures.depths {
                 text.push_str(&format!("{depth:>7}"));
             }
             text.push_str("     MRR\n");
             // One source is all there is.
-            let rows = if self.recall.len() > 2 {
-                self.recall.len()
+            let rows = if figures.recall.len() > 2 {
+                figures.recall.len()
             } else {
                 1
             };
-            for (source, recall) in self.recall.iter().take(rows) {
+            for (source, recall) in figures.recall.iter().take(rows) {
                 let source = ui::shorten(&one_line(source), 20);
                 text.push_str(&format!("{source:21}{:>6}", recall.asked));
                 for within in &recall.within {
@@ -289,10 +372,10 @@ impl Report {
             }
             text.push('\n');
         }
-        if let (Some(mean), Some(median)) = (self.mean_tokens(), self.median_tokens()) {
+        if let (Some(mean), Some(median)) = (figures.mean_tokens(), figures.median_tokens()) {
             text.push_str(&format!(
                 "a session starts with ~{mean:.0} tokens (median {median:.0}); all notes are ~{}\n",
-                ui::number(self.corpus)
+                ui::number(figures.corpus)
             ));
         }
         if self.waiting > 0 {
@@ -309,33 +392,17 @@ impl Report {
     }
 
     fn json(&self, set: &Set, unknown: &[(usize, String)]) -> Value {
-        let figures = |recall: &Recall| {
-            let within = self.depths.iter().zip(&recall.within);
-            let within: Map<String, Value> = within
-                .map(|(depth, share)| (depth.to_string(), json!(share)))
-                .collect();
-            json!({ "n_cases": recall.asked, "recall_at": within, "mrr": recall.reciprocal })
-        };
-        let mut sources = self.recall.iter();
-        let all = sources.next().map(|(_, recall)| figures(recall));
-        let mut all = all.unwrap_or_default();
-        all["by_source"] = sources
-            .map(|(source, recall)| (source.clone(), figures(recall)))
-            .collect::<Map<_, _>>()
-            .into();
-        all["unreviewed"] = self.waiting.into();
-        json!({
-            "recall": all,
-            "working_set": {
-                "per_project": self.working_sets,
-                "mean_tokens": self.mean_tokens(),
-                "median_tokens": self.median_tokens(),
-                "corpus_tokens": self.corpus,
-            },
-            "notes": self.notes,
-            "unknown_ids": unknown.iter().map(|(line, id)| json!({ "line": line, "id": id })).collect::<Vec<_>>(),
-            "bad_lines": set.bad.iter().map(|(line, reason)| json!({ "line": line, "reason": reason })).collect::<Vec<_>>(),
-        })
+        let mut json = self.figures.json();
+        json["recall"]["unreviewed"] = self.waiting.into();
+        let unknown = unknown.iter();
+        json["unknown_ids"] = unknown
+            .map(|(line, id)| json!({ "line": line, "id": id }))
+            .collect();
+        let bad = set.bad.iter();
+        json["bad_lines"] = bad
+            .map(|(line, reason)| json!({ "line": line, "reason": reason }))
+            .collect();
+        json
     }
 }
 

@@ -30,6 +30,9 @@ pub(super) const TITLE: &str = "title";
 /// What the source of a question begins with that is a prompt; `SESSION#NUMBER` follows.
 const PROMPT: &str = "prompt:";
 
+/// What the source of a question begins with that a model asked; its label follows.
+const MODEL: &str = "llm:";
+
 /// A question, and which notes answer it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Case {
@@ -76,6 +79,22 @@ impl Case {
             approved: false,
             source: format!("{PROMPT}{session}#{number}"),
         }
+    }
+
+    /// A question that a model asked of a note; somebody has to approve it.
+    pub(super) fn by_model(query: &str, note: &Note, label: &str, echoes: &Echoes) -> Self {
+        Self {
+            query: fit(&plain(query), echoes),
+            relevant_ids: vec![note.id.to_string()],
+            note_titles: vec![fit(&note.title, echoes)],
+            approved: false,
+            source: format!("{MODEL}{label}"),
+        }
+    }
+
+    /// Whether a model asked it.
+    pub(super) fn is_by_model(&self) -> bool {
+        self.source.starts_with(MODEL)
     }
 
     /// The notes; what is no id is none.

@@ -1,10 +1,10 @@
 //! The notes of a store, read for what puts them in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anamnesis_core::{
     id::NoteId,
-    note::{Note, State},
+    note::{GLOBAL, Note, State},
 };
 use anamnesis_distill::upkeep::Shelf;
 use anamnesis_store::{
@@ -53,6 +53,15 @@ impl Loaded {
         let replaced = entries.iter().filter(|entry| entry.superseded);
         shelf.replaced = replaced.map(anamnesis_store::index::Entry::id).collect();
         Ok(Self { shelf, stored })
+    }
+
+    /// The projects that have notes, by the names they have by now. What is for all of them is none.
+    pub(crate) fn projects(&self) -> BTreeSet<String> {
+        let notes = self.shelf.notes.iter();
+        let keys = notes.map(|note| self.shelf.aliases.current(&note.project));
+        keys.filter(|key| *key != GLOBAL)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// A note as its file was read.

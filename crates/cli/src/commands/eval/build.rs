@@ -1,0 +1,157 @@
+//! `eval build`: questions that the model asks that was named, one of a note.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anamnesis_core::{
+    clean::one_line,
+    draft::{safe, safe_line},
+    echo::Echoes,
+    note::{Note, NoteType, Scope},
+};
+use anamnesis_distill::{
+    model::Model,
+    prompts::{self, Prompt},
+    reflection, reply,
+};
+use anamnesis_recall::mining;
+use anamnesis_store::journal::Journal;
+use serde_json::json;
+
+use super::{
+    mine::notes_in_use,
+    set::{Case, Set},
+};
+use crate::{
+    commands::{Outcome, write},
+    context::{Context, PATIENCE},
+    failure::Failure,
+    ui::{self, Ui},
+};
+
+/// Have a model ask questions that your notes answer, to measure recall by
+///
+/// One question of each note, in other words than the note's, by the model that is set
+/// (`anamnesis config set reflection.provider`). Notes are sent without secrets; those of this machine
+/// only, and what is private, are not. A bad answer ends it, and nothing is added. The questions are
+/// measured once you approve them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many questions at most
+    #[arg(long, default_value_t = 30)]
+    n: usize,
+    /// Only of notes of these types
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = write::note_type)]
+    types: Vec<NoteType>,
+    /// Only of notes of this project
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// The file that they are added to [default: eval/eval.jsonl in the store]
+    #[arg(long, value_name = "PATH")]
+    eval_set: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let Some(model) = super::paid_model(context, ui)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let path = super::path(context, args.eval_set.as_ref());
+    let notes = asked_about(args, context, &path)?;
+    let prompts: Vec<Prompt> = notes.iter().map(prompt).collect();
+    let cost = prompts.iter().map(Prompt::tokens);
+    ui.note(&format!(
+        "{}, about {} tokens to {}\n",
+        ui::count(notes.len(), "question"),
+        ui::number(cost.sum()),
+        one_line(&model.receiver())
+    ));
+    let cases = ask(&model, &notes, &prompts)?;
+    let added = Set::append(context, &path, cases)?.len();
+    if args.json {
+        ui.json(&json!({ "added": added, "unreviewed": added, "eval_set": path }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let home = context.environment.user_home.as_deref();
+    let file = one_line(&ui::home_path(&path, home));
+    ui.print(&if added == 0 {
+        format!("nothing to add to {file}\n")
+    } else {
+        format!(
+            "added {} to {file}\n\
+             They are measured once you approve them: set \"approved\": true where the question is a\n\
+             good one, and delete the lines where it is not.\n\
+             → anamnesis eval run --include-unreviewed\n",
+            ui::count(added, "question")
+        )
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The notes that may be sent and that no model has asked about yet, some of each project.
+fn asked_about(args: &Args, context: &Context, path: &Path) -> Result<Vec<Note>, Failure> {
+    let projects = match &args.project {
+        Some(key) => context.project(Some(key)).all_keys(),
+        None => Vec::new(),
+    };
+    let known: BTreeSet<String> = Set::read(path)?
+        .iter()
+        .flat_map(|set| &set.cases)
+        .filter(|(_, case)| case.is_by_model())
+        .flat_map(|(_, case)| case.relevant_ids.clone())
+        .collect();
+    // Without the records nobody can tell of which sessions something is private.
+    let journal = Journal::open(&context.home, PATIENCE)?;
+    let mut notes = Vec::new();
+    for note in notes_in_use(context, &context.index()?, &projects)? {
+        let is_of_private_session = match &note.session {
+            Some(session) => journal.has_private_part(session)?,
+            None => false,
+        };
+        if note.scope == Scope::Portable
+            && !is_of_private_session
+            && !reflection::is_private(&note)
+            && !known.contains(&note.id.to_string())
+        {
+            notes.push(note);
+        }
+    }
+    let sampled = mining::sample(&notes, &args.types, args.n);
+    Ok(sampled.into_iter().cloned().collect())
+}
+
+fn prompt(note: &Note) -> Prompt {
+    prompts::query(&format!(
+        "# {}\n{}",
+        safe_line(&note.title),
+        safe(&note.body)
+    ))
+}
+
+/// Asks all of them; one bad answer, and none counts.
+fn ask(model: &Model, notes: &[Note], prompts: &[Prompt]) -> Result<Vec<Case>, Failure> {
+    let label = one_line(&model.label());
+    let echoes = Echoes::default();
+    let mut cases = Vec::with_capacity(notes.len());
+    for (note, prompt) in notes.iter().zip(prompts) {
+        let answer = {
+            let place = format!("question {} of {} …", cases.len() + 1, notes.len());
+            let _progress = ui::Progress::new(&place);
+            model.ask(prompt.system, &prompt.user)
+        };
+        let failed = |reason: String| {
+            let reason = one_line(&reason);
+            Failure::failed(format!("nothing was added: note {}: {reason}", note.id))
+                .hint("anamnesis config test")
+        };
+        let answer = answer.map_err(|error| failed(error.to_string()))?;
+        let query = reply::query(&answer).map_err(|violation| failed(violation.to_string()))?;
+        cases.push(Case::by_model(&query, note, &label, &echoes));
+    }
+    Ok(cases)
+}

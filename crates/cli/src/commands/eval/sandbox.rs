@@ -1,0 +1,107 @@
+//! A copy of the notes to try things on. It lies in `derived/` and is gone when it is no longer needed.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use anamnesis_core::note::Scope;
+use anamnesis_store::home::Home;
+use ulid::Ulid;
+
+use crate::{context::Context, environment::Environment, failure::Failure};
+
+/// What the name of a copy begins with.
+const NAME: &str = "experiment-";
+
+/// The age at which a copy belongs to no living process.
+const LEFTOVER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The copy, and the store that it is.
+pub(super) struct Sandbox {
+    folder: PathBuf,
+    pub(super) context: Context,
+}
+
+impl Sandbox {
+    /// Copies the notes and what is known of their use.
+    pub(super) fn of(context: &Context) -> Result<Self, Failure> {
+        sweep(&context.home);
+        let folder = context
+            .home
+            .derived()
+            .join(format!("{NAME}{}", Ulid::generate()));
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::failed(format!(
+                "cannot copy the notes to {}: {error}",
+                folder.display()
+            ))
+        };
+        let copy = || -> Result<Context, Failure> {
+            let copied = Context::of(
+                Environment {
+                    store: Some(folder.clone()),
+                    ..context.environment.clone()
+                },
+                crate::context::PATIENCE,
+            )?;
+            copied.home.create().map_err(|error| failed(&error))?;
+            for scope in [Scope::Portable, Scope::MachineLocal] {
+                copy_folder(&context.home.tree(scope), &copied.home.tree(scope))
+                    .map_err(|error| failed(&error))?;
+            }
+            Ok(Context {
+                config: context.config.clone(),
+                ..copied
+            })
+        };
+        match copy() {
+            Ok(context) => Ok(Self { folder, context }),
+            Err(failure) => {
+                let _ = fs::remove_dir_all(&folder);
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            self.context
+                .log(&format!("{}: {error}", self.folder.display()));
+        }
+    }
+}
+
+/// Copies regular files; git's folder is no part of the notes.
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, name) = (entry.file_type()?, entry.file_name());
+        let target = to.join(&name);
+        if kind.is_file() {
+            fs::copy(entry.path(), target)?;
+        } else if kind.is_dir() && name != ".git" {
+            fs::create_dir_all(&target)?;
+            copy_folder(&entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes copies that were left by a process that was killed.
+pub(crate) fn sweep(home: &Home) {
+    let Ok(entries) = fs::read_dir(home.derived()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_copy = entry.file_name().to_string_lossy().starts_with(NAME);
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+        if is_copy && age.is_ok_and(|age| age > LEFTOVER_AGE) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
