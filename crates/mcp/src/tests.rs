@@ -15,6 +15,10 @@ use anamnesis_store::{
     project::Project,
 };
 use chrono::{DateTime, Utc};
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -464,13 +468,18 @@ fn what_is_known_is_refused_and_what_is_like_it_is_named() {
     assert_eq!(elsewhere["decision"], "novel");
     let otherwise = session.gives("memory_write", json!({ "body": text.replace("30", "60") }));
     assert_eq!(otherwise["decision"], "may_contradict");
-    assert_eq!(otherwise["similar"]["id"], first["id"]);
+    assert_eq!(otherwise["similar"][0]["id"], first["id"]);
     assert_eq!(
-        otherwise["similar"]["consider"],
+        otherwise["similar"][0]["consider"],
         json!(["supersedes", "contradicts"])
     );
     let forced = session.gives("memory_write", json!({ "body": text, "force": true }));
     assert_eq!(forced["decision"], "known");
+    // The other one that is like it is named, too.
+    let similar: Vec<_> = forced["similar"].as_array().unwrap().iter().collect();
+    assert_eq!(similar.len(), 2, "{forced}");
+    assert_eq!(similar[0]["id"], first["id"]);
+    assert_eq!(similar[1]["id"], otherwise["id"]);
     // One that takes its place may say the same and more.
     let replacing = session.gives("memory_write", json!({ "body": format!("{text} Above that it answers 429 with a Retry-After header."), "supersedes": [first["id"], otherwise["id"], forced["id"]] }));
     assert_eq!(
@@ -1036,4 +1045,71 @@ fn what_the_person_had_forgotten_is_not_proposed_again() {
     let answered = session.gives("memory_reflect", json!({ "key": key, "answer": DISTILLED }));
     assert_eq!(answered["proposed"].as_array().unwrap().len(), 1);
     assert!(answered["said"].as_str().unwrap().contains("1 left out"));
+}
+
+/// What somebody may send as a value, and what nobody in their right mind does.
+fn any_value() -> impl Strategy<Value = Value> {
+    let text = prop_oneof![
+        Just("01JZ00000000000000007Q4KZ9".to_owned()),
+        Just("../../etc/passwd".to_owned()),
+        Just("/etc/passwd\0.md".to_owned()),
+        Just("\u{0}\u{1b}[2J\u{202e}".to_owned()),
+        Just("\" OR 1=1; DROP TABLE note; --".to_owned()),
+        Just("x".repeat(100_000)),
+        Just("create".to_owned()),
+        Just("supersedes".to_owned()),
+        ".{0,40}",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        text.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 8, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+            prop::collection::btree_map(".{0,8}", inner, 0..4)
+                .prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+}
+
+#[test]
+fn whatever_a_tool_is_given_it_answers() {
+    // MCP-04, MCP-07
+    let session = Session::open();
+    session.persons("acme", "Rate limits live in limit.rs");
+    let tools = tools::all();
+    let arguments = prop::collection::vec((any::<prop::sample::Index>(), any_value()), 0..6);
+    let calls = (any::<prop::sample::Index>(), arguments);
+    let mut runner = TestRunner::new(Config {
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let ran = runner.run(&calls, |(tool, arguments)| {
+        let tool = tool.get(&tools);
+        let described = tool.described().input_schema;
+        let properties = described.get("properties").and_then(Value::as_object);
+        let known = properties.into_iter().flat_map(|known| known.keys());
+        let known: Vec<&str> = known.map(String::as_str).chain(["unknown"]).collect();
+        let arguments = arguments
+            .into_iter()
+            .map(|(name, value)| ((*name.get(&known)).to_owned(), value))
+            .collect();
+        match tool.run()(&session.memory, arguments) {
+            Ok(answer) => prop_assert!(answer.is_object(), "{}: {answer}", tool.name),
+            Err(refusal) => prop_assert!(!refusal.message().is_empty(), "{}", tool.name),
+        }
+        Ok(())
+    });
+    ran.unwrap();
+    // Whatever was written is a note, and lies where notes lie.
+    let store = session.memory.home.root();
+    let listed = session.memory.notes().list();
+    assert!(listed.problems.is_empty(), "{:?}", listed.problems);
+    let outside = std::fs::read_dir(store.parent().unwrap()).unwrap();
+    assert_eq!(outside.count(), 1);
 }

@@ -11,6 +11,7 @@ use anamnesis_core::{
 use anamnesis_recall::{
     admission::{self, Wanted},
     novelty::Novelty,
+    similar::Similar,
 };
 use anamnesis_store::{
     index::{Entry, Index},
@@ -30,6 +31,12 @@ use crate::{
 /// The longest note that a tool writes, as a file, in bytes. Whoever opens it pays for all of it.
 const MAX_LENGTH: usize = 64 * 1024;
 
+/// How many notes that are like a new one are named.
+const MAX_SIMILAR: usize = 5;
+
+/// What two notes have in common at least that say nearly the same, from 0 to 1.
+pub(crate) const NEARLY_THE_SAME: f64 = 0.5;
+
 /// A note that was written, with what it is to the others.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
@@ -42,9 +49,9 @@ pub(crate) struct Written {
     /// novel, extends, may_contradict or, if forced, known
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<&'static str>,
-    /// The note that says part of it or may say otherwise
-    #[serde(skip_serializing_if = "Option::is_none")]
-    similar: Option<Like>,
+    /// Notes that say part of it, nearly the same, or otherwise; the one that was decided by comes first
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    similar: Vec<Like>,
 }
 
 /// A note that is like the written one.
@@ -278,7 +285,9 @@ impl<'a> Writing<'a> {
             Some(entry) => entry,
             None => entry_of(stored)?,
         };
-        let similar = novelty.and_then(|novelty| like(index.as_ref()?, novelty));
+        let similar = novelty.zip(index.as_ref());
+        let similar = similar.map(|(novelty, index)| self.like(index, &entry, novelty));
+        let similar = similar.and_then(Result::ok).unwrap_or_default();
         Ok(Written {
             said: String::new(),
             note: Note::of(&entry, self.now),
@@ -286,6 +295,32 @@ impl<'a> Writing<'a> {
             decision: novelty.map(Novelty::as_str),
             similar,
         })
+    }
+
+    /// The notes that are like a new one, of its project and for all.
+    fn like(&self, index: &Index, entry: &Entry, novelty: Novelty) -> Result<Vec<Like>, Refusal> {
+        let mut projects = self.memory.keys(Some(&entry.project))?;
+        projects.push(note::GLOBAL.to_owned());
+        let mut ids: Vec<NoteId> = novelty.note().into_iter().collect();
+        for other in Similar::new(index, &self.notes).like(entry.id(), NEARLY_THE_SAME)? {
+            let is_near = index
+                .get(other)?
+                .is_some_and(|other| projects.contains(&other.project));
+            if is_near && !ids.contains(&other) {
+                ids.push(other);
+            }
+        }
+        ids.truncate(MAX_SIMILAR);
+        let likes = Named::all(index, &ids)?.into_iter().enumerate();
+        Ok(likes
+            .map(|(place, note)| Like {
+                note,
+                consider: match novelty {
+                    Novelty::MayContradict(_) if place == 0 => ["supersedes", "contradicts"],
+                    _ => ["supersedes", "elaborates"],
+                },
+            })
+            .collect())
     }
 
     pub(crate) fn short(&self, id: NoteId) -> String {
@@ -326,16 +361,6 @@ fn refuse_long(note: &note::Note, before: usize) -> Result<(), Refusal> {
 fn entry_of(stored: &Stored) -> Result<Entry, Refusal> {
     let entry = Index::of([stored.clone()])?.get(stored.path.id)?;
     entry.ok_or_else(|| Refusal::internal("the note cannot be read back"))
-}
-
-fn like(index: &Index, novelty: Novelty) -> Option<Like> {
-    let consider = match novelty {
-        Novelty::Novel => return None,
-        Novelty::MayContradict(_) => ["supersedes", "contradicts"],
-        Novelty::Known(_) | Novelty::Echo(_) | Novelty::Extends(_) => ["supersedes", "elaborates"],
-    };
-    let note = Named::all(index, &[novelty.note()?]).ok()?.pop()?;
-    Some(Like { note, consider })
 }
 
 /// How a note is named in a sentence.

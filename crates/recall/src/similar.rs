@@ -76,6 +76,29 @@ impl<'a> Similar<'a> {
         Ok(edges)
     }
 
+    /// The notes that have as much in common with one as this, those with most first. Unlike
+    /// [`links`](Self::links) it does not matter whether theirs is among the nearest of them, which would
+    /// take a search for each.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn like(&self, id: NoteId, least: f64) -> Result<Vec<NoteId>, Error> {
+        let Some(note) = self.note(id)? else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for other in self.nearest(id)? {
+            if let Some(note_there) = self.note(other)? {
+                let likeness = likeness(self.index, &note, &note_there)?;
+                if likeness >= least {
+                    found.push((likeness, other));
+                }
+            }
+        }
+        found.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.cmp(other)));
+        Ok(found.into_iter().map(|(_, id)| id).collect())
+    }
+
     /// The notes that the words of one find first.
     fn nearest(&self, id: NoteId) -> Result<Vec<NoteId>, Error> {
         if let Some(known) = self.nearest.borrow().get(&id) {

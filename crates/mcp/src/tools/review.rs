@@ -18,6 +18,7 @@ use crate::{
     memory::{Memory, Refusal},
     note::{Named, Note},
     tool::Tool,
+    write::NEARLY_THE_SAME,
 };
 
 const DEFAULT_K: u64 = 20;
@@ -25,9 +26,6 @@ const DEFAULT_K: u64 = 20;
 /// How many of the newest notes are compared with all others: each costs ten searches by all its words,
 /// which is a second or more for all of them where there are 10,000 notes.
 const MAX_COMPARED: usize = 10;
-
-/// What two notes have in common at least that say nearly the same.
-const NEARLY_THE_SAME: f64 = 0.5;
 
 pub(super) fn tool() -> Tool {
     Tool::reading(

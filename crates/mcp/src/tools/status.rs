@@ -62,6 +62,8 @@ struct Status {
     by_machine: Counts,
     /// Files that are no notes: anamnesis doctor names them
     unreadable: usize,
+    /// Links, by where they come from
+    links: Counts,
     /// Links of notes that lead nowhere
     broken_links: usize,
     sync: Standing,
@@ -109,7 +111,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
     let Parameters { days } = asked;
     let days = days.clamp(1, MAX_DAYS);
     let index = memory.index()?;
-    let counts = index.counts()?;
+    let (counts, links) = (index.counts()?, index.link_counts()?);
     let since = memory.now() - TimeDelta::days(days.into());
     let given = match memory.records()? {
         Some(records) => Given::of(&records.usage_report(since.timestamp_millis())?, days),
@@ -134,6 +136,11 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
         by_state: counts.by_state,
         by_machine: inert(counts.by_machine),
         unreadable: index.problems()?.len(),
+        links: BTreeMap::from([
+            ("declared".to_owned(), links.declared),
+            ("mentions".to_owned(), links.mentions),
+            ("session".to_owned(), links.session),
+        ]),
         broken_links: index.unresolved_links()?.len(),
         sync: memory.host.standing(),
         given,
