@@ -488,9 +488,24 @@ pub(crate) fn commit_by(
 /// Commits whatever changed in `memory/`: what hooks wrote, and what was edited by hand.
 pub(crate) fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
     let committed = backend(context, journal, None, Answer::None, Duration::ZERO).commit();
-    committed
-        .map(drop)
-        .map_err(|error| Failure::failed(format!("commit: {error}")))
+    committed.map(drop).map_err(not_committed)
+}
+
+/// The same, for who comes back: while another process syncs, which begins by committing all there is,
+/// nothing is done.
+pub(crate) fn commit_what_is_left(
+    context: &Context,
+    journal: Option<&Journal>,
+) -> Result<(), Failure> {
+    match backend(context, journal, None, Answer::None, Duration::ZERO).commit() {
+        Ok(_) | Err(Error::Busy) => Ok(()),
+        Err(error) => Err(not_committed(error)),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn not_committed(error: Error) -> Failure {
+    Failure::failed(format!("commit: {error}"))
 }
 
 /// A batch as people are shown it.

@@ -11,11 +11,12 @@ use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::{
     config::Retention,
     index::{Filter, Index},
+    journal::Journal,
     project::Project,
 };
 use serde_json::json;
 
-use super::{Outcome, backfill, doctor, project::explain};
+use super::{Outcome, backfill, doctor, project::explain, upkeep::Found};
 use crate::{
     context::Context,
     failure::Failure,
@@ -66,8 +67,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         context.environment.user_home.as_deref(),
     );
     let off = off::here(context);
-    let kept = Kept::of(context);
-    let standing = Standing::load(context, context.journal().as_ref());
+    let journal = context.journal();
+    let kept = journal.as_ref().and_then(Kept::of);
+    let standing = Standing::load(context, journal.as_ref());
+    let found = journal.as_ref().and_then(Found::load);
+    let found = found.filter(|found| found.actions + found.decisions > 0);
     if args.json {
         ui.json(&json!({
             "store": context.home.root().display().to_string(),
@@ -85,6 +89,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "by_state": counts.by_state,
             "sync": standing.json(),
             "kept": kept.as_ref().map(|kept| json!({ "sessions": kept.sessions, "bytes": kept.bytes })),
+            "upkeep": found,
             "state": { "ok": verdict.is_well(), "text": verdict.text() },
         }));
         return Ok(ExitCode::SUCCESS);
@@ -169,6 +174,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             waiting.join(", ")
         ));
     }
+    if let Some(found) = &found {
+        text.push_str(&format!(
+            "tidy:  {} to put in order, {} for you to decide · anamnesis upkeep\n",
+            ui::number(found.actions),
+            ui::number(found.decisions)
+        ));
+    }
     text.push_str(&format!(
         "state: {} · anamnesis doctor\n",
         ui::shorten(verdict.text(), STATE_LENGTH)
@@ -185,8 +197,7 @@ struct Kept {
 
 impl Kept {
     /// Asks the records; none where they cannot be had.
-    fn of(context: &Context) -> Option<Self> {
-        let journal = context.journal()?;
+    fn of(journal: &Journal) -> Option<Self> {
         Some(Self {
             sessions: journal.count_kept().ok()?,
             bytes: journal.used_bytes().ok()?,

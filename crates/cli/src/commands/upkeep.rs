@@ -15,8 +15,10 @@ use anamnesis_distill::upkeep::{
 };
 use anamnesis_store::{
     index::{Entry, Filter, Index},
+    journal::Journal,
     project::Project,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
@@ -70,7 +72,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(key) => Project::all_keys(&context.project(Some(key))),
         None => Vec::new(),
     };
-    let (loaded, report) = look(context, &projects)?;
+    let (loaded, report) = {
+        let _progress = ui::Progress::new("comparing the notes …");
+        look(context, &projects)?
+    };
     if !args.apply || report.plan.actions.is_empty() {
         if args.json {
             ui.json(&report.json(false, None));
@@ -80,6 +85,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let done = apply(context, &loaded, &report.plan)?;
+    if let Some(journal) = context.journal() {
+        // What was found is no longer so.
+        journal.set_meta(FOUND, "")?;
+    }
     if args.json {
         ui.json(&report.json(true, done.batch));
         if !args.no_sync {
@@ -90,6 +99,45 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     ui.print(&report.text(true));
     batch::send(context, "upkeep", &done, args.no_sync, ui);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Under this name the records hold what a look after a sync has found.
+const FOUND: &str = "upkeep_found";
+
+/// What a look after a sync has found.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// The day of the look.
+    day: String,
+    /// How many things `--apply` would do.
+    pub(crate) actions: usize,
+    /// How many are for the person to decide.
+    pub(crate) decisions: usize,
+}
+
+impl Found {
+    /// What the last look has found, if anything has.
+    pub(crate) fn load(journal: &Journal) -> Option<Self> {
+        serde_json::from_str(&journal.meta(FOUND).ok()??).ok()
+    }
+}
+
+/// Looks what can be put in order once something has come from other machines, at most once a day, and
+/// changes nothing.
+pub(super) fn look_after_sync(context: &Context, journal: &Journal) -> Result<(), Failure> {
+    let day = context.environment.now.date_naive().to_string();
+    if Found::load(journal).is_some_and(|found| found.day == day) {
+        return Ok(());
+    }
+    let (_, report) = look(context, &[])?;
+    let plan = &report.plan;
+    let found = Found {
+        day,
+        actions: plan.actions.len(),
+        decisions: plan.contradictions.len() + plan.alike.len() + report.suggestions.len(),
+    };
+    let found = serde_json::to_string(&found).unwrap_or_default();
+    Ok(journal.set_meta(FOUND, &found)?)
 }
 
 fn look(context: &Context, projects: &[String]) -> Result<(Loaded, Report), Failure> {

@@ -19,7 +19,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::Answer;
 
-use super::{Outcome, eval};
+use super::{Outcome, eval, upkeep};
 use crate::{
     auto_reflect, capture, cited, client,
     context::Context,
@@ -112,7 +112,11 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
             context.log(&format!("work: {error}"));
         }
         cited::follow(&context, &journal);
-        exchange(&context, &journal, done.notes > 0);
+        if exchange(&context, &journal, done.notes > 0)
+            && let Err(failure) = upkeep::look_after_sync(&context, &journal)
+        {
+            context.log(&format!("work: {}", failure.message()));
+        }
         // The network took its time, and whoever came meanwhile found the place taken, and left.
         if !is_called(&context, &journal) && !is_sync_due(&context, &journal, false) {
             break;
@@ -163,7 +167,7 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     }
     for _ in 0..MAX_LOOKS {
         let kept = match &opened {
-            Ok(journal) => upkeep(context, journal, prune, &mut done),
+            Ok(journal) => take_up(context, journal, prune, &mut done),
             Err(_) => Ok(()),
         };
         if let Ok(journal) = &opened {
@@ -192,16 +196,19 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     Ok(done)
 }
 
-/// Commits what hooks left, and syncs when it is time. What fails is kept in the records, not told.
-fn exchange(context: &Context, journal: &Journal, has_news: bool) {
+/// Commits what hooks left, and syncs when it is time; tells whether something came from other machines.
+/// What fails is kept in the records, not told.
+fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
     let done = if is_sync_due(context, journal, has_news) {
-        sync::run(context, Some(journal), Answer::None, Duration::ZERO).map(drop)
+        let synced = sync::run(context, Some(journal), Answer::None, Duration::ZERO);
+        synced.map(|synced| synced.pulled > 0)
     } else {
-        sync::commit_all(context, Some(journal))
+        sync::commit_what_is_left(context, Some(journal)).map(|()| false)
     };
-    if let Err(failure) = done {
+    done.unwrap_or_else(|failure| {
         context.log(failure.text().trim_end());
-    }
+        false
+    })
 }
 
 /// Tells whether the remote is to be reached now: a session began or ended, or there are new notes.
@@ -248,7 +255,7 @@ fn open_journal(context: &Context) -> Result<Journal, Failure> {
 }
 
 /// Takes up what waits and lets go what is old.
-fn upkeep(
+fn take_up(
     context: &Context,
     journal: &Journal,
     prune: bool,

@@ -72,7 +72,7 @@ fn holding(folder: &Path) -> Vec<String> {
 }
 
 /// A store with a remote of its own, in the root of the home.
-fn with_remote() -> (TestHome, PathBuf) {
+pub(crate) fn with_remote() -> (TestHome, PathBuf) {
     let home = home();
     let remote = home.root().join("remote.git");
     let path = remote.to_str().unwrap();

@@ -113,6 +113,7 @@ fn status_before_the_first_note_and_after() {
         "sessions": 0,
         "bytes": [SIZE]
       },
+      "upkeep": null,
       "state": {
         "ok": true,
         "text": "all well · hooks 1 of 12 events; median [TIME]"

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anamnesis_testkit::home::{NoteText, Output, TestHome};
 
-use crate::{home, id, snapshot, tools};
+use crate::{home, id, purge, snapshot, tools};
 
 /// Every file of a note, byte for byte.
 pub(crate) fn tree(home: &TestHome) -> BTreeMap<String, Vec<u8>> {
@@ -319,4 +319,35 @@ fn a_failure_that_comes_up_again_is_a_warning_that_waits() {
     exit 0
     nothing to put in order
     ");
+}
+
+#[test]
+fn a_look_after_a_sync_is_told_by_status_and_changes_nothing() {
+    let (laptop, remote) = purge::with_remote();
+    for short in ["SAME01", "SAME02"] {
+        laptop.add(&note(short, "Run the linter").body("Run the linter before each push."));
+    }
+    purge::run(&laptop, "sync").well();
+    let desktop = home();
+    purge::join(&desktop, &remote);
+    assert!(!desktop.run("status").shown().contains("tidy:"));
+    let session = desktop.start(crate::SESSION, "startup");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let hook = desktop.hook_with(session.to_string()).env("PATH", path);
+    hook.run().well();
+    desktop.settle();
+    let before = tree(&desktop);
+    assert!(
+        before.keys().any(|path| path.contains("SAME02")),
+        "{before:?}"
+    );
+    let status = desktop.run("status").shown();
+    assert!(
+        status.contains("tidy:  1 to put in order, 0 for you to decide · anamnesis upkeep"),
+        "{status}"
+    );
+    assert_eq!(desktop.run("status --json").json()["upkeep"]["actions"], 1);
+    assert_eq!(tree(&desktop), before);
+    desktop.run("upkeep --apply --no-sync").shown();
+    assert!(!desktop.run("status").shown().contains("tidy:"));
 }
