@@ -5,6 +5,8 @@
 //! has to know of its notes, so that a question of ten words reads some dozen rows and a note that is
 //! added rewrites a few KiB a term, not the whole list.
 //!
+//! - The terms have a table of their own, the BLOBs another: SQLite compares whole rows on the way
+//!   through a table without rowids, and would read every BLOB that it passes.
 //! - What many notes change is gathered in [`Changes`] and written once a term and block.
 //! - The words of a note that goes are those of the text that FTS5 still holds.
 //! - A BLOB that this module would not have written is damage: never a panic, and no allocation beyond
@@ -21,15 +23,16 @@ use anamnesis_core::{
     note::{Kind, Note, NoteType, Scope, State, parse_timestamp},
     terms::words,
 };
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::{Error, Index, Part};
 
 const SCHEMA: &str = "
-CREATE TABLE posting (
-  term TEXT NOT NULL, block INTEGER NOT NULL, df INTEGER NOT NULL, notes BLOB NOT NULL,
+CREATE TABLE dictionary (
+  term TEXT NOT NULL, block INTEGER NOT NULL, df INTEGER NOT NULL, posting INTEGER NOT NULL,
   PRIMARY KEY (term, block)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE posting (number INTEGER PRIMARY KEY, notes BLOB NOT NULL) STRICT;
 CREATE TABLE document (block INTEGER PRIMARY KEY, notes BLOB NOT NULL) STRICT;
 CREATE TABLE project (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
 ";
@@ -38,6 +41,7 @@ CREATE TABLE project (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRI
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
     objects: &[
+        "dictionary",
         "document",
         "posting",
         "project",
@@ -295,7 +299,7 @@ impl Index {
     pub fn frequency(&self, term: &str) -> Result<u32, Error> {
         let sum: i64 = self
             .connection
-            .prepare_cached("SELECT coalesce(sum(df), 0) FROM posting WHERE term = ?")?
+            .prepare_cached("SELECT coalesce(sum(df), 0) FROM dictionary WHERE term = ?")?
             .query_row([term], |row| row.get(0))?;
         Ok(u32::try_from(sum).unwrap_or(u32::MAX))
     }
@@ -305,19 +309,25 @@ impl Index {
     /// # Errors
     /// When SQLite refuses.
     pub fn postings(&self, term: &str) -> Result<Postings, Error> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT block, df, notes FROM posting WHERE term = ? ORDER BY block")?;
-        let blocks = statement
-            .query_map([term], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-            .collect::<Result<_, _>>()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT block, df, notes FROM dictionary LEFT JOIN posting ON number = posting \
+             WHERE term = ? ORDER BY block",
+        )?;
+        let mut blocks = Vec::new();
+        let mut rows = statement.query([term])?;
+        while let Some(row) = rows.next()? {
+            let notes: Option<Vec<u8>> = row.get(2)?;
+            blocks.push((row.get(0)?, row.get(1)?, notes.ok_or_else(damaged)?));
+        }
         Ok(Postings { blocks })
     }
 
     /// Reads every BLOB, to find one that is none of ours.
     pub(super) fn read_postings(&self) -> Result<(), Error> {
         self.documents()?;
-        let mut statement = self.connection.prepare("SELECT df, notes FROM posting")?;
+        let mut statement = self
+            .connection
+            .prepare("SELECT df, notes FROM dictionary LEFT JOIN posting ON number = posting")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let count = row.get(0)?;
@@ -517,12 +527,10 @@ impl Changes {
     }
 
     fn write_postings(&mut self, connection: &Connection) -> Result<(), Error> {
-        let mut read = connection
-            .prepare_cached("SELECT df, notes FROM posting WHERE term = ? AND block = ?")?;
-        let mut write =
-            connection.prepare_cached("INSERT OR REPLACE INTO posting VALUES (?, ?, ?, ?)")?;
-        let mut delete =
-            connection.prepare_cached("DELETE FROM posting WHERE term = ? AND block = ?")?;
+        let mut read = connection.prepare_cached(
+            "SELECT df, number, notes FROM dictionary LEFT JOIN posting ON number = posting \
+             WHERE term = ? AND block = ?",
+        )?;
         self.gathered = 0;
         // In the order of the table.
         let mut terms: Vec<_> = self.postings.drain().collect();
@@ -537,30 +545,33 @@ impl Changes {
                 let Some(block) = changed.first().map(|(number, _)| block_of(*number)) else {
                     continue;
                 };
-                let old: Option<(u32, Vec<u8>)> = read
-                    .query_row(params![term, block], |row| Ok((row.get(0)?, row.get(1)?)))
+                let old: Option<(u32, Option<i64>, Option<Vec<u8>>)> = read
+                    .query_row(params![term, block], |row| {
+                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                    })
                     .optional()?;
                 let mut notes = Encoder::default();
                 let changed = changed.iter();
                 let mut changed = changed
                     .map(|(number, now)| (place_of(*number), *now))
                     .peekable();
-                if let Some((count, bytes)) = old {
-                    let take = |place, frequency: u8| {
-                        while let Some((at, now)) = changed.next_if(|(at, _)| *at < place) {
-                            notes.add(at, now);
-                        }
-                        let now = changed.next_if(|(at, _)| *at == place);
-                        notes.add(place, now.map_or(frequency.into(), |(_, now)| now));
-                    };
-                    decode(&bytes, count, take).ok_or_else(damaged)?;
-                }
+                let number = match old {
+                    None => None,
+                    Some((count, Some(number), Some(bytes))) => {
+                        let take = |place, frequency: u8| {
+                            while let Some((at, now)) = changed.next_if(|(at, _)| *at < place) {
+                                notes.add(at, now);
+                            }
+                            let now = changed.next_if(|(at, _)| *at == place);
+                            notes.add(place, now.map_or(frequency.into(), |(_, now)| now));
+                        };
+                        decode(&bytes, count, take).ok_or_else(damaged)?;
+                        Some(number)
+                    }
+                    Some(_) => return Err(damaged()),
+                };
                 changed.for_each(|(at, now)| notes.add(at, now));
-                if notes.count == 0 {
-                    delete.execute(params![term, block])?;
-                } else {
-                    write.execute(params![term, block, notes.count, notes.bytes])?;
-                }
+                store_list(connection, &term, block, number, &notes)?;
             }
         }
         Ok(())
@@ -616,6 +627,46 @@ impl Changes {
         }
         Ok(())
     }
+}
+
+/// Puts a list in the place of the one of this number, or as a new one, or takes that one away.
+fn store_list(
+    connection: &Connection,
+    term: &str,
+    block: u32,
+    number: Option<i64>,
+    notes: &Encoder,
+) -> rusqlite::Result<()> {
+    let run = |sql: &str, values: &[&dyn ToSql]| connection.prepare_cached(sql)?.execute(values);
+    match number {
+        Some(number) if notes.count > 0 => {
+            run(
+                "UPDATE posting SET notes = ? WHERE number = ?",
+                &[&notes.bytes, &number],
+            )?;
+            run(
+                "UPDATE dictionary SET df = ? WHERE term = ? AND block = ?",
+                &[&notes.count, &term, &block],
+            )?;
+        }
+        Some(number) => {
+            run("DELETE FROM posting WHERE number = ?", &[&number])?;
+            run(
+                "DELETE FROM dictionary WHERE term = ? AND block = ?",
+                &[&term, &block],
+            )?;
+        }
+        None if notes.count > 0 => {
+            run("INSERT INTO posting (notes) VALUES (?)", &[&notes.bytes])?;
+            let number = connection.last_insert_rowid();
+            run(
+                "INSERT INTO dictionary VALUES (?, ?, ?, ?)",
+                &[&term, &block, &notes.count, &number],
+            )?;
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[String; 3]>> {
@@ -778,7 +829,7 @@ mod tests {
     /// All that the tables say, with project keys for their numbers.
     fn told(connection: Connection) -> String {
         let terms: Vec<String> = connection
-            .prepare("SELECT DISTINCT term FROM posting ORDER BY term")
+            .prepare("SELECT DISTINCT term FROM dictionary ORDER BY term")
             .unwrap()
             .query_map([], |row| row.get(0))
             .unwrap()
@@ -935,7 +986,8 @@ mod tests {
         for sql in [
             "UPDATE posting SET notes = x'ff'",
             "UPDATE posting SET notes = zeroblob(1000000)",
-            "UPDATE posting SET df = 40",
+            "DELETE FROM posting",
+            "UPDATE dictionary SET df = 40",
             "UPDATE document SET notes = x'010203'",
             "UPDATE document SET notes = zeroblob(60000000)",
             "UPDATE document SET block = 1099511627776",

@@ -58,7 +58,7 @@ pub(super) fn run(largest: usize) -> Result {
         let refresh = begun.elapsed();
         drop(index);
         let lists: i64 = Connection::open(home.index())?.query_row(
-            "SELECT sum(length(term) + length(notes)) FROM posting",
+            "SELECT sum(length(term) + length(notes)) FROM dictionary JOIN posting ON number = posting",
             [],
             |row| row.get(0),
         )?;
