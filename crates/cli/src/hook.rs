@@ -836,8 +836,8 @@ impl Hook {
         self.journal.as_ref().is_ok_and(|journal| {
             journal.has_jobs(now).unwrap_or(false)
                 || journal
-                    .lost_sessions(now, client::is_running)
-                    .is_ok_and(|lost| !lost.is_empty())
+                    .has_lost_sessions(now, client::is_running)
+                    .unwrap_or(false)
         })
     }
 

@@ -68,8 +68,6 @@ const COLUMNS: &str =
   tool_events, first_prompt, is_partial, is_pruned, change, noted, client_process, client_started";
 
 fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
-    let process: Option<String> = row.get(16)?;
-    let started = row.get(17)?;
     Ok(Session {
         id: row.get(0)?,
         project: row.get(1)?,
@@ -87,10 +85,28 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         is_pruned: row.get(13)?,
         change: row.get(14)?,
         noted: row.get(15)?,
-        client: process
-            .and_then(|process| process.parse().ok())
-            .map(|id| ClientProcess { id, started }),
+        client: client_of(row.get(16)?, row.get(17)?),
     })
+}
+
+/// The client of a session's columns; none where its process is not known by number.
+fn client_of(process: Option<String>, started: Option<i64>) -> Option<ClientProcess> {
+    let id = process?.parse().ok()?;
+    Some(ClientProcess { id, started })
+}
+
+/// Tells whether nobody goes on with an open session: its client is gone, or, where that cannot be told,
+/// it was silent for long.
+fn is_lost(
+    client: Option<ClientProcess>,
+    seen_at: i64,
+    now: i64,
+    is_running: impl Fn(ClientProcess) -> Option<bool>,
+) -> bool {
+    match client.and_then(is_running) {
+        Some(is_running) => !is_running,
+        None => seen_at < now - SILENCE,
+    }
 }
 
 /// How much the journal knows of a session.
@@ -196,11 +212,32 @@ impl Journal {
             .collect::<Result<_, _>>()?;
         Ok(open
             .into_iter()
-            .filter(|session| match session.client.and_then(&is_running) {
-                Some(is_running) => !is_running,
-                None => session.seen_at < now - SILENCE,
-            })
+            .filter(|session| is_lost(session.client, session.seen_at, now, &is_running))
             .collect())
+    }
+
+    /// Tells whether there are [lost sessions](Self::lost_sessions): a hook asks after each client once,
+    /// however many sessions it has.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn has_lost_sessions(
+        &self,
+        now: i64,
+        is_running: impl Fn(ClientProcess) -> Option<bool>,
+    ) -> Result<bool, Error> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT client_process, client_started, min(seen_at) FROM session
+             WHERE state <> 'completed' GROUP BY 1, 2",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let client = client_of(row.get(0)?, row.get(1)?);
+            if is_lost(client, row.get(2)?, now, &is_running) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Closes a lost session and queues its note.

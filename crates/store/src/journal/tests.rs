@@ -1,6 +1,6 @@
 //! What the journal holds after events in any order.
 
-use std::thread;
+use std::{cell::Cell, thread};
 
 use anamnesis_core::record::{
     ClientProcess, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
@@ -622,6 +622,27 @@ fn states_follow_the_events() {
 }
 
 #[test]
+fn a_client_of_many_sessions_is_asked_after_once() {
+    let (_folder, journal) = journal_with_session("one");
+    for id in ["one", "two", "three"] {
+        let mut record = started(id, "startup");
+        record.surroundings.client = Some(ClientProcess {
+            id: 7,
+            started: Some(3),
+        });
+        take(&journal, &[record]);
+    }
+    let asked = Cell::new(0);
+    let is_running = |_| {
+        asked.set(asked.get() + 1);
+        Some(true)
+    };
+    let at = now().timestamp_millis();
+    assert!(!journal.has_lost_sessions(at, is_running).unwrap());
+    assert_eq!(asked.get(), 1);
+}
+
+#[test]
 fn a_session_is_lost_with_its_client_or_by_its_silence() {
     let (_folder, journal) = journal_with_session("known");
     let client = ClientProcess {
@@ -644,10 +665,14 @@ fn a_session_is_lost_with_its_client_or_by_its_silence() {
             assert_eq!(process, client);
             is_running
         });
-        lost.unwrap()
+        let lost: Vec<String> = lost
+            .unwrap()
             .into_iter()
             .map(|session| session.id)
-            .collect()
+            .collect();
+        let any = journal.has_lost_sessions(now, |_| is_running);
+        assert_eq!(any.unwrap(), !lost.is_empty());
+        lost
     };
     assert_eq!(lost(at, Some(true)), Vec::<String>::new());
     assert_eq!(lost(at, Some(false)), ["known"]);
