@@ -14,6 +14,7 @@ mod sync;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -44,6 +45,9 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// process itself: it is kept out, so the log would grow for ever and each hook start it in vain.
 const ROUNDS_A_FOLD: usize = 4;
 
+/// What the client runs, in the plugin's folder.
+const LAUNCHER: &str = "bin/anamnesis";
+
 /// How many sessions there were before the install.
 const PAST: usize = 1_000;
 
@@ -62,11 +66,17 @@ pub(crate) struct Arguments {
     /// Measure this program instead of the release build
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
+    /// Measure the starts of sessions and what comes with prompts alone
+    #[arg(long, group = "part")]
+    recall: bool,
+    /// Measure this program in turn with the other, and print it beside it
+    #[arg(long, value_name = "PATH", requires = "recall")]
+    baseline: Option<PathBuf>,
     /// Measure sync alone
-    #[arg(long, conflicts_with = "server")]
+    #[arg(long, group = "part")]
     sync: bool,
     /// Measure the server that models call, alone
-    #[arg(long)]
+    #[arg(long, group = "part")]
     server: bool,
 }
 
@@ -98,6 +108,7 @@ impl Budget {
 }
 
 /// What has to be done before a run, outside of the time that is taken.
+#[derive(Clone)]
 enum Before {
     Nothing,
     /// Wait until nothing of the run before is left.
@@ -109,6 +120,7 @@ enum Before {
 }
 
 /// Something to measure.
+#[derive(Clone)]
 struct Case {
     name: String,
     run: Run,
@@ -171,11 +183,14 @@ struct Row {
 
 /// The task: `cargo xtask bench`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let binary = match &arguments.binary {
-        Some(given) => Binary {
+    let named = |path: &PathBuf| -> Result<Binary> {
+        Ok(Binary {
             target: plugin::host_target()?,
-            path: given.canonicalize().map_err(at(given))?,
-        },
+            path: path.canonicalize().map_err(at(path))?,
+        })
+    };
+    let binary = match &arguments.binary {
+        Some(given) => named(given)?,
         None => plugin::own_build(root, Profile::Release)?,
     };
     let binary_length = fs::metadata(&binary.path).map_err(at(&binary.path))?.len();
@@ -188,10 +203,22 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let machine = machine();
     let mut text = String::new();
     let mut report = json!({ "machine": machine });
-    let is_all = !arguments.sync && !arguments.server;
-    if is_all {
+    let is_all = !arguments.recall && !arguments.sync && !arguments.server;
+    if is_all || arguments.recall {
         let stage = Stage::build(root, folder.path(), binary)?;
-        let (mut cases, stores) = stage.cases(arguments.quick)?;
+        let (mut cases, stores) = if is_all {
+            stage.cases(arguments.quick)?
+        } else {
+            stage.recall_alone(arguments.quick)?
+        };
+        if let Some(baseline) = &arguments.baseline {
+            let tree = plugin::assemble(&Options {
+                root: root.to_path_buf(),
+                binaries: vec![named(baseline)?],
+                out: folder.path().join("baseline"),
+            })?;
+            cases = stage.beside(cases, &tree.out.join(LAUNCHER));
+        }
         let rounds = if arguments.quick { 12 } else { 60 };
         take_turns(&stage, &stores, &mut cases, rounds)?;
         let rows: Vec<Row> = cases.iter().map(sum_up).collect();
@@ -300,7 +327,7 @@ impl<'a> Stage<'a> {
         let stage = Self {
             folder,
             binary: program,
-            launcher: tree.out.join("bin/anamnesis"),
+            launcher: tree.out.join(LAUNCHER),
             empty: empty_program(folder)?,
             project: folder.join("project"),
             words: Words::new(),
@@ -393,14 +420,7 @@ impl<'a> Stage<'a> {
         drop(self.store("changes", large)?);
         let main = format!("store-{large}");
 
-        let git = Run {
-            environment: self.environment("none"),
-            ..Run::new(on_path("git")?, &self.project, &["--version"])
-        };
-        let mut cases = vec![
-            Case::new("empty program", Run::new(&self.empty, self.folder, &[]), ""),
-            Case::new("git --version", git, "git version"),
-        ];
+        let mut cases = self.yardsticks()?;
         // One prompt of many: a session's first one is also looked up and taken down.
         let prompt = json!({
             "session_id": "one-session", "hook_event_name": "UserPromptSubmit", "cwd": self.project,
@@ -422,25 +442,8 @@ impl<'a> Stage<'a> {
             },
             ..Case::new("hook with nothing to say", nothing, "suppressOutput")
         });
-        for &size in sizes {
-            let payload = json!({
-                "session_id": "SESSION", "hook_event_name": "SessionStart", "source": "startup",
-                "cwd": self.project,
-            });
-            let wall = Budget::wall(if size > 10_000 { 20 } else { 10 });
-            cases.push(Case {
-                budget: Budget {
-                    peak: Some(24 * MIB),
-                    ..wall
-                },
-                ..Case::new(
-                    format!("session start, {} notes", grouped(size)),
-                    self.hook(&format!("store-{size}"), &payload),
-                    "anamnesis-context",
-                )
-            });
-        }
         for (store, &size) in stores.iter().zip(sizes) {
+            cases.push(self.session_start(store, size));
             cases.extend(self.recalls(store, size, size == large));
         }
         for (name, length, budget, every) in [
@@ -532,6 +535,71 @@ impl<'a> Stage<'a> {
             )
         });
         Ok((cases, stores))
+    }
+
+    /// What every machine can be told by: the least that a program takes here, and git.
+    fn yardsticks(&self) -> Result<Vec<Case>> {
+        let git = Run {
+            environment: self.environment("none"),
+            ..Run::new(on_path("git")?, &self.project, &["--version"])
+        };
+        Ok(vec![
+            Case::new("empty program", Run::new(&self.empty, self.folder, &[]), ""),
+            Case::new("git --version", git, "git version"),
+        ])
+    }
+
+    /// The cases of recall alone, with the stores that they run on.
+    fn recall_alone(&self, quick: bool) -> Result<(Vec<Case>, Vec<Store>)> {
+        let sizes: &[usize] = if quick {
+            &[1_000]
+        } else {
+            &[1_000, 10_000, 100_000]
+        };
+        let main = sizes.get(1).or(sizes.first());
+        let mut cases = self.yardsticks()?;
+        let mut stores = Vec::new();
+        for size in sizes {
+            let store = self.store(&format!("store-{size}"), *size)?;
+            cases.push(self.session_start(&store, *size));
+            cases.extend(self.recalls(&store, *size, Some(size) == main));
+            stores.push(store);
+        }
+        Ok((cases, stores))
+    }
+
+    /// The same cases with every hook run by another launcher, too, right after its own.
+    fn beside(&self, cases: Vec<Case>, baseline: &Path) -> Vec<Case> {
+        let both = cases.into_iter().flat_map(|case| {
+            let mut other = None;
+            if case.run.program == self.launcher {
+                let mut case = case.clone();
+                case.run.program = baseline.to_path_buf();
+                case.name.push_str(", baseline");
+                case.budget = Budget::NONE;
+                other = Some(case);
+            }
+            iter::once(case).chain(other)
+        });
+        both.collect()
+    }
+
+    fn session_start(&self, store: &Store, size: usize) -> Case {
+        let payload = json!({
+            "session_id": "SESSION", "hook_event_name": "SessionStart", "source": "startup",
+            "cwd": self.project,
+        });
+        Case {
+            budget: Budget {
+                peak: Some(24 * MIB),
+                ..Budget::wall(if size > 10_000 { 20 } else { 10 })
+            },
+            ..Case::new(
+                format!("session start, {} notes", grouped(size)),
+                self.hook(&store.name, &payload),
+                "anamnesis-context",
+            )
+        }
     }
 
     /// What recall costs where it has something to say: at a prompt, short and pasted, and at a call of
