@@ -27,6 +27,25 @@ pub const PROJECT: &str = "github.com/acme/shop";
 /// How long what runs in the background is waited for.
 const BACKGROUND_PATIENCE: Duration = Duration::from_secs(20);
 
+/// Every file below a folder, in order. What goes while it is looked at, as work in the background has
+/// things go, is left out.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
 /// A user's home with an empty store, Claude Code's folder and one git project.
 #[derive(Debug)]
 pub struct TestHome {
@@ -219,22 +238,17 @@ impl TestHome {
 
     /// The files of the store below a folder that end in `.md`, by path below the root.
     pub fn notes(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut pending = vec![self.store().join("memory"), self.store().join("local")];
-        while let Some(folder) = pending.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    pending.push(path);
-                } else if path.extension().is_some_and(|ending| ending == "md")
-                    && let Ok(path) = path.strip_prefix(self.store())
-                {
-                    found.push(path.to_string_lossy().into_owned());
-                }
-            }
-        }
-        found.sort();
-        found
+        let mut found = files_below(&self.store().join("memory"));
+        found.extend(files_below(&self.store().join("local")));
+        found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+        let inside = found
+            .iter()
+            .filter_map(|path| path.strip_prefix(self.store()).ok());
+        let mut names: Vec<String> = inside
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
     }
 
     /// The lines of the log; none when there is no log.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_testkit::home::{TestHome, answered, asked, edited};
+use anamnesis_testkit::home::{TestHome, answered, asked, edited, files_below};
 use serde_json::json;
 
 use crate::{
@@ -17,23 +17,15 @@ const WORDS: [&str; 4] = ["rate limits", "limit.rs", "panicked", "the cart"];
 /// The files of the store that hold one of these texts, any letter case, with the text.
 fn holding(home: &TestHome, texts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
-    let mut pending = vec![home.store()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                pending.push(path);
-                continue;
-            }
-            let bytes = fs::read(&path).unwrap().to_ascii_lowercase();
-            for text in texts {
-                if bytes
-                    .windows(text.len())
-                    .any(|part| part == text.as_bytes())
-                {
-                    let name = path.strip_prefix(home.store()).unwrap();
-                    found.push(format!("{}: {text}", name.display()));
-                }
+    for path in files_below(&home.store()) {
+        let bytes = fs::read(&path).unwrap_or_default().to_ascii_lowercase();
+        for text in texts {
+            if bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+            {
+                let name = path.strip_prefix(home.store()).unwrap();
+                found.push(format!("{}: {text}", name.display()));
             }
         }
     }

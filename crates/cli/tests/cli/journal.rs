@@ -2,10 +2,11 @@
 
 use std::{
     fs,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
-use anamnesis_testkit::home::{TestHome, asked, edited};
+use anamnesis_testkit::home::{TestHome, asked, edited, files_below};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -126,23 +127,12 @@ fn note(home: &TestHome) -> String {
 
 /// The paths of all files below the store that hold these bytes.
 pub(crate) fn files_with(home: &TestHome, bytes: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut pending = vec![home.store()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if fs::read(&path)
-                .unwrap_or_default()
-                .windows(bytes.len())
-                .any(|window| window == bytes)
-            {
-                found.push(home.store().join(path).display().to_string());
-            }
-        }
-    }
-    found
+    let holds = |path: &PathBuf| {
+        let text = fs::read(path).unwrap_or_default();
+        text.windows(bytes.len()).any(|window| window == bytes)
+    };
+    let found = files_below(&home.store()).into_iter().filter(holds);
+    found.map(|path| path.display().to_string()).collect()
 }
 
 /// A prompt, three tools, an answer: the payloads in their order.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_testkit::home::{NoteText, TestHome, answered, asked};
+use anamnesis_testkit::home::{NoteText, TestHome, answered, asked, files_below};
 
 use crate::{SESSION, home, id, snapshot};
 
@@ -65,21 +65,11 @@ fn work(home: &TestHome) {
 
 /// Every file below a folder, with its bytes and its time of change.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
-    let mut found = Vec::new();
-    let mut pending = vec![folder.to_owned()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                pending.push(path);
-            } else {
-                let modified = fs::metadata(&path).unwrap().modified().unwrap();
-                found.push((path.clone(), fs::read(&path).unwrap(), modified));
-            }
-        }
-    }
-    found.sort();
-    found
+    let files = files_below(folder).into_iter().map(|path| {
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        (path.clone(), fs::read(&path).unwrap(), modified)
+    });
+    files.collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anamnesis_testkit::home::{NoteText, TestHome, script};
+use anamnesis_testkit::home::{NoteText, TestHome, files_below, script};
 use serde_json::Value;
 
 use crate::{furnished, home, id, snapshot};
@@ -672,22 +672,16 @@ fn what_is_forgotten_is_in_no_file_but_the_trash() {
 
 /// Every file of the store with its bytes, by path.
 fn files(home: &TestHome) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut pending = vec![home.store()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                pending.push(path);
-            } else {
-                let name = path.strip_prefix(home.store()).unwrap();
-                found.push((
-                    name.to_string_lossy().into_owned(),
-                    fs::read(&path).unwrap(),
-                ));
-            }
-        }
-    }
+    let found: Vec<_> = files_below(&home.store())
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(home.store()).unwrap();
+            (
+                name.to_string_lossy().into_owned(),
+                fs::read(&path).unwrap(),
+            )
+        })
+        .collect();
     assert!(found.len() > 5);
     found
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use anamnesis_testkit::home::{Output, TestHome};
+use anamnesis_testkit::home::{Output, TestHome, files_below};
 use serde_json::json;
 
 use crate::{
@@ -22,20 +22,12 @@ fn eval(home: &TestHome, time: &str, arguments: &[&str]) -> Output {
 /// Every file of the store with its bytes. What SQLite shares between processes is no content.
 pub(crate) fn contents(store: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
-    let mut folders = vec![store.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let name = path.display().to_string();
-            let bytes = fs::read(&path).unwrap();
-            let is_log = name.ends_with("-shm") || name.ends_with("-wal") && bytes.is_empty();
-            if !is_log {
-                found.insert(name, bytes);
-            }
+    for path in files_below(store) {
+        let name = path.display().to_string();
+        let bytes = fs::read(&path).unwrap();
+        let is_log = name.ends_with("-shm") || name.ends_with("-wal") && bytes.is_empty();
+        if !is_log {
+            found.insert(name, bytes);
         }
     }
     found
