@@ -34,6 +34,20 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// The question for the open tasks of so many projects.
+///
+/// From the tasks to the notes, which SQLite is not to turn around (`CROSS JOIN`): it takes a project
+/// for few notes, and would look at all of them.
+pub(super) fn open_tasks_of(projects: usize) -> String {
+    let keys = vec!["?"; projects].join(", ");
+    format!(
+        "SELECT note.* FROM task CROSS JOIN note USING (number)
+         WHERE task.status IN ('active', 'pending') AND note.project IN ({keys})
+           AND note.state = 'active' AND note.superseded = 0
+         ORDER BY task.status = 'active' DESC, note.updated_at DESC, note.id DESC LIMIT ?"
+    )
+}
+
 impl Index {
     /// The open tasks of projects that may be given unasked: those that are being worked on, then the
     /// newest.
@@ -41,15 +55,9 @@ impl Index {
     /// # Errors
     /// When SQLite refuses.
     pub fn open_tasks(&self, projects: &[&str], limit: usize) -> Result<Vec<Entry>, Error> {
-        let keys = vec!["?"; projects.len()].join(", ");
-        let sql = format!(
-            "SELECT note.* FROM task JOIN note USING (number)
-             WHERE task.status IN ('active', 'pending') AND note.project IN ({keys})
-               AND note.state = 'active' AND note.superseded = 0
-             ORDER BY task.status = 'active' DESC, note.updated_at DESC, note.id DESC LIMIT ?"
-        );
         let keys = projects.iter().map(|key| Value::Text((*key).to_owned()));
-        self.entries(&sql, keys.chain([bound(limit)]).collect())
+        let values = keys.chain([bound(limit)]).collect();
+        self.entries(&open_tasks_of(projects.len()), values)
     }
 
     /// The tasks of projects (of none: all) with one of these states, open ones first, in the order of
@@ -69,7 +77,7 @@ impl Index {
             format!("AND note.project IN ({})", marks(projects.len()))
         };
         let sql = format!(
-            "SELECT note.*, task.status FROM task JOIN note USING (number)
+            "SELECT note.*, task.status FROM task CROSS JOIN note USING (number)
              WHERE task.status IN ({}) {of_projects} AND note.superseded = 0
              ORDER BY CASE task.status WHEN 'active' THEN 0 WHEN 'pending' THEN 1 WHEN 'done' THEN 2 ELSE 3 END,
                note.updated_at DESC, note.id DESC",

@@ -657,6 +657,7 @@ fn few_notes_are_found_without_walking_all() {
             triggers::BY_WORDS,
             "warning_word USING PRIMARY KEY (project=? AND term=?)",
         ),
+        (&tasks::open_tasks_of(2), "note USING INTEGER PRIMARY KEY"),
     ] {
         let mut statement = index
             .connection
