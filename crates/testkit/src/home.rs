@@ -29,7 +29,11 @@ const BACKGROUND_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Every file below a folder, in order. What goes while it is looked at, as work in the background has
 /// things go, is left out.
+///
+/// # Panics
+/// When the folder itself is not there: nothing would be in no file of it.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    assert!(folder.is_dir(), "{} is not there", folder.display());
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {
@@ -238,14 +242,17 @@ impl TestHome {
 
     /// The files of the store below a folder that end in `.md`, by path below the root.
     pub fn notes(&self) -> Vec<String> {
-        let mut found = files_below(&self.store().join("memory"));
-        found.extend(files_below(&self.store().join("local")));
-        found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
-        let inside = found
+        let folders = ["memory", "local"].map(|name| self.store().join(name));
+        let found = folders
             .iter()
-            .filter_map(|path| path.strip_prefix(self.store()).ok());
-        let mut names: Vec<String> = inside
-            .map(|path| path.to_string_lossy().into_owned())
+            .filter(|folder| folder.is_dir())
+            .flat_map(|folder| files_below(folder));
+        let notes = found.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+        let mut names: Vec<String> = notes
+            .filter_map(|path| {
+                let path = path.strip_prefix(self.store()).ok()?;
+                Some(path.to_string_lossy().into_owned())
+            })
             .collect();
         names.sort();
         names
