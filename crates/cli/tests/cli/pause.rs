@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_testkit::home::{Invocation, TestHome, answered, asked, edited};
+use anamnesis_testkit::home::{Invocation, TestHome, answered, asked, edited, files_below};
 use serde_json::{Value, json};
 
 use crate::{NO_OP, SESSION, furnished, home, snapshot};
@@ -100,21 +100,11 @@ fn check_on(home: &TestHome, cwd: &Path, case: &str) {
 
 /// Every file of the store with its bytes, by path. Lock files hold none.
 fn files(home: &TestHome) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut pending = vec![home.store()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                pending.push(path);
-            } else {
-                let bytes = fs::read(&path).unwrap();
-                found.push((path, bytes));
-            }
-        }
-    }
-    found.sort();
-    found
+    let read = |path: PathBuf| {
+        let bytes = fs::read(&path).unwrap();
+        (path, bytes)
+    };
+    files_below(&home.store()).into_iter().map(read).collect()
 }
 
 #[test]
