@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::environment;
+use crate::environment::Environment;
 
 /// The option of `work` that makes it start the real one and end.
 pub(crate) const DETACH: &str = "--detach";
@@ -17,36 +17,34 @@ pub(crate) const DETACH: &str = "--detach";
 /// The option of `work` that makes it look for damage in the index.
 pub(crate) const CHECK: &str = "--check";
 
-/// Starts the deferred process and waits for nothing. It may be kept from seeing the variables that
-/// say where notes go.
-pub(crate) fn start_work(check: bool, without_remote: bool) -> io::Result<()> {
-    let hidden: &[&str] = if without_remote {
-        &environment::OUTWARD_VARIABLES
-    } else {
-        &[]
-    };
+/// Starts the deferred process and waits for nothing.
+pub(crate) fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
     if check {
-        spawn(&["work", DETACH, CHECK], hidden)
+        spawn(environment, &["work", DETACH, CHECK])
     } else {
-        spawn(&["work", DETACH], hidden)
+        spawn(environment, &["work", DETACH])
     }
 }
 
 /// Starts the process that does the work; the caller ends right after.
-pub(crate) fn start_detached(check: bool) -> io::Result<()> {
+pub(crate) fn start_detached(environment: &Environment, check: bool) -> io::Result<()> {
     if check {
-        spawn(&["work", CHECK], &[])
+        spawn(environment, &["work", CHECK])
     } else {
-        spawn(&["work"], &[])
+        spawn(environment, &["work"])
     }
 }
 
 /// Runs a command of ours as the person's, who was asked; what it says.
-pub(crate) fn run_for_person(arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn run_for_person(
+    environment: &Environment,
+    arguments: &[&str],
+) -> Result<String, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new(program)
         .args(arguments)
-        .env_remove(environment::AGENT_VARIABLE)
+        .env_clear()
+        .envs(environment.for_person())
         .stdin(Stdio::null())
         .output()
         .map_err(|error| error.to_string())?;
@@ -58,18 +56,15 @@ pub(crate) fn run_for_person(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-fn spawn(arguments: &[&str], hidden: &[&str]) -> io::Result<()> {
+fn spawn(environment: &Environment, arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new(env::current_exe()?);
     command
         .args(arguments)
         .env_clear()
-        .envs(environment::inherited())
+        .envs(environment.inherited())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    for name in hidden {
-        command.env_remove(name);
-    }
     // Not in the project's folder: that could not be removed or unmounted meanwhile.
     if let Some(folder) = env::temp_dir()
         .ancestors()

@@ -1,12 +1,21 @@
 //! Every variable of the environment that Anamnesis reads, in one place.
 //!
-//! The environment is read once, here; everything else is handed values.
+//! The environment is read once, here; everything else is handed values. Claude Code applies the
+//! `env` of a project's settings to hooks, the server and the commands that it runs, so a cloned
+//! repository can set any variable there. See `docs/decisions/0050-environment-of-a-project.md`.
 
-use std::{collections::BTreeMap, env, ffi::OsString, fmt, path::PathBuf, time::Instant};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use anamnesis_core::note::parse_timestamp;
 use anamnesis_distill::model::{Provider, Proxies};
-use anamnesis_store::settings::Setting;
+use anamnesis_store::{config::Config, home::Home, settings::Setting};
 use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
 use chrono::{DateTime, Utc};
 
@@ -32,7 +41,7 @@ variables! {
     HOME_FOLDER = "ANAMNESIS_HOME", "The store; `~/.anamnesis` without it.";
     MACHINE_ID = "ANAMNESIS_MACHINE_ID", "The name of this machine in notes; over `machine_id` in `config.json`.";
     GIT_REMOTE = "ANAMNESIS_GIT_REMOTE", "The remote; over `remote` in `config.json`.";
-    PLUGIN_REMOTE = "CLAUDE_PLUGIN_OPTION_REMOTE", "The plugin's option, set by Claude Code for hooks: a new answer is copied to `remote` in `config.json`.";
+    PLUGIN_REMOTE = "CLAUDE_PLUGIN_OPTION_REMOTE", "The plugin's option, set by Claude Code for hooks: it announces a new answer, which is read from Claude Code's user settings and copied to `remote` in `config.json`.";
     OFF = "ANAMNESIS_OFF", "Any text but `0`: hooks record nothing and give nothing.";
     IMPORT_NATIVE = "ANAMNESIS_IMPORT_NATIVE", "`0`: Claude Code's own memory is not imported; over `import_native` in `config.json`.";
     REFLECTION_PROVIDER = "ANAMNESIS_REFLECTION_PROVIDER", "Whose model sums things up; over `reflection.provider` in `config.json`.";
@@ -73,10 +82,14 @@ variables! {
     PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
 
-/// The variables that say where notes go. What a project sets of them does not count.
-pub(crate) const OUTWARD_VARIABLES: [&str; 9] = [
+/// The variables that name a store, a remote, a model, an address or a key.
+///
+/// In a process that Claude Code starts they are ignored unless the person's own `config.json` lists
+/// them under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not among them: its value is
+/// never used, see [`crate::remote::adopt`].
+pub(crate) const GUARDED: [&str; 18] = [
+    HOME_FOLDER,
     GIT_REMOTE,
-    PLUGIN_REMOTE,
     REFLECTION_PROVIDER,
     REFLECTION_MODEL,
     REFLECTION_BASE_URL,
@@ -84,7 +97,81 @@ pub(crate) const OUTWARD_VARIABLES: [&str; 9] = [
     REFLECTION_TIMEOUT,
     REFLECTION_MAX_TOKENS,
     REFLECT_AUTO,
+    DEEPSEEK_KEY,
+    OPENAI_KEY,
+    HTTPS_PROXY_SMALL,
+    HTTPS_PROXY,
+    HTTP_PROXY,
+    ALL_PROXY_SMALL,
+    ALL_PROXY,
+    NO_PROXY_SMALL,
+    NO_PROXY,
 ];
+
+/// Who started this process, and so who may have set its environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A person's shell, or Anamnesis itself with an environment that it chose.
+    Person,
+    /// Claude Code or another client, for a hook or the server.
+    Client,
+}
+
+/// The variables of this process that count.
+#[derive(Debug, Clone)]
+struct Variables {
+    /// The guarded variables that are set and do not count.
+    ignored: Vec<&'static str>,
+}
+
+impl Variables {
+    fn new(is_guarded: bool, user_home: Option<&Path>) -> Self {
+        let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let mut ignored: Vec<_> = if is_guarded {
+            GUARDED.into_iter().filter(is_set).collect()
+        } else {
+            Vec::new()
+        };
+        if !ignored.is_empty()
+            && let Some(home) = user_home
+        {
+            let trusted = Config::load(&Home::new(default_store(home))).trusted_variables;
+            ignored.retain(|name| !trusted.iter().any(|trusted| trusted == name));
+        }
+        Self { ignored }
+    }
+
+    fn counts(&self, name: &str) -> bool {
+        !self.ignored.iter().any(|ignored| is_same(ignored, name))
+    }
+
+    fn os(&self, name: &str) -> Option<OsString> {
+        env::var_os(name).filter(|value| !value.is_empty() && self.counts(name))
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.os(name).map(PathBuf::from)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        let text = self.os(name)?.into_string().ok()?;
+        (!text.trim().is_empty()).then_some(text)
+    }
+}
+
+/// Compares names of variables as the system does.
+fn is_same(a: &str, b: &str) -> bool {
+    if cfg!(windows) {
+        a.eq_ignore_ascii_case(b)
+    } else {
+        a == b
+    }
+}
+
+/// The store of a user who names no other one.
+pub(crate) fn default_store(user_home: &Path) -> PathBuf {
+    user_home.join(".anamnesis")
+}
 
 /// What the environment says of a model.
 #[derive(Clone, Default)]
@@ -99,15 +186,10 @@ impl fmt::Debug for Reflection {
 
 impl Reflection {
     fn read(text: impl Fn(&str) -> Option<String>) -> Self {
-        let names = OUTWARD_VARIABLES
+        let names = GUARDED
             .into_iter()
             .filter(|name| name.starts_with("ANAMNESIS_REFLECT"));
         Self(names.filter_map(|name| Some((name, text(name)?))).collect())
-    }
-
-    /// Tells whether nothing is set.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -118,37 +200,9 @@ impl Reflection {
 /// What is set for a program that is to do nothing of ours.
 pub(crate) const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
 
-/// What tells a command that Claude runs it.
-pub(crate) const AGENT_VARIABLE: &str = CLAUDE_CODE;
-
 /// What tells a program that it runs in a session of Claude Code.
 pub(crate) const OF_A_SESSION: [&str; 4] =
     [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, CLAUDE_PROJECT];
-
-/// The key of a provider's own variable.
-pub(crate) fn provider_key(provider: Provider) -> Option<String> {
-    let name = match provider {
-        Provider::DeepSeek => DEEPSEEK_KEY,
-        Provider::OpenAi => OPENAI_KEY,
-        _ => return None,
-    };
-    env::var(name).ok()
-}
-
-/// How servers are reached.
-pub(crate) fn proxies() -> Proxies {
-    let first = |names: &[&str]| {
-        let mut values = names.iter().filter_map(|name| env::var(name).ok());
-        values.find(|value| !value.trim().is_empty())
-    };
-    Proxies {
-        https: first(&[HTTPS_PROXY_SMALL, HTTPS_PROXY]),
-        // The name in capitals is a header of a request where a web server starts programs.
-        http: first(&[HTTP_PROXY]),
-        all: first(&[ALL_PROXY_SMALL, ALL_PROXY]),
-        none: first(&[NO_PROXY_SMALL, NO_PROXY]),
-    }
-}
 
 /// What the environment says.
 #[derive(Debug, Clone)]
@@ -171,11 +225,12 @@ pub(crate) struct Environment {
     pub(crate) machine_id: Option<String>,
     /// The remote, if one is set. It may hold a password.
     pub(crate) remote: Option<String>,
-    /// What was answered when the plugin was installed, for hooks. It may hold a password.
+    /// What Claude Code says was answered for the plugin's option, for hooks. A project can set it,
+    /// too. It may hold a password.
     pub(crate) plugin_remote: Option<String>,
-    /// What is set of a model, by the names of the variables. It may hold a key. An agent's is not read:
-    /// its environment may come from a project.
+    /// What is set of a model, by the names of the variables. It may hold a key.
     pub(crate) reflection: Reflection,
+    variables: Variables,
     /// How many session notes of a project a reflection waits for.
     pub(crate) min_episodics: usize,
     /// The name that the system gives this machine.
@@ -211,31 +266,48 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Reads the environment.
-    pub(crate) fn read() -> Self {
-        let path = |name: &str| {
-            env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
+    /// Reads the environment of a process that `caller` started.
+    pub(crate) fn read(caller: Caller) -> Self {
+        let is_agent = env::var(CLAUDE_CODE).is_ok_and(|value| !matches!(value.trim(), "" | "0"));
+        let is_guarded = caller == Caller::Client || is_agent;
+        let unguarded = Variables::new(false, None);
+        let user_home = [USER_HOME, USER_PROFILE]
+            .iter()
+            .filter_map(|name| unguarded.path(name))
+            .find(|home| home.is_absolute());
+        let checkouts = if is_guarded {
+            checkouts_of_session(&unguarded)
+        } else {
+            Vec::new()
         };
-        let text = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let user_home = match user_home {
+            Some(home) if is_inside(&home, &checkouts) => account_home(),
+            home => home,
+        };
+        let mut variables = Variables::new(is_guarded, user_home.as_deref());
+        for name in [HOME_FOLDER, CLAUDE_CONFIG] {
+            if variables
+                .path(name)
+                .is_some_and(|folder| is_inside(&folder, &checkouts))
+            {
+                variables.ignored.push(name);
+            }
+        }
+        let path = |name: &str| variables.path(name);
+        let text = |name: &str| variables.text(name);
         let number = |name: &str, otherwise: usize| {
             let number = text(name).and_then(|text| text.trim().parse().ok());
             number.unwrap_or(otherwise)
         };
-        let user_home = path(USER_HOME)
-            .or_else(|| path(USER_PROFILE))
-            .filter(|home| home.is_absolute());
         let expand = |path: PathBuf| match (path.strip_prefix("~"), &user_home) {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => path,
         };
         let store = path(HOME_FOLDER)
             .map(expand)
-            .or_else(|| user_home.as_ref().map(|home| home.join(".anamnesis")))
+            .or_else(|| user_home.as_deref().map(default_store))
             // A relative store would be another one in each folder.
             .and_then(|store| std::path::absolute(store).ok());
-        let is_agent = text(CLAUDE_CODE).is_some_and(|value| value != "0");
         let locale = [LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name));
         Self {
             store,
@@ -248,35 +320,28 @@ impl Environment {
             machine_id: text(MACHINE_ID),
             remote: text(GIT_REMOTE).map(|remote| remote.trim().to_owned()),
             plugin_remote: text(PLUGIN_REMOTE).map(|remote| remote.trim().to_owned()),
-            min_episodics: text(MIN_EPISODICS)
-                .and_then(|number| number.trim().parse().ok())
-                .unwrap_or(5),
+            min_episodics: number(MIN_EPISODICS, 5),
             host_name: host_name().or_else(|| text(COMPUTER_NAME)),
             is_off: text(OFF).is_some_and(|value| value != "0"),
             is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
             merge_min: number(MERGE_MIN, 5),
             merge_depth: number(MERGE_DEPTH, 8),
             is_internal: text(INTERNAL).is_some(),
-            reflection: if is_agent {
-                Reflection::default()
-            } else {
-                Reflection::read(text)
-            },
+            reflection: Reflection::read(text),
             is_agent,
             session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             client_process: text(CLAUDE_PROCESS),
-            editor: [VISUAL, EDITOR]
-                .iter()
-                .find_map(|name| env::var_os(name).filter(|editor| !editor.is_empty())),
+            editor: [VISUAL, EDITOR].iter().find_map(|name| variables.os(name)),
             is_utf8: locale.is_none_or(|locale| {
                 let locale = locale.to_ascii_lowercase();
                 locale.contains("utf-8") || locale.contains("utf8")
             }),
-            path: env::var_os(PATH),
+            path: variables.os(PATH),
             now: text(NOW)
                 .and_then(|time| parse_timestamp(&time))
                 .unwrap_or_else(Utc::now),
+            variables,
             user_home,
             started: Instant::now(),
         }
@@ -313,13 +378,107 @@ fn host_name() -> Option<String> {
     None
 }
 
-/// What the user's git may have of the environment.
-pub(crate) fn for_git() -> GitEnvironment {
-    GitEnvironment::choose(env::vars_os())
+/// The roots of the checkouts that a session works in: the repositories around the folders that
+/// Claude Code names.
+fn checkouts_of_session(variables: &Variables) -> Vec<PathBuf> {
+    let folders = [variables.path(CLAUDE_PROJECT), env::current_dir().ok()];
+    let folders = folders.into_iter().flatten();
+    let checkouts = folders.filter_map(|folder| {
+        let folder = folder.canonicalize().ok()?;
+        let root = folder.ancestors().find(|root| root.join(".git").exists())?;
+        Some(root.to_owned())
+    });
+    checkouts.collect()
+}
+
+/// Tells whether a folder is in one of these checkouts. A folder that does not exist yet is where its
+/// nearest ancestor is.
+fn is_inside(folder: &Path, checkouts: &[PathBuf]) -> bool {
+    !checkouts.is_empty()
+        && folder
+            .ancestors()
+            .find_map(|ancestor| ancestor.canonicalize().ok())
+            .is_some_and(|real| checkouts.iter().any(|root| real.starts_with(root)))
+}
+
+/// The home folder of the account that runs this process, whatever the environment says.
+#[cfg(unix)]
+fn account_home() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current());
+    user.ok().flatten().map(|user| user.dir)
+}
+
+#[cfg(not(unix))]
+fn account_home() -> Option<PathBuf> {
+    None
 }
 
 impl Environment {
-    /// What a variable that goes over a setting says.
+    /// The variables of Anamnesis that are set here and ignored in a session, unless they change
+    /// nothing.
+    pub(crate) fn ignored_in_sessions(&self) -> Vec<&'static str> {
+        let home = self.user_home.as_deref();
+        let is_default = |name: &str| {
+            name == HOME_FOLDER && env::var_os(name).map(PathBuf::from) == home.map(default_store)
+        };
+        let mut names = Variables::new(true, home).ignored;
+        names.retain(|name| name.starts_with("ANAMNESIS_") && !is_default(name));
+        names
+    }
+
+    /// The key in a provider's own variable.
+    pub(crate) fn provider_key(&self, provider: Provider) -> Option<String> {
+        let name = match provider {
+            Provider::DeepSeek => DEEPSEEK_KEY,
+            Provider::OpenAi => OPENAI_KEY,
+            _ => return None,
+        };
+        self.variables.text(name)
+    }
+
+    /// How servers are reached.
+    pub(crate) fn proxies(&self) -> Proxies {
+        let first = |names: &[&str]| names.iter().find_map(|name| self.variables.text(name));
+        Proxies {
+            https: first(&[HTTPS_PROXY_SMALL, HTTPS_PROXY]),
+            // In capitals it is a header of a request where a web server starts programs.
+            http: first(&[HTTP_PROXY]),
+            all: first(&[ALL_PROXY_SMALL, ALL_PROXY]),
+            none: first(&[NO_PROXY_SMALL, NO_PROXY]),
+        }
+    }
+
+    /// The environment that the user's git runs in.
+    pub(crate) fn for_git(&self) -> GitEnvironment {
+        GitEnvironment::choose(self.counting(env::vars_os()))
+    }
+
+    /// Those of these variables that count, with the user's real home.
+    fn counting<'a>(
+        &'a self,
+        variables: impl Iterator<Item = (OsString, OsString)> + 'a,
+    ) -> impl Iterator<Item = (OsString, OsString)> + 'a {
+        let is_home = |name: &str| is_same(name, USER_HOME) || is_same(name, USER_PROFILE);
+        variables.filter_map(move |(name, value)| match name.to_str() {
+            Some(text) if !self.variables.counts(text) => None,
+            Some(text) if is_home(text) => Some((name, self.user_home.clone()?.into())),
+            _ => Some((name, value)),
+        })
+    }
+
+    /// The environment of a command that runs for the person, who was asked, and not for the agent.
+    pub(crate) fn for_person(&self) -> Vec<(OsString, OsString)> {
+        let mut variables: Vec<_> = self
+            .counting(env::vars_os())
+            .filter(|(name, _)| name != CLAUDE_CODE)
+            .collect();
+        if let Some(store) = &self.store {
+            variables.push((HOME_FOLDER.into(), store.into()));
+        }
+        variables
+    }
+
+    /// The value of a variable that overrides a setting.
     pub(crate) fn over(&self, setting: &Setting) -> Option<&str> {
         match setting.variable? {
             MACHINE_ID => self.machine_id.as_deref(),
@@ -330,37 +489,41 @@ impl Environment {
     }
 }
 
-/// What a process of ours inherits: enough to find the store, to reach the remote and to ask the model
-/// that was named for it; nothing else of the user's keys.
-pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
-    const KEPT: [&str; 19] = [
-        HOME_FOLDER,
-        MACHINE_ID,
-        GIT_REMOTE,
-        IMPORT_NATIVE,
-        REFLECTION_PROVIDER,
-        REFLECTION_MODEL,
-        REFLECTION_BASE_URL,
-        REFLECTION_API_KEY,
-        REFLECTION_TIMEOUT,
-        REFLECTION_MAX_TOKENS,
-        REFLECT_AUTO,
-        MIN_EPISODICS,
-        NOW,
-        USER_HOME,
-        USER_PROFILE,
-        CLAUDE_CONFIG,
-        PATH,
-        "TMPDIR",
-        "SystemRoot",
-    ];
-    let mut kept: Vec<(OsString, OsString)> = KEPT
-        .iter()
-        .chain(NETWORK_VARIABLES)
-        .filter_map(|name| Some((OsString::from(name), env::var_os(name)?)))
-        .collect();
-    kept.push((INTERNAL.into(), "1".into()));
-    kept
+impl Environment {
+    /// The environment of a process that Anamnesis starts for itself: enough to find the store, to
+    /// reach the remote and to ask the configured model. Other keys of the user's are left out.
+    ///
+    /// It has passed the guard, so the process may trust it.
+    pub(crate) fn inherited(&self) -> Vec<(OsString, OsString)> {
+        const KEPT: [&str; 18] = [
+            MACHINE_ID,
+            GIT_REMOTE,
+            IMPORT_NATIVE,
+            REFLECTION_PROVIDER,
+            REFLECTION_MODEL,
+            REFLECTION_BASE_URL,
+            REFLECTION_API_KEY,
+            REFLECTION_TIMEOUT,
+            REFLECTION_MAX_TOKENS,
+            REFLECT_AUTO,
+            MIN_EPISODICS,
+            NOW,
+            USER_HOME,
+            USER_PROFILE,
+            CLAUDE_CONFIG,
+            PATH,
+            "TMPDIR",
+            "SystemRoot",
+        ];
+        let kept = KEPT.iter().chain(NETWORK_VARIABLES);
+        let set = kept.filter_map(|name| Some((OsString::from(name), env::var_os(name)?)));
+        let mut inherited: Vec<_> = self.counting(set).collect();
+        if let Some(store) = &self.store {
+            inherited.push((HOME_FOLDER.into(), store.into()));
+        }
+        inherited.push((INTERNAL.into(), "1".into()));
+        inherited
+    }
 }
 
 #[cfg(test)]
@@ -385,7 +548,7 @@ mod tests {
 
     #[test]
     fn a_variable_over_a_setting_is_read() {
-        let mut environment = Environment::read();
+        let mut environment = Environment::read(Caller::Person);
         environment.machine_id = Some("a".to_owned());
         environment.remote = Some("b".to_owned());
         environment.is_native_off = true;

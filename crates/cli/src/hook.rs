@@ -46,7 +46,7 @@ use crate::{
     commands::{INDEX_DAMAGED, UNREADABLE, task},
     context::Context,
     detach,
-    environment::{self, Environment},
+    environment::{Caller, Environment},
     learn::{self, TurnUses},
     native,
     off::{self, Off},
@@ -97,13 +97,11 @@ struct Reply {
     start_work: bool,
     /// Whether it is to look for damage in the index.
     check_index: bool,
-    /// Whether it must not see the remote that the environment names.
-    without_remote: bool,
 }
 
 /// Runs the hook whose payload is on stdin. The exit code is always 0.
 pub(crate) fn main() -> ExitCode {
-    watched(|| (Environment::read(), read_stdin()))
+    watched(|| (Environment::read(Caller::Client), read_stdin()))
 }
 
 /// Runs the hook whose payload was read already.
@@ -137,11 +135,13 @@ fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCo
         }
     }
     print(&reply.output);
-    if reply.start_work
-        && let Err(error) = detach::start_work(reply.check_index, reply.without_remote)
-        && let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
-    {
-        context.log(&format!("hook: cannot start the deferred process: {error}"));
+    if reply.start_work {
+        let environment = Environment::read(Caller::Client);
+        if let Err(error) = detach::start_work(&environment, reply.check_index)
+            && let Ok(context) = Context::of(environment, Duration::ZERO)
+        {
+            context.log(&format!("hook: cannot start the deferred process: {error}"));
+        }
     }
     ExitCode::SUCCESS
 }
@@ -177,7 +177,7 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
 
 /// Leaves a line about a hook that was given up.
 fn log_late(elapsed: Duration) {
-    if let Ok(context) = Context::of(Environment::read(), Duration::ZERO)
+    if let Ok(context) = Context::of(Environment::read(Caller::Client), Duration::ZERO)
         && !context.environment.is_internal
         && off::here(&context).is_none()
     {
@@ -218,18 +218,6 @@ fn answer(
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
-    let environment = &mut context.environment;
-    let names_outward = environment.remote.is_some()
-        || environment.plugin_remote.is_some()
-        || !environment.reflection.is_empty();
-    let user_home = environment.user_home.clone();
-    let without_remote =
-        names_outward && remote::is_set_by_project(all.iter().copied(), user_home.as_deref());
-    if without_remote {
-        environment.remote = None;
-        environment.plugin_remote = None;
-        environment.reflection = environment::Reflection::default();
-    }
     if let Some(off) = off::why(&context, &all, || context.project_of(&folder)) {
         return switched_off(off, &context, payload.as_ref().ok());
     }
@@ -303,7 +291,6 @@ fn answer(
             MayStart::Work => handled.start_work || has_long_log(),
         },
         check_index: handled.check_index,
-        without_remote,
     }
 }
 
@@ -558,7 +545,12 @@ impl Hook {
         // A task is named, not given.
         let is_given = |chosen: &&Chosen| chosen.reason != Reason::OpenTask;
         let notes_given = chosen.iter().filter(is_given).count();
-        let problem = problem_line(journal, now).or_else(|| {
+        let ignored = self.context.environment.ignored_in_sessions();
+        let ignored = ignored.first();
+        let problem = problem_line(journal, now);
+        let problem =
+            problem.or_else(|| ignored.map(|name| format!("{name} is ignored · anamnesis doctor")));
+        let problem = problem.or_else(|| {
             sync_line(journal, now).map(|problem| match notes_given {
                 0 => problem,
                 count => format!("{} · {problem}", ui::count(count, "note")),

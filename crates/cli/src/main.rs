@@ -33,9 +33,9 @@ mod tool_lanes;
 mod trial;
 mod ui;
 
-use std::{env, process::ExitCode};
+use std::{env, ffi::OsStr, process::ExitCode};
 
-use crate::environment::Environment;
+use crate::environment::{Caller, Environment};
 
 fn main() -> ExitCode {
     // Whatever is made, by us or by git for us, is for its owner alone.
@@ -44,8 +44,22 @@ fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
     // The event is taken from stdin; more arguments are a mistake in somebody's settings, and no
     // reason to show an error under every prompt.
-    if arguments.next().is_some_and(|first| first == "hook") {
+    let first = arguments.next();
+    if first.as_deref() == Some("hook".as_ref()) {
         return hook::main();
     }
-    commands::main(Environment::read())
+    commands::main(Environment::read(caller(first.as_deref())))
+}
+
+/// Clients start the server, with `serve` or without a verb, and pipe into it.
+fn caller(verb: Option<&OsStr>) -> Caller {
+    let is_client = match verb {
+        Some(verb) => verb == "serve",
+        None => !ui::stdin_is_terminal(),
+    };
+    if is_client {
+        Caller::Client
+    } else {
+        Caller::Person
+    }
 }

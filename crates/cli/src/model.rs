@@ -107,7 +107,7 @@ pub(crate) fn find(context: &Context) -> Result<Option<Model>, Unusable> {
         .api_key
         .as_ref()
         .map(|key| Secret::reveal(key).to_owned())
-        .or_else(|| environment::provider_key(provider));
+        .or_else(|| context.environment.provider_key(provider));
     let key = match key {
         Some(key) => Some(Key::new(&key).ok_or_else(|| {
             Unusable::new(
@@ -134,7 +134,7 @@ pub(crate) fn find(context: &Context) -> Result<Option<Model>, Unusable> {
         model,
         base_url,
         key,
-        proxies: environment::proxies(),
+        proxies: context.environment.proxies(),
         timeout,
     })))
 }

@@ -3,16 +3,21 @@
 //! An address may hold a password. Nothing that is printed, logged or recorded comes from the address
 //! itself, only from here.
 
-use std::path::Path;
-
 use anamnesis_core::{clean::one_line, note::text_hash};
 use anamnesis_store::{config::Config, file, journal::Journal};
 use anamnesis_sync::remote::{self, InvalidRemote, Remote};
+use serde_json::Value;
 
-use crate::{context::Context, environment::OUTWARD_VARIABLES};
+use crate::context::Context;
 
-/// How much of a project's settings is read, in bytes.
-const MAX_SETTINGS: usize = 1024 * 1024;
+/// How much of Claude Code's settings is read, in bytes.
+const MAX_SETTINGS: usize = 4 * 1024 * 1024;
+
+/// The name of the plugin in those settings, before the name of its marketplace.
+const PLUGIN: &str = "anamnesis";
+
+/// Why a remote is not used that only the environment names.
+const UNCONFIRMED: &str = "your own settings of Claude Code do not name it";
 
 /// Under this name the records keep the hash of the plugin's answer that was last looked at.
 const SEEN: &str = "plugin_remote";
@@ -51,43 +56,47 @@ pub(crate) fn refused(journal: &Journal) -> Option<String> {
     refused.filter(|refused| !refused.is_empty())
 }
 
-/// Tells whether the settings of a project that these folders belong to set a variable that names a
-/// remote or a model. A repository brings such a file along, and must not say where all notes go.
-pub(crate) fn is_set_by_project<'a>(
-    folders: impl IntoIterator<Item = &'a Path>,
-    user_home: Option<&Path>,
-) -> bool {
-    let folders = folders.into_iter().flat_map(Path::ancestors);
-    let mut folders = folders.filter(|folder| Some(*folder) != user_home);
-    folders.any(|folder| {
-        ["settings.json", "settings.local.json"].iter().any(|name| {
-            let path = folder.join(".claude").join(name);
-            let text = file::read_head(&path, MAX_SETTINGS).map(|(bytes, ..)| bytes);
-            let text = text.unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            OUTWARD_VARIABLES.iter().any(|name| text.contains(name))
-        })
-    })
+/// The value of the plugin's option `remote` in the user's own settings of Claude Code, where its
+/// dialog stores it. The client ignores the same key in a project's settings, so a repository cannot
+/// set it.
+fn configured(context: &Context) -> Option<String> {
+    let path = context.environment.claude_folder.as_ref()?;
+    let (bytes, ..) = file::read_head(&path.join("settings.json"), MAX_SETTINGS).ok()?;
+    let settings: Value = serde_json::from_slice(&bytes).ok()?;
+    let plugins = settings.get("pluginConfigs")?.as_object()?;
+    let (_, plugin) = plugins
+        .iter()
+        .find(|(name, _)| name.split('@').next() == Some(PLUGIN))?;
+    let answer = plugin.pointer("/options/remote")?.as_str()?.trim();
+    (!answer.is_empty()).then(|| answer.to_owned())
 }
 
-/// Copies the plugin's answer into the settings, when it is another one than last time. No answer is
-/// none, and changes nothing. Returns what the records keep of it from now on, and a line for the log
-/// when it could not be copied.
+/// Copies the remote that the person gave the plugin into `config.json` when it has changed.
+///
+/// The variable only says that there may be a new answer; its value is never used, because a project
+/// can set it. Returns what the records keep of it from now on, and a line for the log when it was
+/// not copied.
 pub(crate) fn adopt(
     context: &Context,
     journal: &Journal,
 ) -> (Vec<(&'static str, String)>, Option<String>) {
-    let Some(answer) = &context.environment.plugin_remote else {
+    let Some(announced) = &context.environment.plugin_remote else {
         return (Vec::new(), None);
     };
-    let seen = text_hash(answer);
+    let seen = text_hash(announced);
     if journal.meta(SEEN).ok().flatten().as_deref() == Some(&seen) {
         return (Vec::new(), None);
     }
-    match parse(answer, &context.config) {
+    let Some(answer) = configured(context).filter(|answer| answer == announced) else {
+        return (
+            vec![(SEEN, seen), (REFUSED, UNCONFIRMED.to_owned())],
+            Some(format!("the plugin's remote is not used: {UNCONFIRMED}")),
+        );
+    };
+    match parse(&answer, &context.config) {
         Ok(_) => {
             let kept = Config::update(&context.home, |keys| {
-                keys.insert("remote".to_owned(), answer.as_str().into());
+                keys.insert("remote".to_owned(), answer.into());
             });
             match kept {
                 Ok(()) => (vec![(SEEN, seen), (REFUSED, String::new())], None),
@@ -97,7 +106,7 @@ pub(crate) fn adopt(
         }
         Err(error) => (
             vec![(SEEN, seen), (REFUSED, error.to_string())],
-            Some(format!("the plugin's remote is not taken: {error}")),
+            Some(format!("the plugin's remote is not used: {error}")),
         ),
     }
 }

@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::{context::Context, environment, failure::Failure, remote, ui};
+use crate::{context::Context, failure::Failure, remote, ui};
 
 /// How long one call of git may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -426,7 +426,7 @@ pub(crate) fn backend<'a>(
     let settings = Settings {
         machine_id: context.machine_id(),
         remote,
-        environment: environment::for_git(),
+        environment: context.environment.for_git(),
         now: context.environment.now,
         patience,
         time_limit: TIME_LIMIT,

@@ -231,7 +231,7 @@ mod tests {
     }
     /// A context whose store and home are in this folder.
     fn context(folder: &Path) -> Context {
-        let mut environment = Environment::read();
+        let mut environment = Environment::read(crate::environment::Caller::Person);
         environment.store = Some(folder.join("store"));
         environment.user_home = Some(folder.to_owned());
         Context::open(environment).unwrap()

@@ -292,6 +292,9 @@ pub struct Config {
     /// Patterns of folders in which nothing is recorded and nothing given, for
     /// [`exclude::Exclusions`].
     pub exclude: Vec<String>,
+    /// The variables of the environment that count in a process that Claude Code starts although
+    /// they name a store, a remote, a model, an address or a key. Read from the default store only.
+    pub trusted_variables: Vec<String>,
     /// Whether `paused` or `exclude` may say something that cannot be understood. Then nothing is
     /// recorded and nothing given anywhere.
     pub is_unclear: bool,
@@ -318,6 +321,7 @@ impl Default for Config {
             session_line: SessionLine::default(),
             paused: Paused::default(),
             exclude: Vec::new(),
+            trusted_variables: Vec::new(),
             is_unclear: false,
             skip_tools: SKIPPED_TOOLS.map(str::to_owned).to_vec(),
             retention: Retention::default(),
@@ -509,17 +513,9 @@ impl Config {
                 }
             }
         }
-        if let Some(value) = keys.get("skip_tools").filter(|value| !value.is_null()) {
-            let (texts, others): (Vec<_>, Vec<_>) =
-                items(Some(value)).iter().partition(|item| item.is_string());
-            if others.is_empty() || !texts.is_empty() {
-                let texts = texts.into_iter().filter_map(Value::as_str);
-                config.skip_tools = texts.map(str::to_owned).collect();
-            }
-            for other in others {
-                problems.push(format!("skip_tools holds {other}, not a text"));
-            }
-        }
+        texts(keys, "skip_tools", &mut config.skip_tools, &mut problems);
+        let trusted = &mut config.trusted_variables;
+        texts(keys, "trusted_variables", trusted, &mut problems);
         if let Some(terms) = object(keys, "retention", &mut problems) {
             retention(terms, &mut config.retention, &mut problems);
         }
@@ -611,6 +607,27 @@ fn items(value: Option<&Value>) -> &[Value] {
         None | Some(Value::Null) => &[],
         Some(Value::Array(items)) => items,
         Some(item) => std::slice::from_ref(item),
+    }
+}
+
+/// Reads a list of texts. One that holds nothing but other values counts as not set.
+fn texts(
+    keys: &Map<String, Value>,
+    key: &str,
+    taken: &mut Vec<String>,
+    problems: &mut Vec<String>,
+) {
+    let Some(value) = keys.get(key).filter(|value| !value.is_null()) else {
+        return;
+    };
+    let (texts, others): (Vec<_>, Vec<_>) =
+        items(Some(value)).iter().partition(|item| item.is_string());
+    if others.is_empty() || !texts.is_empty() {
+        let texts = texts.into_iter().filter_map(Value::as_str);
+        *taken = texts.map(str::to_owned).collect();
+    }
+    for other in others {
+        problems.push(format!("{key} holds {other}, not a text"));
     }
 }
 

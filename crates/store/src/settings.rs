@@ -48,6 +48,9 @@ pub enum Kind {
     Paused,
 }
 
+/// The setting that is always in the default store: it decides which store is used.
+pub const TRUSTED_VARIABLES: &str = "trusted_variables";
+
 /// Every setting, in the order in which they are shown.
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -261,6 +264,13 @@ pub const SETTINGS: &[Setting] = &[
         variable: None,
         meaning: "Tools whose use is not recorded.",
         value: |config| config.skip_tools.clone().into(),
+    },
+    Setting {
+        name: TRUSTED_VARIABLES,
+        kind: Kind::Texts,
+        variable: None,
+        meaning: "Variables that name a store, a remote, a model, an address or a key, and count in sessions, too; always in `~/.anamnesis/config.json`.",
+        value: |config| config.trusted_variables.clone().into(),
     },
     Setting {
         name: "retention.events_days",

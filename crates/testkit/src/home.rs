@@ -50,6 +50,17 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Lets the environment name the store of hooks and servers whose `HOME` is this folder.
+///
+/// # Errors
+/// When the settings cannot be written.
+pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
+    let folder = user_home.join(".anamnesis");
+    fs::create_dir_all(&folder)?;
+    let settings = json!({ "trusted_variables": ["ANAMNESIS_HOME"] });
+    fs::write(folder.join("config.json"), settings.to_string())
+}
+
 /// A user's home with an empty store, Claude Code's folder and one git project.
 #[derive(Debug)]
 pub struct TestHome {

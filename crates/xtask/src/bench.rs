@@ -22,6 +22,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use anamnesis_testkit::home::trust_store;
+
 use crate::plugin::{self, Binary, Options, Profile};
 use crate::{Result, at, run as run_command, say, target_folder};
 
@@ -324,6 +326,7 @@ impl<'a> Stage<'a> {
         for name in ["home/.claude/projects", "plugin-data"] {
             fs::create_dir_all(folder.join(name))?;
         }
+        trust_store(&folder.join("home"))?;
         let stage = Self {
             folder,
             binary: program,

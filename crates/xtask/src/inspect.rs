@@ -191,7 +191,8 @@ impl Inspector {
             .current_dir(&self.home)
             .env_remove("CLAUDE_PROJECT_DIR")
             .env_remove("CLAUDECODE")
-            .env("ANAMNESIS_HOME", self.home.join("store"));
+            .env("HOME", &self.home)
+            .env("ANAMNESIS_HOME", self.home.join(".anamnesis"));
         command
     }
 }

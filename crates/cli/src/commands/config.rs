@@ -6,12 +6,18 @@ use anamnesis_core::clean::one_line;
 use anamnesis_distill::model::BaseUrl;
 use anamnesis_store::{
     config::{Config, Secret},
-    settings::{self, Kind, SETTINGS, Setting},
+    settings::{self, Kind, SETTINGS, Setting, TRUSTED_VARIABLES},
 };
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, mark::quoted};
-use crate::{context::Context, failure::Failure, model, remote, ui, ui::Ui};
+use crate::{
+    context::{Context, PATIENCE},
+    environment::{GUARDED, default_store},
+    failure::Failure,
+    model, remote, ui,
+    ui::Ui,
+};
 
 /// How many columns of a list a value has.
 const VALUE_WIDTH: usize = 28;
@@ -64,10 +70,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(Action::Set { key, value }) => {
             let setting = changeable(context, key)?;
             let value = parse(context, setting, value)?;
-            change(context, setting, Some(&value), ui)?;
+            change(&owner(context, setting)?, setting, Some(&value), ui)?;
         }
         Some(Action::Test) => test(context, ui)?,
-        Some(Action::Unset { key }) => change(context, changeable(context, key)?, None, ui)?,
+        Some(Action::Unset { key }) => {
+            let setting = changeable(context, key)?;
+            change(&owner(context, setting)?, setting, None, ui)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -102,6 +111,22 @@ fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Failure>
     Ok(setting)
 }
 
+/// The store whose `config.json` holds a setting.
+fn owner(context: &Context, setting: &Setting) -> Result<Context, Failure> {
+    let mut environment = context.environment.clone();
+    if setting.name == TRUSTED_VARIABLES {
+        environment.store = environment.user_home.as_deref().map(default_store);
+    }
+    let context = Context::of(environment, PATIENCE)?;
+    if setting.name == TRUSTED_VARIABLES {
+        context
+            .home
+            .create()
+            .map_err(|error| Failure::environment(error.to_string()).hint("anamnesis doctor"))?;
+    }
+    Ok(context)
+}
+
 /// The value that was typed.
 fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value, Failure> {
     if setting.kind == Kind::Address
@@ -119,6 +144,15 @@ fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value
             Failure::usage(format!("{} cannot be that: {error}", setting.name))
                 .hint("https://HOST/v1, as the provider's own pages name it")
         })?;
+    }
+    if setting.name == TRUSTED_VARIABLES
+        && let Some(word) = words.iter().find(|word| !GUARDED.contains(&word.as_str()))
+    {
+        return Err(Failure::usage(format!(
+            "invalid value \"{}\" for {TRUSTED_VARIABLES}: expected names out of {}",
+            one_line(word),
+            GUARDED.join(", ")
+        )));
     }
     setting.parse(words).map_err(Failure::usage)
 }

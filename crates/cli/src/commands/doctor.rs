@@ -24,6 +24,7 @@ use anamnesis_store::{
     journal::{HookRuns, Journal},
     project::Places,
     receipts::Receipts,
+    settings::TRUSTED_VARIABLES,
 };
 use chrono::Utc;
 use serde_json::{Value, json};
@@ -285,6 +286,7 @@ fn checks(context: &Context) -> Vec<Check> {
         ));
     }
     checks.push(writable);
+    checks.extend(ignored_variables(context));
     if is_usable {
         checks.extend(records(context, journal.as_ref()));
         checks.extend(notes_and_index(context));
@@ -488,6 +490,26 @@ fn store(context: &Context) -> Check {
         .hint("move it out, or your notes may be committed there: set ANAMNESIS_HOME");
     }
     Check::new("store", Level::Well, format!("{root}, writable"))
+}
+
+/// Variables of this shell that sessions ignore, so that hooks and commands would disagree.
+fn ignored_variables(context: &Context) -> Option<Check> {
+    let names = context.environment.ignored_in_sessions();
+    if names.is_empty() {
+        return None;
+    }
+    let check = Check::new(
+        "variables",
+        Level::Look,
+        format!(
+            "hooks and the server ignore {}: a project could set it, too",
+            names.join(", ")
+        ),
+    );
+    Some(check.hint(format!(
+        "anamnesis config set {TRUSTED_VARIABLES} {}",
+        names.join(" ")
+    )))
 }
 
 /// The checkout that a store lies in; its own `memory/.git` is below it and does not count.

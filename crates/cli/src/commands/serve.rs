@@ -115,7 +115,7 @@ impl Host for Program {
     }
 
     fn changed(&self) {
-        if let Err(error) = detach::start_work(false, false) {
+        if let Err(error) = detach::start_work(&self.0.environment, false) {
             // The next hook starts it.
             self.0.log(&format!("serve: the deferred process: {error}"));
         }
@@ -123,7 +123,7 @@ impl Host for Program {
 
     fn approve(&self, reflection: &str) -> Result<String, Unable> {
         // A command of the person's: it was the client that asked them. The server touches no git.
-        detach::run_for_person(&["review", "--approve", reflection])
+        detach::run_for_person(&self.0.environment, &["review", "--approve", reflection])
             .map_err(|problem| Failure::failed(problem).hint("anamnesis review").into())
     }
 

@@ -83,7 +83,7 @@ pub(super) struct Done {
 
 pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     if args.detach {
-        detach::start_detached(args.check)
+        detach::start_detached(&environment, args.check)
             .map_err(|error| Failure::failed(format!("cannot start in the background: {error}")))?;
         return Ok(ExitCode::SUCCESS);
     }

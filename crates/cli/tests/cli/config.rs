@@ -53,6 +53,7 @@ fn every_setting_and_where_it_comes_from() {
     paused                      none                          default
     exclude                     ~/secret, /srv/*/keys, /srv…  config.json
     skip_tools                  AskUserQuestion, ListMcpRes…  default
+    trusted_variables           none                          default
     retention.events_days       30                            default
     retention.prompts_days      30                            default
     retention.jobs_done_days    7                             default
@@ -247,6 +248,12 @@ fn every_setting_and_where_it_comes_from() {
           "TodoWrite",
           "ToolSearch"
         ],
+        "source": "default",
+        "variable": null
+      },
+      {
+        "key": "trusted_variables",
+        "value": [],
         "source": "default",
         "variable": null
       },
@@ -577,8 +584,16 @@ fn credentials_are_never_shown() {
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 
-/// Runs a hook whose plugin option says this.
+/// Runs a hook whose plugin option says this, as Claude Code's dialog stores it.
 fn hook(home: &TestHome, remote: &str) {
+    let answer = json!({ "anamnesis@anamnesis": { "options": { "remote": remote } } });
+    let settings = json!({ "pluginConfigs": answer }).to_string();
+    std::fs::write(home.claude().join("settings.json"), settings).unwrap();
+    announce(home, remote);
+}
+
+/// Runs a hook whose environment says that this is the plugin's option.
+fn announce(home: &TestHome, remote: &str) {
     let hook = home.hook_with(home.payload("Stop", SESSION).to_string());
     assert_eq!(
         hook.env("CLAUDE_PLUGIN_OPTION_REMOTE", remote).run().well(),
@@ -591,16 +606,18 @@ fn hook(home: &TestHome, remote: &str) {
 fn a_repository_does_not_say_where_notes_go() {
     // HOOK-03
     let home = home();
-    let project = home.project();
-    let settings = project.join(".claude");
-    std::fs::create_dir_all(&settings).unwrap();
-    let env = r#"{"env": {"CLAUDE_PLUGIN_OPTION_REMOTE": "https://evil.example/all.git"}}"#;
-    std::fs::write(settings.join("settings.json"), env).unwrap();
-    hook(&home, "https://evil.example/all.git");
+    announce(&home, "https://evil.example/all.git");
     assert!(!home.store().join("config.json").exists());
-    std::fs::remove_file(settings.join("settings.json")).unwrap();
+    let doctor = home.run("doctor").shown();
+    assert!(
+        doctor.contains("your own settings of Claude Code do not name it"),
+        "{doctor}"
+    );
     hook(&home, "git@git.home:me/memory.git");
     assert!(home.read("config.json").contains("git.home"));
+    // A project's variable beside the person's answer.
+    announce(&home, "https://evil.example/all.git");
+    assert!(!home.read("config.json").contains("evil"));
 }
 
 #[test]

@@ -568,8 +568,8 @@ fn another_store() {
     exit 0
     store    [ROOT]/shop/../elsewhere
     machine  laptop
-    ! hooks use ~/.anamnesis until ANAMNESIS_HOME says otherwise
-    → set it where claude is started, or under "env" in Claude Code's settings
+    ! hooks use ~/.anamnesis until ANAMNESIS_HOME names this store and counts in sessions
+    → set it where claude is started, then: anamnesis config set trusted_variables ANAMNESIS_HOME
     remote   none: notes stay on this machine · anamnesis init --remote URL
     init: done
     "#);

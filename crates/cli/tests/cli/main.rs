@@ -12,6 +12,7 @@ mod chores;
 mod command_line;
 mod config;
 mod doctor;
+mod environment;
 mod evaluation;
 mod forget;
 mod history;

@@ -72,13 +72,14 @@ fn no_home_is_known() {
 #[test]
 fn a_home_that_is_missing_is_made() {
     let home = home();
-    let store = home.root().join("not/yet/there");
+    let user = home.root().join("not/yet/there");
+    let store = user.join(".anamnesis");
     let index = store.join("derived/index.db");
     // On a busy machine a hook may give up before it has started the deferred process; the next one
     // does.
     for _ in 0..5 {
         let payload = home.start(SESSION, "startup").to_string();
-        let hook = home.hook_with(payload).env("ANAMNESIS_HOME", &store);
+        let hook = home.hook_with(payload).env("HOME", &user);
         assert_eq!(hook.run().well(), NO_OP);
         home.settle();
         if index.is_file() {

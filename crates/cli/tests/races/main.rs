@@ -48,7 +48,7 @@ impl Machine {
         for name in ["project", "user/.claude/projects/project"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
-        let home = Home::new(folder.path().join("store"));
+        let home = Home::new(folder.path().join("user/.anamnesis"));
         Self { folder, home }
     }
 

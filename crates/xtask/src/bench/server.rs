@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use super::corpus::{self, Words};
 use super::measure::{Run, Spread};
 use super::{MIB, aligned, grouped, mebibytes, micros, milliseconds, verdict};
+use anamnesis_testkit::home::trust_store;
+
 use crate::{Result, at, machines, say};
 
 /// How many searches are made; the Python version's take so long that fewer have to do.
@@ -122,6 +124,7 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn new(folder: &'a Path, name: &str, notes: usize, words: &Words) -> Result<Self> {
         let store = folder.join(name);
+        trust_store(folder).map_err(at(folder))?;
         corpus::write_notes(&store, notes, words)?;
         let mut questions = Vec::new();
         for path in corpus::note_files(&store)?.iter().take(SEARCHES) {

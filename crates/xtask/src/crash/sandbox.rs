@@ -20,6 +20,8 @@ use anamnesis_store::{
 };
 use serde_json::{Value, json};
 
+use anamnesis_testkit::home::trust_store;
+
 use crate::{Result, at, crash::Checks};
 
 /// How long anything here waits for a lock.
@@ -53,6 +55,7 @@ impl Sandbox {
             let folder = root.join(folder);
             fs::create_dir_all(&folder).map_err(at(&folder))?;
         }
+        trust_store(&root.join("user")).map_err(at(root))?;
         Ok(Self {
             root: root.to_path_buf(),
             binary: binary.to_path_buf(),

@@ -10,7 +10,7 @@ use anamnesis_core::note::Scope;
 use anamnesis_store::home::Home;
 use ulid::Ulid;
 
-use crate::{context::Context, environment::Environment, failure::Failure};
+use crate::{context::Context, failure::Failure};
 
 /// What the name of a copy begins with.
 const NAME: &str = "experiment-";
@@ -39,13 +39,9 @@ impl Sandbox {
             ))
         };
         let copy = || -> Result<Context, Failure> {
-            let copied = Context::of(
-                Environment {
-                    store: Some(folder.clone()),
-                    ..context.environment.clone()
-                },
-                crate::context::PATIENCE,
-            )?;
+            let mut environment = context.environment.clone();
+            environment.store = Some(folder.clone());
+            let copied = Context::of(environment, crate::context::PATIENCE)?;
             copied.home.create().map_err(|error| failed(&error))?;
             for scope in [Scope::Portable, Scope::MachineLocal] {
                 copy_folder(&context.home.tree(scope), &copied.home.tree(scope))

@@ -326,8 +326,9 @@ impl Plan {
         }
         if let Some(store) = &self.other_store {
             text.push_str(&format!(
-                "! hooks use {} until ANAMNESIS_HOME says otherwise\n→ set it where claude is \
-                 started, or under \"env\" in Claude Code's settings\n",
+                "! hooks use {} until ANAMNESIS_HOME names this store and counts in sessions\n\
+                 → set it where claude is started, then: anamnesis config set trusted_variables \
+                 ANAMNESIS_HOME\n",
                 ui::home_path(store, user_home)
             ));
         }
@@ -594,7 +595,7 @@ mod tests {
         let Some(Verb::Init(args)) = Arguments::try_parse_from(words).unwrap().command else {
             panic!("it is another command");
         };
-        let mut environment = Environment::read();
+        let mut environment = Environment::read(crate::environment::Caller::Person);
         environment.store = Some(folder.path().join("store"));
         environment.user_home = Some(folder.path().to_owned());
         environment.claude_folder = Some(folder.path().to_owned());
