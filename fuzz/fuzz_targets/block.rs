@@ -1,12 +1,9 @@
 //! Whatever titles and bodies hold, the block is one block, within the cap, with one heading a note.
 #![no_main]
 
-use anamnesis_core::{
-    hook::MAX_CONTEXT_LENGTH,
-    id::NoteId,
-    note::{GLOBAL, Note, NoteType},
-    render::{Chosen, Level, Reason, hook_block, inject_block},
-};
+use anamnesis_session::hook::MAX_CONTEXT_LENGTH;
+use anamnesis_note::{id::NoteId, note::{GLOBAL, Note, NoteType}};
+use anamnesis_recall::render::{Chosen, Level, Reason, hook_block, inject_block};
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 

@@ -1,7 +1,7 @@
 //! Whatever a file holds, reading it ends; what is read can be written back and reads equal.
 #![no_main]
 
-use anamnesis_core::{id::NoteId, note::NoteFile};
+use anamnesis_note::{id::NoteId, note::NoteFile};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

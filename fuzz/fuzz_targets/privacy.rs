@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use anamnesis_core::privacy::strip;
+use anamnesis_text::privacy::strip;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

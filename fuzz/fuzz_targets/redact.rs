@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use anamnesis_core::redact::{MASK, redact};
+use anamnesis_text::redact::{MASK, redact};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use anamnesis_core::capture::{Account, NoteText, note_text};
-use anamnesis_core::clean::clean;
-use anamnesis_core::transcript::read;
+use anamnesis_session::session_note::{Account, NoteText, note_text};
+use anamnesis_text::clean::clean;
+use anamnesis_session::transcript::read;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -4,18 +4,18 @@
 
 use std::collections::BTreeSet;
 
-use anamnesis_core::{
+use anamnesis_distill::reflection;
+use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
     note::{Note, Scope, State, timestamp},
-    receipt::Usage,
+    usage_log::Usage,
 };
-use anamnesis_distill::reflection;
 use anamnesis_recall::review::{self, Batch, Wait, Waiting};
 use anamnesis_store::{
+    fs::lock::Lock,
     index::Index,
     journal::{Journal, Reflection},
-    lock::Lock,
     notes::{NotePath, Stored},
 };
 use ulid::Ulid;

@@ -3,12 +3,12 @@
 //! A project is asked about when a session of it is over and noted, enough sessions wait that no reflection was
 //! made of, and none was begun in a day. What comes of it is used or proposed as `review` says.
 
-use anamnesis_core::clean::one_line;
 use anamnesis_distill::reflection;
 use anamnesis_store::{
     journal::{self, Job, Journal, REFLECTION, Spending},
     notes::Stored,
 };
+use anamnesis_text::clean::one_line;
 use chrono::TimeDelta;
 
 use crate::{

@@ -6,13 +6,13 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, Scope},
 };
 use anamnesis_store::{
+    fs::lock::Lock,
     journal::Journal,
-    lock::Lock,
     notes::{NotePath, Stored},
 };
 use anamnesis_sync::Answer;

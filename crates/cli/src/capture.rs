@@ -2,13 +2,13 @@
 
 use std::{io::BufReader, ops::Range, path::Path, time::Duration};
 
-use anamnesis_core::{
-    capture::Account,
+use anamnesis_session::{
+    session_note::Account,
     summary,
     transcript::{self, Part, Transcript},
 };
 use anamnesis_store::{
-    file,
+    fs::file,
     journal::{self, Job, Journal, LOST, NOTE, Session},
     session_note::{self, Outcome, Request},
 };

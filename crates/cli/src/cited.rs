@@ -4,7 +4,7 @@
 use std::{path::Path, time::Duration};
 
 use anamnesis_store::{
-    cited::{self, Limits, Looked, Request},
+    citation::{self, Limits, Looked, Request},
     index::Index,
     journal::Journal,
     project::Project,
@@ -72,7 +72,7 @@ fn look(
     // Before the look: one that is killed each time would come again and again.
     journal.set_meta(&name_of(project), &now.timestamp_millis().to_string())?;
     let index = Index::open(&context.home)?;
-    cited::look(journal, &index, &context.notes, &request)
+    citation::look(journal, &index, &context.notes, &request)
         .map_err(|error| Failure::failed(error.to_string()))
 }
 

@@ -1,6 +1,6 @@
 //! Claude Code's process: told from a later one of the same number by the time of its start.
 
-use anamnesis_core::record::ClientProcess;
+use anamnesis_session::event::ClientProcess;
 
 /// The process that a hook runs in, from the number that the client gives.
 pub(crate) fn process(number: Option<&str>) -> Option<ClientProcess> {

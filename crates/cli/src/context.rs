@@ -5,18 +5,17 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_note::id::NoteId;
 use anamnesis_store::{
-    config::Config,
-    exclude::Exclusions,
-    home::Home,
+    fs::{home::Home, log},
     index::{self, Entry, Index, Unresolvable},
     journal::Journal,
-    log,
     notes::{Notes, Problem, Stored},
     project::{Known, Places, Project},
+    settings::{config::Config, exclude::Exclusions},
     writing,
 };
+use anamnesis_text::clean::one_line;
 
 use crate::{environment::Environment, failure::Failure};
 

@@ -3,7 +3,6 @@
 //! What it answers is taken whole or not at all, and then used at once or left to the person, as
 //! `review` says.
 
-use anamnesis_core::{agent::Review, clean::one_line, note::Note};
 use anamnesis_distill::{
     model::Model,
     prompts::{self, Prompt},
@@ -11,11 +10,13 @@ use anamnesis_distill::{
     reply,
     window::window,
 };
+use anamnesis_note::{agent_policy::Review, note::Note};
 use anamnesis_store::{
-    config::Reflection,
     journal::Journal,
     notes::{NotePath, Stored},
+    settings::config::Reflection,
 };
+use anamnesis_text::clean::one_line;
 
 use crate::{
     context::Context,

@@ -13,9 +13,12 @@ use std::{
     time::Instant,
 };
 
-use anamnesis_core::note::parse_timestamp;
 use anamnesis_distill::model::{Provider, Proxies};
-use anamnesis_store::{config::Config, home::Home, settings::Setting};
+use anamnesis_note::note::parse_timestamp;
+use anamnesis_store::{
+    fs::home::Home,
+    settings::{Setting, config::Config},
+};
 use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
 use chrono::{DateTime, Utc};
 
@@ -369,7 +372,7 @@ fn is_session_id(text: &str) -> bool {
 
 #[cfg(unix)]
 fn host_name() -> Option<String> {
-    let name = anamnesis_store::home::host_name();
+    let name = anamnesis_store::fs::home::host_name();
     (!name.is_empty()).then_some(name)
 }
 

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::draft::Unfit;
-use anamnesis_store::{config, index, journal, native, notes, receipts, writing};
+use anamnesis_note::draft::Unfit;
+use anamnesis_store::{claude_memory, index, journal, notes, settings::config, usage_log, writing};
 
 /// Something looks wrong and needs the user, but the command was done.
 pub(crate) const NEEDS_ATTENTION: u8 = 3;
@@ -134,11 +134,11 @@ impl From<Unfit> for Failure {
     }
 }
 
-impl From<receipts::Error> for Failure {
-    fn from(error: receipts::Error) -> Self {
+impl From<usage_log::Error> for Failure {
+    fn from(error: usage_log::Error) -> Self {
         let failure = Self::failed(error.to_string());
         match error {
-            receipts::Error::Locked => failure.hint("try again in a moment"),
+            usage_log::Error::Locked => failure.hint("try again in a moment"),
             _ => failure.hint("anamnesis doctor"),
         }
     }
@@ -154,12 +154,12 @@ impl From<config::Error> for Failure {
     }
 }
 
-impl From<native::Error> for Failure {
-    fn from(error: native::Error) -> Self {
+impl From<claude_memory::Error> for Failure {
+    fn from(error: claude_memory::Error) -> Self {
         match error {
-            native::Error::Notes(error) => error.into(),
-            native::Error::Journal(error) => error.into(),
-            error @ native::Error::Io { .. } => {
+            claude_memory::Error::Notes(error) => error.into(),
+            claude_memory::Error::Journal(error) => error.into(),
+            error @ claude_memory::Error::Io { .. } => {
                 Self::environment(error.to_string()).hint("anamnesis import --claude-home DIR")
             }
         }

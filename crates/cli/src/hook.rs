@@ -18,26 +18,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::{
-    capture::Account,
-    clean::one_line,
-    echo::Key,
+use anamnesis_note::note::{Note, Source, parse_timestamp};
+use anamnesis_recall::render::{self, Block, Chosen, Reason};
+use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
+use anamnesis_session::{
+    event::{Agent, Record, Surroundings},
     hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource, ToolCall},
     intake::Intake,
-    note::{Note, Source, parse_timestamp, text_hash},
-    record::{Agent, Record, Surroundings},
-    redact::redact,
-    render::{self, Block, Chosen, Reason},
+    session_note::Account,
 };
-use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
 use anamnesis_store::{
-    config::SessionLine,
     index::{self, Index},
     journal::{self, Audience, Journal, Ledger, Shown, Taken, WARNING},
     project::{self, Known, Project},
     session_note,
+    settings::config::SessionLine,
     spool::Spool,
 };
+use anamnesis_text::{clean::one_line, hash::text_hash, private_tokens::Key, redact::redact};
 use chrono::DateTime;
 use ulid::Ulid;
 
@@ -497,8 +495,8 @@ impl Hook {
             had: &native::copies(journal, &project.key),
         };
         let notes = &self.context.notes;
-        let selected = working_set::select(index, notes, &request).and_then(|mut chosen| {
-            chosen.extend(working_set::open_tasks(index, notes, &request)?);
+        let selected = session_start::select(index, notes, &request).and_then(|mut chosen| {
+            chosen.extend(session_start::open_tasks(index, notes, &request)?);
             Ok(chosen)
         });
         let mut chosen = match selected {
@@ -670,7 +668,7 @@ impl Hook {
             now: self.context.environment.now,
             had: &native::copies(Some(journal), &self.project().key),
         };
-        let mut chosen = working_set::select(&index, &self.context.notes, &request).ok()?;
+        let mut chosen = session_start::select(&index, &self.context.notes, &request).ok()?;
         let known = journal.notes_shown_in(&self.session_id).ok()?;
         let machine = self.context.machine_id();
         chosen

@@ -5,20 +5,21 @@
 
 use std::{cell::OnceCell, collections::HashMap, time::Duration};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
-    note::{Scope, text_hash},
-    receipt::{SessionMark, Usage, Weight},
+    note::Scope,
+    usage_log::{SessionMark, Usage, Weight},
 };
 use anamnesis_recall::{
     rank,
-    uses::{self, Act, Given, Turn},
+    usage_detection::{self, Act, Given, Turn},
 };
 use anamnesis_store::{
     index::{Filter, Index},
     journal::{self, Journal},
-    receipts::{self, Receipts},
+    usage_log::{self, Receipts},
 };
+use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
 
 use crate::context::Context;
@@ -117,7 +118,7 @@ pub(crate) fn uses(
         let rarity = known.and_then(|(index, count)| rank::rarity(index, *count, term).ok());
         rarity.unwrap_or(1.0)
     };
-    let notes = uses::uses(&given, &happened, rarity);
+    let notes = usage_detection::uses(&given, &happened, rarity);
     Ok((!notes.is_empty()).then(|| TurnUses {
         agent: agent.to_owned(),
         turn: turn.number,
@@ -131,7 +132,7 @@ pub(crate) fn count(
     journal: &Journal,
     session: &str,
     patience: Duration,
-) -> Result<(), receipts::Error> {
+) -> Result<(), usage_log::Error> {
     let mark = mark(context, journal, session)?;
     let project = journal.session(session)?.map(|session| session.project);
     let now = context.environment.now;
@@ -146,7 +147,7 @@ pub(crate) fn count_finished(
     context: &Context,
     journal: &Journal,
     patience: Duration,
-) -> Result<(), receipts::Error> {
+) -> Result<(), usage_log::Error> {
     for session in journal.uncounted_sessions()? {
         count(context, journal, &session, patience)?;
     }
@@ -161,7 +162,7 @@ pub(crate) fn tell(
     session: Option<&str>,
     usage: &Usage,
     patience: Duration,
-) -> Result<bool, receipts::Error> {
+) -> Result<bool, usage_log::Error> {
     let mark = session.map(|session| mark(context, journal, session));
     let project = session
         .map(|session| journal.session(session))
@@ -179,7 +180,11 @@ pub(crate) fn tell(
 }
 
 /// Writes the receipts that wait. Where nothing is to be told to other machines any more, they stay.
-fn settle(context: &Context, journal: &Journal, patience: Duration) -> Result<(), receipts::Error> {
+fn settle(
+    context: &Context,
+    journal: &Journal,
+    patience: Duration,
+) -> Result<(), usage_log::Error> {
     if context.config.learn.sync {
         let receipts = Receipts::new(context.home.clone());
         return receipts.settle(journal, &context.machine_id(), patience);
@@ -194,7 +199,7 @@ fn mark(
     context: &Context,
     journal: &Journal,
     session: &str,
-) -> Result<SessionMark, receipts::Error> {
+) -> Result<SessionMark, usage_log::Error> {
     Receipts::new(context.home.clone()).session_mark(journal, session)
 }
 

@@ -7,9 +7,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use anamnesis_distill::model::{BaseUrl, Endpoint, Key, Model, Program, Provider};
-use anamnesis_store::{
+use anamnesis_store::settings::{
+    SETTINGS,
     config::{Config, Reflection, Secret},
-    settings::SETTINGS,
 };
 use serde_json::Map;
 

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use anamnesis_store::{
-    file::Stamp,
+    claude_memory::{self, Imported, Request},
+    fs::file::Stamp,
     journal::Journal,
-    native::{self, Imported, Request},
 };
 
 use crate::{context::Context, failure::Failure};
@@ -59,7 +59,7 @@ pub(crate) fn import(
         paused: &context.config.paused,
         now: context.environment.now,
     };
-    Ok(native::import(&context.notes, journal, &request)?)
+    Ok(claude_memory::import(&context.notes, journal, &request)?)
 }
 
 /// The notes of a project that a session here has from the memory itself.

@@ -6,14 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     draft::safe_line,
     id::{IdPrefix, NoteId},
     note::{NoteFile, Scope, State, parse_timestamp},
 };
 use anamnesis_store::{
-    file::Stamp,
+    fs::file::Stamp,
     index::{Entry, Index},
     notes::{NotePath, Stored},
 };
@@ -21,6 +20,7 @@ use anamnesis_sync::{
     Repository,
     history::{self, Event, File, Moment, Touched},
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 

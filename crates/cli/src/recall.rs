@@ -3,27 +3,27 @@
 
 use std::collections::HashMap;
 
-use anamnesis_core::{
-    clean::one_line,
-    echo::Echoes,
-    id::NoteId,
-    intake::MAX_TEXT,
-    note::text_hash,
-    render::{Block, Budget, Level, recalled_block},
-    sanitize,
-    transcript::{Prompt, PromptKind},
-};
+use anamnesis_note::id::NoteId;
+use anamnesis_recall::render::{Block, Budget, Level, recalled_block};
 use anamnesis_recall::{
-    gate::Floor,
     knowledge::Known,
+    note_set::{self, Limits, Outcome, Request},
     prompt::sentences,
-    selection::{self, Limits, Outcome, Request},
+    threshold::Floor,
 };
+use anamnesis_session::intake::MAX_TEXT;
 use anamnesis_store::{
-    config,
     index::{Error, Index},
     journal::{Journal, Ledger, Run, Shown},
     project::Project,
+    settings::config,
+};
+use anamnesis_text::{
+    clean::one_line,
+    hash::text_hash,
+    private_tokens::Echoes,
+    prompt_text::{Prompt, PromptKind},
+    sanitize,
 };
 
 use crate::{context::Context, ui};
@@ -160,7 +160,7 @@ impl Asker<'_> {
     /// # Errors
     /// When the index cannot be read.
     pub(crate) fn recall(&self, sentences: &[String]) -> Result<Answer, Error> {
-        let (outcome, block) = match selection::small_talk(sentences) {
+        let (outcome, block) = match note_set::small_talk(sentences) {
             Some(outcome) => (outcome, Block::default()),
             None => self.search(sentences)?,
         };
@@ -197,7 +197,7 @@ impl Asker<'_> {
             ledger: &self.ledger,
             knowledge: &known(self.context, &index, self.journal),
         };
-        let outcome = selection::recall(&index, &self.context.notes, &request)?;
+        let outcome = note_set::recall(&index, &self.context.notes, &request)?;
         let notes: Vec<_> = outcome
             .given
             .iter()

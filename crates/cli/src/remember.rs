@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     draft::{Draft, saved},
     id::NoteId,
     note::Note,
@@ -13,6 +12,7 @@ use anamnesis_recall::{
     novelty::Novelty,
 };
 use anamnesis_store::{index::Index, journal::Journal, notes::Stored, writing::Writer};
+use anamnesis_text::clean::one_line;
 
 use crate::{context::Context, failure::Failure, ui};
 

@@ -3,9 +3,9 @@
 //! An address may hold a password. Nothing that is printed, logged or recorded comes from the address
 //! itself, only from here.
 
-use anamnesis_core::{clean::one_line, note::text_hash};
-use anamnesis_store::{config::Config, file, journal::Journal};
+use anamnesis_store::{fs::file, journal::Journal, settings::config::Config};
 use anamnesis_sync::remote::{self, InvalidRemote, Remote};
+use anamnesis_text::{clean::one_line, hash::text_hash};
 use serde_json::Value;
 
 use crate::context::Context;

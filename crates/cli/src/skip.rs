@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anamnesis_core::hook::{Event, ToolCall};
+use anamnesis_session::hook::{Event, ToolCall};
 
 use crate::context::Context;
 

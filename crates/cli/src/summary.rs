@@ -6,19 +6,19 @@
 
 use std::time::Duration;
 
-use anamnesis_core::{
-    capture::Account, clean::one_line, draft::safe, echo::Echoes, transcript::Transcript,
-};
 use anamnesis_distill::{
     model::Model,
     prompts,
     reply::{self, Summary},
     window::window,
 };
+use anamnesis_note::draft::safe;
+use anamnesis_session::{session_note::Account, transcript::Transcript};
 use anamnesis_store::{
     journal::{self, Budget, Job, Journal, SUMMARY, Spending},
     session_note,
 };
+use anamnesis_text::{clean::one_line, private_tokens::Echoes};
 use chrono::{DateTime, Days, NaiveTime, Utc};
 
 use crate::{context::Context, model};

@@ -5,16 +5,17 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     journal::{self, Journal},
     project::Identities,
-    receipts::Receipts,
+    usage_log::Receipts,
 };
 use anamnesis_sync::{
     Act, Answer, Error, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend,
     Synced, remote::Remote,
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use ulid::Ulid;

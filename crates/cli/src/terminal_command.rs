@@ -11,7 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_store::{file::Stamp, home, journal::Journal};
+use anamnesis_store::{
+    fs::{file::Stamp, home},
+    journal::Journal,
+};
 
 use crate::{commands::quoted, context::Context, environment::Environment, ui};
 

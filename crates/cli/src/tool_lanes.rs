@@ -1,19 +1,22 @@
 //! What comes at a tool: a warning when it is about to run, and what mended its failure before.
 
-use anamnesis_core::{
-    hook::ToolCall,
+use anamnesis_note::{
     id::NoteId,
-    note::{Note, NoteType, State, parse_timestamp, text_hash},
-    observe::{mended_in, signature},
-    render::{Mended, denial, mended_block, warning_block},
+    note::{Note, NoteType, State, parse_timestamp},
     trigger::Call,
 };
+use anamnesis_recall::render::{Mended, denial, mended_block, warning_block};
 use anamnesis_recall::warning::{Action, Candidate, Relevance, fitting_by_text, warning};
+use anamnesis_session::{
+    hook::ToolCall,
+    observe::{mended_in, signature},
+};
 use anamnesis_store::{
     index::{Entry, Error, Index, Recent},
     journal::{Journal, Ledger, STOPPED, Shown},
     project::Project,
 };
+use anamnesis_text::hash::text_hash;
 use serde_json::Value;
 
 use crate::{context::Context, ui};

@@ -3,9 +3,10 @@
 //! Nothing is recorded, made or brought up to date: index and records are only read, as they are. What
 //! a hook would not see for that reason is not seen here, either.
 
-use anamnesis_core::{echo::Echoes, intake::MAX_TEXT, sanitize};
-use anamnesis_recall::selection::Silence;
+use anamnesis_recall::note_set::Silence;
+use anamnesis_session::intake::MAX_TEXT;
 use anamnesis_store::{index::Index, journal::Ledger, project::Project};
+use anamnesis_text::{private_tokens::Echoes, sanitize};
 
 use crate::{
     commands::find_session,

@@ -8,11 +8,9 @@ use std::{
     path::Path,
 };
 
-use anamnesis_core::{
-    clean::one_line,
-    note::{Note, Source, parse_timestamp},
-};
+use anamnesis_note::note::{Note, Source, parse_timestamp};
 use anamnesis_store::index::Entry;
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 /// The columns that a line of text fits into.
@@ -357,7 +355,7 @@ fn facts(entry: &Entry, now: DateTime<Utc>) -> String {
     if entry.source != Source::SessionEnd {
         facts = format!("{}, {facts}", entry.author());
     }
-    if entry.state != anamnesis_core::note::State::Active {
+    if entry.state != anamnesis_note::note::State::Active {
         facts = format!("{facts}, {}", entry.state);
     }
     if entry.superseded {

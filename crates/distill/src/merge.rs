@@ -11,7 +11,7 @@ use std::{
     fmt::Display,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::{safe, safe_line},
     id::NoteId,
     note::{Kind, Note, NoteType, Scope, Source, State, timestamp},

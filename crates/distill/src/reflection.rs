@@ -5,16 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::{safe, safe_line},
     id::NoteId,
-    note::{Note, NoteType, Scope, Source, State, bytes_hash},
-    privacy,
+    note::{Note, NoteType, Scope, Source, State},
 };
 use anamnesis_store::{
     journal::{self, Journal, Reflection},
     notes::{self, NotePath, Notes, Stored},
 };
+use anamnesis_text::{hash::bytes_hash, privacy};
 use chrono::{DateTime, Utc};
 
 use crate::reply::Distilled;

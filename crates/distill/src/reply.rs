@@ -6,7 +6,7 @@
 //!
 //! Why an answer was thrown away is said without a word of it.
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::{safe, safe_line},
     note::NoteType,
 };

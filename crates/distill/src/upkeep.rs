@@ -19,10 +19,10 @@ pub mod suggestions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Kind, Note, Scope, State, parse_timestamp},
-    receipt::Aliases,
+    usage_log::Aliases,
 };
 use chrono::{DateTime, Utc};
 

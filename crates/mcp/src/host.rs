@@ -1,7 +1,7 @@
 //! What the program around a server does for it: all that needs git, the network, this machine's
 //! settings, or files beside the notes.
 
-use anamnesis_core::{agent::Review, receipt::Usage};
+use anamnesis_note::{agent_policy::Review, usage_log::Usage};
 use anamnesis_store::notes::NotePath;
 use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;

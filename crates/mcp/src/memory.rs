@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::{draft::Unfit, id::NoteId, render::inert_line};
 use anamnesis_distill::reflection;
+use anamnesis_note::{draft::Unfit, id::NoteId};
+use anamnesis_recall::render::inert_line;
 use anamnesis_store::{
-    home::Home,
+    fs::home::Home,
     index::{self, Entry, Index, Unresolvable},
     journal::{self, Journal},
     notes::{self, Notes},

@@ -1,10 +1,7 @@
 //! A note as tools show it.
 
-use anamnesis_core::{
-    id::NoteId,
-    note::parse_timestamp,
-    render::{inert, inert_line},
-};
+use anamnesis_note::{id::NoteId, note::parse_timestamp};
+use anamnesis_recall::render::{inert, inert_line};
 use anamnesis_store::{
     index::{self, Entry, Index},
     notes::{Notes, Stored},

@@ -4,7 +4,7 @@
 //! tell a note by stand in its description, and a completion finds the others. Whatever the list says,
 //! any note can be read, as `memory_get` gives it.
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::{GLOBAL, NoteType, State, parse_timestamp},
 };

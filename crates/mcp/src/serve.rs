@@ -79,7 +79,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_store::home::Home;
+    use anamnesis_store::fs::home::Home;
     use serde_json::{Value, json};
     use tokio::io::AsyncWriteExt as _;
 

@@ -196,7 +196,7 @@ impl ServerHandler for Server {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_store::home::Home;
+    use anamnesis_store::fs::home::Home;
 
     use super::*;
     use crate::tests::memory;

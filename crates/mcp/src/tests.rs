@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use anamnesis_core::{
-    agent::Review,
+use anamnesis_note::{
+    agent_policy::Review,
     id::NoteId,
     note::{GLOBAL, Note, NoteType, Scope, State},
-    receipt::Usage,
+    usage_log::Usage,
 };
 use anamnesis_store::{
-    home::Home,
+    fs::home::Home,
     journal::Journal,
     notes::{NotePath, Notes},
     project::Project,
@@ -858,7 +858,7 @@ fn with_sessions(session: &Session, titles: &[&str]) -> Vec<NoteId> {
         "acme".clone_into(&mut note.project);
         (*title).clone_into(&mut note.title);
         note.body = format!("About {title}.");
-        note.source = anamnesis_core::note::Source::SessionEnd;
+        note.source = anamnesis_note::note::Source::SessionEnd;
         notes.create(&lock, &note).unwrap();
         note.id
     };
@@ -905,7 +905,7 @@ fn a_reflection_is_proposed_and_nothing_else_changes() {
             (note.state, note.scope),
             (State::Proposed, Scope::MachineLocal)
         );
-        assert_eq!(note.source, anamnesis_core::note::Source::Reflection);
+        assert_eq!(note.source, anamnesis_note::note::Source::Reflection);
         assert_eq!(
             (note.project.as_str(), note.model.as_deref()),
             ("acme", Some("claude-code"))

@@ -3,7 +3,7 @@
 
 use std::{any::Any, borrow::Cow, str::FromStr, sync::Arc};
 
-use anamnesis_core::{
+use anamnesis_note::{
     link::{self, Relation},
     note::{Kind, NoteType, Scope, Severity, Status, UnknownWord},
     trigger::Trigger,

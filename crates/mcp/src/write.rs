@@ -1,13 +1,13 @@
 //! How tools change notes: in an agent's name, as many as a session has, and only what is new. What a
 //! person wrote, and what applies to all projects, a tool cannot change: it proposes the change.
 
-use anamnesis_core::{
-    agent,
+use anamnesis_note::{
+    agent_policy,
     draft::{Draft, saved},
     id::NoteId,
     note,
-    render::inert_line,
 };
+use anamnesis_recall::render::inert_line;
 use anamnesis_recall::{
     admission::{self, Wanted},
     novelty::Novelty,
@@ -105,7 +105,7 @@ impl<'a> Writing<'a> {
         refuse_long(&note, 0)?;
         let is_held = self.memory.host.review().holds(note.state);
         let is_reaching = is_held || replaced.iter().any(is_out_of_reach);
-        agent::sign(&mut note, self.memory.session.as_deref(), is_reaching);
+        agent_policy::sign(&mut note, self.memory.session.as_deref(), is_reaching);
         let replaced: Vec<NoteId> = replaced.iter().map(Entry::id).collect();
         let novelty = self.judge(&index, &note, &replaced, is_forced)?;
         self.save(index, &note, Some(novelty))
@@ -123,7 +123,7 @@ impl<'a> Writing<'a> {
         // What the file says counts: the index may be behind.
         let review = self.memory.host.review();
         let is_proposed = |note: &note::Note| {
-            agent::is_out_of_reach(&note.project, note.source, note.is_by_agent())
+            agent_policy::is_out_of_reach(&note.project, note.source, note.is_by_agent())
                 || review.holds(note.state)
         };
         if is_reaching || is_proposed(&self.notes.read(entry.path)?.note()) {
@@ -189,7 +189,7 @@ impl<'a> Writing<'a> {
             ));
         }
         let is_new_text = (&changed.title, &changed.body) != (&before.title, &before.body);
-        let proposal = agent::proposal(
+        let proposal = agent_policy::proposal(
             changed,
             NoteId::generate(self.now),
             self.memory.machine_id.clone(),
@@ -341,7 +341,7 @@ pub(crate) fn present(index: &Index, typed: &str) -> Result<Entry, Refusal> {
 
 /// Tells whether a note is out of a tool's reach.
 pub(crate) fn is_out_of_reach(entry: &Entry) -> bool {
-    agent::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
+    agent_policy::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
 }
 
 /// Says no to a note that is too long, unless it was longer before.

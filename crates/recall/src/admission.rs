@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use anamnesis_core::{id::NoteId, note::Note};
+use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_store::{
     index::{Error, Index},
     journal::Journal,

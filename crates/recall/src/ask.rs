@@ -4,11 +4,11 @@
 //! wanted, and what links bring comes besides. Nothing is told of what a context has seen, and nothing
 //! is recorded. What was replaced, forgotten or waits for approval is not shown in any way.
 
-use anamnesis_core::{
+use crate::render::{Budget, Level, Recalled, fitted};
+use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
     note::{Kind, Note, State},
-    render::{Budget, Level, Recalled, fitted},
 };
 use anamnesis_store::{
     index::{Entry, Error, Filter, Index},
@@ -18,11 +18,11 @@ use anamnesis_store::{
 use chrono::{DateTime, Utc};
 
 use crate::{
-    rank::{Candidate, Mask},
-    search::ranked,
-    selection::{
+    note_set::{
         Admitted, CANDIDATES, Knowledge, SAME, in_their_place, likeness, linked, order, recalled,
     },
+    rank::{Candidate, Mask},
+    search::ranked,
 };
 
 /// How many notes an answer has, unless somebody asks for another number.
@@ -320,9 +320,9 @@ mod tests {
     use super::*;
     use crate::{
         graph::{Graph as _, Links, MAX_LINKS, neighbours},
+        note_set::Standing,
         pathway::{MIN_STRENGTH, around},
-        selection::Standing,
-        working_set::tests::{Fixture, now},
+        session_start::tests::{Fixture, now},
     };
 
     /// Nothing is known but what notes say.

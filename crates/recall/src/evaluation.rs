@@ -3,7 +3,7 @@
 //! Sums only. Who asks, of which notes and by which engine, decides what the figures mean. Of nothing
 //! measured there is no figure, rather than a nought.
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 
 /// Where in an answer the right notes stand.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! A curve over the time that has passed, computed when it is asked for. It puts older notes a little
 //! behind and names those worth a look; it changes no note, and removes none.
 
-use anamnesis_core::note::Kind;
+use anamnesis_note::note::Kind;
 use chrono::{DateTime, Utc};
 
 use crate::usefulness::days_between;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     link::{Edge, together},
 };
@@ -273,7 +273,7 @@ pub fn with_neighbours(ranked: &[(NoteId, f64)], groups: &[Vec<NoteId>]) -> Vec<
 pub(crate) mod tests {
     use std::convert::Infallible;
 
-    use anamnesis_core::link::Relation;
+    use anamnesis_note::link::Relation;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     link::{Edge, MAX_CITING, Relation, file_edges},
 };
@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     learned::learned_links,
-    selection::{Knowledge, Standing},
+    note_set::{Knowledge, Standing},
     stale::{is_news, looked_at, time},
 };
 

@@ -4,7 +4,7 @@
 //! everywhere is linked to nothing. There is no stored weight, so nothing depends on order or on how
 //! often anything was computed, and what is no longer used together is forgotten.
 
-use anamnesis_core::{id::NoteId, receipt::NoteCounts};
+use anamnesis_note::{id::NoteId, usage_log::NoteCounts};
 use anamnesis_store::index::{ByMonth, Error, Index};
 use chrono::{DateTime, Utc};
 
@@ -97,11 +97,11 @@ fn faded(months: &ByMonth<u64>, now: DateTime<Utc>) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use anamnesis_core::{
+    use anamnesis_note::{
         note::Scope,
-        receipt::{Usage, Weight},
+        usage_log::{Usage, Weight},
     };
-    use anamnesis_store::{home::Home, journal::Journal, notes::Notes, receipts::Receipts};
+    use anamnesis_store::{fs::home::Home, journal::Journal, notes::Notes, usage_log::Receipts};
 
     use super::*;
 

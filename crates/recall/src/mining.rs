@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Kind, Note, NoteType},
 };

@@ -7,16 +7,16 @@
 //!
 //! This only judges. Who may write in spite of it is the caller's.
 //!
-//! [`guard`]: anamnesis_core::guard
+//! [`guard`]: anamnesis_text::contradiction
 
 use std::collections::{BTreeSet, HashMap};
 
-use anamnesis_core::{
-    guard::{Difference, Statement},
+use anamnesis_note::{
     id::NoteId,
     note::{Kind, Note},
 };
 use anamnesis_store::index::{Error, Filter, Index};
+use anamnesis_text::contradiction::{Difference, Statement};
 
 use crate::rank::{self, Mask, Query, rank};
 
@@ -112,7 +112,7 @@ impl Said {
     /// The words of the text.
     pub fn terms(&self) -> impl Iterator<Item = &String> {
         let sentences = self.statement.sentences().iter();
-        sentences.flat_map(anamnesis_core::guard::Sentence::terms)
+        sentences.flat_map(anamnesis_text::contradiction::Sentence::terms)
     }
 
     /// In what this text differs from another one, in numbers, names and denials.
@@ -327,11 +327,11 @@ pub fn weight(notes: usize, having: u32) -> f64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use anamnesis_core::note::NoteType;
+    use anamnesis_note::note::NoteType;
     use anamnesis_store::notes::Notes;
 
     use super::*;
-    use crate::working_set::tests::{Fixture, now};
+    use crate::session_start::tests::{Fixture, now};
 
     const PAIRS: &str = include_str!("novelty/pairs.txt");
 

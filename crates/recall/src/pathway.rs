@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap},
 };
 
-use anamnesis_core::{id::NoteId, link::Edge};
+use anamnesis_note::{id::NoteId, link::Edge};
 
 use crate::graph::{Graph, Neighbour, neighbours};
 
@@ -305,7 +305,7 @@ fn cost(weight: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::link::Relation;
+    use anamnesis_note::link::Relation;
     use proptest::prelude::*;
 
     use super::*;

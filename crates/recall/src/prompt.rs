@@ -4,7 +4,7 @@
 //! sentence is searched for by itself. Of what was pasted (code, a stack trace, addresses) the
 //! identifiers stay, and the last line that says what went wrong.
 
-use anamnesis_core::sanitize::{head, tail};
+use anamnesis_text::sanitize::{head, tail};
 
 /// How many sentences are searched for: the first and the last ones of a longer prompt.
 const FIRST: usize = 3;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     merge::CONFLICT_TAG,
     note::{GLOBAL, Kind, State},

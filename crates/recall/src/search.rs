@@ -7,13 +7,13 @@
 
 use std::collections::HashMap;
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use anamnesis_store::index::{Entry, Error, Filter, Index};
 
 use crate::{
     graph::with_neighbours,
+    note_set::CANDIDATES,
     rank::{Candidate, Mask, Query, Ranked, rank_among},
-    selection::CANDIDATES,
 };
 
 /// The most notes a search gives.
@@ -144,10 +144,10 @@ fn quoted(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::State;
+    use anamnesis_note::note::State;
 
     use super::*;
-    use crate::working_set::tests::Fixture;
+    use crate::session_start::tests::Fixture;
 
     #[test]
     fn phrases_and_beginnings_are_conditions() {

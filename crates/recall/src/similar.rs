@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, collections::HashMap};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
     note::Note,
@@ -17,8 +17,8 @@ use anamnesis_store::{
 };
 
 use crate::{
+    note_set::likeness,
     rank::{Mask, Query, rank},
-    selection::likeness,
 };
 
 /// How many of the nearest notes count.
@@ -126,7 +126,7 @@ impl<'a> Similar<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::working_set::tests::Fixture;
+    use crate::session_start::tests::Fixture;
 
     #[test]
     fn notes_that_say_much_the_same_are_linked_from_both_ends() {

@@ -5,17 +5,17 @@
 
 use std::collections::HashMap;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     id::NoteId,
     note::{Kind, Note, parse_timestamp},
-    receipt::NoteCounts,
+    usage_log::NoteCounts,
 };
 use anamnesis_store::{
     index::{ByMonth, Entry, Error, Index},
     journal::Journal,
     notes::Notes,
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{
@@ -298,10 +298,10 @@ pub fn due_after(index: &Index, task: NoteId, now: DateTime<Utc>) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::timestamp;
+    use anamnesis_note::note::timestamp;
 
     use super::*;
-    use crate::working_set::tests::Fixture;
+    use crate::session_start::tests::Fixture;
 
     fn day(number: u32) -> DateTime<Utc> {
         let day = NaiveDate::from_ymd_opt(2026, 3, number).unwrap();

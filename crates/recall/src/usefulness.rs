@@ -4,9 +4,9 @@
 //! hundred and eighty days. Nothing is stored: the same receipts and the same time give the same
 //! answer. It reorders notes that fit about as well, and lets none in.
 
-use anamnesis_core::{
+use anamnesis_note::{
     note::{Kind, Severity},
-    receipt::NoteCounts,
+    usage_log::NoteCounts,
 };
 use anamnesis_store::index::{ByMonth, Entry};
 use chrono::{DateTime, Utc};
@@ -102,12 +102,12 @@ pub fn is_benched(months: &ByMonth<NoteCounts>, is_exempt: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::{Note, NoteType};
+    use anamnesis_note::note::{Note, NoteType};
     use chrono::Duration;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{selection::Standing, working_set::tests::Fixture};
+    use crate::{note_set::Standing, session_start::tests::Fixture};
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_772_618_400, 0).unwrap()

@@ -16,13 +16,13 @@ use std::{
     collections::{BTreeSet, HashMap},
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Enforce, Kind, Note, Severity, State},
-    terms::{Role, words},
     trigger::{Call, Specificity, Trigger, options},
 };
 use anamnesis_store::index::{Entry, Error, Filter, Index, Worded};
+use anamnesis_text::terms::{Role, words};
 
 use crate::rank::rarity;
 
@@ -269,12 +269,12 @@ fn may_stop(candidate: &Candidate<'_>, fit: &Fit) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::NoteType;
+    use anamnesis_note::note::NoteType;
     use chrono::{DateTime, Utc};
     use serde_json::json;
 
     use super::*;
-    use crate::working_set::tests::Fixture;
+    use crate::session_start::tests::Fixture;
 
     fn note(name: &str, change: impl FnOnce(&mut Note)) -> Note {
         let mut note = Note {
@@ -587,7 +587,7 @@ mod tests {
     ];
 
     /// Commands that no warning should meet.
-    const BENIGN: &str = include_str!("../../core/src/trigger/benign.txt");
+    const BENIGN: &str = include_str!("../../note/src/trigger/benign.txt");
 
     fn call(text: &str) -> Call {
         match text

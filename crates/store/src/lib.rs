@@ -4,40 +4,18 @@
 //! so nothing that repairs the index ever touches them. The environment is read by the binary and
 //! handed in as values.
 
-pub mod home;
-
-pub mod file;
-
-pub mod lock;
-
-pub mod notes;
-
+pub mod citation;
+pub mod claude_memory;
+pub mod fs;
 pub mod index;
-
-pub mod writing;
-
-pub mod cited;
-
 pub mod journal;
-
-pub mod spool;
-
-pub mod log;
-
-pub mod session_note;
-
-pub mod native;
-
-pub mod receipts;
-
-pub mod purge;
-
-pub mod config;
-
-pub mod settings;
-
-pub mod exclude;
-
+pub mod notes;
 pub mod project;
+pub mod purge;
+pub mod session_note;
+pub mod settings;
+pub mod spool;
+pub mod usage_log;
+pub mod writing;
 
 mod sqlite;

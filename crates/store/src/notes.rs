@@ -11,14 +11,14 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     merge::{has_conflict_markers, without_conflict_markers},
     note::{CannotRewrite, MAX_FILE_LENGTH, Note, NoteFile, NoteType, Scope, State, Unreadable},
 };
 use chrono::{DateTime, Utc};
 
-use crate::{
+use crate::fs::{
     file::{self, Stamp},
     home::{self, Home},
     lock::{self, Lock, Subject},

@@ -11,13 +11,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_core::{id::NoteId, needle::Needle};
+use anamnesis_note::{id::NoteId, purge_pattern::Needle};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    file,
-    home::Home,
-    lock::Lock,
+    fs::{file, home::Home, lock::Lock},
     notes::{self, NotePath, Notes},
 };
 
@@ -277,7 +275,7 @@ pub fn bury(
 mod tests {
     use std::time::Duration;
 
-    use anamnesis_core::note::{Note, NoteType, Scope};
+    use anamnesis_note::note::{Note, NoteType, Scope};
 
     use super::*;
 
@@ -345,7 +343,7 @@ mod tests {
         let after = find(&home, &needle).unwrap();
         assert_eq!((after.count(), after.left), (0, masked.left));
         let title = notes.read(shared.path).unwrap().note().title;
-        assert_eq!(title, anamnesis_core::redact::MASK);
+        assert_eq!(title, anamnesis_text::redact::MASK);
         let database = fs::read(home.quarantine().join("journal-1.db")).unwrap();
         assert_eq!(database.len(), text.len());
         assert_eq!(fs::read_to_string(home.config()).unwrap(), text);

@@ -4,11 +4,11 @@
 //! and a second end after a resume all write the same file. The text is replaced only while it is
 //! what capture wrote; from the first change by a person on, only tags are added.
 
-use anamnesis_core::{
-    capture::{Account, NoteText, note_text},
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Source, State, timestamp},
 };
+use anamnesis_session::session_note::{Account, NoteText, note_text};
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -202,7 +202,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::home::Home;
+    use crate::fs::home::Home;
 
     const PATIENCE: Duration = Duration::from_secs(5);
 

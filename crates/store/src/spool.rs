@@ -10,10 +10,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_core::record::Record;
+use anamnesis_session::event::Record;
 use ulid::Ulid;
 
-use crate::{
+use crate::fs::{
     file,
     home::{Home, ensure_folder},
 };
@@ -178,7 +178,7 @@ impl<'a> Spool<'a> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::record::{Surroundings, What};
+    use anamnesis_session::event::{Surroundings, What};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::{io, path::Path, time::Duration};
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use crate::file::private_options;
+use crate::fs::file::private_options;
 
 /// Opens an existing file for reading only.
 pub(crate) fn open_read(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {

@@ -3,14 +3,13 @@
 
 use std::time::Duration;
 
-use anamnesis_core::{agent, note::Note};
+use anamnesis_note::{agent_policy, note::Note};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    home::Home,
+    fs::{home::Home, log},
     index::Index,
     journal::{self, Journal},
-    log,
     notes::{self, Notes, Stored},
 };
 
@@ -81,10 +80,10 @@ impl Writer<'_> {
             Some(session) => session.to_owned(),
             None => self.now.date_naive().to_string(),
         };
-        if journal.take_place(&session, note.id, agent::MAX_NOTES, self.now)? {
+        if journal.take_place(&session, note.id, agent_policy::MAX_NOTES, self.now)? {
             return Ok(());
         }
-        Err(Error::Full(agent::MAX_NOTES))
+        Err(Error::Full(agent_policy::MAX_NOTES))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anamnesis_store::{home, index, notes};
+use anamnesis_store::{fs::home, index, notes};
 
 /// A step of a sync failed. No note is lost, and the next run goes on.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use std::{
     rc::Rc,
 };
 
-use anamnesis_core::{id::NoteId, note::NoteType};
+use anamnesis_note::{id::NoteId, note::NoteType};
 use git2::{ObjectType, Odb, Oid, Tree};
 
 use crate::{

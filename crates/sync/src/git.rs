@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::clean::one_line;
+use anamnesis_text::clean::one_line;
 use git2::Oid;
 
 use self::{

@@ -6,15 +6,17 @@
 
 use std::{collections::BTreeSet, fs, thread, time::Duration};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{NoteFile, Scope, State},
 };
 use anamnesis_store::{
-    file,
-    home::Home,
+    fs::{
+        file,
+        home::Home,
+        lock::{self, Lock, Subject},
+    },
     index::Index,
-    lock::{self, Lock, Subject},
     notes::{Notes, Problem},
     purge,
 };
@@ -818,7 +820,7 @@ struct Target {
     incoming: Oid,
     pulled: usize,
     conflicts: usize,
-    proposals: Vec<anamnesis_core::merge::Sibling>,
+    proposals: Vec<anamnesis_note::merge::Sibling>,
     unreadable: Vec<(NoteId, Vec<u8>)>,
     problems: Vec<Problem>,
     /// What the remote's history was rewritten without.

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::{IdPrefix, NoteId},
     merge,
     note::{NoteFile, NoteType, Scope, State},
 };
 use anamnesis_store::{
-    lock::Lock,
+    fs::lock::Lock,
     notes::{NotePath, Notes},
 };
 use chrono::{DateTime, Utc};

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     merge::{self, Merged, Sibling},
     note::{NoteFile, NoteType, State},
-    receipt::join_lines,
+    usage_log::join_lines,
 };
 use anamnesis_store::notes::Problem;
 use chrono::DateTime;

@@ -63,7 +63,7 @@ pub(crate) fn check_remote(repository: &Repository, tree: &Tree<'_>) -> Result<(
         None => Ok(()),
         Some(first) => {
             let more = foreign.count();
-            let first = anamnesis_core::clean::one_line(first);
+            let first = anamnesis_text::clean::one_line(first);
             Err(Error::NotOurs(match more {
                 0 => first,
                 _ => format!("{first} and {more} more files"),

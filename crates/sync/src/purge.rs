@@ -14,11 +14,11 @@ use std::{
     path::Path,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
-    needle::Needle,
     note::NoteType,
-    receipt::{FoldFile, PortableId, Receipt, ReceiptKey},
+    purge_pattern::Needle,
+    usage_log::{FoldFile, PortableId, Receipt, ReceiptKey},
 };
 use chrono::{DateTime, Utc};
 use git2::{Commit, ObjectType, Oid, Sort, Tree};

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_core::clean::clean;
+use anamnesis_text::clean::clean;
 
 /// Addresses are a line in a configuration file, not a document.
 const MAX_LENGTH: usize = 2_048;

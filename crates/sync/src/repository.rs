@@ -15,18 +15,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     merge::{self, Sibling},
     note::{NoteFile, NoteType, Scope, State, timestamp},
-    receipt::join_lines,
+    usage_log::join_lines,
 };
 use anamnesis_store::{
-    file::{self, Stamp},
-    home::{self, Home},
-    lock::Lock,
+    fs::{
+        file::{self, Stamp},
+        home::{self, Home},
+        lock::Lock,
+    },
     notes::{NotePath, Notes, Problem},
-    receipts::Receipts,
+    usage_log::Receipts,
 };
 use chrono::{DateTime, Utc};
 use git2::{

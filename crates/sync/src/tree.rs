@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use anamnesis_core::{id::NoteId, note::NoteType};
+use anamnesis_note::{id::NoteId, note::NoteType};
 use anamnesis_store::notes::Problem;
 use git2::{ObjectType, Oid, Repository, Tree};
 

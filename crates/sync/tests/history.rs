@@ -4,12 +4,12 @@
 
 use std::{collections::BTreeSet, path::Path, process::Command, time::Duration};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::{Note, NoteFile, NoteType, Scope},
 };
 use anamnesis_store::{
-    home::Home,
+    fs::home::Home,
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{

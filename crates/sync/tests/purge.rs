@@ -10,19 +10,18 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
-    needle::Needle,
     note::{Note, NoteType, Scope, State},
-    receipt::{PortableId, Receipt},
-    redact::MASK,
+    purge_pattern::Needle,
+    usage_log::{PortableId, Receipt},
 };
 use anamnesis_store::{
-    home::Home,
+    fs::home::Home,
     index::Index,
     journal::Journal,
     notes::{NotePath, Notes},
-    receipts::Receipts,
+    usage_log::Receipts,
 };
 use anamnesis_sync::{
     Answer, Error, GitBackend, Held, Repository, Settings, SyncBackend, Synced,
@@ -30,6 +29,7 @@ use anamnesis_sync::{
     purge::{Purge, Purged},
     remote::Remote,
 };
+use anamnesis_text::redact::MASK;
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 

@@ -3,6 +3,7 @@
 #[cfg(unix)]
 pub mod client;
 pub mod home;
+mod linear;
 pub mod messages_api;
 pub mod model_server;
 #[cfg(unix)]
@@ -11,3 +12,5 @@ pub mod npm;
 pub mod process;
 #[cfg(unix)]
 pub mod tmux;
+
+pub use self::linear::assert_linear;

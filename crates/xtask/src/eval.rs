@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, NoteType, Scope, timestamp},
 };
@@ -30,7 +30,7 @@ use anamnesis_recall::{
     search,
 };
 use anamnesis_store::{
-    file::Stamp,
+    fs::file::Stamp,
     index::{Filter, Index},
     notes::{NotePath, Stored},
 };

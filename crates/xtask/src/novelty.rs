@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType},
 };

@@ -15,13 +15,13 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType},
 };
 use anamnesis_store::{
-    cited::{self, Limits, Request},
-    home::Home,
+    citation::{self, Limits, Request},
+    fs::home::Home,
     index::Index,
     journal::Journal,
     notes::Notes,
@@ -283,7 +283,7 @@ fn look_at_pair(
             ..Limits::default()
         },
     };
-    cited::look(&journal, &index, &notes, &request)?;
+    citation::look(&journal, &index, &notes, &request)?;
     let ids: Vec<NoteId> = cited.keys().copied().collect();
     let stale = journal.stale(&ids)?;
     for (id, (kind, is_gone, name)) in cited {

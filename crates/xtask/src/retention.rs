@@ -11,14 +11,14 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anamnesis_core::record::{
+use anamnesis_session::event::{
     FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker, Surroundings, ToolEvent,
     What,
 };
 use anamnesis_store::{
-    config::Retention,
-    home::Home,
+    fs::home::Home,
     journal::{Journal, Pruned},
+    settings::config::Retention,
 };
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that are part of the program.
-const CRATES: [&str; 5] = ["core", "store", "recall", "mcp", "cli"];
+const CRATES: [&str; 7] = ["text", "note", "session", "store", "recall", "mcp", "cli"];
 
 /// Ways to wait without being woken, or to be reached over a network.
 const FORBIDDEN: [&str; 13] = [

@@ -13,11 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::{clean::one_line, note::timestamp};
+use anamnesis_note::note::timestamp;
 use anamnesis_store::{
     journal::Journal,
     session_note::{self, Outcome as Captured, Request},
 };
+use anamnesis_text::clean::one_line;
 use chrono::NaiveDate;
 use serde_json::json;
 

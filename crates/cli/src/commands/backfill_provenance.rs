@@ -1,7 +1,8 @@
 //! `backfill-provenance`: how old notes came to be.
 
-use anamnesis_core::{clean::one_line, note::Note};
 use anamnesis_distill::upkeep::chores::source_by_tags;
+use anamnesis_note::note::Note;
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
 use crate::{

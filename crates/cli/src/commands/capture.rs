@@ -7,19 +7,18 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
-    capture::Account,
-    clean::one_line,
-    draft::safe_line,
-    id::NoteId,
+use anamnesis_note::{draft::safe_line, id::NoteId};
+use anamnesis_session::{
+    session_note::Account,
     transcript::{self, Transcript},
 };
 use anamnesis_store::{
-    file,
+    fs::file,
     journal::Journal,
     session_note::{Outcome as Captured, Request},
 };
 use anamnesis_sync::Answer;
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, hook_input, sync::outcome};
 use crate::{capture, context::Context, failure::Failure, summary, sync, ui::Ui};

@@ -2,12 +2,12 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anamnesis_core::clean::one_line;
 use anamnesis_distill::model::BaseUrl;
-use anamnesis_store::{
+use anamnesis_store::settings::{
+    self, Kind, SETTINGS, Setting, TRUSTED_VARIABLES,
     config::{Config, Secret},
-    settings::{self, Kind, SETTINGS, Setting, TRUSTED_VARIABLES},
 };
+use anamnesis_text::clean::one_line;
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, mark::quoted};

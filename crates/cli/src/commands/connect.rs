@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     link::{Link, Relation, given, parse_weight},
     note::{Note, State},
 };
 use anamnesis_store::index::Entry;
+use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use super::{

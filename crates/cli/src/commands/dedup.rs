@@ -1,7 +1,8 @@
 //! `dedup`: one note for those that are copies of it.
 
-use anamnesis_core::{clean::one_line, id::NoteId};
 use anamnesis_distill::upkeep::chores;
+use anamnesis_note::id::NoteId;
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
 use crate::{

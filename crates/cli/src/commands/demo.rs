@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use anamnesis_store::{
-    home::{self, Home},
-    lock::{self, Subject},
+    fs::{
+        home::{self, Home},
+        lock::{self, Subject},
+    },
     notes::Notes,
 };
 use serde_json::{Value, json};

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     draft::{safe, safe_line},
     id::{IdPrefix, NoteId},
     note::{Note, NoteFile, State},
 };
 use anamnesis_store::index::Entry;
 use anamnesis_sync::history::{Difference, Event, File};
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 use similar::{Algorithm, ChangeTag, TextDiff};
 

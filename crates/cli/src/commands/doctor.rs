@@ -11,21 +11,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_core::{
-    clean::{has_tag_characters, one_line},
-    id::NoteId,
-    note::Kind,
-    trigger::Trigger,
-};
+use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
 use anamnesis_store::{
-    config::Paused,
-    file,
+    fs::file,
     index::{Error as IndexError, Filter, Index},
     journal::{HookRuns, Journal},
     project::Places,
-    receipts::Receipts,
-    settings::TRUSTED_VARIABLES,
+    settings::{TRUSTED_VARIABLES, config::Paused},
+    usage_log::Receipts,
 };
+use anamnesis_text::clean::{has_tag_characters, one_line};
 use chrono::Utc;
 use serde_json::{Value, json};
 

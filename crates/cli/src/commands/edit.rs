@@ -2,18 +2,16 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     draft::{Change, Unfit},
     id::NoteId,
     note::{NoteFile, State, timestamp},
-    privacy,
-    redact::redact,
 };
 use anamnesis_store::{
     index::{Entry, Index},
     notes::{NotePath, Stored},
 };
+use anamnesis_text::{clean::one_line, privacy, redact::redact};
 
 use super::{Outcome, read_text, write};
 use crate::{context::Context, failure::Failure, sync, ui::Ui};

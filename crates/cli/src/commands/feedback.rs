@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     note::State,
-    receipt::{Feedback, Usage},
+    usage_log::{Feedback, Usage},
 };
 use anamnesis_store::{index::Entry, journal::Journal};
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, write};
 use crate::{

@@ -4,8 +4,9 @@ mod session;
 
 use std::process::ExitCode;
 
-use anamnesis_core::{clean::one_line, note::State};
+use anamnesis_note::note::State;
 use anamnesis_store::{index::Index, notes::NotePath};
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, eval};
 use crate::{context::Context, failure::Failure, remote, sync, ui::Ui};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::{safe, safe_line},
     id::NoteId,
     note::{Note, NoteFile, State},

@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anamnesis_core::{clean::one_line, redact::redact};
-use anamnesis_store::{journal::Journal, native::Imported};
+use anamnesis_store::{claude_memory::Imported, journal::Journal};
+use anamnesis_text::{clean::one_line, redact::redact};
 
 use super::Outcome;
 use crate::{

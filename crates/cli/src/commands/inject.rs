@@ -2,8 +2,9 @@
 
 use std::{fs::File, io::BufReader, path::PathBuf, process::ExitCode};
 
-use anamnesis_core::{render, transcript};
-use anamnesis_recall::working_set::{self, Request};
+use anamnesis_recall::render;
+use anamnesis_recall::session_start::{self, Request};
+use anamnesis_session::transcript;
 use serde_json::json;
 
 use super::{Outcome, hook_input};
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         now: context.environment.now,
         had: &[],
     };
-    let chosen = working_set::select(&index, &context.notes, &request)?;
+    let chosen = session_start::select(&index, &context.notes, &request)?;
     if args.json {
         let notes: Vec<serde_json::Value> = chosen
             .iter()

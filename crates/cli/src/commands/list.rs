@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::note::{GLOBAL, Kind, NoteType, Scope};
+use anamnesis_note::note::{GLOBAL, Kind, NoteType, Scope};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::json;
 

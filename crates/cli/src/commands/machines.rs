@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_core::clean::one_line;
 use anamnesis_sync::name_in_commits;
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 

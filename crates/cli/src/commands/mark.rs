@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     draft::safe_line,
     note::{GLOBAL, Note, Scope, State},
 };
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, edit::refuse_agent, write};
 use crate::{context::Context, failure::Failure, sync, ui::Ui};

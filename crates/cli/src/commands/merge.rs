@@ -11,13 +11,14 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::{clean::one_line, id::NoteId, note::Note};
 use anamnesis_distill::{
     merge::{self, Author, Case, Group, Merged, Trial},
     prompts,
     window::tokens,
 };
+use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::search::MAX_HITS;
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, eval, upkeep::shelf::Loaded};
 use crate::{

@@ -2,11 +2,9 @@
 
 use std::{fs, path::PathBuf};
 
-use anamnesis_core::{
-    clean::one_line,
-    note::{Note, Scope, State},
-};
 use anamnesis_distill::upkeep::chores::Map;
+use anamnesis_note::note::{Note, Scope, State};
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
 use crate::{

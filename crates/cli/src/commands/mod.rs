@@ -63,7 +63,7 @@ pub(crate) use self::{
 
 use std::{io::Read, process::ExitCode, time::Duration};
 
-use anamnesis_core::hook::MAX_PAYLOAD_LENGTH;
+use anamnesis_session::hook::MAX_PAYLOAD_LENGTH;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 use self::serve::Piped;

@@ -1,10 +1,8 @@
 //! `normalise`: notes as they would be written today.
 
-use anamnesis_core::{
-    clean::one_line,
-    note::{Note, Scope},
-};
 use anamnesis_distill::upkeep::chores::normal;
+use anamnesis_note::note::{Note, Scope};
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
 use crate::{

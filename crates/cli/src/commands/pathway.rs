@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{clean::one_line, id::NoteId, link::parse_weight};
+use anamnesis_note::{id::NoteId, link::parse_weight};
 use anamnesis_recall::{
     graph::Links,
+    note_set::Knowledge as _,
     pathway::{self, Around, Between, MIN_STRENGTH, Path},
-    selection::Knowledge as _,
     similar::Similar,
 };
 use anamnesis_store::index::Index;
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -184,7 +185,7 @@ fn around_text(found: &Around, index: &Index, from: NoteId) -> String {
 }
 
 /// The sign for a link, seen from one of its ends.
-fn arrow(from: NoteId, edge: &anamnesis_core::link::Edge) -> char {
+fn arrow(from: NoteId, edge: &anamnesis_note::link::Edge) -> char {
     if edge.relation.is_mutual() {
         '–'
     } else if edge.from == from {

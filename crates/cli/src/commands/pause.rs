@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{clean::one_line, draft::safe_line};
+use anamnesis_note::draft::safe_line;
 use anamnesis_store::{
-    config::{Config, Paused},
     project::Project,
+    settings::config::{Config, Paused},
 };
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, mark::quoted};
 use crate::{

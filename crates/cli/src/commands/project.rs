@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     note::GLOBAL,
-    receipt::{Alias, Aliases},
+    usage_log::{Alias, Aliases},
 };
 use anamnesis_store::{
     journal::Journal,
     project::{Identities, Project, Step},
-    receipts::Receipts,
+    usage_log::Receipts,
 };
 use serde_json::json;
 

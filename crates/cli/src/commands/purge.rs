@@ -11,25 +11,25 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     id::NoteId,
-    needle::{self, Needle},
     note::Scope,
-    receipt::{PortableId, Receipt},
+    purge_pattern::{self, Needle},
+    usage_log::{PortableId, Receipt},
 };
 use anamnesis_store::{
-    file,
+    fs::file,
     index::{Entry, Index},
     journal::{Journal, Mentions},
     purge::{self as files, Places},
-    receipts::Receipts,
     session_note,
+    usage_log::Receipts,
 };
 use anamnesis_sync::{
     Answer, Error, Repository,
     purge::{Purge, Purged, Record, Standing, Written},
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
 use super::{Outcome, eval, read_input};
@@ -596,13 +596,13 @@ fn confirm(question: &str, again: &str, yes: bool, ui: &Ui) -> Result<(), Failur
 fn read_text(ui: &Ui) -> Result<String, Failure> {
     let cannot = |error: io::Error| Failure::failed(format!("cannot read the text: {error}"));
     if !ui::stdin_is_terminal() {
-        let bytes = read_input(needle::LONGEST)?;
+        let bytes = read_input(purge_pattern::LONGEST)?;
         return String::from_utf8(bytes).map_err(|_| Failure::usage("the text is not UTF-8"));
     }
     ui.note("Text to remove (not shown, not stored): ");
     let mut text = String::new();
     let hidden = hide_input().map_err(cannot)?;
-    let most = u64::try_from(needle::LONGEST).unwrap_or(u64::MAX);
+    let most = u64::try_from(purge_pattern::LONGEST).unwrap_or(u64::MAX);
     let read = io::stdin().lock().take(most).read_line(&mut text);
     drop(hidden);
     ui.note("\n");

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_distill::upkeep::{Action, chores, parts};
+use anamnesis_note::{
     id::NoteId,
     note::{Note, Scope, State},
 };
-use anamnesis_distill::upkeep::{Action, chores, parts};
 use anamnesis_store::index::Index;
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
 use crate::{

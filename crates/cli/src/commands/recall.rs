@@ -2,16 +2,13 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::one_line,
-    link::Edge,
-    note::Kind,
-    render::{Budget, Level},
-};
+use anamnesis_note::{link::Edge, note::Kind};
 use anamnesis_recall::ask::{
     Answer, DEFAULT_BUDGET, DEFAULT_K, Found, MAX_DEPTH, MAX_K, Question, ask,
 };
+use anamnesis_recall::render::{Budget, Level};
 use anamnesis_store::{index::Index, journal::Evidence};
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, read_text, why};

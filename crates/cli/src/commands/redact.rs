@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::redact::redact;
+use anamnesis_text::redact::redact;
 use serde_json::json;
 
 use super::{Outcome, read_text};

@@ -7,11 +7,12 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_core::{clean::one_line, id::NoteId};
 use anamnesis_distill::{model::Model, reflection};
+use anamnesis_note::id::NoteId;
 use anamnesis_recall::novelty::{Among, Novelty, novelty};
 use anamnesis_store::{journal::Journal, notes::Stored};
 use anamnesis_sync::Answer;
+use anamnesis_text::clean::one_line;
 
 use super::{Outcome, sync as sync_command};
 use crate::{

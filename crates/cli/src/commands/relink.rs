@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
-use anamnesis_core::{clean::one_line, id::NoteId, link::Relation};
-use anamnesis_recall::selection::Knowledge as _;
+use anamnesis_note::{id::NoteId, link::Relation};
+use anamnesis_recall::note_set::Knowledge as _;
 use anamnesis_store::index::{Entry, Filter, Index};
+use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use super::Outcome;

@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     id::NoteId,
     note::{Note, State, parse_timestamp},
 };
@@ -16,6 +15,7 @@ use anamnesis_store::{
     journal::{Journal, Reflection},
     project::Project,
 };
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, diff, edit, show};
@@ -322,7 +322,7 @@ fn shown_entry(context: &Context, waiting: &Waiting) -> anamnesis_store::index::
 
 fn trashed(context: &Context, id: NoteId) -> Option<Note> {
     let bytes = context.notes.trashed(id)?;
-    let file = anamnesis_core::note::NoteFile::parse(&bytes, id).ok()?;
+    let file = anamnesis_note::note::NoteFile::parse(&bytes, id).ok()?;
     Some(file.into_note())
 }
 

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     id::NoteId,
     note::{Kind, NoteType, Scope},
 };
@@ -14,6 +13,7 @@ use anamnesis_store::{
     project::Project,
 };
 use anamnesis_sync::history::Moment;
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 

@@ -5,15 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::{
-    agent::Review,
-    draft::safe_line,
-    hook::{MAX_PAYLOAD_LENGTH, Payload},
-    id::NoteId,
-    receipt::Usage,
-};
 use anamnesis_mcp::{Host, LastLook, Memory, Standing, Synced, Unable};
-use anamnesis_store::{config::Config, journal::Journal, notes::NotePath};
+use anamnesis_note::{agent_policy::Review, draft::safe_line, id::NoteId, usage_log::Usage};
+use anamnesis_session::hook::{MAX_PAYLOAD_LENGTH, Payload};
+use anamnesis_store::{journal::Journal, notes::NotePath, settings::config::Config};
 use anamnesis_sync::Answer;
 use chrono::{DateTime, Utc};
 use serde_json::error::Category;

@@ -5,11 +5,12 @@ mod show;
 
 use std::{process::ExitCode, time::Duration};
 
-use anamnesis_core::{clean::one_line, id::NoteId, note::State};
+use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_store::{
     index::{Entry, Index},
     journal::{Journal, LOST, Session},
 };
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, show::shown};

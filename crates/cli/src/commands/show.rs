@@ -2,12 +2,9 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::{clean, one_line},
-    draft::safe,
-    note::State,
-};
+use anamnesis_note::{draft::safe, note::State};
 use anamnesis_store::index::{Entry, Index};
+use anamnesis_text::clean::{clean, one_line};
 
 use super::Outcome;
 use crate::{

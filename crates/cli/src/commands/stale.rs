@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::note::{GLOBAL, State};
+use anamnesis_note::note::{GLOBAL, State};
 use anamnesis_recall::stale::{self, Reason};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::{Value, json};

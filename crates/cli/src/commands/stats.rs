@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_core::{id::NoteId, note::State};
-use anamnesis_recall::selection::GIVEN_BEFORE;
+use anamnesis_note::{id::NoteId, note::State};
+use anamnesis_recall::note_set::GIVEN_BEFORE;
 use anamnesis_store::{
     index::{Entry, Index},
     journal::{HookRuns, Journal, Report},

@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_core::{
+use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{GLOBAL, Kind},
-    render,
 };
-use anamnesis_recall::working_set::{self, DEFAULT_K, Request};
+use anamnesis_recall::render;
+use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
 use anamnesis_store::{
-    config::Retention,
     index::{Filter, Index},
     journal::Journal,
     project::Project,
+    settings::config::Retention,
 };
 use serde_json::json;
 
@@ -246,9 +246,9 @@ fn status(context: &Context, index: &Index, project: &Project) -> Result<Status,
         now,
         had: &native::copies(journal.as_ref(), &project.key),
     };
-    let mut chosen = working_set::select(index, &context.notes, &request)?;
+    let mut chosen = session_start::select(index, &context.notes, &request)?;
     let given = chosen.len();
-    chosen.extend(working_set::open_tasks(index, &context.notes, &request)?);
+    chosen.extend(session_start::open_tasks(index, &context.notes, &request)?);
     let block = render::hook_block(&chosen, now, |id| Context::short(index, id));
     Ok(Status {
         here: by_kind.values().sum(),

@@ -2,8 +2,8 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anamnesis_core::clean::one_line;
 use anamnesis_sync::{Answer, Synced};
+use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use super::Outcome;

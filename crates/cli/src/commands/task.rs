@@ -5,8 +5,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     draft::{Change, Draft, saved},
     id::IdPrefix,
     link::{Link, Relation},
@@ -18,6 +17,7 @@ use anamnesis_store::{
     journal::Journal,
     notes::Stored,
 };
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, edit::refuse_agent, read_text, write};

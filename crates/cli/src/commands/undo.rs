@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_core::{clean::one_line, id::NoteId, note::NoteFile};
+use anamnesis_note::{id::NoteId, note::NoteFile};
 use anamnesis_store::journal::Journal;
 use anamnesis_sync::{
     Act,
     history::{Event, Fate},
 };
+use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use super::{Outcome, diff};

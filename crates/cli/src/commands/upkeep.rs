@@ -4,20 +4,20 @@ pub(super) mod shelf;
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anamnesis_core::{
-    clean::one_line,
-    id::NoteId,
-    note::{GLOBAL, Note, State},
-};
 use anamnesis_distill::upkeep::{
     self, Action, Plan, recurring,
     suggestions::{Suggestion, suggestions},
+};
+use anamnesis_note::{
+    id::NoteId,
+    note::{GLOBAL, Note, State},
 };
 use anamnesis_store::{
     index::{Entry, Filter, Index},
     journal::Journal,
     project::Project,
 };
+use anamnesis_text::clean::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ulid::Ulid;

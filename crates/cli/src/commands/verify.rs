@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use anamnesis_core::{clean::one_line, note::State, receipt::Usage};
+use anamnesis_note::{note::State, usage_log::Usage};
 use anamnesis_store::journal::Journal;
+use anamnesis_text::clean::one_line;
 
 use super::{
     Outcome,

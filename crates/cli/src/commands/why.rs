@@ -8,11 +8,12 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{clean::one_line, id::NoteId, note::text_hash};
+use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::{Entry, Index},
     journal::{Evidence, Given, Held, Journal, Run, Session},
 };
+use anamnesis_text::{clean::one_line, hash::text_hash};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 

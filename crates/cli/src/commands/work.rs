@@ -10,12 +10,12 @@ use std::{
 };
 
 use anamnesis_store::{
+    fs::lock::{self, Lock, Subject},
     index::Index,
     journal::{Error, Journal, NOTE, Pruned},
-    lock::{self, Lock, Subject},
     project::Identities,
-    receipts::Receipts,
     spool::Spool,
+    usage_log::Receipts,
 };
 use anamnesis_sync::Answer;
 

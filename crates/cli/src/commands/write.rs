@@ -7,8 +7,8 @@ use std::{
     str::FromStr,
 };
 
-use anamnesis_core::{
-    agent,
+use anamnesis_note::{
+    agent_policy,
     draft::{Draft, Unfit, safe_line, saved},
     id::NoteId,
     link::{self, Relation, declarable},
@@ -257,7 +257,7 @@ pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<Strin
 pub(super) fn by_agent(context: &Context, note: &mut Note, is_reaching: bool) {
     if context.environment.is_agent {
         let is_held = context.config.review.holds(note.state);
-        agent::sign(note, context.agent_session(), is_reaching || is_held);
+        agent_policy::sign(note, context.agent_session(), is_reaching || is_held);
     }
 }
 
@@ -269,7 +269,7 @@ pub(super) fn is_out_of_reach(context: &Context, entry: &Entry) -> bool {
 
 /// Tells whether a note is a person's or for all projects.
 pub(super) fn is_a_persons(entry: &Entry) -> bool {
-    agent::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
+    agent_policy::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
 }
 
 /// Proposes a change that an agent may not make: the note as it would be, which replaces the one that
@@ -283,7 +283,7 @@ pub(super) fn propose(
 ) -> Outcome {
     let original = changed.id;
     let now = context.environment.now;
-    let note = agent::proposal(
+    let note = agent_policy::proposal(
         changed,
         NoteId::generate(now),
         context.machine_id(),
@@ -303,7 +303,7 @@ pub(super) fn propose(
 
 fn text_of(args: &Args, context: &Context) -> Result<String, Failure> {
     if let Some(path) = &args.file {
-        let (bytes, _, whole) = anamnesis_store::file::read_head(path, MAX_TEXT_LENGTH)
+        let (bytes, _, whole) = anamnesis_store::fs::file::read_head(path, MAX_TEXT_LENGTH)
             .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
         if !whole {
             return Err(Failure::usage(format!("{} is over 16 MiB", path.display())));
@@ -331,7 +331,7 @@ pub(super) fn edited(context: &Context, text: &str) -> Result<String, Failure> {
     ));
     let failed =
         |error: std::io::Error| Failure::failed(format!("cannot edit {}: {error}", path.display()));
-    anamnesis_store::file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
+    anamnesis_store::fs::file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
     // `EDITOR` may hold options, as git has it.
     let editor = editor.to_string_lossy();
     let mut words = editor.split_whitespace();

@@ -10,11 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_core::clean::one_line;
 use anamnesis_store::{
-    file,
+    fs::file,
     journal::{self, Journal},
 };
+use anamnesis_text::clean::one_line;
 use serde_json::Value;
 
 use self::removal::{Hook, Removal, Server};

@@ -17,7 +17,8 @@ const LATER: &str = "2026-11-24T03:04:05Z";
 
 /// Puts the recorded sessions where the client keeps them.
 fn samples(home: &TestHome) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/fixtures/transcripts");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../session/tests/fixtures/transcripts");
     let target = home.claude().join("projects/-home-dev-project");
     fs::create_dir_all(&target).unwrap();
     for entry in fs::read_dir(folder).unwrap() {

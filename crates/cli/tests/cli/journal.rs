@@ -335,7 +335,7 @@ fn a_private_prompt_and_what_happened_under_it() {
 fn every_tag_case_as_prompt_and_as_json() {
     // Case 4, PR-1 to PR-7
     let cases: Value = serde_json::from_str(include_str!(
-        "../../../core/tests/fixtures/tag_stripping.json"
+        "../../../text/tests/fixtures/tag_stripping.json"
     ))
     .unwrap();
     let cases = cases

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use anamnesis_core::needle::Needle;
+use anamnesis_note::purge_pattern::Needle;
 use anamnesis_testkit::home::{Invocation, NoteText, Output, TestHome, asked, script};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_core::note::NoteFile;
+use anamnesis_note::note::NoteFile;
 use anamnesis_testkit::home::TestHome;
 use serde_json::{Map, Value};
 

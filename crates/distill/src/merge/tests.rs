@@ -1,4 +1,4 @@
-use anamnesis_store::{home::Home, notes::Notes};
+use anamnesis_store::{fs::home::Home, notes::Notes};
 use proptest::prelude::*;
 use std::{io, time::Duration};
 

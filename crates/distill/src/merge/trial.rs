@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile},
 };

@@ -207,7 +207,7 @@ impl Endpoint {
     /// A server may repeat what it was sent, in whatever form redaction does not know.
     fn without_key(&self, text: &str) -> String {
         match &self.key {
-            Some(Key(key)) => text.replace(key.as_str(), anamnesis_core::redact::MASK),
+            Some(Key(key)) => text.replace(key.as_str(), anamnesis_text::redact::MASK),
             None => text.to_owned(),
         }
     }

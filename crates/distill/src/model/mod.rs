@@ -18,7 +18,7 @@ mod url;
 
 use std::time::Duration;
 
-use anamnesis_core::{clean::one_line, redact::redact};
+use anamnesis_text::{clean::one_line, redact::redact};
 
 pub use self::{
     chat::{Endpoint, Key},

@@ -5,12 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anamnesis_core::{
-    guard::{Sentence, Statement},
-    id::NoteId,
-    note::Note,
-};
+use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::novelty::{Said, weight};
+use anamnesis_text::contradiction::{Sentence, Statement};
 
 /// What notes say, taken apart once: the text of a note does not change.
 #[derive(Debug, Default)]
@@ -183,7 +180,7 @@ impl Vector {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::NoteType;
+    use anamnesis_note::note::NoteType;
     use chrono::DateTime;
     use proptest::prelude::*;
 

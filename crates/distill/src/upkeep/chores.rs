@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::safe_line,
     id::NoteId,
     note::{Kind, Note, Source, State},
-    receipt::Aliases,
+    usage_log::Aliases,
 };
 use serde::Deserialize;
 
@@ -164,7 +164,7 @@ pub fn replaced(plan: &Plan) -> impl Iterator<Item = (NoteId, NoteId)> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::NoteType;
+    use anamnesis_note::note::NoteType;
     use chrono::DateTime;
     use proptest::prelude::*;
 

@@ -7,12 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
-    guard::Difference,
+use anamnesis_note::{
     id::NoteId,
     link::{Link, Relation},
     note::{Kind, Note, Source},
 };
+use anamnesis_text::contradiction::Difference;
 
 use super::{
     Action, Desk, Pair,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     link::{Link, Relation},
     note::Note,

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::title_of,
     id::NoteId,
     link::{Link, Relation},
@@ -245,7 +245,7 @@ fn starts_by_list(lines: &[Line]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::NoteType;
+    use anamnesis_note::note::NoteType;
     use chrono::DateTime;
     use proptest::prelude::*;
 

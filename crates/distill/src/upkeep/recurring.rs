@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::{safe_line, title_of},
     id::NoteId,
     link::{Link, Relation},
     note::{Kind, Note, NoteType, Scope, Source, State},
-    receipt::Aliases,
+    usage_log::Aliases,
 };
 use anamnesis_store::journal::Mended;
 use chrono::{DateTime, Utc};
@@ -91,7 +91,7 @@ pub fn proposals(
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::observe::{Kind as Seen, Observation};
+    use anamnesis_session::observe::{Kind as Seen, Observation};
 
     use super::*;
 

@@ -72,12 +72,12 @@ fn total<T>(months: &ByMonth<T>, count: fn(&T) -> u64) -> u64 {
 mod tests {
     use std::{collections::BTreeMap, time::Duration};
 
-    use anamnesis_core::{
+    use anamnesis_note::{
         id::NoteId,
         note::{Note, NoteType, Scope, timestamp},
-        receipt::{Usage, Weight},
+        usage_log::{Usage, Weight},
     };
-    use anamnesis_store::{home::Home, index::Filter, receipts::Receipts};
+    use anamnesis_store::{fs::home::Home, index::Filter, usage_log::Receipts};
 
     use super::*;
 

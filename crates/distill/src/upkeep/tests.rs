@@ -1,4 +1,4 @@
-use anamnesis_core::note::{NoteType, Source, timestamp};
+use anamnesis_note::note::{NoteType, Source, timestamp};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn id(name: &str) -> NoteId {
 /// A person's fact that was made on a day.
 fn note(name: &str, day: i64, text: &str) -> Note {
     let mut note = Note::new(id(name), NoteType::Semantic, DateTime::UNIX_EPOCH);
-    note.title = anamnesis_core::draft::title_of(text);
+    note.title = anamnesis_note::draft::title_of(text);
     note.body = text.to_owned();
     note.project = "p".to_owned();
     note.created_at = at(day);

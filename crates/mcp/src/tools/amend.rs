@@ -1,7 +1,7 @@
 //! `memory_amend`: another title, text or field for a note.
 
-use anamnesis_core::{
-    agent::MAX_CONFIDENCE,
+use anamnesis_note::{
+    agent_policy::MAX_CONFIDENCE,
     draft::Change,
     note::{Kind, Severity, Status},
 };

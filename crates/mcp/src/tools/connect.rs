@@ -1,6 +1,6 @@
 //! `memory_connect`: a link from one note to another.
 
-use anamnesis_core::link::{Link, Relation};
+use anamnesis_note::link::{Link, Relation};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

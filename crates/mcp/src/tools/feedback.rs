@@ -1,6 +1,6 @@
 //! `memory_feedback`: whether a note helped.
 
-use anamnesis_core::receipt::{Feedback, Usage};
+use anamnesis_note::usage_log::{Feedback, Usage};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `memory_get`: whole notes by their ids.
 
-use anamnesis_core::note::State;
+use anamnesis_note::note::State;
 use anamnesis_store::index::{Entry, Index};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

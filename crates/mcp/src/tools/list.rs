@@ -1,6 +1,6 @@
 //! `memory_list`: the notes, newest first.
 
-use anamnesis_core::note::{Kind, NoteType, Scope};
+use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_store::index::Filter;
 use rmcp::schemars::JsonSchema;

@@ -1,11 +1,11 @@
 //! `memory_pathway`: how two notes hang together, or what is around one.
 
-use anamnesis_core::{id::NoteId, link::Edge};
+use anamnesis_note::{id::NoteId, link::Edge};
 use anamnesis_recall::{
     graph::Links,
     knowledge::Known,
+    note_set::Knowledge as _,
     pathway::{self, Between, MIN_STRENGTH, Path},
-    selection::Knowledge as _,
     similar::Similar,
 };
 use anamnesis_store::index::Index;

@@ -5,12 +5,13 @@
 //! as they were. Only this tool makes notes of reflection, and none of them is in use before the person,
 //! asked by the client or by `anamnesis review`, says so.
 
-use anamnesis_core::{id::NoteId, note::Note, render::inert_line};
 use anamnesis_distill::{
     prompts,
     reflection::{self, By},
     reply,
 };
+use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_recall::render::inert_line;
 use anamnesis_store::{
     index::Index,
     journal::Journal,

@@ -1,6 +1,6 @@
 //! `memory_review`: what is worth a look, without a change.
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Kind, State},
 };

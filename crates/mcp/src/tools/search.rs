@@ -1,6 +1,6 @@
 //! `memory_search`: notes by words.
 
-use anamnesis_core::note::{Kind, NoteType, Scope};
+use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::search::{Hit, MAX_HITS, POOL, search};
 use anamnesis_store::{index::Filter, notes::Notes};
 use chrono::{DateTime, Utc};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anamnesis_core::render::inert_line;
-use anamnesis_recall::selection::GIVEN_BEFORE;
+use anamnesis_recall::note_set::GIVEN_BEFORE;
+use anamnesis_recall::render::inert_line;
 use anamnesis_store::journal::Report;
 use chrono::TimeDelta;
 use rmcp::schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! `memory_sync`: the notes of the person's machines are brought together, now.
 
-use anamnesis_core::render::inert_line;
+use anamnesis_recall::render::inert_line;
 use anamnesis_store::index::Filter;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

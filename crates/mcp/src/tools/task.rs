@@ -1,6 +1,6 @@
 //! `memory_task`: what is to be done, and how far it is.
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::{Change, Draft},
     link::{Link, Relation},
     note::{Kind, Status},

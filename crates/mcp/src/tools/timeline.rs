@@ -1,6 +1,7 @@
 //! `memory_timeline`: what came before and after a note or a time.
 
-use anamnesis_core::{note::parse_timestamp, render::inert_line};
+use anamnesis_note::note::parse_timestamp;
+use anamnesis_recall::render::inert_line;
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_store::{
     index::{Entry, Filter, Index},

@@ -1,6 +1,6 @@
 //! `memory_write`: a new note.
 
-use anamnesis_core::{
+use anamnesis_note::{
     draft::{Draft, safe_line},
     link::{Link, declarable},
     note::{GLOBAL, Kind, NoteType, Scope, Severity},

@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_store::index::Error;
+use anamnesis_text::{
     sanitize::head,
     terms::{Word, words},
 };
-use anamnesis_store::index::Error;
 
 use super::{LANGUAGES, MAX_TERMS, Scorer, has, is_word};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anamnesis_core::{
+use anamnesis_note::{
+    citation::{Kind, references},
     id::NoteId,
     note::Note,
-    reference::{Kind, references},
 };
 use rusqlite::{Connection, params, params_from_iter};
 
@@ -106,11 +106,11 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::NoteType;
+    use anamnesis_note::note::NoteType;
     use chrono::DateTime;
 
     use super::*;
-    use crate::{home::Home, notes::Notes};
+    use crate::{fs::home::Home, notes::Notes};
 
     #[test]
     fn files_join_the_notes_of_a_project() {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anamnesis_core::{
+use anamnesis_note::{
     link::{Declared, Edge, Link, Relation, title_key},
     note::State,
 };
@@ -585,7 +585,7 @@ fn unreadable(text: String) -> rusqlite::Error {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::timestamp;
+    use anamnesis_note::note::timestamp;
 
     use super::*;
     use crate::index::{

@@ -29,10 +29,12 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
-    clean::{clean, one_line},
+use anamnesis_note::{
     id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
     note::{Kind, Note, NoteType, Scope, Severity, Source, State, parse_timestamp, timestamp},
+};
+use anamnesis_text::{
+    clean::{clean, one_line},
     redact::redact,
 };
 use chrono::{DateTime, Utc};
@@ -43,9 +45,11 @@ use rusqlite::{
 
 use self::postings::Changes;
 use crate::{
-    file::Stamp,
-    home::Home,
-    lock::{self, Lock, Subject},
+    fs::{
+        file::Stamp,
+        home::Home,
+        lock::{self, Lock, Subject},
+    },
     notes::{Listing, NotePath, Notes, Problem, Stored},
     sqlite,
 };

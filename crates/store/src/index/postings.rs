@@ -18,11 +18,11 @@ use std::{
     num::NonZeroU16,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::{Kind, Note, NoteType, Scope, State, parse_timestamp},
-    terms::words,
 };
+use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::{Error, Index, Part};
@@ -771,7 +771,7 @@ fn damaged() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::id::NoteId;
+    use anamnesis_note::id::NoteId;
     use chrono::DateTime;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Which note somebody means by what they typed.
 
-use anamnesis_core::id::IdPrefix;
+use anamnesis_note::id::IdPrefix;
 
 use super::{Entry, Error, Index};
 use crate::notes::Problem;

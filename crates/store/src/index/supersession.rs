@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use anamnesis_core::note::Note;
+use anamnesis_note::note::Note;
 use rusqlite::{Connection, params};
 
 use super::Part;

@@ -1,6 +1,6 @@
 //! Which notes are tasks, and how far they are.
 
-use anamnesis_core::note::{Kind, State, Status};
+use anamnesis_note::note::{Kind, State, Status};
 
 use super::{
     Connection, Entry, Error, Index, Note, Part, Row, Value, bound, params, params_from_iter,
@@ -96,7 +96,7 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::timestamp;
+    use anamnesis_note::note::timestamp;
 
     use super::*;
     use crate::index::tests::{Fixture, now};

@@ -1,4 +1,4 @@
-use anamnesis_core::trigger::Call;
+use anamnesis_note::trigger::Call;
 
 use super::*;
 

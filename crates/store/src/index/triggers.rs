@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_note::{
     note::{GLOBAL, Kind, Note, State},
-    sanitize::head,
-    terms::words,
     trigger::{Call, TEXT_KEY, Trigger, options},
 };
+use anamnesis_text::{sanitize::head, terms::words};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Entry, Error, Index, Part, inert};

@@ -7,15 +7,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
-    receipt::{Counts, Fold, Month, NoteCounts},
+    usage_log::{Counts, Fold, Month, NoteCounts},
 };
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Error, Index, Part};
-use crate::{home::Home, journal::Journal, receipts::Receipts};
+use crate::{fs::home::Home, journal::Journal, usage_log::Receipts};
 
 const SCHEMA: &str = "
 CREATE TABLE usage (
@@ -237,9 +237,9 @@ fn fill_month(connection: &Connection, month: Month, counts: &Counts) -> rusqlit
 mod tests {
     use std::time::{Duration, Instant};
 
-    use anamnesis_core::{
+    use anamnesis_note::{
         note::Scope,
-        receipt::{PortableId, Receipt, Usage, Weight},
+        usage_log::{PortableId, Receipt, Usage, Weight},
     };
 
     use super::*;

@@ -1,6 +1,6 @@
 //! How much agents write: so many notes a session, whichever process takes them down.
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use chrono::{DateTime, Utc};
 use rusqlite::params;
 
@@ -49,7 +49,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::home::Home;
+    use crate::fs::home::Home;
 
     #[test]
     fn a_session_has_so_many_places_in_all_processes() {

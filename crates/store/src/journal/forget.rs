@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use anamnesis_core::{observe::Observation, record::Privacy};
+use anamnesis_session::{event::Privacy, observe::Observation};
 use rusqlite::{OptionalExtension, params};
 
 use super::{Error, Journal};

@@ -2,7 +2,7 @@
 //! for all projects that came in none of these ways was put into the folder by somebody else.
 
 use super::{Error, Journal};
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 
 /// Under this name the journal holds that what was there at first is known.
 const BEGUN: &str = "known_notes";

@@ -1,8 +1,8 @@
 //! What the journal holds of a session, row by row, for a person to look at.
 
-use anamnesis_core::{
+use anamnesis_session::{
+    event::{Agent, Privacy, PromptKind, Speaker},
     observe::Observation,
-    record::{Agent, Privacy, PromptKind, Speaker},
     summary::Summary,
 };
 use rusqlite::params;

@@ -52,18 +52,20 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
-    echo::{Echoes, Hash, Key},
-    id::NoteId,
-    note::text_hash,
+use anamnesis_note::id::NoteId;
+use anamnesis_text::{
+    hash::text_hash,
+    private_tokens::{Echoes, Hash, Key},
 };
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 use ulid::Ulid;
 
 use crate::{
-    home::Home,
-    lock::{self, Subject},
+    fs::{
+        home::Home,
+        lock::{self, Subject},
+    },
     sqlite,
 };
 
@@ -236,7 +238,7 @@ impl Journal {
     /// When it cannot be moved.
     pub fn set_aside(home: &Home, now: DateTime<Utc>) -> std::io::Result<PathBuf> {
         let folder = home.root().join("quarantine");
-        if let Err(error) = crate::home::ensure_folder(&folder) {
+        if let Err(error) = crate::fs::home::ensure_folder(&folder) {
             return Err(std::io::Error::other(error));
         }
         let name = format!("journal-{}.db", now.format("%Y%m%dT%H%M%SZ"));

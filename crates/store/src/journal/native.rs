@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Error, Journal};
-use crate::file::Stamp;
+use crate::fs::file::Stamp;
 
 /// What became of a file of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

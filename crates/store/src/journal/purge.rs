@@ -6,10 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
-    echo::{self, Hash, Key},
-    needle::Needle,
-};
+use anamnesis_note::purge_pattern::Needle;
+use anamnesis_text::private_tokens::{self, Hash, Key};
 use rusqlite::{params_from_iter, types::Value};
 use ulid::Ulid;
 
@@ -111,7 +109,7 @@ impl Journal {
         };
         self.together(|journal| {
             let mut all = journal.purged_hashes()?;
-            for hash in echo::hashes_of(&key, needle.text()) {
+            for hash in private_tokens::hashes_of(&key, needle.text()) {
                 if !all.contains(&(key, hash)) {
                     all.push((key, hash));
                 }
@@ -257,7 +255,7 @@ mod tests {
     use std::{fs, time::Duration};
 
     use super::*;
-    use crate::home::Home;
+    use crate::fs::home::Home;
 
     const SECRET: &str = "s3cr et\"value";
 

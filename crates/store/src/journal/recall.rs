@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -319,7 +319,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::text_hash;
+    use anamnesis_text::hash::text_hash;
 
     use super::{
         super::{Audience, Shown, tests::journal_with_session},

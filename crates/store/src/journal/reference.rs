@@ -1,9 +1,9 @@
-//! What notes cite of their projects, and what became of it: found out by [`crate::cited`], asked by
+//! What notes cite of their projects, and what became of it: found out by [`crate::citation`], asked by
 //! whoever shows or ranks a note.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anamnesis_core::{id::NoteId, reference::Kind};
+use anamnesis_note::{citation::Kind, id::NoteId};
 use rusqlite::{Row, params, params_from_iter};
 
 use super::{Error, Journal};
@@ -228,7 +228,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::home::Home;
+    use crate::fs::home::Home;
 
     fn known(text: &str, state: State, gone_at: Option<i64>) -> Known {
         Known {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Row, params};
 use ulid::Ulid;
@@ -297,7 +297,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::home::Home;
+    use crate::fs::home::Home;
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_767_323_045, 0).unwrap()

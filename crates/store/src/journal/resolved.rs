@@ -1,6 +1,6 @@
 //! How failures were mended before, in other sessions of this machine.
 
-use anamnesis_core::observe::Observation;
+use anamnesis_session::observe::Observation;
 use rusqlite::params;
 
 use super::{Error, Journal};
@@ -110,7 +110,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::observe::Kind;
+    use anamnesis_session::observe::Kind;
 
     use super::*;
     use crate::journal::tests::{journal_with_session, started, take};

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Error, Journal, job};
-use crate::config::Retention;
+use crate::settings::config::Retention;
 
 /// After this no further statement is begun in a transaction: with the last one and the commit it
 /// stays under 50 ms, so that no hook waits for longer.
@@ -368,7 +368,7 @@ impl<'a> Upkeep<'a> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::record::Record;
+    use anamnesis_session::event::Record;
 
     use super::super::tests::{
         count, ended, event, journal_with_session, now, prompted, started, take, used,

@@ -1,9 +1,9 @@
 //! What the journal knows of a session: its account, its summary, its observations, its end.
 
-use anamnesis_core::{
-    capture::Account,
+use anamnesis_session::{
+    event::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
     observe::{self, Observation},
-    record::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
+    session_note::Account,
     summary::{self, Summary},
     transcript,
 };

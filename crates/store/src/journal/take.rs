@@ -1,10 +1,10 @@
 //! Takes records up: the same rows come out whatever the order in which they come, and however often.
 
-use anamnesis_core::{
-    note::text_hash,
+use anamnesis_session::{
+    event::{Outcome, Privacy, PromptKind, Record, Speaker, ToolEvent, What},
     observe,
-    record::{Outcome, Privacy, PromptKind, Record, Speaker, ToolEvent, What},
 };
+use anamnesis_text::hash::text_hash;
 use rusqlite::{OptionalExtension, params};
 
 use super::{Error, Journal, SINCE};

@@ -2,14 +2,14 @@
 
 use std::{cell::Cell, thread};
 
-use anamnesis_core::record::{
+use anamnesis_session::event::{
     ClientProcess, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
     Surroundings, ToolEvent, What,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::{config::Retention, spool::Spool};
+use crate::{settings::config::Retention, spool::Spool};
 
 use super::*;
 

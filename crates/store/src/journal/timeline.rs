@@ -1,6 +1,6 @@
 //! What happened before and after a time, over all sessions of a project.
 
-use anamnesis_core::observe::Observation;
+use anamnesis_session::observe::Observation;
 use rusqlite::{Row, params_from_iter, types::Value};
 
 use super::{Error, Journal};

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
-    receipt::{Kept, Receipt, Usage, Weight},
-    record::{Privacy, PromptKind},
+    usage_log::{Kept, Receipt, Usage, Weight},
 };
+use anamnesis_session::event::{Privacy, PromptKind};
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
@@ -377,7 +377,8 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::note::{Scope, text_hash};
+    use anamnesis_note::note::Scope;
+    use anamnesis_text::hash::text_hash;
 
     use super::{
         super::{Audience, Shown, tests::journal_with_session},

@@ -16,20 +16,16 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use anamnesis_core::{
-    clean::one_line,
-    note::text_hash,
-    receipt::{Alias, Aliases, Counts, Receipt},
-    redact::redact,
-};
+use anamnesis_note::usage_log::{Alias, Aliases, Counts, Receipt};
+use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Project, Repository, Step};
 use crate::{
-    file::Stamp,
+    fs::file::Stamp,
     journal::{self, Journal},
-    receipts::{self, Receipts},
+    usage_log::{self, Receipts},
 };
 
 /// How the names of rows begin: what a place has been, which remote a key belongs to, which other
@@ -282,7 +278,7 @@ impl<'a> Identities<'a> {
     ///
     /// # Errors
     /// When the records or the receipts cannot be written.
-    pub fn merge(&self, key: &str, same_as: &str) -> Result<bool, receipts::Error> {
+    pub fn merge(&self, key: &str, same_as: &str) -> Result<bool, usage_log::Error> {
         let known = self.receipts.aliases();
         let Some(alias) = Alias::new(key, same_as) else {
             return Ok(false);
@@ -298,7 +294,7 @@ impl<'a> Identities<'a> {
     ///
     /// # Errors
     /// When the records or the receipts cannot be written.
-    pub fn split(&self, key: &str) -> Result<Vec<String>, receipts::Error> {
+    pub fn split(&self, key: &str) -> Result<Vec<String>, usage_log::Error> {
         let counts = self.receipts.read_all().0.total();
         let holding = counts
             .aliases
@@ -327,7 +323,7 @@ impl<'a> Identities<'a> {
     ///
     /// # Errors
     /// When the records or the receipts cannot be written.
-    pub fn settle(&self) -> Result<(), receipts::Error> {
+    pub fn settle(&self) -> Result<(), usage_log::Error> {
         let same = self.journal.metas_under(SAME)?;
         let mut learned = Vec::new();
         for (name, text) in self.journal.metas_under(PLACE)? {
@@ -456,7 +452,7 @@ impl<'a> Identities<'a> {
         Ok(hints)
     }
 
-    fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), receipts::Error> {
+    fn say(&self, aliases: Vec<Alias>, unaliases: Vec<Alias>) -> Result<(), usage_log::Error> {
         let counts = self.receipts.read_all().0.total();
         let judged = aliases.iter().chain(&unaliases);
         let judged = judged.filter_map(|alias| counts.aliases.get(alias));

@@ -4,7 +4,7 @@
 //! but nothing is concluded from them. Over ssh a server can imitate any line: the worst it gets
 //! is another sentence for its failure.
 
-use anamnesis_core::clean::{clean, one_line};
+use anamnesis_text::clean::{clean, one_line};
 
 use super::error::{Error, Task};
 use crate::remote::{Remote, hide_credentials};

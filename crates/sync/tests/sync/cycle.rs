@@ -1,6 +1,6 @@
 //! What one machine does, the others have.
 
-use anamnesis_core::note::{NoteType, Scope};
+use anamnesis_note::note::{NoteType, Scope};
 
 use crate::fleet::Fleet;
 

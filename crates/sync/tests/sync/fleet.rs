@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Scope},
 };
 use anamnesis_store::{
-    home::Home,
+    fs::home::Home,
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{

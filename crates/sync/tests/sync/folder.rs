@@ -2,8 +2,8 @@
 
 use std::{fs, thread};
 
-use anamnesis_core::note::Scope;
-use anamnesis_store::home::Home;
+use anamnesis_note::note::Scope;
+use anamnesis_store::fs::home::Home;
 
 use crate::fleet::{Fleet, run};
 

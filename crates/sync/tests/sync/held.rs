@@ -1,6 +1,6 @@
 //! What is not done before the person has said so: a history that was rewritten, many notes gone.
 
-use anamnesis_core::note::NoteType;
+use anamnesis_note::note::NoteType;
 use anamnesis_store::notes::NotePath;
 use anamnesis_sync::{Answer, Held};
 
@@ -110,7 +110,7 @@ fn a_rewritten_history_is_accepted() {
     // The edit of a note that is gone now is kept on this machine.
     let kept = laptop
         .notes
-        .list_scope(anamnesis_core::note::Scope::MachineLocal);
+        .list_scope(anamnesis_note::note::Scope::MachineLocal);
     assert_eq!(kept.notes.len(), 1);
     // The old history is gone from the branch.
     let log = laptop.git(&["log", "--format=%s", "--reverse"]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anamnesis_core::note::{NoteType, parse_timestamp};
+use anamnesis_note::note::{NoteType, parse_timestamp};
 use anamnesis_sync::{Answer, Held, remote::Remote};
 use chrono::{DateTime, TimeDelta};
 use git2::{ObjectType, Signature, Time};
@@ -317,7 +317,7 @@ fn a_clock_that_is_a_year_ahead_wins_nothing() {
     let (mut laptop, desktop, paths) = fleet.pair(&["first", "second", "third", "fourth"]);
     laptop.now += TimeDelta::days(365);
     // Edited there with the wrong clock, and here afterwards.
-    let future = anamnesis_core::note::timestamp(laptop.now);
+    let future = anamnesis_note::note::timestamp(laptop.now);
     for path in &paths {
         laptop.edit(*path, |note| {
             note.title = format!("laptop's {}", note.title);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anamnesis_core::{id::NoteId, note::Scope};
+use anamnesis_note::{id::NoteId, note::Scope};
 
 use crate::fleet::{Fleet, Machine, note};
 

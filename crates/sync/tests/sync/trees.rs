@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use anamnesis_core::note::{NoteType, Scope};
+use anamnesis_note::note::{NoteType, Scope};
 use anamnesis_sync::Repository;
 use git2::Oid;
 

@@ -11,10 +11,10 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anamnesis_core::record::{
+use anamnesis_session::event::{
     FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Surroundings, ToolEvent, What,
 };
-use anamnesis_store::home::Home;
+use anamnesis_store::fs::home::Home;
 use anamnesis_store::journal::Journal;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};

@@ -103,7 +103,7 @@ fn merge(root: &Path) -> Result<Duration> {
         "bench",
         "--quiet",
         "--package",
-        "anamnesis-core",
+        "anamnesis-note",
         "--bench",
         "merge",
     ]);

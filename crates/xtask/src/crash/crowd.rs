@@ -14,7 +14,7 @@ use std::{
 };
 
 use anamnesis_store::{
-    lock::{self, Subject},
+    fs::lock::{self, Subject},
     spool::Spool,
 };
 use rusqlite::Connection;

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{id::NoteId, note::NoteFile};
+use anamnesis_note::{id::NoteId, note::NoteFile};
 use anamnesis_store::notes::NotePath;
 
 use super::{

@@ -11,8 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::id::NoteId;
-use anamnesis_store::lock::{self, Lock, Subject};
+use anamnesis_note::id::NoteId;
+use anamnesis_store::fs::lock::{self, Lock, Subject};
 use anamnesis_testkit::process::wait_until;
 
 use super::{

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 use anamnesis_store::spool::Spool;
 use rustix::thread::{CpuSet, sched_setaffinity};
 

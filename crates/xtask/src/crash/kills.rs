@@ -14,14 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, NoteType, Scope, State},
 };
 use anamnesis_store::{
+    fs::lock::{self, Subject},
     index::Index,
     journal::Journal,
-    lock::{self, Subject},
     notes::{NotePath, Notes},
 };
 

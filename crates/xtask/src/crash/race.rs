@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 
 use super::{Checks, report, sandbox::Sandbox};
 use crate::Result;

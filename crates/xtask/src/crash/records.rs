@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use anamnesis_store::home::Home;
+use anamnesis_store::fs::home::Home;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use crate::Result;

@@ -8,14 +8,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Scope},
 };
 use anamnesis_store::{
-    file::private_options,
-    home::{self, Home},
-    lock::{self, Subject},
+    fs::{
+        file::private_options,
+        home::{self, Home},
+        lock::{self, Subject},
+    },
     notes::Notes,
 };
 use serde_json::{Value, json};

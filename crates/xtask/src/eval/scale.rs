@@ -11,7 +11,7 @@ use std::{
 
 use anamnesis_recall::rank::{Mask, Query, rank};
 use anamnesis_store::{
-    home::Home,
+    fs::home::Home,
     index::{Filter, Index, Weights},
     notes::Notes,
 };

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use anamnesis_core::id::NoteId;
+use anamnesis_note::id::NoteId;
 
 use super::fleet::NAMES;
 

@@ -11,13 +11,15 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{NoteFile, Scope, timestamp},
 };
 use anamnesis_store::{
-    home::Home,
-    lock::{self, Subject},
+    fs::{
+        home::Home,
+        lock::{self, Subject},
+    },
     notes::{NotePath, Notes},
 };
 use anamnesis_sync::{Act, Repository};

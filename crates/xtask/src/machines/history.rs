@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Scope, Source, State, timestamp},
 };

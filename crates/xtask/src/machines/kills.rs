@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Source, timestamp},
 };

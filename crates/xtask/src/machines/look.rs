@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_core::{id::NoteId, note::NoteFile};
+use anamnesis_note::{id::NoteId, note::NoteFile};
 
 use super::{
     accounts::Accounts,

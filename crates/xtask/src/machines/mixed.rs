@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, NoteType},
 };

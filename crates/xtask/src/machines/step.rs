@@ -1,6 +1,6 @@
 //! What can happen in a history, how often, and what it does to a note.
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Kind, Note, NoteType},
 };

@@ -12,13 +12,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_core::{
-    capture::{Account, NoteText, note_text},
+use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, NoteType, State},
+};
+use anamnesis_session::{
+    session_note::{Account, NoteText, note_text},
     transcript::{self, Part, Transcript},
 };
-use anamnesis_store::{exclude::Exclusions, file, journal::Journal};
+use anamnesis_store::{fs::file, journal::Journal, settings::exclude::Exclusions};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::{capture::ALWAYS, context::Context, failure::Failure};

@@ -2,11 +2,12 @@
 
 use std::{fs, path::Path};
 
-use anamnesis_core::{clean::one_line, id::NoteId};
+use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     journal::{Journal, Session},
     spool::Spool,
 };
+use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
 use super::{Check, Level};

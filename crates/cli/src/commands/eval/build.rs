@@ -6,19 +6,18 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::{
-    clean::one_line,
-    draft::{safe, safe_line},
-    echo::Echoes,
-    note::{Note, NoteType, Scope},
-};
 use anamnesis_distill::{
     model::Model,
     prompts::{self, Prompt},
     reflection, reply,
 };
+use anamnesis_note::{
+    draft::{safe, safe_line},
+    note::{Note, NoteType, Scope},
+};
 use anamnesis_recall::mining;
 use anamnesis_store::journal::Journal;
+use anamnesis_text::{clean::one_line, private_tokens::Echoes};
 use serde_json::json;
 
 use super::{

@@ -2,15 +2,16 @@
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
-use anamnesis_core::{clean::one_line, note::Note};
 use anamnesis_distill::{
     merge::{self, Author, Merged},
     model::Model,
     reflection,
     window::tokens,
 };
+use anamnesis_note::note::Note;
 use anamnesis_recall::evaluation::Places;
-use anamnesis_store::{file, journal::Journal, notes::Stored};
+use anamnesis_store::{fs::file, journal::Journal, notes::Stored};
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{
@@ -527,7 +528,7 @@ fn bars(rows: &[Row]) -> Vec<Bar> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_core::id::NoteId;
+    use anamnesis_note::id::NoteId;
 
     use super::*;
 

@@ -5,20 +5,21 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::{clean::one_line, id::NoteId, note::GLOBAL};
+use anamnesis_note::{id::NoteId, note::GLOBAL};
 use anamnesis_recall::{
     evaluation::{Gated, Point, share},
-    gate::Floor,
     mining::asks,
+    note_set::{self, Given, Limits, Request},
     prompt::sentences,
     rank::{Mask, Query, rank},
-    selection::{self, Given, Limits, Request},
+    threshold::Floor,
 };
 use anamnesis_store::{
     index::{Error, Filter, Index},
     journal::{Journal, Ledger},
     project::Project,
 };
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{
@@ -225,7 +226,7 @@ impl Gate<'_> {
             ledger: &Ledger::new(),
             knowledge: &known(self.context, self.index, self.journal),
         };
-        Ok(selection::recall(index, &self.context.notes, &request)?.given)
+        Ok(note_set::recall(index, &self.context.notes, &request)?.given)
     }
 
     /// What becomes of each question at each floor, asked in the project of its note.

@@ -1,7 +1,7 @@
 //! What questions are asked of: the notes as they are, or, where the question is a note's title, without
 //! that title. A note that is found by its title alone would tell nothing.
 
-use anamnesis_core::{
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile},
 };

@@ -6,21 +6,20 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::{
-    clean::one_line,
-    echo::Echoes,
+use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::{Note, NoteType, State},
-    record::{Privacy, PromptKind, Speaker},
 };
 use anamnesis_recall::{
     mining::{self, Prompt},
-    uses::{Act, Turn, named},
+    usage_detection::{Act, Turn, named},
 };
+use anamnesis_session::event::{Privacy, PromptKind, Speaker};
 use anamnesis_store::{
     index::{Filter, Index},
     journal::{Contents, Journal, StoredPrompt},
 };
+use anamnesis_text::{clean::one_line, private_tokens::Echoes};
 use serde_json::json;
 
 use super::set::{Case, Set};

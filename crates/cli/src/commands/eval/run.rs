@@ -7,18 +7,18 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, State},
-    render,
 };
+use anamnesis_recall::render;
 use anamnesis_recall::{
     evaluation::{Places, mean, share},
     search::{self, MAX_HITS},
-    working_set::{self, DEFAULT_K, Request},
+    session_start::{self, DEFAULT_K, Request},
 };
 use anamnesis_store::index::{Entry, Filter, Index};
+use anamnesis_text::clean::one_line;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -316,8 +316,8 @@ fn working_sets(
             now,
             had: &[],
         };
-        let mut chosen = working_set::select(index, &context.notes, &request)?;
-        chosen.extend(working_set::open_tasks(index, &context.notes, &request)?);
+        let mut chosen = session_start::select(index, &context.notes, &request)?;
+        chosen.extend(session_start::open_tasks(index, &context.notes, &request)?);
         let block = render::hook_block(&chosen, now, |id| Context::short(index, id));
         tokens.insert(project.to_owned(), block.tokens());
     }

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anamnesis_core::note::Scope;
-use anamnesis_store::home::Home;
+use anamnesis_note::note::Scope;
+use anamnesis_store::fs::home::Home;
 use ulid::Ulid;
 
 use crate::{context::Context, failure::Failure};

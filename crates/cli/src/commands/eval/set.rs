@@ -9,11 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_core::{clean::one_line, echo::Echoes, id::NoteId, note::Note, sanitize};
-use anamnesis_store::{
+use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_store::fs::{
     file,
     home::{Home, ensure_folder},
 };
+use anamnesis_text::{clean::one_line, private_tokens::Echoes, sanitize};
 use serde::{Deserialize, Serialize};
 
 use crate::{context::Context, failure::Failure, ui};

@@ -5,17 +5,17 @@
 
 use std::{fs, process::ExitCode};
 
-use anamnesis_core::{
-    clean::one_line,
+use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, State},
-    record::Privacy,
 };
+use anamnesis_session::event::Privacy;
 use anamnesis_store::{
     journal::{Journal, Session},
     session_note::{self, Outcome as Captured},
     spool::Spool,
 };
+use anamnesis_text::clean::one_line;
 
 use crate::{
     capture,
@@ -132,7 +132,7 @@ fn forget_note(
             let mut tombstone = Note {
                 session: Some(id.to_owned()),
                 machine_id: context.machine_id(),
-                source: anamnesis_core::note::Source::SessionEnd,
+                source: anamnesis_note::note::Source::SessionEnd,
                 ..Note::new(note, NoteType::Episodic, now)
             };
             if let Some(session) = session {

@@ -136,7 +136,7 @@ where
 
 /// Names on one line: `a`, `a and b`, `a, b and 3 others`.
 fn listed(names: &[String]) -> Option<String> {
-    let name = |name: &String| ui::shorten(&anamnesis_core::clean::one_line(name), 20);
+    let name = |name: &String| ui::shorten(&anamnesis_text::clean::one_line(name), 20);
     match names {
         [] => None,
         [one] => Some(name(one)),

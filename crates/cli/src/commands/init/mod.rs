@@ -7,7 +7,7 @@ mod dialogue;
 
 use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 
-use anamnesis_store::{config::Config, settings};
+use anamnesis_store::settings::{self, config::Config};
 use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
 use serde_json::Value;
 
@@ -222,7 +222,7 @@ impl Plan {
             Some(name) => {
                 return Err(Failure::usage(format!(
                     "\"{}\" cannot be the name of a machine",
-                    anamnesis_core::clean::one_line(name)
+                    anamnesis_text::clean::one_line(name)
                 ))
                 .hint("1 to 64 letters, digits, `.`, `_` or `-`"));
             }

@@ -7,12 +7,12 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_core::clean::one_line;
 use anamnesis_store::{
-    file,
+    fs::file,
     index::Index,
     journal::{Contents, Journal},
 };
+use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, find, head_json, inert, open, show::Removed};

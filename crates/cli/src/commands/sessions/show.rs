@@ -2,16 +2,15 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use anamnesis_core::{
-    clean::{clean, one_line},
-    echo,
-    id::NoteId,
-    record::{Privacy, Speaker},
-    redact,
-};
+use anamnesis_note::id::NoteId;
+use anamnesis_session::event::{Privacy, Speaker};
 use anamnesis_store::{
     index::Index,
     journal::{Contents, Journal, StoredEvent, StoredPrompt, StoredTurnEnd},
+};
+use anamnesis_text::{
+    clean::{clean, one_line},
+    private_tokens, redact,
 };
 use chrono::DateTime;
 
@@ -108,7 +107,7 @@ impl Removed {
     fn look_at(&mut self, text: Option<&str>) {
         let text = text.unwrap_or_default();
         self.secrets += text.matches(redact::MASK).count();
-        self.private_words += text.matches(echo::MASK).count();
+        self.private_words += text.matches(private_tokens::MASK).count();
     }
 
     fn told(&self) -> String {

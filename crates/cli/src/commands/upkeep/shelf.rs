@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_core::{
+use anamnesis_distill::upkeep::Shelf;
+use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, State},
 };
-use anamnesis_distill::upkeep::Shelf;
 use anamnesis_store::{
     index::{Filter, Index},
     notes::Stored,
-    receipts::Receipts,
+    usage_log::Receipts,
 };
 
 use crate::{context::Context, failure::Failure};

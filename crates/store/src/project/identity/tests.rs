@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::{super::tests::Fixture, *};
-use crate::home::Home;
+use crate::fs::home::Home;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -1,0 +1,16 @@
+//! The note: its file, its id, what it links to, how two versions of it are merged.
+//!
+//! Nothing here touches a disk, a clock, the environment or the network.
+
+pub mod agent_policy;
+pub mod citation;
+pub mod draft;
+pub mod front_matter;
+pub mod id;
+pub mod link;
+pub mod merge;
+pub mod note;
+pub mod project_key;
+pub mod purge_pattern;
+pub mod trigger;
+pub mod usage_log;

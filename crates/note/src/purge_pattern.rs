@@ -1,0 +1,393 @@
+//! A text that is to be found wherever it was kept, and masked.
+//!
+//! It is found as it is, and in the forms that our own files give a text: escaped once or twice in
+//! JSON, with its signs beyond ASCII escaped or not, and in YAML's quotation marks. White space inside
+//! it matches any white space, so a line end may be CRLF and a sentence may be wrapped elsewhere.
+//! It is not found in another encoding (base64, percent signs), in another letter case, or where a
+//! limit had cut it in two.
+//!
+//! Invariant: nothing that was masked holds the text any more, and masking twice is masking once.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::{
+    id::NoteId,
+    note::{Note, NoteFile},
+};
+use anamnesis_text::{private_tokens, redact::MASK};
+
+/// The shortest text, in characters: a shorter one stands everywhere by chance.
+pub const SHORTEST: usize = 4;
+
+/// The longest text, in bytes. A private key has some three thousand.
+pub const LONGEST: usize = 16 * 1024;
+
+/// What stands for the text in front matter where [`MASK`] would be read as a list.
+const PLAIN_MASK: &str = "REDACTED";
+
+/// A text that is to be found.
+///
+/// `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Needle {
+    /// For each of its words, how it may be written.
+    words: Vec<Vec<Vec<u8>>>,
+    text: String,
+}
+
+/// The text cannot be looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It would be found by chance.
+    #[error("the text is shorter than {SHORTEST} characters")]
+    TooShort,
+    /// It is no password and no key.
+    #[error("the text is longer than {LONGEST} bytes")]
+    TooLong,
+    /// What takes its place would hold it.
+    #[error("the text is a part of \"{MASK}\", which would take its place")]
+    Mask,
+}
+
+/// A note in which the text stands where nothing else can stand: in its id, or as a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the text is a part of what makes the file a note")]
+pub struct Structural;
+
+impl fmt::Debug for Needle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Needle")
+    }
+}
+
+impl Needle {
+    /// Takes a text as it was typed; white space around it does not count.
+    ///
+    /// # Errors
+    /// See [`Unfit`].
+    pub fn new(text: &str) -> Result<Self, Unfit> {
+        let text = text.trim_ascii();
+        if text.chars().count() < SHORTEST {
+            return Err(Unfit::TooShort);
+        }
+        if text.len() > LONGEST {
+            return Err(Unfit::TooLong);
+        }
+        let needle = Self {
+            words: text.split_ascii_whitespace().map(forms).collect(),
+            text: text.to_owned(),
+        };
+        // Beside each other, two masks make texts that neither of them holds.
+        let masks = format!(
+            "{MASK}{MASK} {MASK}{PLAIN_MASK}{PLAIN_MASK} {}",
+            private_tokens::MASK
+        );
+        if needle.is_in(masks.as_bytes()) {
+            return Err(Unfit::Mask);
+        }
+        Ok(needle)
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Tells whether bytes hold the text.
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        self.next(bytes, 0).is_some()
+    }
+
+    /// How often bytes hold the text.
+    pub fn count_in(&self, bytes: &[u8]) -> usize {
+        let mut count = 0;
+        let mut from = 0;
+        while let Some((_, end)) = self.next(bytes, from) {
+            count += 1;
+            from = end;
+        }
+        count
+    }
+
+    /// Returns the bytes with [`MASK`] in place of the text; none if they do not hold it.
+    pub fn mask(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.replace(bytes, |_| MASK.as_bytes().to_vec())
+    }
+
+    /// As [`Needle::mask`], for text.
+    pub fn mask_text(&self, text: &str) -> Option<String> {
+        let masked = self.mask(text.as_bytes())?;
+        Some(String::from_utf8_lossy(&masked).into_owned())
+    }
+
+    /// As [`Needle::mask`], without moving any other byte: for files whose parts are found by where
+    /// they are.
+    pub fn mask_in_place(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.replace(bytes, |found| vec![b'*'; found.len()])
+    }
+
+    /// Returns the file of a note without the text; none if it does not hold it.
+    ///
+    /// Values that are masked are written as values, so the result is a note if the file was one.
+    ///
+    /// # Errors
+    /// When the text is a part of the note's id, or of a key.
+    pub fn mask_note(&self, id: NoteId, bytes: &[u8]) -> Result<Option<Vec<u8>>, Structural> {
+        if !self.is_in(bytes) {
+            return Ok(None);
+        }
+        let Ok(file) = NoteFile::parse(bytes, id) else {
+            return Ok(self.mask(bytes));
+        };
+        let rewritten = file.rewrite(&self.masked_values(file.note()));
+        let mut masked = rewritten.map_or_else(|_| bytes.to_vec(), String::into_bytes);
+        // What is left stands in keys that only another program knows, in a comment, or in names.
+        if let Some(rest) = self.replace(&masked, |_| PLAIN_MASK.as_bytes().to_vec()) {
+            masked = rest;
+        }
+        match NoteFile::parse(&masked, id) {
+            Ok(after)
+                if after.note().note_type == file.note().note_type
+                    && after.keys() == file.keys()
+                    && !self.is_in(&masked) =>
+            {
+                Ok(Some(masked))
+            }
+            _ => Err(Structural),
+        }
+    }
+
+    fn masked_values(&self, note: &Note) -> Note {
+        let text = |value: &String| self.mask_text(value).unwrap_or_else(|| value.clone());
+        let list = |values: &[String]| values.iter().map(text).collect();
+        Note {
+            title: text(&note.title),
+            project: text(&note.project),
+            machine_id: text(&note.machine_id),
+            tags: list(&note.tags),
+            links: list(&note.links),
+            when: list(&note.when),
+            instead: note.instead.as_ref().map(text),
+            body: text(&note.body),
+            ..note.clone()
+        }
+    }
+
+    fn replace(&self, bytes: &[u8], mask: impl Fn(&[u8]) -> Vec<u8>) -> Option<Vec<u8>> {
+        let mut found = self.next(bytes, 0)?;
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut kept = 0;
+        loop {
+            let (start, end) = found;
+            out.extend_from_slice(bytes.get(kept..start).unwrap_or_default());
+            out.extend(mask(bytes.get(start..end).unwrap_or_default()));
+            kept = end;
+            match self.next(bytes, kept) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        out.extend_from_slice(bytes.get(kept..).unwrap_or_default());
+        Some(out)
+    }
+
+    /// Where the text stands next: its first byte, and the byte after its last.
+    fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+        let (first, others) = self.words.split_first()?;
+        let is_start = |byte: u8| first.iter().any(|form| form.first() == Some(&byte));
+        (from..bytes.len())
+            .filter(|start| is_start(bytes[*start]))
+            .find_map(|start| {
+                let mut end = word_end(bytes, start, first)?;
+                for word in others {
+                    end = word_end(bytes, gap_end(bytes, end)?, word)?;
+                }
+                Some((start, end))
+            })
+    }
+}
+
+/// Where a word that begins here ends, in the longest of its forms.
+fn word_end(bytes: &[u8], start: usize, word: &[Vec<u8>]) -> Option<usize> {
+    let rest = bytes.get(start..)?;
+    let fitting = word.iter().filter(|form| rest.starts_with(form));
+    fitting.map(|form| start + form.len()).max()
+}
+
+/// Where the white space that begins here ends, escaped or not.
+fn gap_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut end = start;
+    loop {
+        let rest = bytes.get(end..)?;
+        let backslashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+        end += match rest.get(backslashes) {
+            Some(b' ' | b'\t' | b'\r' | b'\n' | b'\x0c') => backslashes + 1,
+            Some(b'n' | b'r' | b't' | b'f') if backslashes > 0 => backslashes + 1,
+            _ => break,
+        };
+    }
+    (end > start).then_some(end)
+}
+
+/// How a word may be written.
+fn forms(word: &str) -> Vec<Vec<u8>> {
+    let once = escaped(word);
+    let ascii = ascii_escaped(&once);
+    let mut forms = vec![
+        escaped(&once),
+        escaped(&ascii),
+        word.replace('\'', "''"),
+        ascii,
+        once,
+        word.to_owned(),
+    ];
+    forms.sort();
+    forms.dedup();
+    forms.into_iter().map(String::into_bytes).collect()
+}
+
+/// Returns a text as it stands in a JSON string.
+fn escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Returns a text with everything beyond ASCII escaped, as some JSON writers do.
+fn ascii_escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            out.push(character);
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::note::NoteType;
+
+    const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+    fn needle(text: &str) -> Needle {
+        Needle::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_text_is_found_in_the_forms_that_files_give_it() {
+        let json = |text: &str| serde_json::to_string(text).unwrap();
+        for (text, kept) in [
+            ("s3cr-et", "x s3cr-et y".to_owned()),
+            ("  s3cr-et\n", "xs3cr-ety".to_owned()),
+            ("a\"b\\c", json("x a\"b\\c y")),
+            ("a\"b\\c", json(&json("x a\"b\\c y"))),
+            ("it's so", "title: 'it''s so'".to_owned()),
+            ("pä\u{1f511}ss", "\"p\\u00e4\\ud83d\\udd11ss\"".to_owned()),
+            ("one\ntwo", "one\r\ntwo".to_owned()),
+            ("one\ntwo", json("one\r\ntwo")),
+            ("one two", "title: one\n  two".to_owned()),
+            ("one two", json(&json("one\n\ttwo"))),
+        ] {
+            let needle = needle(text);
+            let masked = needle.mask(kept.as_bytes()).expect(text);
+            let masked = String::from_utf8(masked).unwrap();
+            assert!(masked.contains(MASK), "{masked}");
+            assert!(!needle.is_in(masked.as_bytes()), "{masked}");
+        }
+        for (text, other) in [
+            ("s3cr-et", "S3cr-et"),
+            ("one two", "onetwo"),
+            ("abcd", "abc"),
+        ] {
+            assert!(!needle(text).is_in(other.as_bytes()), "{text}");
+        }
+        assert_eq!(needle("abab").count_in(b"ababab abab"), 2);
+        assert_eq!(needle("abab").mask_in_place(b"xababx").unwrap(), b"x****x");
+        assert_eq!(format!("{:?}", needle("abcd")), "Needle");
+    }
+
+    #[test]
+    fn what_cannot_be_looked_for_is_refused() {
+        for (text, why) in [
+            ("", Unfit::TooShort),
+            (" abc ", Unfit::TooShort),
+            ("REDACTED", Unfit::Mask),
+            ("[REDA", Unfit::Mask),
+            ("D][R", Unfit::Mask),
+            ("private", Unfit::Mask),
+        ] {
+            assert_eq!(Needle::new(text), Err(why), "{text}");
+        }
+        assert_eq!(Needle::new(&"x".repeat(LONGEST + 1)), Err(Unfit::TooLong));
+    }
+
+    #[test]
+    fn a_masked_note_is_a_note() {
+        let id: NoteId = ID.parse().unwrap();
+        let now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
+        let note = Note {
+            title: "s3cr-et".to_owned(),
+            tags: vec!["s3cr-et".to_owned(), "b".to_owned()],
+            body: "the key is s3cr-et now".to_owned(),
+            ..Note::new(id, NoteType::Semantic, now)
+        };
+        let text = note
+            .render()
+            .replace("tags:", "own: s3cr-et\nlist: [s3cr-et]\ntags:");
+        let needle = needle("s3cr-et");
+        let masked = needle.mask_note(id, text.as_bytes()).unwrap().unwrap();
+        let file = NoteFile::parse(&masked, id).unwrap();
+        assert_eq!(file.note().title, MASK);
+        assert_eq!(file.note().tags, [MASK, "b"]);
+        assert_eq!(file.note().body, "the key is [REDACTED] now");
+        let text = String::from_utf8(masked.clone()).unwrap();
+        assert!(text.contains("own: REDACTED\nlist: [REDACTED]\n"), "{text}");
+        assert_eq!(needle.mask_note(id, &masked), Ok(None));
+        // A file that is no note is masked as what it is.
+        let broken = needle.mask_note(id, b"no note: s3cr-et");
+        assert_eq!(broken, Ok(Some(b"no note: [REDACTED]".to_vec())));
+    }
+
+    #[test]
+    fn a_text_that_notes_are_made_of_is_refused() {
+        let id: NoteId = ID.parse().unwrap();
+        let now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
+        let text = Note::new(id, NoteType::Semantic, now).render();
+        for part in [&ID[20..], "updated_at"] {
+            let masked = needle(part).mask_note(id, text.as_bytes());
+            assert_eq!(masked, Err(Structural), "{part}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_masked_holds_the_text(text in "[ab\"\\\\' ]{4,8}", around in "[ab\"\\\\' \n]{0,40}") {
+            if let Ok(needle) = Needle::new(&text) {
+                for kept in [around.clone(), format!("{around}{text}{around}"), escaped(&format!("{text}{around}"))] {
+                    let masked = needle.mask(kept.as_bytes()).unwrap_or_else(|| kept.into_bytes());
+                    prop_assert!(!needle.is_in(&masked));
+                }
+            }
+        }
+
+        #[test]
+        fn the_form_that_is_written_is_the_one_that_is_found(text in "\\PC{4,12}") {
+            if let Ok(needle) = Needle::new(&text) {
+                let once = serde_json::to_string(&text).unwrap();
+                prop_assert!(needle.is_in(once.as_bytes()));
+                prop_assert!(needle.is_in(serde_json::to_string(&once).unwrap().as_bytes()));
+            }
+        }
+    }
+}

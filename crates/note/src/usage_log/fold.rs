@@ -1,0 +1,623 @@
+//! What all receipts say together: counts by note, pair and project, month by month.
+//!
+//! A fold is a set of receipts by key, so order and repetition change nothing. The counts of one
+//! machine's month depend on the receipts of that machine and month alone: a month that was
+//! compacted, of which only the counts are left, adds up to what its lines did. Every count is of
+//! sessions or of turns, so nothing grows by being said again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
+
+use chrono::{DateTime, Datelike as _, Days, NaiveDate, SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Alias, Feedback, Kept, PortableId, Receipt, ReceiptKey, Undecodable, Weight, id, time,
+};
+use crate::project_key;
+
+/// How many days after its end a month is compacted: by then every machine's clock agrees that it is
+/// over, and nobody undoes a session of it.
+const DAYS_UNTIL_COMPACTED: u64 = 35;
+
+/// How many turns two uses may be apart to be of a pair.
+const TURNS_OF_A_PAIR: u32 = 2;
+
+/// How many uses of a session are looked at for pairs. No real session comes near; their number
+/// grows with the square, and anybody's file may be read.
+const MAX_USES_FOR_PAIRS: usize = 256;
+
+/// A month of the calendar, in UTC, written `2026-03`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Month {
+    // The first day at midnight.
+    start: DateTime<Utc>,
+}
+
+impl Month {
+    /// The month of a time.
+    pub fn of(time: DateTime<Utc>) -> Self {
+        let first = time.date_naive().with_day(1);
+        let start = first.and_then(|day| day.and_hms_opt(0, 0, 0));
+        Self {
+            start: start.map_or(time, |start| start.and_utc()),
+        }
+    }
+
+    /// The month after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        // No month is longer than 31 days, none shorter than 28.
+        let within_next = self.start.checked_add_days(Days::new(31));
+        Self::of(within_next.unwrap_or(self.start))
+    }
+
+    /// The middle of it, which stands for the time of everything in it.
+    pub fn middle(self) -> DateTime<Utc> {
+        self.start + (self.next().start - self.start) / 2
+    }
+
+    /// Tells whether it ended so long ago that it is to be compacted.
+    pub fn is_to_be_compacted(self, now: DateTime<Utc>) -> bool {
+        let end = self.next().start;
+        let due = end.checked_add_days(Days::new(DAYS_UNTIL_COMPACTED));
+        due.is_some_and(|due| now > due)
+    }
+}
+
+impl fmt::Display for Month {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month) = (self.start.year(), self.start.month());
+        write!(formatter, "{year:04}-{month:02}")
+    }
+}
+
+impl FromStr for Month {
+    type Err = Undecodable;
+
+    fn from_str(text: &str) -> Result<Self, Undecodable> {
+        let day = NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d");
+        let start = day.ok().and_then(|day| day.and_hms_opt(0, 0, 0));
+        let month = Self {
+            start: start.ok_or(Undecodable)?.and_utc(),
+        };
+        // A month has one spelling: it names a file.
+        (month.to_string() == text)
+            .then_some(month)
+            .ok_or(Undecodable)
+    }
+}
+
+/// Whose receipts, of which month: one file of lines.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// The machine's folder.
+    pub machine: String,
+    /// The month.
+    pub month: Month,
+}
+
+/// What became of one note.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NoteCounts {
+    /// Turns in which it was certainly used.
+    pub used: u64,
+    /// Turns in which it probably was, and not certainly.
+    pub hinted: u64,
+    /// Sessions in which it was used either way.
+    pub sessions: u64,
+    /// Sessions that were given it.
+    pub shown: u64,
+    /// Sessions that were given it and did not use it.
+    pub unused: u64,
+    /// Sessions in which it was said to be good.
+    pub good: u64,
+    /// Sessions in which it was said to be bad.
+    pub bad: u64,
+    /// When it was last used.
+    pub last: Option<DateTime<Utc>>,
+    /// When somebody last found it right.
+    pub verified: Option<DateTime<Utc>>,
+}
+
+impl NoteCounts {
+    fn add(&mut self, other: &Self) {
+        let theirs = other.numbers();
+        for ((_, ours), (_, theirs)) in self.numbers_mut().into_iter().zip(theirs) {
+            *ours = ours.saturating_add(theirs);
+        }
+        self.last = self.last.max(other.last);
+        self.verified = self.verified.max(other.verified);
+    }
+
+    fn numbers(&self) -> [(&'static str, u64); 7] {
+        self.clone()
+            .numbers_mut()
+            .map(|(name, number)| (name, *number))
+    }
+
+    /// Each number under the name it has in a file.
+    fn numbers_mut(&mut self) -> [(&'static str, &mut u64); 7] {
+        [
+            ("used", &mut self.used),
+            ("hinted", &mut self.hinted),
+            ("sessions", &mut self.sessions),
+            ("shown", &mut self.shown),
+            ("unused", &mut self.unused),
+            ("good", &mut self.good),
+            ("bad", &mut self.bad),
+        ]
+    }
+
+    fn to_json(&self) -> Value {
+        let numbers = self.numbers().into_iter().filter(|(_, number)| *number > 0);
+        let mut map: Map<_, _> = numbers
+            .map(|(name, number)| (name.to_owned(), number.into()))
+            .collect();
+        for (name, at) in [("last", self.last), ("ok", self.verified)] {
+            if let Some(at) = at {
+                map.insert(name.to_owned(), written(at).into());
+            }
+        }
+        Value::Object(map)
+    }
+
+    fn of_json(value: &Value) -> Self {
+        let mut counts = Self {
+            last: value.get("last").and_then(read_time),
+            verified: value.get("ok").and_then(read_time),
+            ..Self::default()
+        };
+        for (name, number) in counts.numbers_mut() {
+            *number = value.get(name).and_then(Value::as_u64).unwrap_or(0);
+        }
+        counts
+    }
+}
+
+/// How often two notes were used together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairCounts {
+    /// Sessions in which both were used within two turns of each other.
+    pub sessions: u64,
+    /// When that was last so.
+    pub last: DateTime<Utc>,
+}
+
+/// Whether an alias holds. Of two that differ, the one that was said later counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Verdict {
+    /// The receipt that says so.
+    pub receipt: ReceiptKey,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+/// What some receipts say together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How many receipts these are.
+    pub receipts: u64,
+    /// Sessions by project; under the empty key those that named none.
+    pub sessions: BTreeMap<String, u64>,
+    /// By note.
+    pub notes: BTreeMap<PortableId, NoteCounts>,
+    /// By pair of notes, the smaller id first.
+    pub pairs: BTreeMap<(PortableId, PortableId), PairCounts>,
+    /// Notes that were purged.
+    pub gone: BTreeSet<PortableId>,
+    /// Notes out of which a text was purged.
+    pub masked: BTreeSet<PortableId>,
+    /// Aliases of projects.
+    pub aliases: BTreeMap<Alias, Verdict>,
+}
+
+impl Counts {
+    /// Counts the receipts of one source.
+    fn of<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Self {
+        let mut counts = Self::default();
+        let mut sessions: BTreeMap<_, Vec<&Receipt>> = BTreeMap::new();
+        for receipt in receipts {
+            counts.receipts += 1;
+            counts.gone.extend(&receipt.gone);
+            counts.masked.extend(&receipt.masked);
+            for (aliases, holds) in [(&receipt.aliases, true), (&receipt.unaliases, false)] {
+                for alias in aliases {
+                    let receipt = receipt.key();
+                    counts.judge(alias, Verdict { receipt, holds });
+                }
+            }
+            // What somebody does outside of a session stands for itself.
+            let alone = receipt.session.is_none().then(|| receipt.key());
+            let session = (receipt.session, alone);
+            sessions.entry(session).or_default().push(receipt);
+        }
+        for ((mark, _), receipts) in sessions {
+            counts.add_session(mark.is_some(), &receipts);
+        }
+        counts
+    }
+
+    fn add_session(&mut self, is_session: bool, receipts: &[&Receipt]) {
+        let mut notes: BTreeMap<PortableId, NoteCounts> = BTreeMap::new();
+        let mut turns: BTreeMap<(u32, PortableId), (Weight, DateTime<Utc>)> = BTreeMap::new();
+        let mut projects: BTreeSet<&str> = BTreeSet::new();
+        for receipt in receipts {
+            projects.insert(receipt.project.as_deref().unwrap_or_default());
+            for note in &receipt.shown {
+                notes.entry(*note).or_default().shown = 1;
+            }
+            for (note, feedback) in &receipt.feedback {
+                let counts = notes.entry(*note).or_default();
+                match feedback {
+                    Feedback::Good => counts.good = 1,
+                    Feedback::Bad => counts.bad = 1,
+                }
+            }
+            for note in &receipt.verified {
+                let counts = notes.entry(*note).or_default();
+                counts.verified = counts.verified.max(Some(receipt.at()));
+            }
+            for used in &receipt.used {
+                let turn = turns
+                    .entry((used.turn, used.note))
+                    .or_insert((used.weight, receipt.at()));
+                turn.0 = turn.0.max(used.weight);
+                turn.1 = turn.1.max(receipt.at());
+            }
+        }
+        for ((_, note), (weight, at)) in &turns {
+            let counts = notes.entry(*note).or_default();
+            match weight {
+                Weight::Explicit => counts.used += 1,
+                Weight::Implicit => counts.hinted += 1,
+            }
+            counts.sessions = 1;
+            counts.last = counts.last.max(Some(*at));
+        }
+        for (note, mut counts) in notes {
+            counts.unused = counts.shown.saturating_sub(counts.sessions);
+            self.notes.entry(note).or_default().add(&counts);
+        }
+        for (pair, last) in pairs(&turns) {
+            self.add_pair(pair, &PairCounts { sessions: 1, last });
+        }
+        if is_session {
+            for project in projects {
+                self.add_sessions(project, 1);
+            }
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.receipts = self.receipts.saturating_add(other.receipts);
+        for (project, sessions) in &other.sessions {
+            self.add_sessions(project, *sessions);
+        }
+        for (note, counts) in &other.notes {
+            self.notes.entry(*note).or_default().add(counts);
+        }
+        for (pair, counts) in &other.pairs {
+            self.add_pair(*pair, counts);
+        }
+        self.gone.extend(&other.gone);
+        self.masked.extend(&other.masked);
+        for (alias, verdict) in &other.aliases {
+            self.judge(alias, *verdict);
+        }
+    }
+
+    fn add_sessions(&mut self, project: &str, number: u64) {
+        let sessions = self.sessions.entry(project.to_owned()).or_default();
+        *sessions = sessions.saturating_add(number);
+    }
+
+    fn add_pair(&mut self, pair: (PortableId, PortableId), more: &PairCounts) {
+        let known = self.pairs.entry(pair).or_insert(PairCounts {
+            sessions: 0,
+            last: more.last,
+        });
+        known.sessions = known.sessions.saturating_add(more.sessions);
+        known.last = known.last.max(more.last);
+    }
+
+    fn judge(&mut self, alias: &Alias, verdict: Verdict) {
+        let known = self.aliases.entry(alias.clone()).or_insert(verdict);
+        *known = verdict.max(*known);
+    }
+}
+
+/// The pairs of a session's uses, each with the time of its last one.
+fn pairs(
+    turns: &BTreeMap<(u32, PortableId), (Weight, DateTime<Utc>)>,
+) -> BTreeMap<(PortableId, PortableId), DateTime<Utc>> {
+    let mut found = BTreeMap::new();
+    let uses: Vec<_> = turns.iter().take(MAX_USES_FOR_PAIRS).collect();
+    for (index, ((turn, note), (_, at))) in uses.iter().enumerate() {
+        let near = uses.iter().skip(index + 1);
+        let near = near.take_while(|((later, _), _)| later - turn <= TURNS_OF_A_PAIR);
+        for ((_, other), (_, other_at)) in near.filter(|((_, other), _)| other != note) {
+            let last = (*at).max(*other_at);
+            let pair = (*note.min(other), *note.max(other));
+            let known = found.entry(pair).or_insert(last);
+            *known = last.max(*known);
+        }
+    }
+    found
+}
+
+/// What is left of a month whose lines were compacted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoldFile {
+    /// The month.
+    pub month: Month,
+    /// What its lines said.
+    pub counts: Counts,
+}
+
+impl FoldFile {
+    /// Writes it as one JSON object.
+    pub fn to_json(&self) -> String {
+        let counts = &self.counts;
+        let notes: Map<_, _> = counts
+            .notes
+            .iter()
+            .map(|(note, counts)| (note.to_string(), counts.to_json()))
+            .collect();
+        let pairs = counts.pairs.iter().map(|((one, other), counts)| {
+            let last = written(counts.last);
+            json!([one.to_string(), other.to_string(), counts.sessions, last])
+        });
+        let ids = |notes: &BTreeSet<PortableId>| -> Value {
+            let ids = notes.iter().map(|note| Value::from(note.to_string()));
+            ids.collect()
+        };
+        let aliases = |holds| {
+            let chosen = counts.aliases.iter();
+            let chosen = chosen.filter(move |(_, verdict)| verdict.holds == holds);
+            let chosen = chosen.map(|(alias, verdict)| {
+                json!([alias.key(), alias.same_as(), verdict.receipt.to_string()])
+            });
+            chosen.collect::<Value>()
+        };
+        let mut text = json!({
+            "v": super::VERSION,
+            "month": self.month.to_string(),
+            "covers": counts.receipts,
+            "sessions": counts.sessions,
+            "notes": notes,
+            "pairs": pairs.collect::<Value>(),
+            "gone": ids(&counts.gone),
+            "masked": ids(&counts.masked),
+            "alias": aliases(true),
+            "unalias": aliases(false),
+        })
+        .to_string();
+        text.push('\n');
+        text
+    }
+
+    /// Reads it. What it holds and cannot be understood is left out.
+    ///
+    /// # Errors
+    /// When it is no JSON object that names its month and how many lines it stands for.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Undecodable> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|_| Undecodable)?;
+        let month = value.get("month").and_then(Value::as_str);
+        let month = month.ok_or(Undecodable)?.parse()?;
+        let receipts = value.get("covers").and_then(Value::as_u64);
+        let mut counts = Counts {
+            receipts: receipts.ok_or(Undecodable)?,
+            ..Counts::default()
+        };
+        let map = |name: &str| {
+            value
+                .get(name)
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+        };
+        let list = |name: &str| {
+            value
+                .get(name)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        for (project, sessions) in map("sessions") {
+            if project.is_empty() || project_key::is_key(project) {
+                counts.add_sessions(project, sessions.as_u64().unwrap_or(0));
+            }
+        }
+        for (note, note_counts) in map("notes") {
+            if let Ok(note) = note.parse() {
+                let note_counts = NoteCounts::of_json(note_counts);
+                counts.notes.insert(PortableId(note), note_counts);
+            }
+        }
+        for pair in list("pairs") {
+            if let Some((pair, pair_counts)) = read_pair(pair) {
+                counts.add_pair(pair, &pair_counts);
+            }
+        }
+        counts.gone.extend(list("gone").filter_map(id));
+        counts.masked.extend(list("masked").filter_map(id));
+        for (name, holds) in [("alias", true), ("unalias", false)] {
+            for (alias, receipt) in list(name).filter_map(read_alias) {
+                counts.judge(&alias, Verdict { receipt, holds });
+            }
+        }
+        Ok(Self { month, counts })
+    }
+}
+
+fn written(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+fn read_time(value: &Value) -> Option<DateTime<Utc>> {
+    time(value.as_str()?)
+}
+
+fn read_pair(value: &Value) -> Option<((PortableId, PortableId), PairCounts)> {
+    let (one, other) = (id(value.get(0)?)?, id(value.get(1)?)?);
+    let counts = PairCounts {
+        sessions: value.get(2)?.as_u64()?,
+        last: read_time(value.get(3)?)?,
+    };
+    (one < other).then_some(((one, other), counts))
+}
+
+fn read_alias(value: &Value) -> Option<(Alias, ReceiptKey)> {
+    let alias = super::alias(value)?;
+    Some((alias, value.get(2)?.as_str()?.parse().ok()?))
+}
+
+/// All receipts, of every machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fold {
+    receipts: BTreeMap<ReceiptKey, (Source, Receipt)>,
+    compacted: BTreeMap<Source, Counts>,
+}
+
+impl Fold {
+    /// Takes up a receipt. One that it has already changes nothing.
+    pub fn apply(&mut self, source: Source, receipt: Receipt) {
+        let key = receipt.key();
+        let found = (source, receipt);
+        // Nobody writes two under one key; were it done, the order of reading must not decide.
+        match self.receipts.get(&key) {
+            Some(known) if *known <= found => {}
+            _ => {
+                self.receipts.insert(key, found);
+            }
+        }
+    }
+
+    /// Takes up a receipt that stays on this machine. No machine's folder has an empty name.
+    pub fn keep(&mut self, kept: Kept) {
+        let source = Source {
+            machine: String::new(),
+            month: Month::of(kept.0.at()),
+        };
+        self.apply(source, kept.0);
+    }
+
+    /// Takes up a compacted month in place of its lines.
+    pub fn merge(&mut self, machine: &str, file: FoldFile) {
+        let source = Source {
+            machine: machine.to_owned(),
+            month: file.month,
+        };
+        self.compacted.insert(source, file.counts);
+    }
+
+    /// Returns what is to be written in place of a month's lines.
+    pub fn compact(&self, source: &Source) -> FoldFile {
+        let lines = self.receipts.values().filter(|(of, _)| of == source);
+        FoldFile {
+            month: source.month,
+            counts: Counts::of(lines.map(|(_, receipt)| receipt)),
+        }
+    }
+
+    /// Returns what happened, month by month. A use fades by the age of its month's middle, whether
+    /// the month was compacted or not: compacting changes no answer.
+    pub fn months(&self) -> BTreeMap<Month, Counts> {
+        let mut lines: BTreeMap<&Source, Vec<&Receipt>> = BTreeMap::new();
+        for (source, receipt) in self.receipts.values() {
+            if !self.compacted.contains_key(source) {
+                lines.entry(source).or_default().push(receipt);
+            }
+        }
+        let mut months: BTreeMap<Month, Counts> = BTreeMap::new();
+        for (source, receipts) in lines {
+            let counts = Counts::of(receipts);
+            months.entry(source.month).or_default().add(&counts);
+        }
+        for (source, counts) in &self.compacted {
+            months.entry(source.month).or_default().add(counts);
+        }
+        months
+    }
+
+    /// Returns what happened in all months together.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        for counts in self.months().values() {
+            total.add(counts);
+        }
+        total
+    }
+}
+
+/// Which project keys are one project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Aliases {
+    // By each key of a project that has several: the key it has now, and all of them.
+    projects: BTreeMap<String, (String, BTreeSet<String>)>,
+}
+
+impl Aliases {
+    /// Puts together what the aliases that hold say, circles and contradictions included.
+    pub fn of(counts: &Counts) -> Self {
+        let holding = || counts.aliases.iter().filter(|(_, verdict)| verdict.holds);
+        let mut near: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (alias, _) in holding() {
+            near.entry(alias.key()).or_default().push(alias.same_as());
+            near.entry(alias.same_as()).or_default().push(alias.key());
+        }
+        // The key that was named last is the one that the project has now.
+        let newest = |keys: &BTreeSet<String>| {
+            holding()
+                .filter(|(alias, _)| keys.contains(alias.key()))
+                .max_by_key(|(alias, verdict)| (verdict.receipt, *alias))
+                .map(|(alias, _)| alias.same_as().to_owned())
+        };
+        let mut projects = BTreeMap::new();
+        for key in near.keys() {
+            if projects.contains_key(*key) {
+                continue;
+            }
+            let mut keys = BTreeSet::new();
+            let mut pending = vec![*key];
+            while let Some(key) = pending.pop() {
+                if keys.insert(key.to_owned()) {
+                    pending.extend(near.get(key).into_iter().flatten());
+                }
+            }
+            let now = newest(&keys).unwrap_or_else(|| (*key).to_owned());
+            for key in &keys {
+                projects.insert(key.clone(), (now.clone(), keys.clone()));
+            }
+        }
+        Self { projects }
+    }
+
+    /// The key that the project of a key has now.
+    pub fn current<'a>(&'a self, key: &'a str) -> &'a str {
+        self.projects.get(key).map_or(key, |(now, _)| now)
+    }
+
+    /// Every key that is not alone, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.projects.keys().map(String::as_str)
+    }
+
+    /// Every other key of the project of a key, in order.
+    pub fn others<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        let keys = self.projects.get(key).map(|(_, keys)| keys);
+        let others = keys.into_iter().flatten().map(String::as_str);
+        others.filter(move |other| *other != key)
+    }
+
+    /// Each key that the project of it no longer has, with the one it has now.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.projects.iter();
+        let pairs = pairs.map(|(key, (now, _))| (key.as_str(), now.as_str()));
+        pairs.filter(|(key, now)| key != now)
+    }
+}

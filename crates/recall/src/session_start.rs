@@ -1,0 +1,512 @@
+//! The working set: what a session of a project starts with.
+//!
+//! All notes for all projects, then `k` notes of the project: the newest durable ones, with up to two
+//! places kept for the last sessions. Pinned notes come before newer ones. Superseded notes, notes not in use, tasks and session notes that
+//! a reflection took up are left out. After a compaction also what this session was doing.
+
+use std::cmp::Ordering;
+
+use crate::render::{Chosen, Reason};
+use anamnesis_note::{
+    id::NoteId,
+    note::{GLOBAL, Kind, Note, NoteType, State},
+};
+use anamnesis_store::{
+    fs::file::Stamp,
+    index::{Entry, Error, Index, Recent},
+    notes::Notes,
+};
+use chrono::{DateTime, Utc};
+
+/// How many notes of the project are chosen unless somebody asks for another number.
+pub const DEFAULT_K: usize = 8;
+
+/// How many open tasks are named.
+const MAX_TASKS: usize = 3;
+
+/// How many of those may be session notes.
+const MAX_SESSIONS: usize = 2;
+
+/// What the working set is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The project's key.
+    pub project: &'a str,
+    /// The other keys that it has or had.
+    pub also: &'a [String],
+    /// How many notes of the project.
+    pub k: usize,
+    /// The session that goes on after a compaction.
+    pub session: Option<&'a str>,
+    /// The time that counts as now.
+    pub now: DateTime<Utc>,
+    /// Notes of the project that the session has from elsewhere, and what their files look like as
+    /// long as that is so. They are not repeated.
+    pub had: &'a [(NoteId, Stamp)],
+}
+
+/// Chooses the working set and reads its notes.
+///
+/// Only the chosen files are looked at: one that changed since it was indexed is read as it is now,
+/// one that is gone or no longer belongs here is dropped.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn select(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec<Chosen>, Error> {
+    let mut chosen: Vec<Chosen> = Vec::new();
+    for (entry, reason) in candidates(index, request)? {
+        if chosen.iter().any(|earlier| earlier.note.id == entry.id()) {
+            continue;
+        }
+        if let Some(note) = current(notes, &entry, request, reason) {
+            chosen.push(Chosen { note, reason });
+        }
+    }
+    Ok(chosen)
+}
+
+/// The open tasks of the project that are named beside the working set: what is being worked on first,
+/// then the newest, each read as it is now.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn open_tasks(
+    index: &Index,
+    notes: &Notes,
+    request: &Request<'_>,
+) -> Result<Vec<Chosen>, Error> {
+    let projects: Vec<&str> = keys(request).collect();
+    let tasks = index.open_tasks(&projects, MAX_TASKS)?;
+    let tasks = tasks.into_iter().filter_map(|entry| {
+        let note = notes.read(entry.path).ok()?.note();
+        let fits = note.state == State::Active
+            && note.kind() == Kind::Task
+            && note.status().is_open()
+            && projects.contains(&note.project.as_str());
+        fits.then_some(Chosen {
+            note,
+            reason: Reason::OpenTask,
+        })
+    });
+    Ok(tasks.collect())
+}
+
+fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason)>, Error> {
+    let recent = |project, note_type, limit| {
+        index.recent(Recent {
+            project,
+            note_type,
+            now: request.now,
+            only_pinned: false,
+            limit,
+        })
+    };
+    let of_all_keys = |note_type, limit| {
+        let mut entries = Vec::new();
+        for key in keys(request) {
+            entries.extend(recent(key, note_type, limit)?);
+        }
+        entries.sort_by(|a, b| newest_first(a, b).then(b.id().cmp(&a.id())));
+        entries.truncate(limit);
+        Ok::<_, Error>(entries)
+    };
+    let mut globals = recent(GLOBAL, NoteType::Procedural, usize::MAX)?;
+    globals.extend(recent(GLOBAL, NoteType::Semantic, usize::MAX)?);
+    // A session without a project is nobody else's business.
+    if request.project == GLOBAL {
+        globals.extend(recent(GLOBAL, NoteType::Episodic, usize::MAX)?);
+    }
+    globals.sort_by(|a, b| (&b.updated_at, b.id()).cmp(&(&a.updated_at, a.id())));
+    let mut selection: Vec<(Entry, Reason)> = globals
+        .into_iter()
+        .map(|entry| (entry, Reason::AllProjects))
+        .collect();
+    if let Some(session) = request.session {
+        let own = anamnesis_note::id::NoteId::of_session(session);
+        selection.extend(index.get(own)?.map(|entry| (entry, Reason::ThisSession)));
+    }
+    if request.project == GLOBAL {
+        return Ok(selection);
+    }
+    let sessions = of_all_keys(NoteType::Episodic, MAX_SESSIONS)?;
+    let reserved = sessions.len().min(request.k);
+    let mut durable = of_all_keys(NoteType::Procedural, reach(request))?;
+    durable.extend(of_all_keys(NoteType::Semantic, reach(request))?);
+    // Stable: of equals the procedural ones stay first, each type in its own order.
+    durable.sort_by(newest_first);
+    let mut kept = pinned(index, request)?;
+    kept.extend(durable.into_iter().filter(|entry| !entry.pinned));
+    kept.retain(|entry| !request.had.contains(&(entry.id(), entry.stamp)));
+    kept.truncate(request.k - reserved);
+    selection.extend(kept.into_iter().map(|entry| (entry, Reason::Project)));
+    selection.extend(
+        sessions
+            .into_iter()
+            .take(reserved)
+            .map(|entry| (entry, Reason::LastSession)),
+    );
+    Ok(selection)
+}
+
+/// How many notes have to be looked at so that enough are left.
+fn reach(request: &Request<'_>) -> usize {
+    request.k.saturating_add(request.had.len())
+}
+
+/// Every key of the project.
+fn keys<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a str> {
+    std::iter::once(request.project).chain(request.also.iter().map(String::as_str))
+}
+
+fn newest_first(a: &Entry, b: &Entry) -> Ordering {
+    (&b.updated_at, b.confidence)
+        .partial_cmp(&(&a.updated_at, a.confidence))
+        .unwrap_or(Ordering::Equal)
+}
+
+/// The durable notes of the project that a person keeps at the top, newest first.
+fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
+    let mut pinned = Vec::new();
+    for note_type in [NoteType::Procedural, NoteType::Semantic] {
+        for project in keys(request) {
+            pinned.extend(index.recent(Recent {
+                project,
+                note_type,
+                now: request.now,
+                only_pinned: true,
+                limit: reach(request),
+            })?);
+        }
+    }
+    pinned.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
+    Ok(pinned)
+}
+
+/// Reads a note as it is now; `None` when it is gone or does not belong here.
+fn current(notes: &Notes, entry: &Entry, request: &Request<'_>, reason: Reason) -> Option<Note> {
+    let note = notes.read(entry.path).ok()?.note();
+    let is_taken_up = note.note_type == NoteType::Episodic && note.has_tag("reflected");
+    let fits = note.state == State::Active
+        && note.kind() != Kind::Task
+        && (keys(request).any(|key| note.project == key) || note.is_global())
+        && (reason == Reason::ThisSession || !is_taken_up);
+    fits.then_some(note)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use anamnesis_note::{id::NoteId, note::timestamp};
+    use anamnesis_store::{fs::home::Home, notes::Stored};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(500);
+
+    /// A store in a temporary folder.
+    pub(crate) struct Fixture {
+        _folder: tempfile::TempDir,
+        pub(crate) home: Home,
+        pub(crate) notes: Notes,
+    }
+
+    impl Fixture {
+        pub(crate) fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Home::new(folder.path().join("store"));
+            home.create().unwrap();
+            let notes = Notes::new(home.clone(), PATIENCE);
+            Self {
+                _folder: folder,
+                home,
+                notes,
+            }
+        }
+
+        pub(crate) fn add(&self, title: &str, change: impl FnOnce(&mut Note)) -> Stored {
+            let mut note = Note::new(NoteId::generate(now()), NoteType::Semantic, now());
+            note.title = title.to_owned();
+            note.project = "p".to_owned();
+            change(&mut note);
+            self.notes
+                .create(&self.notes.lock().unwrap(), &note)
+                .unwrap()
+        }
+
+        pub(crate) fn refreshed(&self) -> Index {
+            let mut index = Index::open_to_write(&self.home, &self.notes, PATIENCE).unwrap();
+            index.refresh(&self.notes).unwrap();
+            index
+        }
+
+        fn selected(&self, k: usize) -> Vec<String> {
+            let request = Request {
+                project: "p",
+                also: &[],
+                k,
+                session: None,
+                now: now(),
+                had: &[],
+            };
+            let chosen = select(&self.refreshed(), &self.notes, &request).unwrap();
+            chosen.into_iter().map(|chosen| chosen.note.title).collect()
+        }
+    }
+
+    pub(crate) fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+    }
+
+    fn days_ago(days: i64) -> String {
+        timestamp(now() - chrono::TimeDelta::days(days))
+    }
+
+    fn session(title: &str, days: i64) -> impl FnOnce(&mut Note) {
+        let title = title.to_owned();
+        move |note| {
+            note.title = title;
+            note.note_type = NoteType::Episodic;
+            note.updated_at = days_ago(days);
+        }
+    }
+
+    #[test]
+    fn places_are_kept_for_the_last_sessions() {
+        let fixture = Fixture::new();
+        for number in 1..=10 {
+            fixture.add(&format!("fact {number}"), |note| {
+                note.updated_at = days_ago(number)
+            });
+        }
+        for number in 1..=3 {
+            fixture.add("", session(&format!("session {number}"), 20 + number));
+        }
+        assert_eq!(
+            fixture.selected(8),
+            [
+                "fact 1",
+                "fact 2",
+                "fact 3",
+                "fact 4",
+                "fact 5",
+                "fact 6",
+                "session 1",
+                "session 2"
+            ]
+        );
+        assert_eq!(fixture.selected(1), ["session 1"]);
+        assert!(fixture.selected(0).is_empty());
+    }
+
+    #[test]
+    fn what_the_session_has_from_elsewhere_takes_no_place() {
+        let fixture = Fixture::new();
+        let mut had = Vec::new();
+        for number in 1..=5 {
+            let stored = fixture.add(&format!("had {number}"), |note| {
+                note.pinned = number == 5;
+            });
+            had.push((stored.path.id, stored.stamp));
+        }
+        for number in 1..=3 {
+            fixture.add(&format!("fact {number}"), |note| {
+                note.updated_at = days_ago(number);
+            });
+        }
+        // One that has changed since is another note.
+        had[0].1.modified += 1;
+        let request = Request {
+            project: "p",
+            also: &[],
+            k: 3,
+            session: None,
+            now: now(),
+            had: &had,
+        };
+        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        let titles: Vec<&str> = chosen.iter().map(|chosen| &*chosen.note.title).collect();
+        assert_eq!(titles, ["had 1", "fact 1", "fact 2"]);
+    }
+
+    #[test]
+    fn pinned_notes_come_before_newer_ones() {
+        let fixture = Fixture::new();
+        for number in 1..=10 {
+            fixture.add(&format!("fact {number}"), |note| {
+                note.updated_at = days_ago(number);
+                note.pinned = number >= 9;
+            });
+        }
+        assert_eq!(fixture.selected(3), ["fact 9", "fact 10", "fact 1"]);
+    }
+
+    #[test]
+    fn open_tasks_are_read_as_they_are_now() {
+        let fixture = Fixture::new();
+        let task = |title: &str, status: &str| {
+            let status = status.to_owned();
+            fixture.add(title, |note| {
+                note.kind = Some(Kind::Task);
+                note.status = Some(status);
+            })
+        };
+        let finished = task("finished since", "pending");
+        task("done", "done");
+        task("begun", "active");
+        task("pending", "pending");
+        fixture.add("elsewhere", |note| {
+            note.kind = Some(Kind::Task);
+            note.project = "q".to_owned();
+        });
+        let index = fixture.refreshed();
+        let lock = fixture.notes.lock().unwrap();
+        fixture
+            .notes
+            .update(&lock, finished.path, |note| {
+                note.status = Some("done".to_owned());
+            })
+            .unwrap();
+        let request = Request {
+            project: "p",
+            also: &[],
+            k: 8,
+            session: None,
+            now: now(),
+            had: &[],
+        };
+        let tasks = open_tasks(&index, &fixture.notes, &request).unwrap();
+        let titles: Vec<&str> = tasks.iter().map(|task| &*task.note.title).collect();
+        assert_eq!(titles, ["begun", "pending"]);
+    }
+
+    #[test]
+    fn globals_come_first_and_cost_no_place() {
+        let fixture = Fixture::new();
+        fixture.add("mine", |_| {});
+        fixture.add("older global", |note| {
+            note.project = GLOBAL.to_owned();
+            note.updated_at = days_ago(3);
+        });
+        fixture.add("global", |note| {
+            note.project = GLOBAL.to_owned();
+            note.note_type = NoteType::Procedural;
+        });
+        fixture.add("other project", |note| note.project = "q".to_owned());
+        assert_eq!(fixture.selected(1), ["global", "older global", "mine"]);
+    }
+
+    #[test]
+    fn what_is_not_in_use_is_left_out() {
+        // INJ-02, INJ-16
+        let fixture = Fixture::new();
+        let old = fixture.add("superseded", |_| {});
+        fixture.add("newer", |note| {
+            note.supersedes = vec![old.path.id.to_string()]
+        });
+        for state in [State::Proposed, State::Muted, State::Forgotten] {
+            fixture.add(state.as_str(), |note| note.state = state);
+        }
+        fixture.add("task", |note| note.kind = Some(Kind::Task));
+        fixture.add("reflected", |note| {
+            note.note_type = NoteType::Episodic;
+            note.tags = vec!["reflected".to_owned()];
+        });
+        assert_eq!(fixture.selected(8), ["newer"]);
+    }
+
+    #[test]
+    fn of_equal_times_confidence_then_procedural_comes_first() {
+        let fixture = Fixture::new();
+        fixture.add("semantic", |_| {});
+        fixture.add("procedural", |note| note.note_type = NoteType::Procedural);
+        fixture.add("unsure", |note| {
+            note.note_type = NoteType::Procedural;
+            note.confidence = 0.5;
+        });
+        assert_eq!(fixture.selected(8), ["procedural", "semantic", "unsure"]);
+    }
+
+    #[test]
+    fn sessions_without_a_project_stay_among_themselves() {
+        let fixture = Fixture::new();
+        fixture.add("", |note| {
+            session("of no project", 1)(note);
+            note.project = GLOBAL.to_owned();
+        });
+        fixture.add("mine", |_| {});
+        assert_eq!(fixture.selected(8), ["mine"]);
+        let request = Request {
+            project: GLOBAL,
+            also: &[],
+            k: 8,
+            session: None,
+            now: now(),
+            had: &[],
+        };
+        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        assert_eq!(chosen.len(), 1);
+        assert_eq!(chosen[0].note.title, "of no project");
+    }
+
+    #[test]
+    fn files_are_looked_at_when_they_are_shown() {
+        let fixture = Fixture::new();
+        let changed = fixture.add("before", |_| {});
+        let gone = fixture.add("gone", |_| {});
+        let forgotten = fixture.add("forgotten", |_| {});
+        let index = fixture.refreshed();
+        let lock = fixture.notes.lock().unwrap();
+        fixture
+            .notes
+            .update(&lock, changed.path, |note| note.title = "after".to_owned())
+            .unwrap();
+        fixture.notes.forget(&lock, forgotten.path, now()).unwrap();
+        std::fs::remove_file(gone.path.absolute(&fixture.home)).unwrap();
+        let request = Request {
+            project: "p",
+            also: &[],
+            k: 8,
+            session: None,
+            now: now(),
+            had: &[],
+        };
+        let chosen = select(&index, &fixture.notes, &request).unwrap();
+        let titles: Vec<&str> = chosen
+            .iter()
+            .map(|chosen| chosen.note.title.as_str())
+            .collect();
+        assert_eq!(titles, ["after"]);
+    }
+
+    #[test]
+    fn after_a_compaction_the_session_itself_comes_back() {
+        let fixture = Fixture::new();
+        for number in 1..=3 {
+            fixture.add("", session(&format!("session {number}"), number));
+        }
+        fixture.add("", |note| {
+            session("this one", 9)(note);
+            note.id = NoteId::of_session("s");
+            note.tags = vec!["reflected".to_owned()];
+        });
+        let request = Request {
+            project: "p",
+            also: &[],
+            k: 8,
+            session: Some("s"),
+            now: now(),
+            had: &[],
+        };
+        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        assert_eq!(chosen[0].note.title, "this one");
+        assert_eq!(chosen[0].reason, Reason::ThisSession);
+        assert_eq!(chosen.len(), 3);
+        // INJ-16: forgotten, it does not.
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        let lock = fixture.notes.lock().unwrap();
+        fixture.notes.forget(&lock, path, now()).unwrap();
+        let chosen = select(&fixture.refreshed(), &fixture.notes, &request).unwrap();
+        assert_eq!(chosen.len(), 2);
+    }
+}

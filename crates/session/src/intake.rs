@@ -1,0 +1,723 @@
+//! Makes a record of an event: what of it is kept, and in a form that may be stored.
+//!
+//! Nothing of a payload passes to a record but through [`anamnesis_text::sanitize`]. What depends on what is
+//! stored already, such as whether the event's prompt is private, is not decided here.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    event::{
+        Agent, Echo, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
+        Surroundings, ToolEvent, What,
+    },
+    hook::{Event, Payload, ToolCall},
+};
+use anamnesis_text::prompt_text;
+use anamnesis_text::{
+    clean::one_line,
+    hash::text_hash,
+    privacy::{self, PrivateTexts},
+    private_tokens::{self, Echoes, Key},
+    prompt_text::Prompt,
+    sanitize,
+};
+
+/// The longest prompt, task or answer that is kept, in characters.
+pub const MAX_TEXT: usize = 8_000;
+
+/// The longest error, in characters.
+const MAX_ERROR: usize = 4_000;
+
+/// The longest arguments of a tool, in bytes of JSON.
+const MAX_INPUT: usize = 8 * 1024;
+
+/// The longest response of a tool that failed, in bytes of JSON.
+const MAX_RESPONSE: usize = 16 * 1024;
+
+/// How many files one tool event names.
+const MAX_FILES: usize = 100;
+
+/// The longest path, in bytes.
+const MAX_PATH: usize = 4096;
+
+/// How the client marks what its own check refused before the tool could run.
+const REFUSED: (&str, &str) = ("<tool_use_error>", "</tool_use_error>");
+
+/// What a record is made with.
+#[derive(Debug)]
+pub struct Intake<'a> {
+    /// What the session's texts must not repeat.
+    pub echoes: &'a Echoes,
+    /// The key of what this event marks as private; random, kept with what it hashes.
+    pub key: Key,
+    /// The project's folder.
+    pub folder: &'a Path,
+    /// What the event tells of its session.
+    pub surroundings: Surroundings,
+    /// When it was, milliseconds since 1970.
+    pub at: i64,
+    /// Whether it is not known if the event's prompt is private: then no content is kept.
+    pub is_unsure: bool,
+}
+
+impl Intake<'_> {
+    /// Makes the record of an event.
+    pub fn record(&self, payload: Payload) -> Record {
+        let mut marks = Marks::default();
+        let agent = payload.agent.filter(|agent| !agent.kind.is_empty());
+        let is_helper = agent.is_none() && matches!(payload.event, Event::SubagentStop(_));
+        let what = match payload.event {
+            Event::SessionStart { source, model } => What::Started {
+                source: source.as_str().to_owned(),
+                model,
+            },
+            Event::UserPromptSubmit { prompt } => self.prompt(&prompt, &mut marks),
+            Event::PreToolUse(call) => self.delegation(&call, &mut marks),
+            Event::PostToolUse(call) => self.used(
+                vec![(call, Outcome::Ok)],
+                payload.prompt_id.as_deref(),
+                agent.as_ref(),
+                &mut marks,
+            ),
+            Event::PostToolUseFailure(call) => {
+                let outcome = if call.is_interrupt {
+                    Outcome::Interrupted
+                } else {
+                    Outcome::Failed
+                };
+                self.used(
+                    vec![(call, outcome)],
+                    payload.prompt_id.as_deref(),
+                    agent.as_ref(),
+                    &mut marks,
+                )
+            }
+            Event::PostToolBatch(calls) => {
+                let refused = calls.into_iter().filter_map(refused).collect();
+                match self.used(
+                    refused,
+                    payload.prompt_id.as_deref(),
+                    agent.as_ref(),
+                    &mut marks,
+                ) {
+                    What::Used(mut events) if !events.is_empty() => {
+                        for event in &mut events {
+                            event.is_from_batch = true;
+                        }
+                        What::Used(events)
+                    }
+                    _ => What::Seen,
+                }
+            }
+            // The client sums a session up with a subagent of its own, which has no type.
+            Event::SubagentStop(_) if is_helper => What::Seen,
+            Event::Stop(answered) | Event::SubagentStop(answered) => What::Spoke {
+                speaker: if agent.is_some() {
+                    Speaker::Subagent
+                } else {
+                    Speaker::Main
+                },
+                text: answered.text.and_then(|text| self.said(&text, &mut marks)),
+            },
+            Event::PreCompact => What::Compacting,
+            Event::PostCompact { summary } => match self.said(summary_in(&summary), &mut marks) {
+                Some(text) if !marks.private => What::Spoke {
+                    speaker: Speaker::Compact,
+                    text: Some(text),
+                },
+                _ => What::Seen,
+            },
+            Event::SessionEnd { reason } => What::Ended { reason },
+            Event::SubagentStart | Event::Other => What::Seen,
+        };
+        Record {
+            session: payload.session_id,
+            at: self.at,
+            prompt_id: payload.prompt_id,
+            agent,
+            surroundings: self.surroundings.clone(),
+            private: marks.private,
+            echoes: marks
+                .texts
+                .iter()
+                .flat_map(|texts| private_tokens::hashes(&self.key, texts))
+                .map(|hash| Echo {
+                    key: self.key,
+                    hash,
+                })
+                .collect(),
+            what,
+        }
+    }
+
+    fn prompt(&self, raw: &str, marks: &mut Marks) -> What {
+        let prompt = Prompt::unmasked(raw);
+        let whole = marks.add(sanitize::text(raw, self.echoes, MAX_TEXT));
+        let is_private = whole.is_empty() && !raw.trim().is_empty();
+        let kind = match prompt.kind {
+            _ if is_private => PromptKind::Person,
+            prompt_text::PromptKind::Person | prompt_text::PromptKind::Private => {
+                PromptKind::Person
+            }
+            prompt_text::PromptKind::Command => PromptKind::Command,
+            prompt_text::PromptKind::Notification | prompt_text::PromptKind::Local => {
+                PromptKind::Notification
+            }
+            prompt_text::PromptKind::Empty => PromptKind::Media,
+        };
+        let text = match kind {
+            PromptKind::Person | PromptKind::Command if !is_private => {
+                let text = marks.add(sanitize::text(&prompt.text, self.echoes, MAX_TEXT));
+                Some(text).filter(|text| !text.is_empty())
+            }
+            _ => None,
+        };
+        What::Prompted {
+            kind,
+            privacy: if is_private {
+                Privacy::Full
+            } else if marks.private {
+                Privacy::Part
+            } else {
+                Privacy::None
+            },
+            text,
+            many_tags: marks.many,
+        }
+    }
+
+    /// The task that a subagent is about to be given.
+    fn delegation(&self, call: &ToolCall, marks: &mut Marks) -> What {
+        let field = |name: &str| call.input.get(name).and_then(Value::as_str);
+        match (&call.id, field("prompt")) {
+            (Some(id), Some(prompt)) if !self.is_unsure && is_delegation(&call.tool) => {
+                What::Delegated {
+                    id: id.clone(),
+                    kind: field("subagent_type").map(kept).unwrap_or_default(),
+                    prompt: marks.add(sanitize::text(prompt, self.echoes, MAX_TEXT)),
+                }
+            }
+            _ => What::Seen,
+        }
+    }
+
+    /// The last words of a turn.
+    fn said(&self, text: &str, marks: &mut Marks) -> Option<String> {
+        let text = marks.add(sanitize::text(text, self.echoes, MAX_TEXT));
+        Some(text).filter(|text| !text.is_empty() && !self.is_unsure)
+    }
+
+    fn used(
+        &self,
+        calls: Vec<(ToolCall, Outcome)>,
+        prompt_id: Option<&str>,
+        agent: Option<&Agent>,
+        marks: &mut Marks,
+    ) -> What {
+        let events = calls
+            .into_iter()
+            .map(|(call, outcome)| {
+                let files = self.files(&call, outcome);
+                let mut own = Marks::default();
+                let input = own.add(sanitize::tool_json(
+                    &call.tool,
+                    call.input,
+                    self.echoes,
+                    MAX_INPUT,
+                ));
+                let response = own.add(if outcome == Outcome::Ok {
+                    sanitize::tool_tail(&call.tool, call.response, self.echoes)
+                } else {
+                    sanitize::tool_json(&call.tool, call.response, self.echoes, MAX_RESPONSE)
+                });
+                let error = call
+                    .error
+                    .map(|error| own.add(sanitize::text(&error, self.echoes, MAX_ERROR)));
+                let id = call.id.unwrap_or_else(|| {
+                    // Made of what may be stored: a hash of a private text would tell it.
+                    let parts = [
+                        prompt_id.unwrap_or_default(),
+                        &call.tool,
+                        &input.to_string(),
+                        &response.to_string(),
+                    ];
+                    format!("hash-{}", text_hash(&parts.join("\n")))
+                });
+                let is_kept = !self.is_unsure;
+                let event = ToolEvent {
+                    id,
+                    tool: call.tool,
+                    input: if is_kept { input } else { Value::Null },
+                    response: if is_kept { response } else { Value::Null },
+                    outcome,
+                    error: error.filter(|error| is_kept && !error.is_empty()),
+                    duration_ms: call.duration_ms,
+                    files,
+                    agent: agent.cloned(),
+                    is_from_batch: false,
+                    many_tags: own.many,
+                };
+                marks.join(own);
+                event
+            })
+            .collect();
+        What::Used(events)
+    }
+
+    /// The files that a tool names in its arguments and in its patch.
+    fn files(&self, call: &ToolCall, outcome: Outcome) -> Vec<FileUse> {
+        let action = match call.tool.as_str() {
+            "Read" | "NotebookRead" => FileAction::Read,
+            "Write" if outcome == Outcome::Ok && is_creation(&call.response) => FileAction::Created,
+            "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => FileAction::Edited,
+            _ => return Vec::new(),
+        };
+        let mut files: Vec<FileUse> = Vec::new();
+        let named = ["file_path", "notebook_path"]
+            .into_iter()
+            .filter_map(|name| call.input.get(name))
+            .chain(call.response.get("filePath"));
+        for path in named.filter_map(Value::as_str) {
+            let path = self.project_path(path);
+            if !path.is_empty()
+                && files.len() < MAX_FILES
+                && files.iter().all(|file| file.path != path)
+            {
+                files.push(FileUse { path, action });
+            }
+        }
+        files
+    }
+
+    /// A path as it is kept: relative where it lies in the project.
+    fn project_path(&self, path: &str) -> String {
+        if path.len() > MAX_PATH {
+            return String::new();
+        }
+        let path = PathBuf::from(path);
+        let inside = path.strip_prefix(self.folder).ok();
+        let shown = inside.unwrap_or(&path).to_string_lossy();
+        let masked = self.echoes.mask(&shown);
+        kept(&masked)
+    }
+}
+
+/// What was found while a record was made.
+#[derive(Default)]
+struct Marks {
+    private: bool,
+    many: bool,
+    texts: Vec<PrivateTexts>,
+}
+
+impl Marks {
+    fn add<T>(&mut self, sanitized: sanitize::Sanitized<T>) -> T {
+        self.private |= sanitized.private;
+        self.many |= sanitized.many_tags;
+        if !sanitized.private_texts.is_empty() {
+            self.texts.push(sanitized.private_texts);
+        }
+        sanitized.value
+    }
+
+    fn join(&mut self, other: Self) {
+        self.private |= other.private;
+        self.many |= other.many;
+        self.texts.extend(other.texts);
+    }
+}
+
+/// A name or path as it may stand in the records: one line, without what is private or secret.
+fn kept(text: &str) -> String {
+    one_line(&prompt_text::words(text).text)
+}
+
+/// The summary in what the client's helper wrote, without the thoughts before it.
+///
+/// Where a private region may reach over the tags, all of it is taken: nothing is cut out of one.
+fn summary_in(text: &str) -> &str {
+    let inner = text
+        .split_once("<summary>")
+        .and_then(|(_, rest)| rest.rsplit_once("</summary>"));
+    match inner {
+        Some((summary, _)) if !privacy::strip(text).private => summary,
+        _ => text,
+    }
+}
+
+/// Tells whether a tool gives a task to a subagent. Its name was `Task` once, and still is at times.
+fn is_delegation(tool: &str) -> bool {
+    matches!(tool, "Agent" | "Task")
+}
+
+fn is_creation(response: &Value) -> bool {
+    response.get("type").and_then(Value::as_str) == Some("create")
+}
+
+/// The calls of a batch that failed before their tool could run; the others have events of their own.
+fn refused(call: ToolCall) -> Option<(ToolCall, Outcome)> {
+    let text = match &call.response {
+        Value::String(text) => text.clone(),
+        // The model's form: a list of blocks.
+        Value::Array(blocks) => blocks
+            .iter()
+            .filter_map(|block| block.get("text")?.as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
+        _ => return None,
+    };
+    let error = text.trim().strip_prefix(REFUSED.0)?;
+    let error = error.strip_suffix(REFUSED.1).unwrap_or(error).to_owned();
+    Some((
+        ToolCall {
+            error: Some(error),
+            response: Value::Null,
+            ..call
+        },
+        Outcome::Failed,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const MARKER: &str = "heron-4821";
+
+    fn record_with(payload: &Value, is_unsure: bool) -> Record {
+        let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
+        let intake = Intake {
+            echoes: &Echoes::default(),
+            key: Key::new([7; 16]),
+            folder: Path::new("/w/shop"),
+            surroundings: Surroundings::default(),
+            at: 1_000,
+            is_unsure,
+        };
+        intake.record(payload)
+    }
+
+    fn record(event: &str, fields: &Value) -> Record {
+        let mut payload = json!({ "session_id": "s", "prompt_id": "p", "hook_event_name": event });
+        for (name, value) in fields.as_object().unwrap() {
+            payload[name] = value.clone();
+        }
+        record_with(&payload, false)
+    }
+
+    fn what(event: &str, fields: &Value) -> What {
+        record(event, fields).what
+    }
+
+    fn tool(event: &str, fields: &Value) -> ToolEvent {
+        match what(event, fields) {
+            What::Used(mut events) if events.len() == 1 => events.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn kinds_of_prompts() {
+        // PR-10, PR-13, UP-2, UP-3
+        for (prompt, kind, privacy, text) in [
+            (
+                "Add limits",
+                PromptKind::Person,
+                Privacy::None,
+                Some("Add limits"),
+            ),
+            (
+                "Add <private>x</private> limits",
+                PromptKind::Person,
+                Privacy::Part,
+                Some("Add  limits"),
+            ),
+            (
+                "<private>x</private>",
+                PromptKind::Person,
+                Privacy::Full,
+                None,
+            ),
+            (" <private>x", PromptKind::Person, Privacy::Full, None),
+            (
+                "<claude-mem-context>x</claude-mem-context>",
+                PromptKind::Person,
+                Privacy::Full,
+                None,
+            ),
+            ("", PromptKind::Media, Privacy::None, None),
+            ("  ", PromptKind::Media, Privacy::None, None),
+            (
+                "/review the cart",
+                PromptKind::Command,
+                Privacy::None,
+                Some("/review the cart"),
+            ),
+            (
+                "<task-notification>\n<result>done</result>\n</task-notification>",
+                PromptKind::Notification,
+                Privacy::None,
+                None,
+            ),
+        ] {
+            assert_eq!(
+                what("UserPromptSubmit", &json!({ "prompt": prompt })),
+                What::Prompted {
+                    kind,
+                    privacy,
+                    text: text.map(str::to_owned),
+                    many_tags: false
+                },
+                "{prompt}"
+            );
+        }
+        let many = "a<private>b</private>".repeat(101);
+        let many = what("UserPromptSubmit", &json!({ "prompt": many }));
+        assert!(
+            matches!(
+                many,
+                What::Prompted {
+                    many_tags: true,
+                    ..
+                }
+            ),
+            "{many:?}"
+        );
+    }
+
+    #[test]
+    fn files_are_named_with_what_was_done_to_them() {
+        // PT-2
+        for (name, input, response, path, action) in [
+            (
+                "Read",
+                json!({ "file_path": "/w/shop/a.rs" }),
+                json!("x"),
+                "a.rs",
+                FileAction::Read,
+            ),
+            (
+                "Edit",
+                json!({ "file_path": "/w/shop/src/a b.rs" }),
+                json!({}),
+                "src/a b.rs",
+                FileAction::Edited,
+            ),
+            (
+                "Edit",
+                json!({ "file_path": "/etc/hosts" }),
+                json!({}),
+                "/etc/hosts",
+                FileAction::Edited,
+            ),
+            (
+                "Write",
+                json!({ "file_path": "/w/shop/n.rs" }),
+                json!({ "type": "create" }),
+                "n.rs",
+                FileAction::Created,
+            ),
+            (
+                "Write",
+                json!({ "file_path": "/w/shop/n.rs" }),
+                json!({ "type": "update" }),
+                "n.rs",
+                FileAction::Edited,
+            ),
+            (
+                "NotebookEdit",
+                json!({ "notebook_path": "/w/shop/n.ipynb" }),
+                json!({}),
+                "n.ipynb",
+                FileAction::Edited,
+            ),
+            (
+                "Edit",
+                json!({ "file_path": "/w/shopping/a.rs" }),
+                json!({}),
+                "/w/shopping/a.rs",
+                FileAction::Edited,
+            ),
+        ] {
+            let event = tool(
+                "PostToolUse",
+                &json!({ "tool_name": name, "tool_input": input, "tool_response": response }),
+            );
+            let expected = FileUse {
+                path: path.to_owned(),
+                action,
+            };
+            assert_eq!(event.files, [expected], "{name} {path}");
+        }
+        for (name, input) in [
+            ("Bash", json!({ "file_path": "/w/shop/a.rs" })),
+            ("Edit", json!({ "file_path": 7 })),
+            ("Edit", json!("text")),
+            ("Edit", Value::Null),
+            (
+                "Edit",
+                json!({ "file_path": format!("<private>/w/{MARKER}</private>") }),
+            ),
+        ] {
+            let event = tool(
+                "PostToolUse",
+                &json!({ "tool_name": name, "tool_input": input }),
+            );
+            assert_eq!(event.files, [], "{name} {input}");
+        }
+    }
+
+    #[test]
+    fn outcomes_and_sizes() {
+        // PF-1
+        let long = "line\n".repeat(10_000);
+        let ok = tool(
+            "PostToolUse",
+            &json!({ "tool_name": "Bash", "tool_use_id": "t", "tool_response": { "stdout": long } }),
+        );
+        assert_eq!((ok.id.as_str(), ok.outcome), ("t", Outcome::Ok));
+        assert!(ok.response.to_string().len() < 2_000);
+        let failed = json!({ "tool_name": "Bash", "error": long });
+        let failed = tool("PostToolUseFailure", &failed);
+        assert_eq!(failed.outcome, Outcome::Failed);
+        assert!(failed.error.unwrap().chars().count() < 4_100);
+        let stopped = json!({ "tool_name": "Bash", "error": "x", "is_interrupt": true });
+        assert_eq!(
+            tool("PostToolUseFailure", &stopped).outcome,
+            Outcome::Interrupted
+        );
+    }
+
+    #[test]
+    fn a_run_without_an_id_is_told_by_what_it_is() {
+        // ID-3
+        let event = |command: &str| {
+            let call = json!({ "tool_name": "Bash", "tool_input": { "command": command } });
+            tool("PostToolUse", &call).id
+        };
+        assert_eq!(event("make"), event("make"));
+        assert_ne!(event("make"), event("make test"));
+    }
+
+    #[test]
+    fn who_had_the_last_word() {
+        // SA-1, SA-2, SP-6
+        let said = |event: &str, agent: &Value| {
+            let mut fields = json!({ "last_assistant_message": "Done." });
+            for (name, value) in agent.as_object().unwrap() {
+                fields[name] = value.clone();
+            }
+            what(event, &fields)
+        };
+        let spoke = |speaker| What::Spoke {
+            speaker,
+            text: Some("Done.".to_owned()),
+        };
+        let agent = json!({ "agent_id": "a", "agent_type": "Explore" });
+        assert_eq!(said("Stop", &json!({})), spoke(Speaker::Main));
+        assert_eq!(said("Stop", &agent), spoke(Speaker::Subagent));
+        assert_eq!(said("SubagentStop", &agent), spoke(Speaker::Subagent));
+        let helper = json!({ "agent_id": "a", "agent_type": "" });
+        assert_eq!(said("SubagentStop", &helper), What::Seen);
+    }
+
+    #[test]
+    fn the_clients_summary_is_kept_without_its_thoughts() {
+        let compacted = |summary: &str| what("PostCompact", &json!({ "compact_summary": summary }));
+        let spoke = |text: &str| What::Spoke {
+            speaker: Speaker::Compact,
+            text: Some(text.to_owned()),
+        };
+        let whole = "<analysis>hm</analysis>\n<summary>\nLimits.\n</summary>";
+        assert_eq!(compacted(whole), spoke("Limits."));
+        assert_eq!(compacted("Limits."), spoke("Limits."));
+        let private = "<analysis><private>x</analysis><summary>y</private></summary>";
+        assert_eq!(compacted(private), What::Seen);
+    }
+
+    #[test]
+    fn what_may_be_private_is_dropped() {
+        let payload = json!({
+            "session_id": "s", "hook_event_name": "PostToolUseFailure", "tool_name": "Edit",
+            "tool_input": { "file_path": "/w/shop/a.rs", "text": MARKER },
+            "tool_response": MARKER, "error": MARKER,
+        });
+        let record = record_with(&payload, true);
+        assert!(!serde_json::to_string(&record).unwrap().contains(MARKER));
+        let What::Used(events) = record.what else {
+            panic!("{record:?}");
+        };
+        assert_eq!(
+            (events[0].outcome, events[0].files.len()),
+            (Outcome::Failed, 1)
+        );
+        let payload = json!({ "session_id": "s", "hook_event_name": "Stop", "last_assistant_message": MARKER });
+        let record = record_with(&payload, true);
+        assert!(!serde_json::to_string(&record).unwrap().contains(MARKER));
+    }
+
+    #[test]
+    fn what_was_private_is_known_by_its_hash_only() {
+        // PR-9
+        let fields = json!({ "prompt": format!("use <private>{MARKER}</private> now") });
+        let record = record("UserPromptSubmit", &fields);
+        assert!(record.private && !record.echoes.is_empty());
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(!text.contains(MARKER));
+        let echoes: Echoes = record
+            .echoes
+            .iter()
+            .map(|echo| (echo.key, echo.hash))
+            .collect();
+        assert_eq!(echoes.mask(&format!("with {MARKER}.")), "with [private].");
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,20}".prop_map(Value::from),
+            Just(Value::from(format!("<private>{MARKER}</private>"))),
+            Just(Value::from(format!("a <private>{MARKER}"))),
+        ];
+        leaf.prop_recursive(4, 30, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec(("[a-z_]{1,12}", inner), 0..6)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_payload_becomes_a_record_that_can_be_kept(
+            event in prop::sample::select(vec![
+                "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch",
+                "SubagentStop", "Stop", "PostCompact", "SessionEnd", "SessionStart",
+            ]),
+            values in prop::collection::vec(json_value(), 8),
+        ) {
+            // PR-14, PT-3
+            let names = [
+                "prompt", "tool_input", "tool_response", "error", "last_assistant_message",
+                "compact_summary", "tool_calls", "agent_type",
+            ];
+            let mut fields = json!({ "tool_name": "Bash" });
+            for (name, value) in names.into_iter().zip(values) {
+                fields[name] = value;
+            }
+            let record = record(event, &fields);
+            let text = serde_json::to_string(&record).unwrap();
+            prop_assert!(!text.contains(MARKER), "{}", text);
+            let read: Record = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(read, record);
+        }
+    }
+}

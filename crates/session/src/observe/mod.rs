@@ -1,0 +1,693 @@
+//! Makes observations from what tools did: typed, by rule, without a model.
+//!
+//! Four things are seen. A command failed, files were edited, and the same command passed: a
+//! *bugfix*. Tests passed after edits: a *change*. A file was made: a *feature*. A command passed
+//! where one of the same purpose had failed, with nothing edited between: a *discovery*. Why it
+//! was so is not said; that is for a model or a person.
+//!
+//! Invariants: an observation is made by one event, the one that completes it, and no later event
+//! changes it; so a list of events that grows gives the same observations again, and more. All
+//! texts are short, and the work grows with the number of events.
+
+mod signature;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+pub use self::signature::signature;
+
+use self::signature::telling_line;
+use crate::event::{FileAction, Outcome, ToolEvent};
+use anamnesis_text::shell::command::Command;
+use anamnesis_text::truncate::line;
+
+/// How many events a failure, or an edit without a test, is kept in mind.
+const HORIZON: usize = 100;
+
+/// How many characters a title has.
+const MAX_TITLE: usize = 120;
+
+/// How many characters any other line has.
+const MAX_LINE: usize = 200;
+
+/// How many characters of a command a title shows.
+const MAX_COMMAND: usize = 50;
+
+/// How many errors, and how many files, an observation names.
+const MAX_NAMED: usize = 8;
+
+/// How many ids of events an observation lists.
+const MAX_EVENTS: usize = 40;
+
+/// How many characters of a tool's output are looked at for the result of a test, from its end.
+const MAX_OUTPUT: usize = 4_000;
+
+/// The heading of a session note under which it says what failed and was mended.
+pub(crate) const FIXED: &str = "Failed and fixed";
+
+/// What an observation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// What failed passes again.
+    Bugfix,
+    /// Something is there that was not.
+    Feature,
+    /// Something is other than it was, and tests pass.
+    Change,
+    /// Something works where something else does not.
+    Discovery,
+}
+
+impl Kind {
+    /// The word that stands for it in the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bugfix => "bugfix",
+            Self::Feature => "feature",
+            Self::Change => "change",
+            Self::Discovery => "discovery",
+        }
+    }
+}
+
+/// What was seen in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observation {
+    /// What it is about.
+    pub kind: Kind,
+    /// One line of at most 120 characters.
+    pub title: String,
+    /// One line that says more; may be empty.
+    pub subtitle: String,
+    /// A sentence or two; may be empty.
+    pub narrative: String,
+    /// What is certain, a line each.
+    pub facts: Vec<String>,
+    /// What a reader may look for it under.
+    pub concepts: Vec<String>,
+    /// The files that were read on the way.
+    pub files_read: Vec<String>,
+    /// The files that were edited or made.
+    pub files_modified: Vec<String>,
+    /// The ids of the tool events it came from; the last one completed it.
+    pub events: Vec<String>,
+    /// The signature of the error that it is the answer to: see [`signature()`].
+    pub error_signature: Option<String>,
+}
+
+impl Observation {
+    /// Returns the SHA-256, in hex, of what makes it this observation and no other.
+    ///
+    /// That is the event that completed it, since an event completes one at most. How far back the
+    /// events were known when it was made does not count, nor does the wording of a later release.
+    pub fn hash(&self) -> String {
+        let completed_by = self.events.last().map_or(&self.title, |id| id);
+        Sha256::new()
+            .chain_update(b"observation:")
+            .chain_update(completed_by.as_bytes())
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+/// What a list of tool events shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// What was seen, in the order in which it was completed.
+    pub observations: Vec<Observation>,
+    /// How many events at the start need not be given again: nothing of them is still open.
+    pub settled: usize,
+}
+
+/// How many events back it is worth to look, at most.
+pub const WINDOW: usize = 2 * HORIZON;
+
+/// Returns what tool events show, which are given in the order in which they happened.
+///
+/// The next look may leave out the [`Observed::settled`] events and gives, for those that are left
+/// and those that have come, what it would have given for all of them.
+///
+/// A failure, an edit and a pass of different agents have nothing to do with each other, with one
+/// exception: when the same command fails here and passes there, the edits of all agents between
+/// are what mended it, since they work on the same files.
+pub fn observations(events: &[ToolEvent]) -> Observed {
+    let mut watch = Watch {
+        events,
+        failures: Vec::new(),
+        tests: Vec::new(),
+        spans: Vec::new(),
+        observations: Vec::new(),
+    };
+    for index in 0..events.len() {
+        watch.take(index);
+    }
+    let settled = watch.settled();
+    Observed {
+        observations: watch.observations,
+        settled,
+    }
+}
+
+/// Returns the command of an event if it passed and says something about the project.
+pub fn passed_command(event: &ToolEvent) -> Option<String> {
+    let (command, verdict) = run_of(event)?;
+    (verdict == Verdict::Passed && command.is_telling()).then(|| command.shown(MAX_LINE))
+}
+
+/// Returns the line of a session note that says what mended the command that failed now.
+///
+/// Notes hold no signature of an error, so it is told by the command; the note may be another
+/// machine's.
+pub fn mended_in<'a>(body: &'a str, command: &str) -> Option<&'a str> {
+    let command = Command::parse(command).filter(Command::is_telling)?;
+    let wanted = format!("`{}` passes again ", command.shown(MAX_COMMAND));
+    let heading = format!("**{FIXED}:**");
+    let mut lines = body.lines().skip_while(|line| line.trim() != heading);
+    lines.next()?;
+    let items = lines.map_while(|line| line.strip_prefix("- "));
+    items.into_iter().find(|item| item.starts_with(&wanted))
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Passed,
+    Failed,
+    /// It was stopped, it still runs, or its end cannot be seen.
+    Unknown,
+}
+
+/// A command that failed and has not passed since.
+struct Failure<'a> {
+    index: usize,
+    command: Command<'a>,
+    agent: Option<&'a str>,
+    error: Option<String>,
+    /// The telling line of its error.
+    told: Option<String>,
+    /// Whether another command was seen to work in its place.
+    is_answered: bool,
+}
+
+/// The events, and what of them is open at the one that is looked at.
+struct Watch<'a> {
+    events: &'a [ToolEvent],
+    /// In the order in which they happened.
+    failures: Vec<Failure<'a>>,
+    /// The last test of each agent that passed and took account of the edits before it.
+    tests: Vec<(Option<&'a str>, usize)>,
+    /// Events that belong together, the first and the last of each: no look may begin between.
+    spans: Vec<(usize, usize)>,
+    observations: Vec<Observation>,
+}
+
+/// An edit, and the event that made it.
+#[derive(Clone, Copy)]
+struct Edit<'a> {
+    index: usize,
+    path: &'a str,
+}
+
+impl<'a> Watch<'a> {
+    fn take(&mut self, index: usize) {
+        let Some(event) = self.events.get(index) else {
+            return;
+        };
+        self.forget_old_failures(index);
+        if event.outcome == Outcome::Ok {
+            self.observations.extend(new_file(event));
+        }
+        match run_of(event) {
+            Some((command, Verdict::Passed)) => self.take_pass(index, event, &command),
+            Some((command, Verdict::Failed)) if command.is_telling() => {
+                let error = event.error.clone().unwrap_or_else(|| output(event));
+                self.failures.push(Failure {
+                    index,
+                    command,
+                    agent: agent(event),
+                    told: telling_line(&error),
+                    error: signature(&error),
+                    is_answered: false,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn forget_old_failures(&mut self, index: usize) {
+        let spans = &mut self.spans;
+        self.failures.retain(|failure| {
+            let is_open = index <= failure.index + HORIZON;
+            if !is_open {
+                spans.push((failure.index, failure.index + HORIZON));
+            }
+            is_open
+        });
+    }
+
+    fn take_pass(&mut self, index: usize, event: &'a ToolEvent, command: &Command<'a>) {
+        let (mended, failures) = std::mem::take(&mut self.failures)
+            .into_iter()
+            .partition::<Vec<_>, _>(|failure| failure.command.is_mended_by(command));
+        self.failures = failures;
+        self.spans
+            .extend(mended.iter().map(|failure| (failure.index, index)));
+        let observation = if mended.is_empty() {
+            self.other_way(index, event, command)
+                .or_else(|| self.tested_change(index, event, command))
+        } else {
+            if command.is_test() {
+                self.remember_test(agent(event), index);
+            }
+            self.bugfix(index, event, &mended)
+        };
+        self.observations.extend(observation);
+    }
+
+    /// A command that failed passes after edits.
+    fn bugfix(
+        &self,
+        index: usize,
+        event: &ToolEvent,
+        mended: &[Failure<'a>],
+    ) -> Option<Observation> {
+        let (first, last) = (mended.first()?, mended.last()?);
+        // What passes without an edit was not mended: it is flaky, or something outside changed.
+        self.edits(last.index + 1, index, |_| true).first()?;
+        let edits = self.edits(first.index + 1, index, |_| true);
+        let files = paths(&edits);
+        let command = first.command.shown(MAX_COMMAND);
+        let mut told: Vec<&str> = Vec::new();
+        for line in mended.iter().filter_map(|failure| failure.told.as_deref()) {
+            if !told.contains(&line) && told.len() < MAX_NAMED {
+                told.push(line);
+            }
+        }
+        let changed = listed(&files);
+        let reason = told
+            .first()
+            .map_or(String::new(), |told| format!(": {told}"));
+        let mut facts: Vec<String> = told.iter().map(|&told| told.to_owned()).collect();
+        facts.extend(changes(&files));
+        Some(Observation {
+            kind: Kind::Bugfix,
+            title: line(
+                &format!("`{command}` passes again after a change of {changed}"),
+                MAX_TITLE,
+            ),
+            subtitle: told.first().copied().unwrap_or_default().to_owned(),
+            narrative: line(
+                &format!("`{command}` failed{reason}. It passed after a change of {changed}."),
+                2 * MAX_LINE,
+            ),
+            facts,
+            concepts: vec!["problem-solution".to_owned()],
+            files_read: self.files_read(first.index, index, &files),
+            files_modified: files,
+            events: self.ids(mended.iter().map(|failure| failure.index), &edits, event),
+            error_signature: mended.iter().find_map(|failure| failure.error.clone()),
+        })
+    }
+
+    /// A command passes where another one of the same purpose has failed.
+    fn other_way(
+        &mut self,
+        index: usize,
+        event: &ToolEvent,
+        command: &Command<'a>,
+    ) -> Option<Observation> {
+        let by = agent(event);
+        let position = self.failures.iter().rposition(|failure| {
+            failure.agent == by
+                && !failure.is_answered
+                && failure.command.is_done_by(command)
+                && self
+                    .edits(failure.index + 1, index, |agent| agent == by)
+                    .is_empty()
+        })?;
+        let failure = self.failures.get_mut(position)?;
+        failure.is_answered = true;
+        let told = failure.told.clone();
+        let reason = told
+            .as_ref()
+            .map_or(String::new(), |told| format!(": {told}"));
+        let failed = failure.command.shown(MAX_COMMAND);
+        let passed = command.shown(MAX_COMMAND);
+        Some(Observation {
+            kind: Kind::Discovery,
+            title: line(
+                &format!("`{passed}` works where `{failed}` failed{reason}"),
+                MAX_TITLE,
+            ),
+            subtitle: told.clone().unwrap_or_default(),
+            narrative: line(
+                &format!("`{failed}` failed{reason}. Nothing was edited, and `{passed}` passed."),
+                2 * MAX_LINE,
+            ),
+            facts: told.into_iter().collect(),
+            concepts: vec!["gotcha".to_owned()],
+            files_read: Vec::new(),
+            files_modified: Vec::new(),
+            events: vec![self.events.get(failure.index)?.id.clone(), event.id.clone()],
+            error_signature: failure.error.clone(),
+        })
+    }
+
+    /// Tests pass after edits.
+    fn tested_change(
+        &mut self,
+        index: usize,
+        event: &'a ToolEvent,
+        command: &Command<'a>,
+    ) -> Option<Observation> {
+        let by = agent(event);
+        // While another test fails, the work is not done.
+        let fails = |failure: &Failure| failure.agent == by && failure.command.is_test();
+        if !command.is_test() || self.failures.iter().any(fails) {
+            return None;
+        }
+        let since = self.last_test(by).map_or(0, |test| test + 1);
+        let since = since.max(index.saturating_sub(HORIZON));
+        let edits = self.edits(since, index, |agent| agent == by);
+        self.remember_test(by, index);
+        let first = edits.first()?.index;
+        self.spans.push((first, index));
+        let files = paths(&edits);
+        let changed = listed(&files);
+        let command = command.shown(MAX_COMMAND);
+        Some(Observation {
+            kind: Kind::Change,
+            title: line(
+                &format!("`{command}` passes after a change of {changed}"),
+                MAX_TITLE,
+            ),
+            subtitle: String::new(),
+            narrative: String::new(),
+            facts: changes(&files),
+            concepts: vec!["what-changed".to_owned()],
+            files_read: self.files_read(first, index, &files),
+            files_modified: files,
+            events: self.ids(std::iter::empty(), &edits, event),
+            error_signature: None,
+        })
+    }
+
+    fn last_test(&self, by: Option<&str>) -> Option<usize> {
+        let test = self.tests.iter().find(|(agent, _)| *agent == by);
+        test.map(|(_, index)| *index)
+    }
+
+    fn remember_test(&mut self, by: Option<&'a str>, index: usize) {
+        self.tests.retain(|(agent, _)| *agent != by);
+        self.tests.push((by, index));
+    }
+
+    /// Returns the edits of some agents from one event up to another.
+    fn edits(&self, from: usize, to: usize, by: impl Fn(Option<&str>) -> bool) -> Vec<Edit<'a>> {
+        let events = self.events.get(from..to).unwrap_or_default();
+        (from..)
+            .zip(events)
+            .filter(|(_, event)| event.outcome == Outcome::Ok && by(agent(event)))
+            .flat_map(|(index, event)| {
+                let files = event.files.iter();
+                files
+                    .filter(|file| file.action != FileAction::Read)
+                    .map(move |file| Edit {
+                        index,
+                        path: &file.path,
+                    })
+            })
+            .collect()
+    }
+
+    /// Returns what was read, and not edited, from one event up to another.
+    fn files_read(&self, from: usize, to: usize, edited: &[String]) -> Vec<String> {
+        let events = self.events.get(from..to).unwrap_or_default();
+        let mut read: Vec<String> = Vec::new();
+        for file in events.iter().flat_map(|event| &event.files) {
+            let path = line(&file.path, MAX_LINE);
+            let is_known = read.contains(&path) || edited.contains(&path);
+            if file.action == FileAction::Read && !is_known && read.len() < MAX_NAMED {
+                read.push(path);
+            }
+        }
+        read
+    }
+
+    /// Returns the ids of failures and edits, in the order in which they happened, and of the event
+    /// that completes them.
+    fn ids(
+        &self,
+        failures: impl Iterator<Item = usize>,
+        edits: &[Edit<'_>],
+        last: &ToolEvent,
+    ) -> Vec<String> {
+        let mut indexes: Vec<usize> = failures
+            .chain(edits.iter().map(|edit| edit.index))
+            .collect();
+        indexes.sort_unstable();
+        indexes.dedup();
+        let events = indexes.iter().filter_map(|&index| self.events.get(index));
+        let before = events.take(MAX_EVENTS - 1);
+        before.chain([last]).map(|event| event.id.clone()).collect()
+    }
+
+    /// Returns how many events are behind everything that is open.
+    fn settled(&mut self) -> usize {
+        let end = self.events.len();
+        let failures = self.failures.iter().map(|failure| failure.index);
+        let mut open: Vec<usize> = failures.collect();
+        for (index, event) in self.events.iter().enumerate() {
+            let is_tested = self
+                .last_test(agent(event))
+                .is_some_and(|test| index < test);
+            if !is_tested && !self.edits(index, index + 1, |_| true).is_empty() {
+                open.push(index);
+            }
+        }
+        self.spans
+            .extend(open.into_iter().map(|index| (index, index + HORIZON)));
+        // From the last span to the first: a span that the cut would part moves it to its start.
+        self.spans.sort_unstable_by(|a, b| b.cmp(a));
+        let cut = self.spans.iter().fold(end, |cut, &(first, last)| {
+            if first < cut && cut <= last {
+                first
+            } else {
+                cut
+            }
+        });
+        cut.max(end.saturating_sub(WINDOW))
+    }
+}
+
+/// Returns who ran a tool; none for the main line of the session.
+fn agent(event: &ToolEvent) -> Option<&str> {
+    event.agent.as_ref().map(|agent| agent.id.as_str())
+}
+
+/// Tells what a command was, and how it ended.
+fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
+    if event.tool != "Bash" && event.tool != "PowerShell" {
+        return None;
+    }
+    let command = Command::parse(event.input.get("command")?.as_str()?)?;
+    let verdict = match event.outcome {
+        Outcome::Interrupted => Verdict::Unknown,
+        Outcome::Failed => Verdict::Failed,
+        Outcome::Ok => verdict(event, &command),
+    };
+    Some((command, verdict))
+}
+
+/// Tells how a command ended of which the client says that it ran.
+fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
+    const CODES: [&str; 5] = ["code", "exitCode", "exit_code", "returnCode", "return_code"];
+    let is_set = |value: &Value, name: &str| {
+        value
+            .get(name)
+            .is_some_and(|value| *value != Value::Null && *value != Value::Bool(false))
+    };
+    if is_set(&event.input, "run_in_background")
+        || is_set(&event.response, "backgroundTaskId")
+        || is_set(&event.response, "interrupted")
+    {
+        return Verdict::Unknown;
+    }
+    let codes = CODES
+        .iter()
+        .filter_map(|name| event.response.get(name)?.as_i64());
+    if codes.into_iter().any(|code| code != 0) {
+        return Verdict::Failed;
+    }
+    let output = output(event);
+    if let Some(code) = output.strip_prefix("Exit code ")
+        && !code.starts_with('0')
+    {
+        Verdict::Failed
+    } else if command.hides_its_end {
+        result(&output)
+    } else {
+        Verdict::Passed
+    }
+}
+
+/// Returns the end of what a tool printed.
+fn output(event: &ToolEvent) -> String {
+    fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+        match value {
+            Value::String(text) => texts.push(text),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+            Value::Object(fields) => fields.values().for_each(|field| collect(field, texts)),
+            _ => {}
+        }
+    }
+    let mut texts = Vec::new();
+    collect(&event.response, &mut texts);
+    let text = texts.join("\n");
+    let start = text.char_indices().rev().nth(MAX_OUTPUT - 1);
+    text.get(start.map_or(0, |(start, _)| start)..)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// Reads from what a command printed how it ended; for commands whose status does not say.
+fn result(output: &str) -> Verdict {
+    const FAILS: [&str; 16] = [
+        "--- FAIL",
+        "BUILD FAIL",
+        "ELIFECYCLE",
+        "FAIL ",
+        "FAIL\t",
+        "FAILED",
+        "No such file or directory",
+        "Segmentation fault",
+        "Traceback (most recent call last)",
+        "command not found",
+        "error TS",
+        "error: ",
+        "error[E",
+        "fatal: ",
+        "npm ERR!",
+        "panicked at",
+    ];
+    const PASSES: [&str; 7] = [
+        "BUILD SUCCESS",
+        "Finished ",
+        "OK (",
+        "PASS",
+        "ok  \t",
+        "tests passed",
+        "test result: ok",
+    ];
+    let failed = count(output, &["errors", "failed", "failing", "failures"]);
+    let passed = count(output, &["passed", "passing"]);
+    if failed > 0 || FAILS.iter().any(|mark| output.contains(mark)) {
+        Verdict::Failed
+    } else if passed > 0 || PASSES.iter().any(|mark| output.contains(mark)) {
+        Verdict::Passed
+    } else {
+        Verdict::Unknown
+    }
+}
+
+/// Returns the greatest number that stands beside one of the words: `3 failed`, `Failures: 3`.
+fn count(output: &str, names: &[&str]) -> u64 {
+    let words =
+        output.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '='));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let number = |position: usize| words.get(position)?.trim_matches(['.', ':']).parse().ok();
+    let mut greatest = 0;
+    for (position, word) in words.iter().enumerate() {
+        let name = word.trim_end_matches([':', '.', '!']).to_lowercase();
+        if names.contains(&name.as_str()) {
+            let before = || position.checked_sub(1).and_then(number);
+            let after = || number(position + 1);
+            let beside = if word.ends_with(':') {
+                after().or_else(before)
+            } else {
+                before().or_else(after)
+            };
+            greatest = greatest.max(beside.unwrap_or(0));
+        }
+    }
+    greatest
+}
+
+/// A file was made, in the project's folder.
+fn new_file(event: &ToolEvent) -> Option<Observation> {
+    let is_made = event.response.get("type").and_then(Value::as_str) == Some("create");
+    let is_inside = |path: &str| {
+        !path.starts_with(['/', '\\', '~']) && !path.starts_with("..") && !path.contains(':')
+    };
+    let made = event.files.iter().find(|file| {
+        let is_new = match file.action {
+            FileAction::Created => true,
+            FileAction::Edited => is_made && event.tool == "Write",
+            FileAction::Read => false,
+        };
+        is_new && is_inside(&file.path)
+    })?;
+    let path = line(&made.path, MAX_LINE);
+    Some(Observation {
+        kind: Kind::Feature,
+        title: line(&format!("New file {}", short_path(&path, 100)), MAX_TITLE),
+        subtitle: String::new(),
+        narrative: String::new(),
+        facts: vec![line(&format!("Made {path}"), MAX_LINE)],
+        concepts: vec!["what-changed".to_owned()],
+        files_read: Vec::new(),
+        files_modified: vec![path],
+        events: vec![event.id.clone()],
+        error_signature: None,
+    })
+}
+
+/// Returns the paths of edits, each once.
+fn paths(edits: &[Edit<'_>]) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    for edit in edits {
+        let path = line(edit.path, MAX_LINE);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// Names the first of some files and how many there are beside it.
+fn listed(files: &[String]) -> String {
+    let first = files.first().map_or("", String::as_str);
+    let first = short_path(first, 36);
+    match files.len() {
+        0 | 1 => first,
+        2 => format!("{first} and 1 more file"),
+        count => format!("{first} and {} more files", count - 1),
+    }
+}
+
+fn changes(files: &[String]) -> Vec<String> {
+    let files = files.iter().take(MAX_NAMED);
+    files
+        .map(|file| line(&format!("Changed {file}"), MAX_LINE))
+        .collect()
+}
+
+/// Returns a path, or as much of its end as fits.
+fn short_path(path: &str, count: usize) -> String {
+    match path.char_indices().rev().nth(count) {
+        Some(_) => {
+            let start = path.char_indices().rev().nth(count - 2);
+            let end = path.get(start.map_or(0, |(start, _)| start)..);
+            format!("…{}", end.unwrap_or_default())
+        }
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

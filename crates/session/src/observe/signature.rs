@@ -1,0 +1,408 @@
+//! Finds the line of an error that tells what went wrong, and a form of it that lasts.
+//!
+//! A run that fails prints much and says little. The telling line is what a person would quote. Its
+//! signature leaves out what changes from day to day and from machine to machine: numbers, paths
+//! but their last part, hashes, times, quoted texts. Names stay, also quoted ones, because a
+//! missing `serde` and a missing `tokio` are two errors.
+//!
+//! Invariants: both are one line, the work is linear.
+
+use anamnesis_text::truncate::{first_characters, line};
+
+/// How many characters of a line are looked at.
+const MAX_LOOK: usize = 400;
+
+/// How many lines are looked at; an error says early or late what it is about.
+const MAX_LINES: usize = 1_000;
+
+/// How many characters a telling line has.
+pub(super) const MAX_TELLING: usize = 200;
+
+/// How many characters a signature has.
+const MAX_SIGNATURE: usize = 160;
+
+/// How long a name between quotes may be to be kept.
+const MAX_QUOTED: usize = 48;
+
+/// Parts of lines that say that something went wrong and not what, in lower case.
+const GENERIC: [&str; 22] = [
+    " failed,",
+    " failing",
+    " passed",
+    "a complete log of this run",
+    "aborting due to",
+    "build failed",
+    "command failed with",
+    "could not compile",
+    "elifecycle",
+    "exit code",
+    "exit status",
+    "exited with",
+    "failed to run custom build command",
+    "failures=",
+    "for more information",
+    "lifecycle script",
+    "make: ***",
+    "process completed",
+    "run with `rust_backtrace",
+    "short test summary",
+    "test failed, to rerun",
+    "test result:",
+];
+
+/// Beginnings of lines that explain another line, in lower case.
+const ASIDES: [&str; 12] = [
+    "+", "-->", "=", ">", "at ", "file \"", "help:", "hint:", "info", "note:", "warning", "|",
+];
+
+/// What tools put before every line of an error.
+const PREFIXES: [&str; 6] = ["npm ERR! ", "npm error ", "E   ", "● ", "× ", "✖ "];
+
+/// Beginnings of lines that say what went wrong behind them, in lower case.
+const ANNOUNCES: [&str; 9] = [
+    "[error] ",
+    "e: ",
+    "error ",
+    "error: ",
+    "error(",
+    "failed: ",
+    "fatal: ",
+    "fatal error",
+    "panic: ",
+];
+
+/// Parts of lines that announce it further on, in lower case.
+const ANNOUNCES_WITHIN: [&str; 4] = [": error:", ": error ", ": fatal error:", "panicked at '"];
+
+/// Words that say what went wrong, in lower case.
+const TELLS: [&str; 45] = [
+    "abort",
+    "already exists",
+    "already in use",
+    "assert",
+    "can not",
+    "can't",
+    "cannot",
+    "conflict",
+    "could not",
+    "couldn't",
+    "denied",
+    "does not",
+    "doesn't",
+    "duplicate",
+    "err_",
+    "exceeded",
+    "expected",
+    "fail",
+    "forbidden",
+    "illegal",
+    "incompatible",
+    "invalid",
+    "is not",
+    "killed",
+    "mismatch",
+    "missing",
+    "must be",
+    "no matching",
+    "no module",
+    "no such",
+    "not found",
+    "not installed",
+    "out of memory",
+    "overflow",
+    "panicked",
+    "permission",
+    "refused",
+    "segmentation fault",
+    "timed out",
+    "timeout",
+    "unable",
+    "undefined",
+    "unexpected",
+    "unknown",
+    "unrecogni",
+];
+
+/// Words that say nothing by themselves, in lower case.
+const EMPTY_WORDS: [&str; 20] = [
+    "assert",
+    "assertion",
+    "assertionerror",
+    "code",
+    "err",
+    "error",
+    "errors",
+    "exception",
+    "exit",
+    "expect",
+    "expected",
+    "fail",
+    "failed",
+    "failure",
+    "failures",
+    "false",
+    "fatal",
+    "null",
+    "received",
+    "status",
+];
+
+/// Returns a stable, one-line form of an error; `None` where nothing in it tells what went wrong.
+///
+/// The same error has the same signature on another day, in another folder and on another machine.
+pub fn signature(error: &str) -> Option<String> {
+    let told = telling_line(error)?;
+    let signature = line(&normalised(&told), MAX_SIGNATURE);
+    says_something(&signature).then_some(signature)
+}
+
+/// Returns the line of an error that tells most, as it is; `None` where none does.
+pub(super) fn telling_line(error: &str) -> Option<String> {
+    let mut best = (0, None);
+    let mut above = Above::default();
+    for raw in error.lines().take(MAX_LINES) {
+        let text = first_characters(raw.trim(), MAX_LOOK);
+        let (text, weight) = weigh(text, &above);
+        if weight > best.0 {
+            best = (weight, Some(text));
+        }
+        if !text.is_empty() {
+            above = Above::of(text);
+        }
+    }
+    best.1.map(|text| line(text, MAX_TELLING))
+}
+
+/// What the line above says about the next one.
+#[derive(Default, PartialEq, Eq)]
+enum Above {
+    #[default]
+    Nothing,
+    /// It announced what went wrong, and the line ended.
+    Announcement,
+}
+
+impl Above {
+    fn of(text: &str) -> Self {
+        let is_panic = text.contains("panicked at") && text.ends_with(':');
+        if is_panic || text.starts_with("--- FAIL") || text.contains("What went wrong") {
+            Self::Announcement
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+/// Returns the text of a line, and how much it tells: from 0, nothing, to 6.
+fn weigh<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
+    let prefix = PREFIXES.iter().find(|prefix| line.starts_with(**prefix));
+    let is_assertion = prefix == Some(&"E   ");
+    let text = line.get(prefix.map_or(0, |prefix| prefix.len())..);
+    let text = text.unwrap_or_default().trim();
+    let lower = text.to_lowercase();
+    let starts = |list: &[&str]| list.iter().any(|start| lower.starts_with(start));
+    let holds = |list: &[&str]| list.iter().any(|part| lower.contains(part));
+    let weight = if starts(&ASIDES) || holds(&GENERIC) {
+        0
+    } else if is_assertion {
+        6
+    } else if !says_something(&lower) {
+        0
+    } else if lower.starts_with("error[") || lower.contains("error ts") || names_exception(text) {
+        6
+    } else if *above == Above::Announcement || starts(&ANNOUNCES) || holds(&ANNOUNCES_WITHIN) {
+        5
+    } else if holds(&TELLS) {
+        3
+    } else if has_speaker(text) {
+        2
+    } else {
+        0
+    };
+    (text, weight)
+}
+
+/// Tells whether a lower-case text has a word that means something by itself.
+fn says_something(lower: &str) -> bool {
+    lower
+        .split(|c: char| !c.is_alphabetic())
+        .any(|word| word.chars().count() > 2 && !EMPTY_WORDS.contains(&word))
+}
+
+/// Tells whether a line names the kind of an error before it says which: `TypeError: …`.
+fn names_exception(text: &str) -> bool {
+    const NAMES: [&str; 2] = ["Error", "Exception"];
+    let mut words = text.split_whitespace().take(6);
+    let first = words.next().unwrap_or_default();
+    let is_name = |word: &str| NAMES.iter().any(|name| word.ends_with(name));
+    let is_long = first.len() > "Exception".len();
+    (is_long && is_name(first))
+        || std::iter::once(first)
+            .chain(words)
+            .any(|word| word.strip_suffix(':').is_some_and(is_name))
+}
+
+/// Tells whether a line says who speaks: `mkdir: …`.
+fn has_speaker(text: &str) -> bool {
+    text.split_once(": ").is_some_and(|(speaker, _)| {
+        !speaker.is_empty()
+            && speaker
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    })
+}
+
+/// Takes out what changes from day to day and from machine to machine, and the letter case.
+fn normalised(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, quoted, after)) = next_quoted(rest) {
+        push_words(&mut result, before);
+        let is_name = quoted.chars().count() <= MAX_QUOTED && !quoted.contains(' ');
+        result.push('\'');
+        if is_name {
+            push_word(&mut result, quoted);
+        } else {
+            result.push('*');
+        }
+        result.push('\'');
+        rest = after;
+    }
+    push_words(&mut result, rest);
+    result.to_lowercase()
+}
+
+/// Splits a text at its first quotation: what stands before it, in it and behind it.
+fn next_quoted(text: &str) -> Option<(&str, &str, &str)> {
+    let mut last = ' ';
+    for (open, mark) in text.char_indices() {
+        let close = match mark {
+            // The apostrophe of `don't` opens nothing.
+            '\'' | '"' | '`' if !last.is_alphanumeric() => mark,
+            '‘' => '’',
+            '“' => '”',
+            '«' => '»',
+            _ => {
+                last = mark;
+                continue;
+            }
+        };
+        last = mark;
+        let inner = text.get(open + mark.len_utf8()..)?;
+        let end = inner.char_indices().find(|&(end, character)| {
+            let after = inner.get(end + character.len_utf8()..);
+            let follows_word = after.is_some_and(|after| after.starts_with(char::is_alphanumeric));
+            character == close && !follows_word
+        });
+        if let Some((end, _)) = end {
+            return Some((
+                text.get(..open)?,
+                inner.get(..end)?,
+                inner.get(end + close.len_utf8()..)?,
+            ));
+        }
+    }
+    None
+}
+
+fn push_words(result: &mut String, text: &str) {
+    for piece in text.split_inclusive(char::is_whitespace) {
+        push_word(result, piece);
+    }
+}
+
+/// Writes a word without its folder and its numbers.
+fn push_word(result: &mut String, word: &str) {
+    if word.contains("://") {
+        result.push_str("<url> ");
+        return;
+    }
+    let trimmed = word.trim_end_matches(['/', '\\']);
+    let name = match trimmed.rfind(['/', '\\']) {
+        Some(slash) => {
+            // A bracket before the path stays: `(src/a.rs)` and `(a.rs)` are the same.
+            let opening = word.len() - word.trim_start_matches(['(', '[', '{', '<']).len();
+            result.push_str(word.get(..opening).unwrap_or_default());
+            trimmed.get(slash + 1..).unwrap_or_default()
+        }
+        None => word,
+    };
+    let start = result.len();
+    if is_uuid(name.trim_matches(|c: char| !c.is_ascii_alphanumeric())) {
+        result.push_str("# ");
+        return;
+    }
+    let mut run = String::new();
+    for character in name.chars() {
+        if character.is_alphanumeric() {
+            run.push(character);
+        } else {
+            push_run(result, start, &run);
+            run.clear();
+            result.push(character);
+        }
+    }
+    push_run(result, start, &run);
+}
+
+/// Writes a run of letters and digits; `start` is where its word begins.
+fn push_run(result: &mut String, start: usize, run: &str) {
+    let digits = run.chars().filter(char::is_ascii_digit).count();
+    if digits == 0 || is_code(run) {
+        result.push_str(run);
+        return;
+    }
+    let mut changes = 0;
+    let mut last = None;
+    for character in run.chars() {
+        let is_digit = character.is_ascii_digit();
+        changes += usize::from(last.is_some_and(|last| last != is_digit));
+        last = Some(is_digit);
+    }
+    let is_hash = run.len() >= 7 && run.chars().all(|c| c.is_ascii_hexdigit());
+    let starts_with_digit = run.starts_with(|c: char| c.is_ascii_digit());
+    let (before, after) = if is_hash || changes > 2 {
+        ("", "")
+    } else if starts_with_digit {
+        let unit = run.trim_start_matches(|c: char| c.is_ascii_digit());
+        ("", if changes > 1 { "" } else { unit })
+    } else if changes == 1 && digits <= 3 {
+        // `utf8`, `i32` and `sha256` are names.
+        result.push_str(run);
+        return;
+    } else {
+        let name = run.find(|c: char| c.is_ascii_digit()).unwrap_or_default();
+        (run.get(..name).unwrap_or_default(), "")
+    };
+    result.push_str(before);
+    // One mark for `12:5`, `1.2.3` and `2026-11-21`.
+    let word = result.get(start..).unwrap_or_default();
+    let parted = word.trim_end_matches(['.', ':', '-', ',', '/', '+']);
+    if before.is_empty() && parted.ends_with('#') {
+        let length = start + parted.len();
+        result.truncate(length);
+    } else {
+        result.push('#');
+    }
+    result.push_str(after);
+}
+
+/// Tells whether a run is the name of an error: `E0308`, `TS2322`.
+fn is_code(run: &str) -> bool {
+    let letters = run.chars().take_while(char::is_ascii_uppercase).count();
+    let digits = run.chars().skip(letters).collect::<String>();
+    (1..=6).contains(&letters)
+        && (2..=5).contains(&digits.len())
+        && digits.chars().all(|c| c.is_ascii_digit())
+}
+
+fn is_uuid(word: &str) -> bool {
+    word.len() == 36
+        && word.char_indices().all(|(position, c)| match position {
+            8 | 13 | 18 | 23 => c == '-',
+            _ => c.is_ascii_hexdigit(),
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,861 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    event::{Agent, FileUse},
+    session_note::{Account, NoteText, note_text},
+    summary::{next_steps, summarize},
+};
+use anamnesis_testkit::assert_linear;
+
+fn event(tool: &str, input: Value, outcome: Outcome) -> ToolEvent {
+    ToolEvent {
+        id: String::new(),
+        tool: tool.to_owned(),
+        input,
+        response: Value::Null,
+        outcome,
+        error: None,
+        duration_ms: None,
+        files: Vec::new(),
+        agent: None,
+        is_from_batch: false,
+        many_tags: false,
+    }
+}
+
+fn pass(command: &str) -> ToolEvent {
+    event("Bash", json!({ "command": command }), Outcome::Ok)
+}
+
+fn fail(command: &str, error: &str) -> ToolEvent {
+    ToolEvent {
+        error: Some(format!("Exit code 1\n{error}")),
+        ..event("Bash", json!({ "command": command }), Outcome::Failed)
+    }
+}
+
+fn touch(path: &str, action: FileAction) -> ToolEvent {
+    let tool = match action {
+        FileAction::Read => "Read",
+        FileAction::Edited => "Edit",
+        FileAction::Created => "Write",
+    };
+    let path = path.to_owned();
+    ToolEvent {
+        files: vec![FileUse { path, action }],
+        ..event(tool, json!({}), Outcome::Ok)
+    }
+}
+
+fn edit(path: &str) -> ToolEvent {
+    touch(path, FileAction::Edited)
+}
+
+fn by(agent: &str, event: ToolEvent) -> ToolEvent {
+    let (id, kind) = (agent.to_owned(), "general-purpose".to_owned());
+    ToolEvent {
+        agent: Some(Agent { id, kind }),
+        ..event
+    }
+}
+
+fn printed(response: Value, event: ToolEvent) -> ToolEvent {
+    ToolEvent { response, ..event }
+}
+
+/// Numbers the events.
+fn session(events: impl IntoIterator<Item = ToolEvent>) -> Vec<ToolEvent> {
+    let events = events.into_iter().enumerate();
+    events
+        .map(|(index, event)| ToolEvent {
+            id: format!("t{index}"),
+            ..event
+        })
+        .collect()
+}
+
+fn titles(events: impl IntoIterator<Item = ToolEvent>) -> Vec<String> {
+    let observed = observations(&session(events));
+    let observations = observed.observations.into_iter();
+    observations
+        .map(|observation| format!("{}: {}", observation.kind.as_str(), observation.title))
+        .collect()
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn what_failed_and_passes_after_an_edit_is_a_bugfix() {
+    let events = session([
+        fail(
+            "cargo test cart",
+            "error[E0425]: cannot find value `total` in this scope",
+        ),
+        touch("src/main.rs", FileAction::Read),
+        edit("src/cart.rs"),
+        fail("cd shop && cargo test cart", "error: mismatched sums"),
+        edit("src/till.rs"),
+        edit("src/cart.rs"),
+        pass("cargo test cart 2>&1"),
+    ]);
+    let observed = observations(&events);
+    insta::assert_snapshot!(json(&observed.observations), @r#"
+    [
+      {
+        "kind": "bugfix",
+        "title": "`cargo test cart` passes again after a change of src/cart.rs and 1 more file",
+        "subtitle": "error[E0425]: cannot find value `total` in this scope",
+        "narrative": "`cargo test cart` failed: error[E0425]: cannot find value `total` in this scope. It passed after a change of src/cart.rs and 1 more file.",
+        "facts": [
+          "error[E0425]: cannot find value `total` in this scope",
+          "error: mismatched sums",
+          "Changed src/cart.rs",
+          "Changed src/till.rs"
+        ],
+        "concepts": [
+          "problem-solution"
+        ],
+        "files_read": [
+          "src/main.rs"
+        ],
+        "files_modified": [
+          "src/cart.rs",
+          "src/till.rs"
+        ],
+        "events": [
+          "t0",
+          "t2",
+          "t3",
+          "t4",
+          "t5",
+          "t6"
+        ],
+        "error_signature": "error[e0425]: cannot find value 'total' in this scope"
+      }
+    ]
+    "#);
+    assert_eq!(observed.settled, 7);
+}
+
+#[test]
+fn no_bugfix() {
+    let error = "error: no total";
+    for events in [
+        // Nothing was edited, before or after the last failure.
+        vec![fail("cargo run", error), pass("cargo run")],
+        vec![
+            fail("cargo run", error),
+            edit("src/a.rs"),
+            fail("cargo run", error),
+            pass("cargo run"),
+        ],
+        // Not the same command.
+        vec![
+            fail("cargo run", error),
+            edit("src/a.rs"),
+            pass("cargo build"),
+        ],
+        // Not passed.
+        vec![
+            fail("cargo run", error),
+            edit("src/a.rs"),
+            event(
+                "Bash",
+                json!({ "command": "cargo run" }),
+                Outcome::Interrupted,
+            ),
+        ],
+        vec![
+            fail("cargo run", error),
+            edit("src/a.rs"),
+            printed(json!({ "exit_code": 1 }), pass("cargo run")),
+        ],
+        vec![
+            fail("cargo run", error),
+            edit("src/a.rs"),
+            printed(json!({ "backgroundTaskId": "b1" }), pass("cargo run")),
+        ],
+        vec![
+            fail("cargo run", error),
+            edit("src/a.rs"),
+            pass("cargo run | tail"),
+        ],
+        // Not failed.
+        vec![
+            event(
+                "Bash",
+                json!({ "command": "cargo run" }),
+                Outcome::Interrupted,
+            ),
+            edit("src/a.rs"),
+            pass("cargo run"),
+        ],
+        // The edit failed.
+        vec![
+            fail("cargo run", error),
+            event("Edit", json!({}), Outcome::Failed),
+            pass("cargo run"),
+        ],
+        // Says nothing about the project.
+        vec![
+            fail("grep total src", error),
+            edit("src/a.rs"),
+            pass("grep total src"),
+        ],
+        // Not a command.
+        vec![
+            event("Read", json!({ "command": "cargo run" }), Outcome::Failed),
+            edit("src/a.rs"),
+            event("Read", json!({ "command": "cargo run" }), Outcome::Ok),
+        ],
+    ] {
+        assert_eq!(titles(events), NONE);
+    }
+}
+
+#[test]
+fn a_failure_is_seen_in_what_was_printed() {
+    for (response, fixed) in [
+        (
+            json!({ "stdout": "test result: FAILED. 1 passed; 1 failed" }),
+            true,
+        ),
+        (
+            json!({ "stdout": "Tests:       1 failed, 2 passed, 3 total" }),
+            true,
+        ),
+        (json!({ "bytes": 9, "tail": "FAILED (failures=1)" }), true),
+        (json!("--- FAIL: TestCart"), true),
+        (json!([{ "type": "text", "text": "error: no total" }]), true),
+        (
+            json!({ "stdout": "test result: ok. 3 passed; 0 failed" }),
+            false,
+        ),
+        (json!({ "stdout": "" }), false),
+    ] {
+        let events = [
+            printed(response.clone(), pass("cargo build | tail -n 20")),
+            edit("src/a.rs"),
+            pass("cargo build"),
+        ];
+        assert_eq!(titles(events).len(), usize::from(fixed), "{response}");
+    }
+}
+
+#[test]
+fn a_test_that_hides_its_end_passes_when_it_says_so() {
+    for (output, passed) in [
+        ("test result: ok. 3 passed; 0 failed; 0 ignored", true),
+        ("===== 3 passed in 0.03s =====", true),
+        ("Tests run: 3, Failures: 0, Errors: 0\nBUILD SUCCESS", true),
+        ("ok  \texample.com/shop\t0.003s", true),
+        ("  3 passing (12ms)", true),
+        ("Tests run: 3, Failures: 1, Errors: 0", false),
+        ("1 failing", false),
+        ("", false),
+    ] {
+        let test = printed(json!({ "stdout": output }), pass("make test | tail"));
+        let seen = titles([edit("src/a.rs"), test]);
+        assert_eq!(seen.len(), usize::from(passed), "{output:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn tests_that_pass_after_edits_are_a_change() {
+    let seen = titles([
+        pass("cargo test"),
+        edit("src/a.rs"),
+        edit("src/b.rs"),
+        pass("cargo build"),
+        pass("cargo test"),
+        pass("cargo test"),
+        edit("src/c.rs"),
+        pass("cargo test"),
+    ]);
+    assert_eq!(
+        seen,
+        [
+            "change: `cargo test` passes after a change of src/a.rs and 1 more file",
+            "change: `cargo test` passes after a change of src/c.rs",
+        ]
+    );
+}
+
+#[test]
+fn while_a_test_fails_nothing_is_done() {
+    let seen = titles([
+        fail("cargo test cart", "error: no total"),
+        edit("src/a.rs"),
+        pass("cargo test login"),
+        edit("src/b.rs"),
+        pass("cargo test"),
+        pass("cargo test login"),
+    ]);
+    let title = "bugfix: `cargo test cart` passes again after a change of src/a.rs and 1 more file";
+    assert_eq!(seen, [title]);
+}
+
+#[test]
+fn files_that_are_made_are_features() {
+    let made = |path: &str| touch(path, FileAction::Created);
+    let failed = ToolEvent {
+        outcome: Outcome::Failed,
+        ..made("src/f.rs")
+    };
+    let created = json!({ "type": "create" });
+    let by_response = ToolEvent {
+        tool: "Write".to_owned(),
+        ..printed(created.clone(), edit("src/g.rs"))
+    };
+    let seen = titles([
+        made("src/a.rs"),
+        made("src/b.rs"),
+        made("/tmp/scratch.py"),
+        made("../other/c.rs"),
+        made("C:\\other\\d.rs"),
+        printed(created, edit("src/e.rs")),
+        failed,
+        by_response,
+    ]);
+    assert_eq!(
+        seen,
+        [
+            "feature: New file src/a.rs",
+            "feature: New file src/b.rs",
+            "feature: New file src/g.rs"
+        ]
+    );
+}
+
+#[test]
+fn another_way_that_works_is_a_discovery() {
+    let events = session([
+        fail("npm test", "npm error Missing script: \"test\""),
+        pass("ls"),
+        pass("pnpm test"),
+        pass("pnpm test"),
+    ]);
+    let observed = observations(&events);
+    insta::assert_snapshot!(json(&observed.observations), @r#"
+    [
+      {
+        "kind": "discovery",
+        "title": "`pnpm test` works where `npm test` failed: Missing script: \"test\"",
+        "subtitle": "Missing script: \"test\"",
+        "narrative": "`npm test` failed: Missing script: \"test\". Nothing was edited, and `pnpm test` passed.",
+        "facts": [
+          "Missing script: \"test\""
+        ],
+        "concepts": [
+          "gotcha"
+        ],
+        "files_read": [],
+        "files_modified": [],
+        "events": [
+          "t0",
+          "t2"
+        ],
+        "error_signature": "missing script: 'test'"
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn no_discovery() {
+    let error = "error: no total";
+    for events in [
+        vec![fail("npm test", error), edit("a.js"), pass("pnpm run lint")],
+        vec![
+            fail("npm run lint", error),
+            edit("a.js"),
+            pass("pnpm run lint"),
+        ],
+        vec![fail("git push", error), pass("git status")],
+        vec![by("a", fail("npm run lint", error)), pass("pnpm run lint")],
+        vec![pass("pnpm run lint"), fail("npm run lint", error)],
+    ] {
+        assert_eq!(titles(events), NONE);
+    }
+}
+
+#[test]
+fn agents_mix_only_over_the_same_command() {
+    let error = "error: no total";
+    // A subagent mends what failed in the main line.
+    let seen = titles([
+        fail("cargo build", error),
+        by("a", edit("src/a.rs")),
+        by("a", pass("cargo build")),
+    ]);
+    assert_eq!(
+        seen,
+        ["bugfix: `cargo build` passes again after a change of src/a.rs"]
+    );
+    // One agent's tests say nothing about another one's edits.
+    assert_eq!(
+        titles([by("a", edit("src/a.rs")), pass("cargo test")]),
+        NONE
+    );
+    assert_eq!(
+        titles([by("a", edit("src/a.rs")), by("b", pass("cargo test"))]),
+        NONE
+    );
+    let seen = titles([
+        by("a", edit("src/a.rs")),
+        edit("src/b.rs"),
+        pass("cargo test"),
+        by("a", pass("cargo test")),
+    ]);
+    assert_eq!(
+        seen,
+        [
+            "change: `cargo test` passes after a change of src/b.rs",
+            "change: `cargo test` passes after a change of src/a.rs"
+        ]
+    );
+}
+
+#[test]
+fn what_is_settled() {
+    let error = "error: no total";
+    for (events, settled) in [
+        (vec![], 0),
+        (vec![pass("ls"), pass("cargo test")], 2),
+        (vec![pass("ls"), fail("cargo run", error)], 1),
+        (vec![pass("ls"), edit("a.rs"), pass("ls")], 1),
+        (vec![edit("a.rs"), pass("cargo test"), pass("ls")], 3),
+        (vec![edit("a.rs"), pass("cargo test"), edit("b.rs")], 2),
+        (vec![edit("a.rs"), fail("cargo test", error), pass("ls")], 0),
+        (vec![fail("grep x", error)], 1),
+        // The failure of `build` is open, and the bugfix that was seen began before it.
+        (
+            vec![
+                fail("cargo run", error),
+                fail("cargo build", error),
+                edit("a.rs"),
+                pass("cargo run"),
+                pass("cargo test"),
+            ],
+            0,
+        ),
+    ] {
+        let events = session(events);
+        assert_eq!(observations(&events).settled, settled, "{events:?}");
+    }
+}
+
+#[test]
+fn what_stays_open_is_given_up() {
+    let open = [fail("cargo run", "error: no total"), edit("src/a.rs")];
+    let wait = |count: usize| (0..count).map(|_| pass("ls"));
+    let near = session(
+        open.clone()
+            .into_iter()
+            .chain(wait(98))
+            .chain([pass("cargo run")]),
+    );
+    assert_eq!(observations(&near).observations.len(), 1);
+    let far = session(open.into_iter().chain(wait(99)).chain([pass("cargo run")]));
+    let observed = observations(&far);
+    assert_eq!((observed.observations.len(), observed.settled), (0, 102));
+    let work = (0..1_000).map(|n| edit(&format!("src/{n}.rs")));
+    assert_eq!(observations(&session(work)).settled, 1_000 - WINDOW);
+}
+
+#[test]
+fn texts_are_short() {
+    let long = "é`\n".repeat(3_000);
+    let word = "é`".repeat(3_000);
+    let path = "src/".repeat(2_000);
+    let events = session(
+        (0..90)
+            .map(|n| edit(&format!("{path}{n}")))
+            .chain([fail(&format!("cargo {word}"), &format!("error: {long}"))])
+            .chain([touch(&path, FileAction::Created), edit(&path)])
+            .chain([
+                pass(&format!("cargo {word}")),
+                fail("cargo test", "error: x"),
+            ])
+            .chain([
+                touch(&path, FileAction::Read),
+                edit(&path),
+                pass("cargo test"),
+            ]),
+    );
+    let observed = observations(&events);
+    assert_eq!(observed.observations.len(), 3);
+    for observation in &observed.observations {
+        check_bounds(observation).unwrap();
+    }
+}
+
+fn check_bounds(observation: &Observation) -> Result<(), TestCaseError> {
+    prop_assert!(observation.title.chars().count() <= MAX_TITLE);
+    prop_assert!(!observation.title.is_empty() && !observation.events.is_empty());
+    prop_assert!(observation.events.len() <= MAX_EVENTS);
+    prop_assert!(observation.narrative.chars().count() <= 2 * MAX_LINE);
+    let lists = [
+        &observation.facts,
+        &observation.files_read,
+        &observation.files_modified,
+    ];
+    for text in lists.into_iter().flatten().chain([&observation.subtitle]) {
+        prop_assert!(text.chars().count() <= MAX_LINE);
+        prop_assert!(!text.contains('\n'));
+    }
+    let size = serde_json::to_string(observation).unwrap_or_default().len();
+    prop_assert!(size < 64 << 10, "{size}");
+    Ok(())
+}
+
+#[test]
+fn the_work_is_linear() {
+    let session = |size: usize| {
+        let work = [
+            edit("src/a.rs"),
+            fail("cargo build", "error: no total"),
+            by("a", fail("npm run lint", "error: no total")),
+            edit("src/b.rs"),
+            pass("cargo test"),
+        ];
+        session(work.into_iter().cycle().take(size))
+    };
+    let (small, large) = (session(200), session(3_200));
+    assert_linear("events", || observations(&small), || observations(&large));
+}
+
+#[test]
+fn the_hash_is_of_the_event_that_completes() {
+    let events = session([
+        fail("cargo build", "error: no total"),
+        edit("src/a.rs"),
+        pass("cargo build"),
+        touch("src/b.rs", FileAction::Created),
+    ]);
+    let observed = observations(&events).observations;
+    let [bugfix, feature] = observed.as_slice() else {
+        panic!("{observed:?}");
+    };
+    assert_ne!(bugfix.hash(), feature.hash());
+    assert_eq!(bugfix.hash().len(), 64);
+    let mut other = bugfix.clone();
+    other.events.swap(0, 1);
+    other.title.push('!');
+    assert_eq!(other.hash(), bugfix.hash());
+}
+
+#[test]
+fn a_whole_session() {
+    let mut outcome = "Both pages load and all tests pass.\n\n**Next steps**\n".to_owned();
+    outcome.push_str("1. Limit the till, too\n2. [ ] Write the docs\n");
+    let cart = json!({ "file_path": "/home/dev/shop/src/cart.rs" });
+    let events = session([
+        ToolEvent {
+            input: json!({ "pattern": "fn total" }),
+            ..event("Grep", Value::Null, Outcome::Ok)
+        },
+        touch("src/cart.rs", FileAction::Read),
+        fail("npm run dev", "npm error Missing script: \"dev\""),
+        pass("pnpm run dev"),
+        ToolEvent {
+            input: cart.clone(),
+            ..edit("src/cart.rs")
+        },
+        fail(
+            "cargo test cart 2>&1",
+            "thread 'cart::adds' (7) panicked at src/cart.rs:9:5:\n\
+             assertion `left == right` failed\n  left: 1\n right: 2",
+        ),
+        ToolEvent {
+            input: cart,
+            ..edit("src/cart.rs")
+        },
+        pass("cargo test cart 2>&1"),
+        by("a1", touch("src/till.rs", FileAction::Created)),
+        by(
+            "a1",
+            printed(
+                json!({ "stdout": "4 passed; 0 failed" }),
+                pass("cargo test | tail"),
+            ),
+        ),
+    ]);
+    let mut account = Account {
+        ask: Some("speed the shop up".to_owned()),
+        git_branch: Some("main".to_owned()),
+        next_steps: next_steps(&outcome),
+        outcome: Some(outcome),
+        ..Account::default()
+    };
+    for event in &events {
+        for file in &event.files {
+            let files = match file.action {
+                FileAction::Read => &mut account.files_read,
+                FileAction::Edited | FileAction::Created => &mut account.files,
+            };
+            if !files.contains(&file.path) {
+                files.push(file.path.clone());
+            }
+        }
+        account.searches.extend(event.search());
+        account.commands_passed.extend(passed_command(event));
+    }
+    let observed = observations(&events);
+    let fixed = observed.observations.iter();
+    account.fixed = fixed
+        .filter(|observation| observation.kind == Kind::Bugfix)
+        .map(|observation| observation.title.clone())
+        .collect();
+    let NoteText::Note { title, body } = note_text(&account) else {
+        panic!("{account:?}");
+    };
+    insta::assert_snapshot!(json(&observed.observations), @r#"
+    [
+      {
+        "kind": "discovery",
+        "title": "`pnpm run dev` works where `npm run dev` failed: Missing script: \"dev\"",
+        "subtitle": "Missing script: \"dev\"",
+        "narrative": "`npm run dev` failed: Missing script: \"dev\". Nothing was edited, and `pnpm run dev` passed.",
+        "facts": [
+          "Missing script: \"dev\""
+        ],
+        "concepts": [
+          "gotcha"
+        ],
+        "files_read": [],
+        "files_modified": [],
+        "events": [
+          "t2",
+          "t3"
+        ],
+        "error_signature": "missing script: 'dev'"
+      },
+      {
+        "kind": "bugfix",
+        "title": "`cargo test cart` passes again after a change of src/cart.rs",
+        "subtitle": "assertion `left == right` failed",
+        "narrative": "`cargo test cart` failed: assertion `left == right` failed. It passed after a change of src/cart.rs.",
+        "facts": [
+          "assertion `left == right` failed",
+          "Changed src/cart.rs"
+        ],
+        "concepts": [
+          "problem-solution"
+        ],
+        "files_read": [],
+        "files_modified": [
+          "src/cart.rs"
+        ],
+        "events": [
+          "t5",
+          "t6",
+          "t7"
+        ],
+        "error_signature": null
+      },
+      {
+        "kind": "feature",
+        "title": "New file src/till.rs",
+        "subtitle": "",
+        "narrative": "",
+        "facts": [
+          "Made src/till.rs"
+        ],
+        "concepts": [
+          "what-changed"
+        ],
+        "files_read": [],
+        "files_modified": [
+          "src/till.rs"
+        ],
+        "events": [
+          "t8"
+        ],
+        "error_signature": null
+      },
+      {
+        "kind": "change",
+        "title": "`cargo test` passes after a change of src/till.rs",
+        "subtitle": "",
+        "narrative": "",
+        "facts": [
+          "Changed src/till.rs"
+        ],
+        "concepts": [
+          "what-changed"
+        ],
+        "files_read": [],
+        "files_modified": [
+          "src/till.rs"
+        ],
+        "events": [
+          "t8",
+          "t9"
+        ],
+        "error_signature": null
+      }
+    ]
+    "#);
+    insta::assert_snapshot!(json(&summarize(&account)), @r#"
+    {
+      "request": "speed the shop up",
+      "investigated": [
+        "Read `src/cart.rs`",
+        "Looked up `fn total`"
+      ],
+      "learned": [],
+      "completed": [
+        "Edited `src/cart.rs`",
+        "Edited `src/till.rs`",
+        "Passed: `pnpm run dev`",
+        "Passed: `cargo test cart`",
+        "Passed: `cargo test`",
+        "Both pages load and all tests pass."
+      ],
+      "next_steps": [
+        "Limit the till, too",
+        "Write the docs"
+      ],
+      "files_read": [
+        "src/cart.rs"
+      ],
+      "files_edited": [
+        "src/cart.rs",
+        "src/till.rs"
+      ]
+    }
+    "#);
+    insta::assert_snapshot!(format!("# {title}\n{body}"), @"
+    # speed the shop up
+    **Ask:** speed the shop up
+
+    **Branch:** main
+    **Files touched (2):**
+    - src/cart.rs
+    - src/till.rs
+
+    **Failed and fixed:**
+    - `cargo test cart` passes again after a change of src/cart.rs
+
+    **Next steps:**
+    - Limit the till, too
+    - Write the docs
+
+    **Outcome:** Both pages load and all tests pass.
+
+    **Next steps**
+    1. Limit the till, too
+    2. [ ] Write the docs
+    ");
+}
+
+/// Sessions of the events that rules look at.
+fn sessions() -> impl Strategy<Value = Vec<ToolEvent>> {
+    let commands = prop::sample::select(vec![
+        "cargo test",
+        "cargo test cart",
+        "cargo build",
+        "npm run dev",
+        "pnpm run dev",
+        "ls",
+        "cargo test | tail",
+    ]);
+    let files = prop::sample::select(vec!["src/a.rs", "src/b.rs", "/tmp/c.rs"]);
+    let one = prop_oneof![
+        commands.clone().prop_map(pass),
+        commands
+            .clone()
+            .prop_map(|command| fail(command, "error: no total")),
+        commands.prop_map(|command| printed(json!("2 failed"), pass(command))),
+        files.clone().prop_map(edit),
+        files
+            .clone()
+            .prop_map(|file| touch(file, FileAction::Created)),
+        files.prop_map(|file| touch(file, FileAction::Read)),
+    ];
+    let agent = prop::sample::select(vec![None, None, Some("a"), Some("b")]);
+    let one = (one, agent).prop_map(|(event, agent)| match agent {
+        Some(agent) => by(agent, event),
+        None => event,
+    });
+    prop::collection::vec(one, 0..160).prop_map(session)
+}
+
+proptest! {
+    /// A repeated look stores nothing new.
+    #[test]
+    fn a_later_look_sees_the_same_and_more(events in sessions(), part in 0.0..1.0) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "a share of a short list"
+        )]
+        let seen = (events.len() as f64 * part) as usize;
+        let whole = observations(&events).observations;
+        let first = observations(&events[..seen]);
+        prop_assert_eq!(&whole[..first.observations.len()], &first.observations[..]);
+        // The next look leaves out what is settled, and gives the rest as if it had not.
+        prop_assert!(first.settled <= seen);
+        let next = observations(&events[first.settled..]).observations;
+        let rest = whole.len() - next.len();
+        prop_assert!(rest <= first.observations.len());
+        prop_assert_eq!(&whole[rest..], &next[..]);
+    }
+
+    #[test]
+    fn an_event_completes_one_observation_at_most(events in sessions()) {
+        let observed = observations(&events).observations;
+        let mut hashes: Vec<String> = observed.iter().map(Observation::hash).collect();
+        hashes.sort();
+        hashes.dedup();
+        prop_assert_eq!(hashes.len(), observed.len());
+        for observation in &observed {
+            check_bounds(observation)?;
+            let ids = observation.events.iter();
+            prop_assert!(ids.into_iter().all(|id| events.iter().any(|event| event.id == *id)));
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_command(
+        command in prop_oneof![any::<String>(), "[a-z é&|;'\"\\\\<>#=$\n-]{0,60}"],
+        error in any::<String>(),
+    ) {
+        let events = session([fail(&command, &error), edit(&error), pass(&command)]);
+        for observation in &observations(&events).observations {
+            check_bounds(observation)?;
+        }
+    }
+}
+
+#[test]
+fn a_session_note_tells_what_mended_a_command() {
+    let body = "**Ask:** x\n\n**Failed and fixed:**\n- `cargo test cart` passes again after a change of a.rs\n\
+                - `make all` passes again after a change of b.rs\n\n**Next steps:**\n\
+                - `npm test` passes again when";
+    for (command, expected) in [
+        (
+            "cd shop && cargo test cart 2>&1 | tail",
+            Some("`cargo test cart` passes again after a change of a.rs"),
+        ),
+        (
+            "make all",
+            Some("`make all` passes again after a change of b.rs"),
+        ),
+        ("cargo test", None),
+        ("npm test", None),
+        ("ls", None),
+        ("", None),
+    ] {
+        assert_eq!(mended_in(body, command), expected, "{command}");
+    }
+    assert_eq!(mended_in("- `make all` passes again", "make all"), None);
+}

@@ -1,0 +1,812 @@
+use std::fmt::Write as _;
+use std::io::{BufReader, Read};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::session_note::{Account, NoteText, note_text};
+use anamnesis_testkit::assert_linear;
+
+macro_rules! fixture {
+    ($name:literal) => {
+        include_str!(concat!(
+            "../../tests/fixtures/transcripts/",
+            $name,
+            ".jsonl"
+        ))
+    };
+}
+
+const FIXTURES: [&str; 8] = [
+    fixture!("after-clear"),
+    fixture!("auto-compacted"),
+    fixture!("interactive-compacted"),
+    fixture!("interrupted"),
+    fixture!("resumed-then-compacted"),
+    fixture!("tools"),
+    fixture!("with-subagent"),
+    fixture!("with-subagent.child"),
+];
+
+fn transcript(text: impl AsRef<[u8]>) -> Transcript {
+    let (transcript, error) = read(text.as_ref());
+    assert!(error.is_none());
+    transcript
+}
+
+/// Everything that a transcript and its summary say.
+fn told(text: &str) -> String {
+    let session = transcript(text);
+    let time = |time: Option<DateTime<Utc>>| time.map(|time| time.to_rfc3339());
+    let mut told = format!(
+        "session {:?} of client {:?} in {:?} on {:?}\n\
+         from {:?} to {:?}\n\
+         ask {:?}, for the title {:?}, outcome {:?}\n\
+         files {:?} and {} edits, failures {}, prompts {}, private {}\n\
+         lines {}, skipped {}\n\n",
+        session.session_id,
+        session.client_version,
+        session.cwd,
+        session.git_branch,
+        time(session.first_at),
+        time(session.last_at),
+        session.ask,
+        session.title_ask,
+        session.outcome,
+        session.files,
+        session.edits_left_out,
+        session.failures,
+        session.prompts,
+        session.private,
+        session.lines,
+        session.skipped_lines,
+    );
+    match note_text(&Account::from(&session)) {
+        NoteText::Trivial => told.push_str("trivial"),
+        NoteText::Note { title, body } => {
+            let _ = write!(told, "# {title}\n{body}");
+        }
+    }
+    told
+}
+
+#[test]
+fn tools_are_named_and_counted_unless_their_turn_is_private() {
+    let session = transcript(fixture!("tools"));
+    assert_eq!((session.tools.len(), session.tools_run), (8, 10));
+    let turn = |prompt: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"content":"{prompt}"}}}}
+{{"type":"assistant","message":{{"content":[{{"type":"tool_use","name":"Bash","input":{{}}}}]}}}}
+{{"type":"user","message":{{"content":[{{"type":"tool_result","is_error":false}}]}}}}
+"#
+        )
+    };
+    let session = transcript(turn("go") + &turn("on"));
+    assert_eq!(
+        (session.tools, session.tools_run),
+        (vec!["Bash".to_owned()], 2)
+    );
+    let session = transcript(turn("<private>go</private>"));
+    assert_eq!((session.tools.len(), session.tools_run), (0, 0));
+}
+
+#[test]
+fn a_session_that_edits_files_outside_git() {
+    insta::assert_snapshot!(told(fixture!("tools")), @r#"
+    session Some("689c4091-5aca-4c0c-8501-7cf4f6db90d1") of client Some("2.1.330") in Some("/home/dev/project") on None
+    from Some("2026-11-21T20:26:55.852+00:00") to Some("2026-11-21T20:27:00.885+00:00")
+    ask Some("please do it"), for the title None, outcome Some("All done.")
+    files ["/home/dev/project/hello2.txt"] and 0 edits, failures 2, prompts 1, private false
+    lines 32, skipped 0
+
+    # please do it
+    **Ask:** please do it
+
+    **Files touched (1):**
+    - /home/dev/project/hello2.txt
+
+    **Outcome:** All done.
+    "#);
+}
+
+#[test]
+fn a_session_that_is_resumed_and_compacted() {
+    insta::assert_snapshot!(told(fixture!("resumed-then-compacted")), @r#"
+    session Some("4a10069e-75e4-41a3-985b-773e7d0bb7a8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    from Some("2026-11-21T20:42:34.299+00:00") to Some("2026-11-21T20:42:57.810+00:00")
+    ask Some("one"), for the title Some("one"), outcome Some("R-aftercompact")
+    files ["/home/dev/project/w.txt"] and 0 edits, failures 0, prompts 4, private false
+    lines 21, skipped 0
+
+    # one
+    **Ask:** one
+
+    **Branch:** master
+    **Files touched (1):**
+    - /home/dev/project/w.txt
+
+    **Outcome:** R-aftercompact
+    "#);
+}
+
+#[test]
+fn an_interactive_session_with_a_command() {
+    insta::assert_snapshot!(told(fixture!("interactive-compacted")), @r#"
+    session Some("ac683900-8d0b-4d01-acaa-3d582848310f") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    from Some("2026-11-21T20:36:13.894+00:00") to Some("2026-11-21T20:36:24.393+00:00")
+    ask Some("hello tui"), for the title Some("hello tui"), outcome Some("Third after compact.")
+    files ["/home/dev/project/a.txt"] and 0 edits, failures 0, prompts 3, private false
+    lines 22, skipped 0
+
+    # hello tui
+    **Ask:** hello tui
+
+    **Branch:** master
+    **Files touched (1):**
+    - /home/dev/project/a.txt
+
+    **Outcome:** Third after compact.
+    "#);
+}
+
+#[test]
+fn a_session_compacted_in_mid_turn() {
+    insta::assert_snapshot!(told(fixture!("auto-compacted")), @r#"
+    session Some("dd3365aa-c451-4c94-bb80-ca7c6634b056") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    from Some("2026-11-21T20:43:00.579+00:00") to Some("2026-11-21T20:43:03.572+00:00")
+    ask Some("six"), for the title Some("six"), outcome Some("R-auto")
+    files [] and 0 edits, failures 0, prompts 1, private false
+    lines 13, skipped 0
+
+    # six
+    **Ask:** six
+
+    **Branch:** master
+
+    **Outcome:** R-auto
+    "#);
+}
+
+#[test]
+fn an_interrupted_session() {
+    insta::assert_snapshot!(told(fixture!("interrupted")), @r#"
+    session Some("e2ade0f0-a79a-4e19-bb67-49d8c98888c5") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    from Some("2026-11-21T20:38:37.291+00:00") to Some("2026-11-21T20:38:41.238+00:00")
+    ask Some("long"), for the title Some("long"), outcome None
+    files [] and 0 edits, failures 0, prompts 1, private false
+    lines 8, skipped 0
+
+    # long
+    **Ask:** long
+
+    **Branch:** master
+
+    **Outcome:** (no assistant output captured)
+    "#);
+}
+
+#[test]
+fn a_session_that_begins_with_clear() {
+    insta::assert_snapshot!(told(fixture!("after-clear")), @r#"
+    session Some("3361f0b7-a7e4-49cb-b1a8-97500b6d59b8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    from Some("2026-11-21T20:43:10.981+00:00") to Some("2026-11-21T20:43:11.313+00:00")
+    ask None, for the title None, outcome None
+    files [] and 0 edits, failures 0, prompts 0, private false
+    lines 7, skipped 0
+
+    trivial
+    "#);
+}
+
+#[test]
+fn a_session_with_a_subagent() {
+    insta::assert_snapshot!(told(fixture!("with-subagent")), @r#"
+    session Some("a2024d26-7f5d-42c9-8b49-fcd9ad42eff8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
+    from Some("2026-11-21T20:43:25.539+00:00") to Some("2026-11-21T20:43:29.465+00:00")
+    ask Some("ten"), for the title Some("ten"), outcome Some("R-sub")
+    files [] and 0 edits, failures 0, prompts 1, private false
+    lines 10, skipped 0
+
+    # ten
+    **Ask:** ten
+
+    **Branch:** master
+
+    **Outcome:** R-sub
+    "#);
+}
+
+/// CAP-11: of a subagent only what it did counts.
+#[test]
+fn a_subagent() {
+    insta::assert_snapshot!(told(fixture!("with-subagent.child")), @r#"
+    session None of client None in None on None
+    from None to None
+    ask None, for the title None, outcome None
+    files ["/home/dev/project/sub.txt"] and 0 edits, failures 0, prompts 0, private false
+    lines 5, skipped 0
+
+    # Session summary
+    **Ask:** (no user prompt captured)
+
+    **Files touched (1):**
+    - /home/dev/project/sub.txt
+
+    **Outcome:** (no assistant output captured)
+    "#);
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn user(text: &str) -> String {
+    let text = json(text);
+    format!(r#"{{"type":"user","message":{{"role":"user","content":{text}}}}}"#) + "\n"
+}
+
+fn queued(text: &str) -> String {
+    let text = json(text);
+    format!(r#"{{"attachment":{{"type":"queued_command","prompt":{text}}},"type":"attachment"}}"#)
+        + "\n"
+}
+
+fn assistant(id: &str, blocks: &str) -> String {
+    let message = format!(r#"{{"id":"{id}","role":"assistant","content":[{blocks}]}}"#);
+    format!(r#"{{"type":"assistant","message":{message}}}"#) + "\n"
+}
+
+fn says(id: &str, text: &str) -> String {
+    assistant(id, &format!(r#"{{"type":"text","text":{}}}"#, json(text)))
+}
+
+fn edits(tool: &str, key: &str, path: &str) -> String {
+    let input = format!(r#"{{"{key}":{}}}"#, json(path));
+    assistant(
+        "m",
+        &format!(r#"{{"type":"tool_use","name":"{tool}","input":{input}}}"#),
+    )
+}
+
+fn result(is_error: bool) -> String {
+    let block = format!(r#"{{"type":"tool_result","content":"no","is_error":{is_error}}}"#);
+    format!(r#"{{"type":"user","message":{{"content":[{block},{{"type":"text","text":"x"}}]}}}}"#)
+        + "\n"
+}
+
+#[test]
+fn an_empty_stream_is_an_empty_session() {
+    assert_eq!(transcript(""), Transcript::default());
+    assert_eq!(transcript("\n \n\r\n"), Transcript::default());
+}
+
+#[test]
+fn the_ask_is_the_first_prompt_of_a_person() {
+    let meta = |flag: &str| {
+        format!(r#"{{"type":"user","{flag}":true,"message":{{"content":"not this"}}}}"#) + "\n"
+    };
+    let origin = r#"{"type":"user","origin":{"kind":"peer"},"message":{"content":"nor this"}}"#;
+    let lines = [
+        meta("isMeta"),
+        meta("isSidechain"),
+        meta("isCompactSummary"),
+        format!("{origin}\n"),
+        user("<local-command-stdout>x</local-command-stdout>"),
+        user("<task-notification>x</task-notification>"),
+        user("/model opus"),
+        user(" \n"),
+        result(false),
+        user("Fix the parser"),
+        user("And the lexer"),
+    ];
+    let transcript = transcript(lines.concat());
+    assert_eq!(transcript.ask.as_deref(), Some("Fix the parser"));
+    assert_eq!(transcript.prompts, 3);
+}
+
+#[test]
+fn the_title_passes_over_go_ons() {
+    for go_on in [
+        "continue",
+        "OK.",
+        "yes, please!",
+        "Go on",
+        "thanks",
+        "ok go ahead",
+        "👍",
+        "...",
+        "Continue please",
+    ] {
+        let transcript = transcript(user(go_on) + &queued("Fix the parser") + &user("later"));
+        assert_eq!(transcript.ask.as_deref(), Some(go_on));
+        assert_eq!(transcript.title_ask.as_deref(), Some("Fix the parser"));
+    }
+    for prompt in [
+        "fix it",
+        "go test",
+        "weiter",
+        "ok ok ok ok ok ok",
+        "next.js 15",
+    ] {
+        assert_eq!(transcript(user(prompt)).title_ask.as_deref(), Some(prompt));
+    }
+}
+
+#[test]
+fn the_outcome_is_the_last_message_with_words() {
+    let error = r#"{"type":"assistant","isApiErrorMessage":true,
+        "message":{"content":[{"type":"text","text":"API Error"}]}}"#;
+    let synthetic = r#"{"type":"assistant",
+        "message":{"model":"<synthetic>","content":[{"type":"text","text":"No response"}]}}"#;
+    let lines = [
+        says("m1", "First."),
+        says("m2", "One"),
+        edits("Edit", "file_path", "/a"),
+        result(false),
+        says("m2", "two."),
+        says("m3", " \n\u{200b}"),
+        assistant("m4", r#"{"type":"thinking","thinking":"hm"}"#),
+        error.replace('\n', "") + "\n",
+        synthetic.replace('\n', "") + "\n",
+    ];
+    let transcript = transcript(lines.concat());
+    assert_eq!(transcript.outcome.as_deref(), Some("One\ntwo."));
+}
+
+#[test]
+fn messages_without_an_id_are_not_joined() {
+    let line = r#"{"type":"assistant","message":{"content":"a"}}"#;
+    let lines = [line, &line.replace("\"a\"", "\"b\"")].join("\n");
+    assert_eq!(transcript(lines).outcome.as_deref(), Some("b"));
+}
+
+#[test]
+fn files_are_those_that_tools_edited() {
+    let lines = [
+        edits("Read", "file_path", "/read"),
+        edits("Write", "file_path", "/b"),
+        edits("Edit", "file_path", "/a  b\n.rs"),
+        edits("MultiEdit", "file_path", "/b"),
+        edits("NotebookEdit", "notebook_path", "/n.ipynb"),
+        edits("NotebookEdit", "file_path", "/old.ipynb"),
+        edits("Edit", "file_path", &"/long".repeat(1000)),
+        edits("Edit", "path", "/none"),
+    ];
+    let transcript = transcript(lines.concat());
+    assert_eq!(
+        transcript.files,
+        ["/b", "/a  b .rs", "/n.ipynb", "/old.ipynb"]
+    );
+    assert_eq!(transcript.edits_left_out, 0);
+}
+
+#[test]
+fn files_are_bounded() {
+    let lines: String = (0..MAX_FILES + 7)
+        .chain(0..3)
+        .map(|n| edits("Edit", "file_path", &format!("/{n}")))
+        .collect();
+    let transcript = transcript(lines);
+    assert_eq!(transcript.files.len(), MAX_FILES);
+    assert_eq!(transcript.edits_left_out, 7);
+}
+
+#[test]
+fn failures_are_tools_that_failed() {
+    let denied = result(true).replacen('{', r#"{"toolDenialKind":"user-rejected","#, 1);
+    let transcript = transcript([result(true), result(false), denied, result(true)].concat());
+    assert_eq!(transcript.failures, 2);
+    assert_eq!((transcript.ask, transcript.prompts), (None, 0));
+}
+
+#[test]
+fn a_prompt_in_several_records_counts_once() {
+    let prompt = |id: &str| user("x").replacen('{', &format!(r#"{{"promptId":"{id}","#), 1);
+    let image = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
+    let lines = [
+        prompt("a"),
+        prompt("a"),
+        prompt("b"),
+        format!("{image}\n"),
+        user("c"),
+    ];
+    assert_eq!(transcript(lines.concat()).prompts, 4);
+}
+
+#[test]
+fn surroundings_are_those_of_the_main_line() {
+    let line = |kind: &str, rest: &str| format!(r#"{{"type":"{kind}",{rest}}}"#) + "\n";
+    let lines = [
+        line("system", r#""cwd":"/system","about":"user""#),
+        line(
+            "user",
+            r#""isSidechain":true,"cwd":"/side","sessionId":"side""#,
+        ),
+        line(
+            "user",
+            r#""cwd":"","gitBranch":"HEAD","timestamp":"2026-11-21T10:00:05Z""#,
+        ),
+        line(
+            "assistant",
+            r#""cwd":"/a","sessionId":"s\n","timestamp":"2026-11-21T11:00:00+02:00""#,
+        ),
+        line(
+            "user",
+            r#""cwd":"/b","sessionId":"s","gitBranch":"ma\u202ein","version":"2.1.330""#,
+        ),
+        line("user", r#""timestamp":"yesterday""#),
+    ];
+    let transcript = transcript(lines.concat());
+    assert_eq!(transcript.cwd.as_deref(), Some("/a"));
+    assert_eq!(transcript.session_id.as_deref(), Some("s"));
+    assert_eq!(transcript.git_branch.as_deref(), Some("main"));
+    assert_eq!(transcript.client_version.as_deref(), Some("2.1.330"));
+    let times = [transcript.first_at, transcript.last_at].map(|time| time.unwrap().to_rfc3339());
+    assert_eq!(
+        times,
+        ["2026-11-21T09:00:00+00:00", "2026-11-21T10:00:05+00:00"]
+    );
+}
+
+/// PR-11: what follows a wholly private prompt is left out until a person sends another.
+#[test]
+fn a_private_prompt_takes_what_follows_with_it() {
+    for private in [user("<private>use K9</private>"), queued("<private>use K9")] {
+        let lines = [
+            user("Fix the parser"),
+            says("m1", "Fixed."),
+            private,
+            says("m2", "I used K9."),
+            edits("Edit", "file_path", "/k9"),
+            result(true),
+            user("<command-name>/cost</command-name>"),
+            says("m3", "K9 again."),
+        ];
+        let session = transcript(lines.concat());
+        assert_eq!(session.outcome.as_deref(), Some("Fixed."));
+        assert!(session.files.is_empty() && session.failures == 0 && session.private);
+        assert_eq!(session.prompts, 2);
+
+        let notice = "<task-notification>done</task-notification>";
+        let in_turn = lines.concat() + &queued("Hurry") + &user(notice) + &says("m4", "K9!");
+        assert_eq!(transcript(&in_turn).outcome.as_deref(), Some("Fixed."));
+
+        for prompt in ["Go on", "/probe:hello"] {
+            let next = in_turn.clone() + &user(prompt) + &says("m5", "Went on.");
+            assert_eq!(transcript(next).outcome.as_deref(), Some("Went on."));
+        }
+    }
+}
+
+/// CAP-03.
+#[test]
+fn an_excluded_folder_takes_what_follows_with_it() {
+    // PR-15
+    let within = |folder: &str, line: String| {
+        let cwd = format!(r#"{{"cwd":"{folder}","#);
+        cwd + line.strip_prefix('{').unwrap()
+    };
+    let lines = [
+        within("/open", user("start")),
+        within("/open", says("1", "started")),
+        within("/secret", result(true)),
+        within("/secret", edits("Edit", "file_path", "/secret/key")),
+        within("/secret", says("2", "the key is 7")),
+        // Back again in the same turn; what was seen there is still known.
+        within("/open", result(true)),
+        within("/open", says("3", "7 it was")),
+        within("/secret", user("more of it")),
+        within("/open", says("4", "8")),
+    ];
+    let is_excluded = |folder: &str| folder == "/secret";
+    let read = |lines: &[String]| {
+        let part = Part {
+            is_excluded: Some(&is_excluded),
+            ..Part::default()
+        };
+        read_part(lines.concat().as_bytes(), part).0
+    };
+    let session = read(&lines);
+    assert_eq!(session.ask.as_deref(), Some("start"));
+    assert_eq!(session.outcome.as_deref(), Some("started"));
+    assert_eq!(
+        (session.files.len(), session.failures, session.prompts),
+        (0, 0, 1)
+    );
+    let next = [
+        within("/open", user("something else")),
+        within("/open", says("5", "done")),
+    ];
+    let session = read(&[&lines[..], &next].concat());
+    assert_eq!(session.outcome.as_deref(), Some("done"));
+    assert_eq!(session.prompts, 2);
+    // A session that began there begins where it left.
+    let session = read(&[&lines[2..], &next].concat());
+    assert_eq!(session.ask.as_deref(), Some("something else"));
+    assert_eq!(session.cwd.as_deref(), Some("/open"));
+    assert_eq!(transcript(lines.concat()).outcome.as_deref(), Some("8"));
+}
+
+#[test]
+fn private_regions_are_left_out_wherever_they_stand() {
+    let open = assistant(
+        "m",
+        r#"{"type":"text","text":"Done. <private>K9"},{"type":"text","text":"K9</private> Bye."}"#,
+    );
+    let lines = [
+        user("a <private>K9</private> b"),
+        edits("Edit", "file_path", "/a/<private>K9</private>/b"),
+        user("c").replacen('{', r#"{"gitBranch":"<private>K9</private>x","#, 1),
+        open,
+    ];
+    let session = transcript(lines.concat());
+    assert!(session.private);
+    assert_eq!(session.ask.as_deref(), Some("a  b"));
+    assert_eq!(session.outcome.as_deref(), Some("Done.  Bye."));
+    assert_eq!(session.files, ["/a//b"]);
+    assert_eq!(session.git_branch.as_deref(), Some("x"));
+}
+
+/// CAP-01, CAP-02: masked before anything is cut, so that no half of a credential is left.
+#[test]
+fn credentials_are_masked_before_the_cut() {
+    let token = format!("gh{}{}", "p_", "16C7e42F292c6912E7710c838347Ae178B4a");
+    let text = format!("{} {token}", "x".repeat(585));
+    let lines = [
+        user(&text).replacen('{', &format!(r#"{{"gitBranch":"fix/{token}","#), 1),
+        edits("Edit", "file_path", &format!("/a/{token}/b")),
+        says("m", &text),
+    ];
+    let session = transcript(lines.concat());
+    let told = format!("{session:?} {:?}", note_text(&Account::from(&session)));
+    assert!(!told.contains(&token[..12]), "{told}");
+    assert_eq!(told.matches("[REDACTED]").count(), 5 + 4);
+}
+
+/// CAP-12.
+#[test]
+fn terminal_sequences_are_removed() {
+    let lines = [
+        user("\u{1b}[31mFix\u{1b}[0m it\r\nnow\u{202e}"),
+        edits("Edit", "file_path", "/a\u{1b}[31m.rs\u{e0041}"),
+        says("m", "\u{9b}1mDone\u{7}"),
+    ];
+    let session = transcript(lines.concat());
+    assert_eq!(session.ask.as_deref(), Some("Fix it\nnow"));
+    assert_eq!(session.files, ["/a.rs"]);
+    assert_eq!(session.outcome.as_deref(), Some("Done"));
+}
+
+/// CAP-07.
+#[test]
+fn bad_lines_are_counted_and_passed_over() {
+    let deep = format!(r#"{{"type":"user","x":{}}}"#, "[".repeat(100_000));
+    for bad in [
+        "x",
+        "[1]",
+        "7",
+        "{\"type\":\"user\"",
+        "{\"type\":\"user\",}",
+        &deep,
+    ] {
+        let lines = format!("{}{bad}\n{}", user("Fix it"), says("m", "Done."));
+        let session = transcript(lines);
+        assert_eq!((session.lines, session.skipped_lines), (3, 1), "{bad:.20}");
+        assert_eq!(session.ask.as_deref(), Some("Fix it"));
+        assert_eq!(session.outcome.as_deref(), Some("Done."));
+    }
+}
+
+#[test]
+fn odd_bytes_do_not_lose_a_line() {
+    let lone = r#"{"type":"user","message":{"content":"a \ud83d b \ude00"}}"#;
+    let invalid = [
+        user("a ").trim_end_matches("\"}}\n").as_bytes(),
+        b"\xff b\"}}",
+    ]
+    .concat();
+    for (line, expected) in [
+        (lone.as_bytes(), "a \u{fffd} b \u{fffd}"),
+        (&invalid, "a \u{fffd} b"),
+        (format!("\u{feff}{}", user("a")).as_bytes(), "a"),
+        (user("a\u{2028}b\u{85}c").as_bytes(), "a\nb\nc"),
+        (user("a").replace('\n', "\r\n").as_bytes(), "a"),
+        (user("a").trim_end().as_bytes(), "a"),
+    ] {
+        let session = transcript(line);
+        assert_eq!(session.ask.as_deref(), Some(expected));
+        assert_eq!((session.lines, session.skipped_lines), (1, 0));
+    }
+}
+
+#[test]
+fn a_line_over_the_limit_is_counted() {
+    let long = format!(
+        r#"{{"type":"user","message":{{"content":"{}"}}}}"#,
+        "x".repeat(MAX_LINE)
+    );
+    let session = transcript(format!("{long}\n{}", user("Fix it")));
+    assert_eq!((session.lines, session.skipped_lines), (2, 1));
+    assert_eq!(session.ask.as_deref(), Some("Fix it"));
+}
+
+#[test]
+fn what_is_kept_of_a_text_is_bounded() {
+    let session = transcript(user(&"é ".repeat(MAX_TEXT)) + &says("m", &"x".repeat(MAX_TEXT * 2)));
+    assert!(session.ask.is_some_and(|ask| ask.len() <= MAX_TEXT));
+    assert_eq!(session.outcome.map(|outcome| outcome.len()), Some(MAX_TEXT));
+}
+
+/// The private block does not fit behind the first one, so the last must not come out either.
+#[test]
+fn an_answer_over_the_limit_ends_with_its_last_whole_block() {
+    let lines = [
+        says("m", &format!("Begun. {}", "x".repeat(MAX_LINE / 2))),
+        says("m", &format!("<private>{}", "x".repeat(MAX_LINE / 2))),
+        says("m", "K9"),
+    ];
+    let outcome = transcript(lines.concat()).outcome.unwrap();
+    assert!(outcome.starts_with("Begun.") && !outcome.contains("K9"));
+    assert_eq!(outcome.len(), MAX_TEXT);
+}
+
+#[test]
+fn an_error_keeps_what_was_read() {
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is gone"))
+        }
+    }
+    let first = user("Fix it");
+    let (session, error) = read(BufReader::new(first.as_bytes().chain(Broken)));
+    assert_eq!(session.ask.as_deref(), Some("Fix it"));
+    assert_eq!(
+        error.map(|error| error.to_string()).as_deref(),
+        Some("the disk is gone")
+    );
+}
+
+/// The records of one message could be as many as the file has lines.
+#[test]
+fn the_work_is_linear() {
+    let small = says("m", "<private>word").repeat(500);
+    let large = small.repeat(16);
+    assert_linear("one answer", || transcript(&small), || transcript(&large));
+}
+
+/// Leaves out what counts lines, which a broken line adds to.
+fn without_counts(transcript: Transcript) -> Transcript {
+    Transcript {
+        lines: 0,
+        skipped_lines: 0,
+        ..transcript
+    }
+}
+
+/// Checks what no input may change.
+fn check_inert(session: &Transcript) -> Result<(), TestCaseError> {
+    let texts = [
+        &session.ask,
+        &session.outcome,
+        &session.title_ask,
+        &session.git_branch,
+    ];
+    let mut texts: Vec<&str> = texts.into_iter().flatten().map(String::as_str).collect();
+    texts.extend(session.files.iter().map(String::as_str));
+    let summary = note_text(&Account::from(session));
+    if let NoteText::Note { title, body } = &summary {
+        prop_assert!(!title.contains('\n') && title.chars().count() <= 80);
+        texts.extend([title.as_str(), body.as_str()]);
+        let ask = body.split("\n\n").next().unwrap_or_default();
+        prop_assert!(ask.chars().count() <= "**Ask:** ".len() + 604);
+    }
+    for text in texts {
+        prop_assert_eq!(anamnesis_text::clean::clean(text), text);
+    }
+    Ok(())
+}
+
+/// Lines of every kind, with texts that matter to some rule.
+fn any_line() -> impl Strategy<Value = String> {
+    let text = prop::collection::vec(
+        prop::sample::select(vec![
+            "word ",
+            "\n",
+            "<private>",
+            "</private>",
+            "<task-notification>",
+            "<ide_selection>",
+            "</ide_selection>",
+            "/x",
+            "\u{1b}[1m",
+            "\u{202e}",
+            "é",
+            "continue",
+            "\r",
+            "\u{2028}",
+        ]),
+        0..60,
+    )
+    .prop_map(|parts| parts.concat());
+    (0..7_u8, text).prop_map(|(kind, text)| match kind {
+        0 | 1 => user(&text),
+        2 => queued(&text),
+        3 => edits("Edit", "file_path", &text),
+        4 => result(text.len() % 2 == 0),
+        5 => text + "\n",
+        _ => says("m", &text),
+    })
+}
+
+/// Returns what a cut at a position leaves whole: a line cut at its very end is not broken.
+fn whole_lines(bytes: &[u8], end: usize) -> &[u8] {
+    let line_feed = |&byte: &u8| byte == b'\n';
+    let start = bytes[..end]
+        .iter()
+        .rposition(line_feed)
+        .map_or(0, |last| last + 1);
+    let next = bytes[start..]
+        .iter()
+        .position(line_feed)
+        .map_or(bytes.len(), |next| start + next);
+    if end == next {
+        &bytes[..end]
+    } else {
+        &bytes[..start]
+    }
+}
+
+fn check_cut(bytes: &[u8], end: usize) {
+    let cut = transcript(&bytes[..end]);
+    let whole = transcript(whole_lines(bytes, end));
+    assert_eq!(without_counts(cut), without_counts(whole), "cut at {end}");
+}
+
+#[test]
+fn a_transcript_may_end_at_any_byte() {
+    let bytes = fixture!("interrupted").as_bytes();
+    for end in 0..=bytes.len() {
+        check_cut(bytes, end);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        check_inert(&transcript(bytes))?;
+    }
+
+    #[test]
+    fn any_session_gives_an_inert_summary(lines in prop::collection::vec(any_line(), 0..12)) {
+        check_inert(&transcript(lines.concat()))?;
+    }
+
+    /// PR-14: a marker that stands only in private regions is in nothing that comes out.
+    #[test]
+    fn a_private_marker_never_comes_out(
+        lines in prop::collection::vec((any_line(), any::<bool>(), any::<bool>()), 0..8),
+    ) {
+        let marked: String = lines
+            .into_iter()
+            .flat_map(|(line, by_person, is_closed)| {
+                let close = if is_closed { "</private>" } else { "" };
+                let text = format!("word <private>MARKER{close}");
+                [line, if by_person { user(&text) } else { says("n", &text) }]
+            })
+            .collect();
+        let session = transcript(marked);
+        let told = format!("{session:?} {:?}", note_text(&Account::from(&session)));
+        prop_assert!(!told.contains("MARKER"), "{}", told);
+    }
+
+    #[test]
+    fn every_transcript_may_end_at_any_byte(
+        index in 0..FIXTURES.len(),
+        position in any::<prop::sample::Index>(),
+    ) {
+        let bytes = FIXTURES[index].as_bytes();
+        check_cut(bytes, position.index(bytes.len() + 1));
+    }
+}

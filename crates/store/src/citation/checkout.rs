@@ -1,0 +1,685 @@
+//! Looks references up in a folder and in the repository around it.
+//!
+//! The repository is somebody else's: nothing of it runs, no setting or attribute of it is followed,
+//! links and submodules are passed over, and what is read of it has a bound in files, bytes and time.
+//! What was not looked at for want of one is said to be so, and never taken as not there.
+//!
+//! That something is not there says little: a note may speak of another place. It is *gone* only if
+//! the history that led to the commit that is checked out had it when the note was last known to be
+//! right.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fs, io,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anamnesis_note::citation::{Kind, Reference};
+use git2::{Delta, DiffFindOptions, ErrorCode, FileMode, Oid, Repository, RepositoryState, Tree};
+
+use super::{
+    Limits,
+    scan::{Hit, Scan},
+};
+use crate::{fs::file, project};
+
+/// The largest file that is searched, in bytes.
+const MAX_FILE: usize = 1024 * 1024;
+
+/// How many commits are gone back at most.
+const MAX_COMMITS: usize = 10_000;
+
+/// How many files that had a symbol are looked at for the commit that took it away.
+const MAX_PLACES: usize = 8;
+
+/// How many files a commit may change for it to be asked what it renamed.
+const MAX_CHANGES: usize = 400;
+
+/// How many digits of a commit's id are told.
+const SHORT_LENGTH: usize = 7;
+
+/// The bit of an index entry that says that its file need not be in the folder.
+const SKIP_WORKTREE: u16 = 1 << 14;
+
+/// A reference, and from when on it not being there means something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claim<'a> {
+    /// What is cited.
+    pub(crate) reference: &'a Reference,
+    /// When it was last known to be there, or else when the note was last written; seconds since 1970.
+    pub(crate) since: i64,
+    /// Whether the history is asked.
+    pub(crate) is_asked: bool,
+}
+
+/// What became of a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is there.
+    Present,
+    /// It was there, and a commit took it away.
+    Gone(Gone),
+    /// It is there, and may be made and deleted every day, as the output of a build is.
+    Untracked,
+    /// Git's index lists the file, and it is no more in the folder.
+    Uncommitted,
+    /// It is not there, and nothing shows that it was.
+    Absent,
+    /// A bound was met before that could be told.
+    NotLookedAt,
+}
+
+/// How something went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Gone {
+    /// The commit that took it away, shortened.
+    pub(crate) since: String,
+    /// When that commit was made, seconds since 1970.
+    pub(crate) at: i64,
+    /// What the file or the folder is called now, if that can be told.
+    pub(crate) now: Option<String>,
+}
+
+/// Looks these references up.
+pub(crate) fn look(claims: &[Claim<'_>], folder: &Path, limits: &Limits) -> Vec<Verdict> {
+    match project::repository_around(folder) {
+        None => claims
+            .iter()
+            .map(|claim| outside_git(claim, folder))
+            .collect(),
+        Some(root) => {
+            let looked = Checkout::open(root, folder, limits).map(|checkout| checkout.look(claims));
+            looked.unwrap_or_else(|| vec![Verdict::NotLookedAt; claims.len()])
+        }
+    }
+}
+
+/// Outside of git only the folder itself can be asked.
+fn outside_git(claim: &Claim<'_>, folder: &Path) -> Verdict {
+    if claim.reference.kind != Kind::Path {
+        return Verdict::NotLookedAt;
+    }
+    match lies_at(folder, &claim.reference.text) {
+        Lies::Here => Verdict::Present,
+        Lies::Nowhere => Verdict::Absent,
+        Lies::BehindALink => Verdict::NotLookedAt,
+    }
+}
+
+/// Whether something lies at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lies {
+    Here,
+    Nowhere,
+    BehindALink,
+}
+
+/// Looks whether something lies at a path below a folder. No link is followed.
+fn lies_at(folder: &Path, relative: &str) -> Lies {
+    let mut path = folder.to_owned();
+    let mut names = relative.split('/').peekable();
+    while let Some(name) = names.next() {
+        path.push(name);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_symlink() && names.peek().is_some() => return Lies::BehindALink,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Lies::BehindALink;
+            }
+            Err(_) => return Lies::Nowhere,
+        }
+    }
+    Lies::Here
+}
+
+/// Bounds that were met are final: what comes after is not looked at.
+struct Budget {
+    bytes: usize,
+    until: Instant,
+}
+
+impl Budget {
+    fn take(&mut self, bytes: usize) -> bool {
+        let has_enough = bytes <= self.bytes && Instant::now() < self.until;
+        self.bytes = if has_enough { self.bytes - bytes } else { 0 };
+        has_enough
+    }
+}
+
+/// A repository with a folder that one of its commits is checked out in.
+struct Checkout {
+    root: PathBuf,
+    /// The project's folder below the root.
+    folder: PathBuf,
+    git: Repository,
+    budget: Budget,
+    /// The commits that led to the one that is checked out, by first parents, from that one back, with
+    /// their times.
+    commits: Vec<(Oid, i64)>,
+    /// What was found in the blobs that were searched, by path.
+    found: HashMap<(Oid, String), Vec<Hit>>,
+    /// What a commit renamed, by its place in `commits`: from, to.
+    renames: HashMap<usize, Vec<(String, String)>>,
+}
+
+/// What is looked for in the history.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    /// The number of the claim.
+    number: usize,
+    kind: Kind,
+    /// Whether the name is still used: then only a definition that went says anything.
+    is_mentioned: bool,
+}
+
+impl Asked {
+    fn is_among(self, hits: &[Hit]) -> bool {
+        let is_it =
+            |hit: &&Hit| hit.number == self.number && (hit.is_defined || !self.is_mentioned);
+        hits.iter().any(|hit| is_it(&hit))
+    }
+}
+
+impl Checkout {
+    /// Opens a repository; none when it cannot be used, or is being changed by a merge or the like.
+    fn open(root: PathBuf, folder: &Path, limits: &Limits) -> Option<Self> {
+        let git = Repository::open(&root).ok()?;
+        if git.is_bare() || git.state() != RepositoryState::Clean {
+            return None;
+        }
+        let folder = fs::canonicalize(folder).ok()?;
+        Some(Self {
+            root,
+            folder,
+            git,
+            budget: Budget {
+                bytes: limits.bytes,
+                until: Instant::now() + limits.time,
+            },
+            commits: Vec::new(),
+            found: HashMap::new(),
+            renames: HashMap::new(),
+        })
+    }
+
+    fn look(mut self, claims: &[Claim<'_>]) -> Vec<Verdict> {
+        let mut verdicts = vec![Verdict::Absent; claims.len()];
+        let Some(tracked) = self.tracked() else {
+            return vec![Verdict::NotLookedAt; claims.len()];
+        };
+        self.look_for_paths(claims, &tracked, &mut verdicts);
+        self.look_for_commits(claims, &mut verdicts);
+        let scan = Scan::new(still(claims, &verdicts));
+        let (mentioned, is_complete) = self.look_into_files(&scan, &tracked, &mut verdicts);
+        let mut asked = Vec::new();
+        for (number, (claim, verdict)) in claims.iter().zip(&mut verdicts).enumerate() {
+            let kind = claim.reference.kind;
+            let is_text = matches!(kind, Kind::Symbol | Kind::Command);
+            let is_mentioned = mentioned.contains(&number);
+            if *verdict != Verdict::Absent {
+                continue;
+            }
+            if is_text && !is_complete {
+                *verdict = Verdict::NotLookedAt;
+            } else if claim.is_asked {
+                asked.push((
+                    claim.since,
+                    Asked {
+                        number,
+                        kind,
+                        is_mentioned,
+                    },
+                ));
+            }
+            if is_mentioned {
+                *verdict = Verdict::Present;
+            }
+        }
+        self.look_back(claims, &asked, &mut verdicts);
+        verdicts
+    }
+
+    /// The files that git's index lists, links among them, and whether each has to be in the folder.
+    fn tracked(&self) -> Option<Vec<(String, bool)>> {
+        let index = self.git.index().ok()?;
+        let entries = index
+            .iter()
+            .filter(|entry| entry.mode != u32::from(FileMode::Commit));
+        let paths = entries.filter_map(|entry| {
+            let is_needed = entry.flags_extended & SKIP_WORKTREE == 0;
+            Some((String::from_utf8(entry.path).ok()?, is_needed))
+        });
+        Some(paths.collect())
+    }
+
+    fn look_for_paths(
+        &self,
+        claims: &[Claim<'_>],
+        tracked: &[(String, bool)],
+        verdicts: &mut [Verdict],
+    ) {
+        let paths = still(claims, verdicts).filter(|(_, reference)| reference.kind == Kind::Path);
+        let wanted = self.wanted_paths(paths);
+        for (path, is_needed) in tracked {
+            let mut is_here = None;
+            for number in parts(path)
+                .filter_map(|(_, part)| wanted.get(part))
+                .flatten()
+            {
+                let Some(verdict) = verdicts.get_mut(*number) else {
+                    continue;
+                };
+                if *verdict == Verdict::Present {
+                    continue;
+                }
+                let is_here = *is_here.get_or_insert_with(|| {
+                    !is_needed || lies_at(&self.root, path) != Lies::Nowhere
+                });
+                *verdict = if is_here {
+                    Verdict::Present
+                } else {
+                    Verdict::Uncommitted
+                };
+            }
+        }
+        for (claim, verdict) in claims.iter().zip(verdicts) {
+            let text = &claim.reference.text;
+            if claim.reference.kind == Kind::Path
+                && *verdict == Verdict::Absent
+                && [&self.root, &self.folder]
+                    .iter()
+                    .any(|folder| lies_at(folder, text) != Lies::Nowhere)
+            {
+                *verdict = Verdict::Untracked;
+            }
+        }
+    }
+
+    /// Paths, as tracked files are called.
+    fn wanted_paths<'a>(
+        &self,
+        paths: impl Iterator<Item = (usize, &'a Reference)>,
+    ) -> HashMap<&'a str, Vec<usize>> {
+        let mut wanted: HashMap<&str, Vec<usize>> = HashMap::new();
+        let own_name = self.root.file_name().and_then(|name| name.to_str());
+        for (number, path) in paths {
+            wanted.entry(&path.text).or_default().push(number);
+            // `shop/src/a.rs` of the repository that is called `shop`.
+            let below = own_name.and_then(|name| path.text.strip_prefix(name)?.strip_prefix('/'));
+            if let Some(below) = below {
+                wanted.entry(below).or_default().push(number);
+            }
+        }
+        wanted
+    }
+
+    fn look_for_commits(&self, claims: &[Claim<'_>], verdicts: &mut [Verdict]) {
+        for (claim, verdict) in claims.iter().zip(verdicts) {
+            if claim.reference.kind == Kind::Commit {
+                *verdict = match self.git.find_commit_by_prefix(&claim.reference.text) {
+                    Err(error) if error.code() == ErrorCode::NotFound => Verdict::Absent,
+                    Err(error) if error.code() != ErrorCode::Ambiguous => Verdict::NotLookedAt,
+                    _ => Verdict::Present,
+                };
+            }
+        }
+    }
+
+    /// Searches the tracked files as they lie in the folder, for what is defined there; tells what else
+    /// is mentioned, and whether there was time for all.
+    fn look_into_files(
+        &mut self,
+        scan: &Scan<'_>,
+        tracked: &[(String, bool)],
+        verdicts: &mut [Verdict],
+    ) -> (BTreeSet<usize>, bool) {
+        let mut mentioned = BTreeSet::new();
+        let mut folders = PlainFolders::new(&self.root);
+        for (path, _) in tracked.iter().filter(|(path, _)| scan.looks_into(path)) {
+            if !folders.lead_to(path) {
+                continue;
+            }
+            let Ok((text, _, true)) = file::read_head(&self.root.join(path), MAX_FILE) else {
+                continue;
+            };
+            if !self.budget.take(text.len()) {
+                return (mentioned, false);
+            }
+            for hit in scan.found(path, &text) {
+                match verdicts.get_mut(hit.number) {
+                    Some(verdict) if hit.is_defined => *verdict = Verdict::Present,
+                    _ => drop(mentioned.insert(hit.number)),
+                }
+            }
+        }
+        (mentioned, true)
+    }
+
+    /// Asks the history for what is not there.
+    fn look_back(
+        &mut self,
+        claims: &[Claim<'_>],
+        asked: &[(i64, Asked)],
+        verdicts: &mut [Verdict],
+    ) {
+        let Some(oldest) = asked.iter().map(|(since, _)| *since).min() else {
+            return;
+        };
+        // Before the first commit there is no history.
+        self.commits = commits_of(&self.git, oldest).unwrap_or_default();
+        let numbers = asked.iter().map(|(_, asked)| asked.number);
+        let scan =
+            Scan::new(numbers.filter_map(|number| Some((number, claims.get(number)?.reference))));
+        // By the commit from which on something counts. The newest are first, and soon compared.
+        let mut by_base: BTreeMap<usize, Vec<Asked>> = BTreeMap::new();
+        for (since, asked) in asked {
+            for base in self.bases(*since) {
+                by_base.entry(base).or_default().push(*asked);
+            }
+        }
+        for (base, asked) in by_base {
+            let places = self.places(claims, &scan, base, &asked);
+            for asked in asked {
+                let Some(verdict) = verdicts.get_mut(asked.number) else {
+                    continue;
+                };
+                if matches!(verdict, Verdict::Gone(_)) {
+                    continue;
+                }
+                let gone = match &places {
+                    None => None,
+                    Some(places) => match places.get(&asked.number) {
+                        None => continue,
+                        Some(places) => self.gone(asked, &scan, places, base),
+                    },
+                };
+                *verdict = match gone {
+                    Some(gone) => Verdict::Gone(gone),
+                    None if asked.is_mentioned => Verdict::Present,
+                    None => Verdict::NotLookedAt,
+                };
+            }
+        }
+    }
+
+    /// The last commit before a time, and the first one after it: a note is written before or after
+    /// what it speaks of is committed.
+    fn bases(&self, since: i64) -> impl Iterator<Item = usize> + use<> {
+        let before = self.commits.iter().position(|(_, at)| *at <= since);
+        let before = before.unwrap_or(self.commits.len().saturating_sub(1));
+        // The commit that is checked out has nothing that is missing.
+        [before, before.saturating_sub(1)]
+            .into_iter()
+            .filter(|base| *base > 0)
+    }
+
+    /// Where in a commit the references stood: files or folders of which something went since then.
+    /// None when a bound was met.
+    fn places(
+        &mut self,
+        claims: &[Claim<'_>],
+        scan: &Scan<'_>,
+        base: usize,
+        asked: &[Asked],
+    ) -> Option<BTreeMap<usize, Vec<String>>> {
+        if !self.budget.take(0) {
+            return None;
+        }
+        let paths = asked.iter().filter(|asked| asked.kind == Kind::Path);
+        let paths =
+            paths.filter_map(|asked| Some((asked.number, claims.get(asked.number)?.reference)));
+        let wanted = self.wanted_paths(paths);
+        let reads = asked.iter().any(|asked| asked.kind != Kind::Path);
+        let mut changed: Vec<(String, Oid, bool)> = Vec::new();
+        {
+            let (old, new) = (self.tree(base)?, self.tree(0)?);
+            let diff = self
+                .git
+                .diff_tree_to_tree(Some(&old), Some(&new), None)
+                .ok()?;
+            for delta in diff.deltas() {
+                let file = delta.old_file();
+                let is_blob = matches!(
+                    file.mode(),
+                    FileMode::Blob | FileMode::BlobExecutable | FileMode::Link
+                );
+                let path = file.path().and_then(Path::to_str);
+                if let Some(path) = path.filter(|_| is_blob && file.exists()) {
+                    changed.push((path.to_owned(), file.id(), delta.status() == Delta::Deleted));
+                }
+            }
+        }
+        let mut places: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        let mut add = |number: usize, path: &str| {
+            let places = places.entry(number).or_default();
+            if places.len() < MAX_PLACES && !places.iter().any(|place| place == path) {
+                places.push(path.to_owned());
+            }
+        };
+        for (path, blob, is_deleted) in changed {
+            if is_deleted {
+                for (whole, part) in parts(&path) {
+                    for number in wanted.get(part).into_iter().flatten() {
+                        add(*number, whole);
+                    }
+                }
+            }
+            if reads && scan.looks_into(&path) {
+                let hits = self.found_in(scan, &path, blob)?;
+                for asked in asked.iter().filter(|asked| asked.is_among(&hits)) {
+                    add(asked.number, &path);
+                }
+            }
+        }
+        Some(places)
+    }
+
+    /// What stands in a file of the history; none when a bound was met.
+    fn found_in(&mut self, scan: &Scan<'_>, path: &str, blob: Oid) -> Option<Vec<Hit>> {
+        let key = (blob, path.to_owned());
+        if let Some(found) = self.found.get(&key) {
+            return Some(found.clone());
+        }
+        // The file may not have been fetched, or be a link: then nothing stands in it.
+        let length = self
+            .git
+            .odb()
+            .ok()?
+            .read_header(blob)
+            .map_or(0, |(length, _)| length);
+        let found = if length == 0 || length > MAX_FILE {
+            Vec::new()
+        } else if self.budget.take(length) {
+            let blob = self.git.find_blob(blob).ok();
+            blob.map(|blob| scan.found(path, blob.content()))
+                .unwrap_or_default()
+        } else {
+            return None;
+        };
+        self.found.insert(key, found.clone());
+        Some(found)
+    }
+
+    /// How a reference went that stood at these places in a commit.
+    ///
+    /// The commits in between are halved as if it went once: of something that went, came back and
+    /// went again, one of the two is told.
+    fn gone(
+        &mut self,
+        asked: Asked,
+        scan: &Scan<'_>,
+        places: &[String],
+        base: usize,
+    ) -> Option<Gone> {
+        let (mut there, mut gone) = (base, 0);
+        while there - gone > 1 {
+            let middle = gone + (there - gone) / 2;
+            let mut is_there = false;
+            for place in places {
+                is_there = is_there || self.stands_in(asked, scan, place, middle)?;
+            }
+            *(if is_there { &mut there } else { &mut gone }) = middle;
+        }
+        let (commit, at) = *self.commits.get(gone)?;
+        let mut since = commit.to_string();
+        since.truncate(SHORT_LENGTH);
+        let now = match (asked.kind, places.first()) {
+            (Kind::Path, Some(place)) => self.renamed(place, there, gone),
+            _ => None,
+        };
+        Some(Gone { since, at, now })
+    }
+
+    /// Tells whether a reference stood at a place in a commit; none when a bound was met.
+    fn stands_in(
+        &mut self,
+        asked: Asked,
+        scan: &Scan<'_>,
+        place: &str,
+        commit: usize,
+    ) -> Option<bool> {
+        if !self.budget.take(0) {
+            return None;
+        }
+        let blob = {
+            let tree = self.tree(commit)?;
+            match tree.get_path(Path::new(place)) {
+                Ok(entry) => entry.id(),
+                Err(_) => return Some(false),
+            }
+        };
+        match asked.kind {
+            Kind::Path => Some(true),
+            _ => Some(asked.is_among(&self.found_in(scan, place, blob)?)),
+        }
+    }
+
+    /// What a file or a folder was called by the commit that took it away, if it was renamed.
+    fn renamed(&mut self, place: &str, before: usize, after: usize) -> Option<String> {
+        if !self.renames.contains_key(&after) {
+            let renames = self.renames_of(before, after).unwrap_or_default();
+            self.renames.insert(after, renames);
+        }
+        self.renames.get(&after)?.iter().find_map(|(from, to)| {
+            // Of a folder: what the file is called in it stays.
+            to.strip_suffix(from.strip_prefix(place)?)
+                .map(str::to_owned)
+        })
+    }
+
+    /// What was renamed between two commits; none where too much was changed to tell.
+    fn renames_of(&mut self, before: usize, after: usize) -> Option<Vec<(String, String)>> {
+        if !self.budget.take(0) {
+            return None;
+        }
+        let (old, new) = (self.tree(before)?, self.tree(after)?);
+        let mut diff = self
+            .git
+            .diff_tree_to_tree(Some(&old), Some(&new), None)
+            .ok()?;
+        let odb = self.git.odb().ok()?;
+        let is_small = |id: Oid| {
+            id.is_zero()
+                || odb
+                    .read_header(id)
+                    .is_ok_and(|(length, _)| length <= MAX_FILE)
+        };
+        if diff.deltas().len() > MAX_CHANGES
+            || !diff
+                .deltas()
+                .all(|delta| is_small(delta.old_file().id()) && is_small(delta.new_file().id()))
+        {
+            return None;
+        }
+        let mut options = DiffFindOptions::new();
+        options.renames(true).rename_limit(MAX_CHANGES);
+        diff.find_similar(Some(&mut options)).ok()?;
+        let renames = diff
+            .deltas()
+            .filter(|delta| delta.status() == Delta::Renamed)
+            .filter_map(|delta| {
+                let path = |file: git2::DiffFile<'_>| Some(file.path()?.to_str()?.to_owned());
+                Some((path(delta.old_file())?, path(delta.new_file())?))
+            });
+        Some(renames.collect())
+    }
+
+    fn tree(&self, commit: usize) -> Option<Tree<'_>> {
+        let (id, _) = self.commits.get(commit)?;
+        self.git.find_commit(*id).ok()?.tree().ok()
+    }
+}
+
+/// The commits that led to the one that is checked out, by first parents, back to the first that is not
+/// younger than a time.
+fn commits_of(git: &Repository, oldest: i64) -> Result<Vec<(Oid, i64)>, git2::Error> {
+    let mut commits = Vec::new();
+    let mut next = git.head()?.peel_to_commit().ok();
+    while let Some(commit) = next
+        && commits.len() < MAX_COMMITS
+    {
+        let at = commit.time().seconds();
+        commits.push((commit.id(), at));
+        // A shallow clone ends where its commits do.
+        next = commit.parent(0).ok().filter(|_| at > oldest);
+    }
+    Ok(commits)
+}
+
+/// The references of which nothing is known yet.
+fn still<'a>(
+    claims: &[Claim<'a>],
+    verdicts: &[Verdict],
+) -> impl Iterator<Item = (usize, &'a Reference)> {
+    let unknown = claims.iter().zip(verdicts).enumerate();
+    unknown
+        .filter(|(_, (_, verdict))| **verdict == Verdict::Absent)
+        .map(|(number, (claim, _))| (number, claim.reference))
+}
+
+/// The file of a path and every folder on the way to it, each with all that a note may call it: its last
+/// names, from any one on.
+fn parts(path: &str) -> impl Iterator<Item = (&str, &str)> {
+    let ends = path
+        .match_indices('/')
+        .map(|(at, _)| at)
+        .chain([path.len()]);
+    ends.flat_map(move |end| {
+        let whole = &path[..end];
+        let starts = whole.match_indices('/').map(|(at, _)| at + 1);
+        [0].into_iter()
+            .chain(starts)
+            .map(move |start| (whole, &whole[start..]))
+    })
+}
+
+/// Folders on the way to files, which are looked at once: a link leads nowhere.
+struct PlainFolders<'a> {
+    root: &'a Path,
+    plain: HashSet<String>,
+}
+
+impl<'a> PlainFolders<'a> {
+    fn new(root: &'a Path) -> Self {
+        Self {
+            root,
+            plain: HashSet::new(),
+        }
+    }
+
+    fn lead_to(&mut self, path: &str) -> bool {
+        let Some((folder, _)) = path.rsplit_once('/') else {
+            return true;
+        };
+        if self.plain.contains(folder) {
+            return true;
+        }
+        let found = fs::symlink_metadata(self.root.join(folder));
+        let is_plain = found.is_ok_and(|found| found.is_dir()) && self.lead_to(folder);
+        if is_plain {
+            self.plain.insert(folder.to_owned());
+        }
+        is_plain
+    }
+}

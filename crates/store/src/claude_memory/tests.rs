@@ -1,0 +1,684 @@
+use std::{cell::Cell, time::Duration};
+
+use super::*;
+use crate::{fs::home::Home, notes::NotePath};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+const SLUG: &str = "-srv-shop";
+
+/// A store of one machine, and the client's folder on it.
+struct Fixture {
+    root: tempfile::TempDir,
+    notes: Notes,
+    journal: Journal,
+    machine_id: &'static str,
+    exclude: Vec<String>,
+    paused: Paused,
+    /// How many files were written.
+    written: Cell<u64>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::of_machine("m")
+    }
+
+    fn of_machine(machine_id: &'static str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let home = Home::new(root.path().join("store"));
+        home.create().unwrap();
+        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let fixture = Self {
+            notes: Notes::new(home, PATIENCE),
+            journal,
+            machine_id,
+            exclude: Vec::new(),
+            paused: Paused::default(),
+            written: Cell::new(0),
+            root,
+        };
+        fixture.began(SLUG, "/srv/shop");
+        fixture
+    }
+
+    fn claude(&self) -> PathBuf {
+        self.root.path().join("claude")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.claude().join("projects").join(name)
+    }
+
+    /// A session of a project began in this folder.
+    fn began(&self, slug: &str, folder: &str) {
+        fs::create_dir_all(self.path(slug)).unwrap();
+        let record = format!("{{\"cwd\":\"{folder}\"}}\n");
+        fs::write(self.path(slug).join("a.jsonl"), record).unwrap();
+    }
+
+    /// Claude wrote this file, `<slug>/<stem>`, with a time of change that no other has.
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let (slug, stem) = name.split_once('/').unwrap();
+        let path = self.path(slug).join("memory").join(format!("{stem}.md"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        self.written.set(self.written.get() + 1);
+        let time = SystemTime::now() - Duration::from_secs(100_000 - self.written.get());
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
+        path
+    }
+
+    fn remember(&self, stem: &str, body: &str) -> PathBuf {
+        self.write(&format!("{SLUG}/{stem}"), &memory(stem, body))
+    }
+
+    fn import(&self) -> Imported {
+        self.import_from(&self.claude())
+    }
+
+    fn import_from(&self, claude_folder: &Path) -> Imported {
+        let request = Request {
+            claude_folder,
+            machine_id: self.machine_id,
+            user_home: None,
+            exclusions: &Exclusions::new(&self.exclude, None),
+            paused: &self.paused,
+            now: now(),
+        };
+        import(&self.notes, &self.journal, &request).unwrap()
+    }
+
+    /// The counts of an import: imported, updated, skipped, forgotten.
+    fn counts(&self) -> [usize; 4] {
+        let done = self.import();
+        [done.imported, done.updated, done.skipped, done.forgotten]
+    }
+
+    fn find(&self, id: NoteId) -> NotePath {
+        self.notes.find(id).unwrap()
+    }
+
+    fn note(&self, stem: &str) -> Note {
+        let path = self.find(note_id(SLUG, stem));
+        self.notes.read(path).unwrap().note()
+    }
+
+    /// The notes in use, title and text.
+    fn texts(&self) -> Vec<(String, String)> {
+        let notes = self.notes.list().notes;
+        let notes = notes
+            .iter()
+            .map(|(path, _)| self.notes.read(*path).unwrap().note());
+        let mut texts: Vec<_> = notes
+            .filter(|note| note.state != State::Forgotten)
+            .map(|note| (note.title, note.body))
+            .collect();
+        texts.sort();
+        texts
+    }
+
+    fn change(&self, stem: &str, change: impl FnOnce(&mut Note)) {
+        let path = self.find(note_id(SLUG, stem));
+        let lock = self.notes.lock().unwrap();
+        self.notes.update(&lock, path, change).unwrap();
+    }
+
+    /// A person forgets a note, as the command does it.
+    fn forget(&self, stem: &str) {
+        let path = self.find(note_id(SLUG, stem));
+        let body = self.notes.read(path).unwrap().note().body;
+        let lock = self.notes.lock().unwrap();
+        self.notes.forget(&lock, path, now()).unwrap();
+        self.journal.forgot(path.id, &body, now()).unwrap();
+    }
+}
+
+fn now() -> DateTime<Utc> {
+    Utc::now()
+}
+
+fn memory(title: &str, body: &str) -> String {
+    format!("---\nname: x\ndescription: {title}\nmetadata:\n  type: feedback\n---\n\n{body}\n")
+}
+
+fn text(title: &str, body: &str) -> (String, String) {
+    (title.to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_file_becomes_a_note_and_a_second_import_changes_nothing() {
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use `pnpm`.");
+    fixture.remember("MEMORY", "- [pnpm](pnpm.md)");
+    fixture.remember(".pnpm", "an editor's");
+    fs::write(fixture.path(SLUG).join("memory/other.txt"), "no").unwrap();
+    fs::create_dir(fixture.path(SLUG).join("memory/below")).unwrap();
+    fs::write(
+        fixture.path(SLUG).join("memory/below/x.md"),
+        memory("x", "x"),
+    )
+    .unwrap();
+    assert_eq!(fixture.counts(), [1, 0, 0, 0]);
+    let note = fixture.note("pnpm");
+    assert_eq!(
+        (note.title.as_str(), note.body.as_str()),
+        ("pnpm", "Use `pnpm`.")
+    );
+    assert_eq!(
+        (note.project.as_str(), note.machine_id.as_str()),
+        ("shop", "m")
+    );
+    assert_eq!(
+        (note.source, note.tags.join(",")),
+        (Author::Import, "import,kind:feedback".to_owned())
+    );
+    assert_eq!(
+        (note.scope, note.note_type.as_str()),
+        (Scope::Portable, "procedural")
+    );
+    assert!((note.confidence - 0.9).abs() < f64::EPSILON);
+    assert_eq!(note.created_at, note.updated_at);
+    let before = fixture.notes.list().notes;
+    for _ in 0..2 {
+        assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    }
+    assert_eq!(fixture.notes.list().notes, before);
+    // Written again with the same text: looked at, and nothing to do.
+    fixture.remember("pnpm", "Use `pnpm`.");
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    assert_eq!(fixture.notes.list().notes, before);
+    assert_eq!(fixture.journal.native_copies("shop").unwrap().len(), 1);
+    assert!(fixture.journal.native_copies("other").unwrap().is_empty());
+}
+
+#[test]
+fn the_note_follows_its_file() {
+    let fixture = Fixture::new();
+    let path = fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    let made = fixture.note("pnpm").created_at;
+    fixture.remember("pnpm", "Use pnpm, and never npm.");
+    assert_eq!(fixture.counts(), [0, 1, 0, 0]);
+    assert_eq!(fixture.note("pnpm").body, "Use pnpm, and never npm.");
+    assert_eq!(fixture.note("pnpm").created_at, made);
+    // Another type is another folder.
+    fs::write(
+        &path,
+        memory("pnpm", "Use pnpm.").replace("feedback", "user"),
+    )
+    .unwrap();
+    assert_eq!(fixture.counts(), [0, 1, 0, 0]);
+    assert_eq!(fixture.note("pnpm").tags, ["import", "kind:user"]);
+    assert_eq!(
+        fixture.find(note_id(SLUG, "pnpm")).folder.as_str(),
+        "semantic"
+    );
+    // What a file is while it is being written.
+    fs::write(&path, "---\nname: x\ndescr").unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    assert_eq!(fixture.note("pnpm").body, "Use pnpm.");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 0, 1]);
+    assert_eq!(fixture.note("pnpm").state, State::Forgotten);
+    let trashed = fixture.notes.trashed(note_id(SLUG, "pnpm")).unwrap();
+    assert!(String::from_utf8_lossy(&trashed).contains("Use pnpm."));
+    assert!(fixture.journal.native_copies("shop").unwrap().is_empty());
+    assert_eq!(fixture.counts(), [0, 0, 0, 0]);
+}
+
+#[test]
+fn a_file_that_is_there_again_has_another_note() {
+    let fixture = Fixture::new();
+    for round in 0..3 {
+        let body = format!("Round {round}.");
+        let path = fixture.remember("pnpm", &body);
+        assert_eq!(fixture.counts(), [1, 0, 0, 0], "{round}");
+        assert_eq!(fixture.texts(), [text("pnpm", &body)]);
+        assert_eq!(fixture.counts(), [0, 0, 1, 0], "{round}");
+        fs::remove_file(path).unwrap();
+        assert_eq!(fixture.counts(), [0, 0, 0, 1], "{round}");
+        assert!(fixture.texts().is_empty());
+    }
+}
+
+#[test]
+fn a_persons_change_is_theirs() {
+    for change in [
+        (|note: &mut Note| note.body = "Mine.".to_owned()) as fn(&mut Note),
+        |note| note.title = "Mine".to_owned(),
+        |note| note.pinned = true,
+        |note| note.project = "other".to_owned(),
+        |note| note.tags.push("mine".to_owned()),
+    ] {
+        let fixture = Fixture::new();
+        let path = fixture.remember("pnpm", "Use pnpm.");
+        fixture.import();
+        fixture.change("pnpm", change);
+        let theirs = fixture.note("pnpm");
+        // Nobody looked since, and the note is not what was imported all the same.
+        let stamp = fixture.notes.stamp(fixture.find(theirs.id)).unwrap();
+        let copies = fixture.journal.native_copies("shop").unwrap();
+        assert!(!copies.contains(&(theirs.id, stamp)));
+        fixture.remember("pnpm", "Use yarn.");
+        assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+        assert!(fixture.journal.native_copies("shop").unwrap().is_empty());
+        fixture.remember("pnpm", "Use bun.");
+        assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(fixture.counts(), [0, 0, 0, 0]);
+        assert_eq!(fixture.note("pnpm"), theirs);
+        fixture.remember("pnpm", "Use pnpm again.");
+        assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+        assert_eq!(fixture.note("pnpm"), theirs);
+    }
+    // A note that keeps quiet goes on following.
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    fixture.change("pnpm", |note| note.state = State::Muted);
+    fixture.remember("pnpm", "Use yarn.");
+    assert_eq!(fixture.counts(), [0, 1, 0, 0]);
+    assert_eq!(fixture.note("pnpm").state, State::Muted);
+}
+
+#[test]
+fn what_a_person_forgot_stays_away() {
+    let fixture = Fixture::new();
+    let path = fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    fixture.forget("pnpm");
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    fixture.remember("pnpm", "Use pnpm, please.");
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    // The same words under another name.
+    let renamed = fixture.remember("package_manager", "use  PNPM.");
+    assert_eq!(fixture.counts(), [0, 0, 2, 0]);
+    fs::remove_file(path).unwrap();
+    fs::remove_file(renamed).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 0, 0]);
+    fixture.remember("pnpm", "Use pnpm once more.");
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    assert!(fixture.texts().is_empty());
+    // A file that comes to say what was forgotten takes no note along.
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    fixture.remember("yarn", "Use yarn.");
+    fixture.import();
+    fixture.forget("yarn");
+    fixture.remember("pnpm", "Use yarn.");
+    assert_eq!(fixture.counts(), [0, 0, 2, 0]);
+    assert_eq!(fixture.texts(), [text("pnpm", "Use pnpm.")]);
+}
+
+#[test]
+fn a_note_that_was_deleted_by_hand_comes_back_with_other_words_only() {
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    let path = fixture.find(note_id(SLUG, "pnpm"));
+    fs::remove_file(fixture.root.path().join("store").join(path.to_string())).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    assert!(fixture.texts().is_empty());
+    fixture.remember("pnpm", "Use pnpm 9.");
+    assert_eq!(fixture.counts(), [1, 0, 0, 0]);
+}
+
+#[test]
+fn two_machines_with_one_name_of_a_folder() {
+    let (one, two) = (Fixture::of_machine("one"), Fixture::of_machine("two"));
+    one.remember("pnpm", "Use pnpm.");
+    one.remember("ports", "The stub is on 9090.");
+    one.import();
+    // The notes of one arrive at two.
+    for (path, _) in one.notes.list().notes {
+        let lock = two.notes.lock().unwrap();
+        two.notes
+            .create(&lock, &one.notes.read(path).unwrap().note())
+            .unwrap();
+    }
+    let same = two.remember("pnpm", "Use  pnpm.");
+    let other = two.remember("ports", "The stub is on 9191.");
+    assert_eq!(two.counts(), [1, 0, 1, 0]);
+    assert_eq!(two.counts(), [0, 0, 2, 0]);
+    let own = own_note_id("two", SLUG, "ports", 0);
+    assert_eq!(
+        two.notes.read(two.find(own)).unwrap().note().body,
+        "The stub is on 9191."
+    );
+    assert_eq!(two.note("ports").body, "The stub is on 9090.");
+    // Each changes and forgets its own.
+    two.remember("ports", "The stub is on 9292.");
+    assert_eq!(two.counts(), [0, 1, 1, 0]);
+    fs::remove_file(&same).unwrap();
+    assert_eq!(two.counts(), [0, 0, 1, 0]);
+    assert_eq!(two.note("pnpm").state, State::Active);
+    // The words part: now two has a note of its own.
+    two.remember("pnpm", "Use pnpm.");
+    assert_eq!(two.counts(), [0, 0, 2, 0]);
+    let path = two.find(note_id(SLUG, "pnpm"));
+    let lock = two.notes.lock().unwrap();
+    two.notes
+        .update(&lock, path, |note| note.body = "Use pnpm 9.".to_owned())
+        .unwrap();
+    drop(lock);
+    assert_eq!(two.counts(), [1, 0, 1, 0]);
+    fs::remove_file(&other).unwrap();
+    assert_eq!(two.counts(), [0, 0, 1, 1]);
+    assert_eq!(two.note("ports").state, State::Active);
+    // What was forgotten on the other machine is not brought back by this one.
+    let (one, two) = (Fixture::of_machine("one"), Fixture::of_machine("two"));
+    one.remember("pnpm", "Use pnpm.");
+    one.import();
+    one.forget("pnpm");
+    let lock = two.notes.lock().unwrap();
+    two.notes.create(&lock, &one.note("pnpm")).unwrap();
+    drop(lock);
+    two.remember("pnpm", "Use pnpm.");
+    assert_eq!(two.counts(), [0, 0, 1, 0]);
+    assert!(two.texts().is_empty());
+}
+
+#[test]
+fn a_note_with_the_same_text_is_enough() {
+    let fixture = Fixture::new();
+    fixture.began("-srv-copy-shop", "/srv/copy/shop");
+    fixture.began("-srv-cart", "/srv/cart");
+    let first = fixture.write("-srv-copy-shop/a", &memory("a", "Use pnpm."));
+    fixture.remember("b", "Use pnpm.\n");
+    fixture.write("-srv-cart/a", &memory("a", "Use pnpm."));
+    // Another project has its own.
+    assert_eq!(fixture.counts(), [2, 0, 1, 0]);
+    assert_eq!(fixture.counts(), [0, 0, 3, 0]);
+    fs::remove_file(first).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 2, 1]);
+    assert_eq!(fixture.counts(), [1, 0, 1, 0]);
+}
+
+#[test]
+fn notes_of_the_python_version_are_taken_over() {
+    let fixture = Fixture::new();
+    let python = |stem: &str, body: &str, workspace: Option<&str>| {
+        let note = Note {
+            title: stem.to_owned(),
+            body: body.to_owned(),
+            project: "shop".to_owned(),
+            machine_id: "m".to_owned(),
+            source: Author::Import,
+            tags: vec!["import".to_owned(), "kind:feedback".to_owned()],
+            workspace_id: workspace.map(str::to_owned),
+            ..Note::new(
+                note_id(SLUG, stem),
+                anamnesis_note::note::NoteType::Procedural,
+                now(),
+            )
+        };
+        let lock = fixture.notes.lock().unwrap();
+        fixture.notes.create(&lock, &note).unwrap();
+    };
+    python("same", "Same.", Some("personal"));
+    python("raw", "\nRaw.\n", Some("personal"));
+    python("edited", "Mine.", None);
+    for (stem, body) in [("same", "Same."), ("raw", "Raw."), ("edited", "Theirs.")] {
+        fixture.remember(stem, body);
+    }
+    assert_eq!(fixture.counts(), [0, 1, 2, 0]);
+    assert_eq!(fixture.note("raw").body, "Raw.");
+    assert_eq!(fixture.note("edited").body, "Mine.");
+    for stem in ["same", "raw", "edited"] {
+        fixture.remember(stem, "New.");
+    }
+    assert_eq!(fixture.counts(), [0, 2, 1, 0]);
+    assert_eq!(fixture.counts(), [0, 0, 3, 0]);
+}
+
+#[test]
+fn without_its_records_a_note_is_known_by_what_it_says() {
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    let claude = text_hash(&fixture.claude().to_string_lossy());
+    let id = note_id(SLUG, "pnpm");
+    // As if the process had been killed between the note and its row: of a new note, …
+    fixture.journal.drop_native_source(&claude, id).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    // … and of one that had changed.
+    let row = fixture
+        .journal
+        .native_sources(&claude)
+        .unwrap()
+        .remove(&id)
+        .unwrap();
+    fixture.remember("pnpm", "Use pnpm 9.");
+    assert_eq!(fixture.counts(), [0, 1, 0, 0]);
+    fixture.journal.keep_native_source(&claude, &row).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    fixture.remember("pnpm", "Use pnpm 10.");
+    assert_eq!(fixture.counts(), [0, 1, 0, 0]);
+    assert_eq!(fixture.texts(), [text("pnpm", "Use pnpm 10.")]);
+}
+
+#[test]
+fn a_folder_that_is_not_there_takes_nothing_along() {
+    let fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    fixture.import();
+    let nowhere = fixture.root.path().join("nowhere");
+    assert_eq!(fixture.import_from(&nowhere), Imported::default());
+    // Another folder of the client's has nothing to say about this one's files, …
+    let other = fixture.root.path().join("other");
+    fs::create_dir_all(other.join("projects")).unwrap();
+    assert_eq!(fixture.import_from(&other), Imported::default());
+    // … nor may it change their notes.
+    let memories = other.join("projects").join(SLUG).join("memory");
+    fs::create_dir_all(&memories).unwrap();
+    fs::write(
+        other.join("projects").join(SLUG).join("a.jsonl"),
+        "{\"cwd\":\"/srv/shop\"}",
+    )
+    .unwrap();
+    fs::write(memories.join("pnpm.md"), memory("pnpm", "Use yarn.")).unwrap();
+    assert_eq!(fixture.import_from(&other).imported, 1);
+    assert_eq!(
+        fixture.texts(),
+        [text("pnpm", "Use pnpm."), text("pnpm", "Use yarn.")]
+    );
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    fs::remove_dir_all(fixture.path("")).unwrap();
+    assert_eq!(fixture.import(), Imported::default());
+    assert_eq!(fixture.texts().len(), 2);
+}
+
+#[test]
+fn excluded_and_paused_folders_are_left_alone() {
+    let mut fixture = Fixture::new();
+    fixture.remember("pnpm", "Use pnpm.");
+    fixture.began("-srv-cart", "/srv/cart");
+    fixture.write("-srv-cart/a", &memory("a", "Carts."));
+    // Where this was began, nobody knows.
+    fixture.write("-none-such/a", &memory("a", "Unknown."));
+    fixture.exclude = vec!["/srv/shop".to_owned()];
+    assert_eq!(fixture.counts(), [1, 0, 0, 0]);
+    assert_eq!(fixture.texts(), [text("a", "Carts.")]);
+    fixture.exclude.clear();
+    fixture.paused.projects = vec!["Shop".to_owned()];
+    assert_eq!(fixture.counts(), [1, 0, 1, 0]);
+    fixture.paused.projects.clear();
+    assert_eq!(fixture.counts(), [1, 0, 2, 0]);
+    // What is left alone is not gone.
+    fs::remove_dir_all(fixture.path(SLUG).join("memory")).unwrap();
+    fixture.exclude = vec!["/srv/shop".to_owned()];
+    fixture.paused.everywhere = true;
+    assert_eq!(fixture.counts(), [0, 0, 0, 0]);
+    assert_eq!(fixture.texts().len(), 3);
+    fixture.paused.everywhere = false;
+    assert_eq!(fixture.counts(), [0, 0, 1, 1]);
+}
+
+#[test]
+fn what_belongs_to_no_project_is_not_for_all() {
+    let fixture = Fixture::new();
+    fixture.began("-", "/");
+    fixture.write("-/a", &memory("a", "For everybody."));
+    assert_eq!(fixture.counts(), [0, 0, 1, 0]);
+    assert!(fixture.texts().is_empty());
+}
+
+#[test]
+fn the_transcripts_are_read_once() {
+    let fixture = Fixture::new();
+    fixture.remember("a", "One.");
+    fixture.import();
+    // If they were read again, the project would be another one.
+    fixture.began(SLUG, "/srv/cart");
+    fixture.remember("b", "Two.");
+    fixture.import();
+    assert_eq!(
+        (fixture.note("a").project, fixture.note("b").project),
+        ("shop".to_owned(), "shop".to_owned())
+    );
+    // A guess is good until there is a transcript.
+    let write = |stem: &str| fixture.write(&format!("-none-such/{stem}"), &memory(stem, stem));
+    write("a");
+    fixture.import();
+    fixture.began("-none-such", "/srv/found");
+    write("b");
+    fixture.import();
+    let project = |stem| {
+        fixture
+            .notes
+            .read(fixture.find(note_id("-none-such", stem)))
+            .unwrap()
+            .note()
+            .project
+    };
+    assert_eq!(
+        (project("a").as_str(), project("b").as_str()),
+        ("such", "found")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_followed_and_nothing_too_large_is_read() {
+    use std::os::unix::fs::symlink;
+
+    // PATH-02, PATH-05, IMP-02
+    let fixture = Fixture::new();
+    let memory_folder = fixture.path(SLUG).join("memory");
+    let good = fixture.remember("good", "Good.");
+    let outside = fixture.root.path().join("outside.md");
+    fs::write(&outside, memory("outside", "needle")).unwrap();
+    symlink(&outside, memory_folder.join("link.md")).unwrap();
+    fs::create_dir(memory_folder.join("folder.md")).unwrap();
+    let large = fs::File::create(memory_folder.join("large.md")).unwrap();
+    large.set_len(50 * 1024 * 1024).unwrap();
+    let fifo = std::process::Command::new("mkfifo")
+        .arg(memory_folder.join("pipe.md"))
+        .status();
+    assert!(fifo.unwrap().success());
+    // A folder of a project, and a memory, that lead elsewhere.
+    fixture.began("-srv-real", "/srv/real");
+    fixture.write("-srv-real/a", &memory("needle", "needle"));
+    let moved = fixture.root.path().join("moved");
+    fs::rename(fixture.path("-srv-real"), &moved).unwrap();
+    symlink(&moved, fixture.path("-srv-real")).unwrap();
+    fixture.began("-srv-linked", "/srv/linked");
+    symlink(
+        moved.join("memory"),
+        fixture.path("-srv-linked").join("memory"),
+    )
+    .unwrap();
+    let done = fixture.import();
+    assert_eq!((done.imported, done.skipped), (1, 4));
+    let problems: Vec<String> = done
+        .problems
+        .iter()
+        .map(|problem| {
+            let name = Path::new(&problem.path).file_name().unwrap();
+            format!("{}: {}", name.to_string_lossy(), problem.reason)
+        })
+        .collect();
+    assert_eq!(
+        problems,
+        [
+            "memory: a link or a file in place of a folder; not followed",
+            "folder.md: not a regular file",
+            "large.md: over 256 KiB",
+            "link.md: a link; not followed",
+            "pipe.md: not a regular file",
+        ]
+    );
+    assert_eq!(fixture.texts(), [text("good", "Good.")]);
+    // Each file is told of once.
+    assert_eq!(fixture.import().problems.len(), 1);
+    // A file that a link took the place of is not gone.
+    fs::remove_file(&good).unwrap();
+    symlink(&outside, &good).unwrap();
+    assert_eq!(fixture.counts(), [0, 0, 5, 0]);
+    assert_eq!(fixture.texts(), [text("good", "Good.")]);
+}
+
+#[test]
+fn a_source_is_never_changed() {
+    // HOOK-10
+    let fixture = Fixture::new();
+    let path = fixture.write(
+        &format!("{SLUG}/a"),
+        "---\nx: &a [*a]\nname: a\n---\r\n<private>p</private> token \u{202e}",
+    );
+    let before = (
+        fs::read(&path).unwrap(),
+        Stamp::of(&fs::metadata(&path).unwrap()),
+    );
+    fixture.import();
+    fixture.import();
+    assert_eq!(
+        (
+            fs::read(&path).unwrap(),
+            Stamp::of(&fs::metadata(&path).unwrap())
+        ),
+        before
+    );
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_time_of_the_future_is_now() {
+    let fixture = Fixture::new();
+    let path = fixture.remember("a", "A.");
+    let future = SystemTime::now() + Duration::from_secs(1_000_000);
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(future)
+        .unwrap();
+    fixture.import();
+    let updated_at = anamnesis_note::note::parse_timestamp(&fixture.note("a").updated_at);
+    assert!(updated_at.is_some_and(|time| time <= now()));
+}
+
+#[test]
+fn one_file_that_cannot_be_used_hides_no_other() {
+    let fixture = Fixture::new();
+    fixture.remember("a", "A.");
+    fixture.remember("b", "B.");
+    fixture.import();
+    let path = fixture.find(note_id(SLUG, "a"));
+    fs::write(
+        fixture.root.path().join("store").join(path.to_string()),
+        "broken",
+    )
+    .unwrap();
+    fixture.remember("a", "A, again.");
+    fixture.remember("b", "B, again.");
+    let done = fixture.import();
+    assert_eq!((done.updated, done.skipped, done.problems.len()), (1, 1, 1));
+    fs::write(
+        fixture.path(SLUG).join("memory/c.md"),
+        b"---\nname: c\n---\nC \xff",
+    )
+    .unwrap();
+    assert_eq!(fixture.import().imported, 1);
+}

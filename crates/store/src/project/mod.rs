@@ -1,0 +1,433 @@
+//! Finds the project of a folder: the marker, the git remote, the repository's folder, the folder.
+//!
+//! Git's configuration is read with libgit2, which runs nothing and asks nobody. A repository can
+//! set its key and nothing else. Reading needs no repository that libgit2 can open, so a clone with
+//! a reference format it does not know has its project, too.
+
+mod identity;
+
+pub use self::identity::{Hint, Identities, Known, Places};
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_note::{note::GLOBAL, project_key};
+use git2::{Config, ConfigLevel};
+
+use crate::fs::file;
+
+/// The name of the marker file below a project's folder.
+const MARKER: &str = ".anamnesis/project";
+
+/// The largest marker file that is read, in bytes.
+const MAX_MARKER_LENGTH: usize = 4096;
+
+/// Which step gave a project its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A marker file.
+    Marker(PathBuf),
+    /// The remote `origin` of the repository at this folder.
+    Remote(PathBuf),
+    /// The name of the repository's folder.
+    Repository(PathBuf),
+    /// The name of the folder itself.
+    Folder,
+    /// There was nothing to go by.
+    Nothing,
+    /// It was named.
+    Named,
+}
+
+/// A project: its key and where the key came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The key, or `global` when nothing told the project.
+    pub key: String,
+    /// The step that gave it.
+    pub step: Step,
+    /// The other keys that the project has or had.
+    pub also: Vec<String>,
+    /// What a marker says that is not followed, since it is another project's key.
+    pub untrusted: Option<String>,
+}
+
+impl Project {
+    /// A project that somebody named.
+    pub fn named(key: &str) -> Self {
+        Self::new(key.to_owned(), Step::Named)
+    }
+
+    fn new(key: String, step: Step) -> Self {
+        Self {
+            key,
+            step,
+            also: Vec::new(),
+            untrusted: None,
+        }
+    }
+
+    /// Every key of the project, the one it has now first.
+    pub fn all_keys(&self) -> Vec<String> {
+        let mut keys = vec![self.key.clone()];
+        keys.extend(self.also.iter().cloned());
+        keys
+    }
+
+    /// Finds the project of `folder`, which is absolute; `user_home` ends the search for a marker.
+    pub fn of(folder: &Path, user_home: Option<&Path>) -> Self {
+        match marker(folder, user_home) {
+            Some((key, path)) => Self::new(key, Step::Marker(path)),
+            None => Self::without_marker(folder),
+        }
+    }
+
+    /// Finds the project of `folder` as if there were no marker.
+    fn without_marker(folder: &Path) -> Self {
+        if let Some(repository) = Repository::around(folder) {
+            if let Some(key) = repository.remote() {
+                return Self::new(key, Step::Remote(repository.root));
+            }
+            if let Some(key) = repository
+                .name()
+                .and_then(|name| project_key::of_folder_name(&name))
+            {
+                return Self::new(key, Step::Repository(repository.root));
+            }
+        }
+        let name = folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        match name.as_deref().and_then(project_key::of_folder_name) {
+            Some(key) => Self::new(key, Step::Folder),
+            None => Self::new(GLOBAL.to_owned(), Step::Nothing),
+        }
+    }
+}
+
+/// The branch that is checked out in the repository around a folder; none outside git and on a
+/// detached head.
+pub fn branch_of(folder: &Path) -> Option<String> {
+    let head = Repository::around(folder)?.directory.join("HEAD");
+    let (bytes, ..) = file::read_head(&head, MAX_MARKER_LENGTH).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let branch = text.trim().strip_prefix("ref: refs/heads/")?;
+    Some(branch.to_owned())
+}
+
+/// The folder of the repository that a folder lies in, its links resolved; none outside git.
+pub(crate) fn repository_around(folder: &Path) -> Option<PathBuf> {
+    Repository::around(folder).map(|repository| repository.root)
+}
+
+/// The nearest marker with text, from `folder` upward, below the user's home and the root.
+fn marker(folder: &Path, user_home: Option<&Path>) -> Option<(String, PathBuf)> {
+    folder
+        .ancestors()
+        .take_while(|folder| Some(*folder) != user_home && folder.parent().is_some())
+        .find_map(|folder| {
+            let path = folder.join(MARKER);
+            let (bytes, ..) = file::read_head(&path, MAX_MARKER_LENGTH).ok()?;
+            let key = project_key::of_marker(&String::from_utf8_lossy(&bytes))?;
+            Some((key, path))
+        })
+}
+
+/// A git repository on the disk.
+struct Repository {
+    /// The work tree's folder.
+    root: PathBuf,
+    /// The folder that git keeps of this work tree.
+    directory: PathBuf,
+    /// The folder with the configuration that all work trees share.
+    common: PathBuf,
+}
+
+impl Repository {
+    /// Finds the repository that `folder` lies in, as git does: the nearest `.git` upward.
+    fn around(folder: &Path) -> Option<Self> {
+        // Git names a repository by its real path.
+        let folder = fs::canonicalize(folder).ok()?;
+        folder.ancestors().find_map(|root| {
+            let git = root.join(".git");
+            let directory = if git.is_dir() {
+                git
+            } else if git.is_file() {
+                let (bytes, ..) = file::read_head(&git, MAX_MARKER_LENGTH).ok()?;
+                let text = String::from_utf8_lossy(&bytes);
+                root.join(text.lines().next()?.strip_prefix("gitdir:")?.trim())
+            } else if is_git_directory(root) {
+                root.to_owned()
+            } else {
+                return None;
+            };
+            is_git_directory(&directory).then(|| Self {
+                root: root.to_owned(),
+                common: common_of(&directory),
+                directory,
+            })
+        })
+    }
+
+    /// The key that the remote `origin` gives.
+    fn remote(&self) -> Option<String> {
+        self.origin().as_deref().and_then(project_key::of_remote)
+    }
+
+    /// The name of the repository's folder: of a linked work tree the name of the folder that it
+    /// belongs to.
+    fn name(&self) -> Option<String> {
+        let is_linked = self.common != self.directory;
+        let folder = match fs::canonicalize(&self.common) {
+            Ok(common) if is_linked && common.ends_with(".git") => common.parent()?.to_owned(),
+            Ok(common) if is_linked => common,
+            _ => self.root.clone(),
+        };
+        let name = folder.file_name()?.to_string_lossy().into_owned();
+        // A bare repository is called so.
+        let is_bare = is_linked && name.len() > ".git".len();
+        let bare = name.strip_suffix(".git").filter(|_| is_bare);
+        Some(bare.map_or_else(|| name.clone(), str::to_owned))
+    }
+
+    /// The address of the remote `origin`, with `url.*.insteadOf` applied as git does.
+    fn origin(&self) -> Option<String> {
+        // Includes that depend on the repository count only where libgit2 can open it.
+        let config = if let Ok(repository) = git2::Repository::open(&self.root) {
+            repository.config().ok()?
+        } else {
+            let mut config = Config::open_default().or_else(|_| Config::new()).ok()?;
+            config
+                .add_file(&self.common.join("config"), ConfigLevel::Local, false)
+                .ok()?;
+            config
+        };
+        let address = config.get_string("remote.origin.url").ok()?;
+        Some(instead_of(&config, address))
+    }
+}
+
+/// Replaces the longest beginning that a `url.<base>.insteadOf` names by its base.
+fn instead_of(config: &Config, address: String) -> String {
+    let mut best: Option<(usize, String)> = None;
+    let Ok(mut entries) = config.entries(Some("^url\\..*\\.insteadof$")) else {
+        return address;
+    };
+    while let Some(Ok(entry)) = entries.next() {
+        let (Ok(name), Ok(prefix)) = (entry.name(), entry.value()) else {
+            continue;
+        };
+        let base = name
+            .strip_prefix("url.")
+            .and_then(|rest| rest.get(..rest.len().checked_sub(10)?));
+        if let Some(base) = base
+            && address.starts_with(prefix)
+            && best
+                .as_ref()
+                .is_none_or(|(length, _)| prefix.len() > *length)
+        {
+            best = Some((prefix.len(), base.to_owned()));
+        }
+    }
+    match best {
+        Some((length, base)) => format!("{base}{}", &address[length..]),
+        None => address,
+    }
+}
+
+fn is_git_directory(path: &Path) -> bool {
+    path.join("HEAD").is_file()
+        && (path.join("objects").is_dir() || path.join("commondir").is_file())
+}
+
+/// A linked work tree names the folder that holds the shared configuration in a file.
+fn common_of(directory: &Path) -> PathBuf {
+    match file::read_head(&directory.join("commondir"), MAX_MARKER_LENGTH) {
+        Ok((bytes, ..)) => directory.join(String::from_utf8_lossy(&bytes).trim()),
+        Err(_) => directory.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    pub(super) struct Fixture {
+        pub(super) folder: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        pub(super) fn new() -> Self {
+            Self {
+                folder: tempfile::tempdir().unwrap(),
+            }
+        }
+
+        pub(super) fn path(&self, path: &str) -> PathBuf {
+            let path = self.folder.path().join(path);
+            fs::create_dir_all(&path).unwrap();
+            path
+        }
+
+        /// Git with nothing of the user's.
+        pub(super) fn git(folder: &Path, arguments: &[&str]) {
+            let status = Command::new("git")
+                .args(["-c", "user.name=dev", "-c", "user.email=dev@example.com"])
+                .args(arguments)
+                .current_dir(folder)
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .output()
+                .unwrap();
+            assert!(
+                status.status.success(),
+                "git {arguments:?}: {}",
+                String::from_utf8_lossy(&status.stderr)
+            );
+        }
+
+        pub(super) fn repository(&self, path: &str) -> PathBuf {
+            let folder = self.path(path);
+            Self::git(&folder, &["init", "--quiet"]);
+            folder
+        }
+
+        fn key(&self, folder: &Path) -> String {
+            Project::of(folder, Some(self.folder.path())).key
+        }
+    }
+
+    #[test]
+    fn the_steps_in_order() {
+        let fixture = Fixture::new();
+        let repository = fixture.repository("Work/Shop");
+        let inside = fixture.path("Work/Shop/deep/er");
+        assert_eq!(fixture.key(&inside), "shop");
+        Fixture::git(
+            &repository,
+            &["remote", "add", "origin", "git@github.com:Acme/Shop.git"],
+        );
+        assert_eq!(fixture.key(&inside), "github.com/acme/shop");
+        fixture.path("Work/Shop/.anamnesis");
+        fs::write(repository.join(MARKER), "\nMy Key\n").unwrap();
+        let project = Project::of(&inside, Some(fixture.folder.path()));
+        assert_eq!(
+            project,
+            Project::new("My Key".to_owned(), Step::Marker(repository.join(MARKER)))
+        );
+        assert_eq!(fixture.key(&fixture.path("Loose Folder")), "loose folder");
+    }
+
+    #[test]
+    fn only_origin_counts() {
+        let fixture = Fixture::new();
+        let repository = fixture.repository("shop");
+        Fixture::git(&repository, &["remote", "add", "upstream", "https://h/o/r"]);
+        assert_eq!(fixture.key(&repository), "shop");
+    }
+
+    #[test]
+    fn instead_of_is_applied() {
+        let fixture = Fixture::new();
+        let repository = fixture.repository("shop");
+        Fixture::git(
+            &repository,
+            &["remote", "add", "origin", "work:acme/shop.git"],
+        );
+        Fixture::git(
+            &repository,
+            &["config", "url.git@git.example.com:.insteadOf", "work:"],
+        );
+        Fixture::git(
+            &repository,
+            &["config", "url.https://never/.insteadOf", "wor"],
+        );
+        assert_eq!(fixture.key(&repository), "git.example.com/acme/shop");
+    }
+
+    #[test]
+    fn work_trees_share() {
+        // INJ-15
+        let fixture = Fixture::new();
+        let repository = fixture.repository("main");
+        Fixture::git(
+            &repository,
+            &["commit", "--quiet", "--allow-empty", "--message", "x"],
+        );
+        Fixture::git(&repository, &["worktree", "add", "--quiet", "../tree"]);
+        let tree = fixture.path("tree");
+        assert_eq!(fixture.key(&tree), "main");
+        Fixture::git(&repository, &["remote", "add", "origin", "https://h/o/r"]);
+        assert_eq!(fixture.key(&tree), "h/o/r");
+    }
+
+    #[test]
+    fn a_repository_that_libgit2_cannot_open_has_its_remote() {
+        let fixture = Fixture::new();
+        let repository = fixture.repository("shop");
+        Fixture::git(&repository, &["remote", "add", "origin", "https://h/o/r"]);
+        Fixture::git(
+            &repository,
+            &["config", "core.repositoryformatversion", "1"],
+        );
+        Fixture::git(
+            &repository,
+            &["config", "extensions.refstorage", "reftable"],
+        );
+        assert_eq!(fixture.key(&repository), "h/o/r");
+    }
+
+    #[test]
+    fn markers_end_below_the_users_home() {
+        let fixture = Fixture::new();
+        fixture.path(".anamnesis");
+        fs::write(fixture.folder.path().join(MARKER), "everything").unwrap();
+        let folder = fixture.path("a/b");
+        assert_eq!(fixture.key(&folder), "b");
+        assert_eq!(Project::of(&folder, None).key, "everything");
+    }
+
+    #[test]
+    fn odd_markers_are_passed_over() {
+        let fixture = Fixture::new();
+        let folder = fixture.path("a/b");
+        fixture.path("a/b/.anamnesis");
+        fs::write(folder.join(MARKER), "  \n\n").unwrap();
+        fixture.path("a/.anamnesis");
+        fs::write(fixture.path("a").join(MARKER), "outer").unwrap();
+        assert_eq!(fixture.key(&folder), "outer");
+        fs::remove_file(folder.join(MARKER)).unwrap();
+        fixture.path("a/b/.anamnesis/project");
+        assert_eq!(fixture.key(&folder), "outer");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_marker_that_is_a_link_is_not_read() {
+        let fixture = Fixture::new();
+        let folder = fixture.path("shop");
+        fs::write(fixture.folder.path().join("secret"), "private text").unwrap();
+        fixture.path("shop/.anamnesis");
+        std::os::unix::fs::symlink(fixture.folder.path().join("secret"), folder.join(MARKER))
+            .unwrap();
+        assert_eq!(fixture.key(&folder), "shop");
+    }
+
+    #[test]
+    fn folders_that_are_odd_or_missing() {
+        // HOOK-01
+        let fixture = Fixture::new();
+        assert_eq!(fixture.key(Path::new("/no/such/Folder")), "folder");
+        assert_eq!(
+            Project::of(Path::new("/"), None),
+            Project::new(GLOBAL.to_owned(), Step::Nothing)
+        );
+        let odd = fixture.repository("$(touch x); 'quoted'");
+        assert_eq!(fixture.key(&odd), "$(touch x); 'quoted'");
+        assert!(!odd.join("x").exists());
+    }
+}

@@ -1,0 +1,434 @@
+//! Which folders are excluded from everything, by patterns in the settings.
+//!
+//! - `*` and `?` stand for characters of one name, `**` between slashes for any number of folders,
+//!   `~` at the beginning for the user's home. Nothing else is special.
+//! - A folder that matches excludes everything below it. `/**` at the end means what is below only.
+//! - A pattern that does not begin with `/`, `~` or a drive matches at any depth.
+//! - `\` counts as `/`, in patterns and in folders. Letter case counts where file systems mind it.
+//! - Links are resolved in the folder and in the pattern up to its first wildcard, and each is
+//!   looked at both ways. A link behind a wildcard of the pattern is not.
+//!
+//! In doubt a folder is excluded. No pattern takes more than its length times the folder's.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_text::glob::{ANY_DEPTH, covers};
+
+/// Whether a folder has the same name in another letter case.
+const IGNORES_CASE: bool = cfg!(any(windows, target_os = "macos"));
+
+/// The longest path that any system knows, in bytes. What is longer is no folder.
+const MAX_FOLDER_LENGTH: usize = 32 * 1024;
+
+/// The patterns of excluded folders.
+#[derive(Debug, Clone, Default)]
+pub struct Exclusions {
+    /// Each pattern as the names on the way to the folder: as written, and with its links resolved.
+    patterns: Vec<Vec<String>>,
+}
+
+impl Exclusions {
+    /// Takes patterns; links in them are resolved now. Patterns that name nothing are left out.
+    ///
+    /// Without a home, what follows `~/` matches at any depth.
+    pub fn new(patterns: &[String], home: Option<&Path>) -> Self {
+        let mut exclusions = Self::default();
+        for pattern in patterns {
+            exclusions.add(&slashes(pattern), home);
+            // White space at the ends is a slip more often than a part of a name.
+            if pattern.trim() != pattern {
+                exclusions.add(&slashes(pattern.trim()), home);
+            }
+        }
+        exclusions
+    }
+
+    /// Adds a pattern with `/` between its names.
+    fn add(&mut self, pattern: &str, home: Option<&Path>) {
+        if names_nothing(pattern) {
+            return;
+        }
+        let below_home = below_home(pattern);
+        let (mut names, rest) = match (below_home, home) {
+            (Some(rest), Some(home)) => (names_of(&slashes(&home.to_string_lossy())), rest),
+            (None, _) if is_rooted(pattern) => (Vec::new(), pattern),
+            _ => (vec![ANY_DEPTH.to_owned()], below_home.unwrap_or(pattern)),
+        };
+        push_names(&mut names, rest);
+        names.dedup_by(|next, last| next == ANY_DEPTH && last == ANY_DEPTH);
+        if let [_, .., last] = &mut names[..]
+            && last == ANY_DEPTH
+        {
+            // What matches excludes all below it: one name more stands for every depth.
+            "*".clone_into(last);
+        }
+        let literal = names
+            .iter()
+            .take_while(|name| !name.contains(['*', '?']))
+            .count();
+        let (head, tail) = names.split_at(literal);
+        if !head.is_empty() {
+            let mut resolved = resolved_names(&path_of(head));
+            resolved.extend_from_slice(tail);
+            if resolved != names {
+                self.patterns.push(resolved);
+            }
+        }
+        self.patterns.push(names);
+    }
+
+    /// Tells whether nothing is excluded.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Tells whether a folder, which is absolute, is excluded: as it is written, or as what its links
+    /// lead to.
+    pub fn excludes(&self, folder: &Path) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        if folder.as_os_str().len() > MAX_FOLDER_LENGTH {
+            return true;
+        }
+        let written = names_of(&slashes(&folder.to_string_lossy()));
+        let resolved = resolved_names(folder);
+        self.patterns
+            .iter()
+            .any(|pattern| covers(pattern, &written) || covers(pattern, &resolved))
+    }
+}
+
+/// Tells whether a pattern is empty or only says "here".
+pub(crate) fn names_nothing(pattern: &str) -> bool {
+    let pattern = slashes(pattern.trim());
+    !is_rooted(&pattern) && below_home(&pattern).is_none() && names_of(&pattern).is_empty()
+}
+
+/// What follows the `~` of a pattern that begins at the user's home.
+fn below_home(pattern: &str) -> Option<&str> {
+    let rest = pattern.strip_prefix('~')?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+/// Returns a path as text with `/` between its names, without the prefix of Windows' long paths.
+fn slashes(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    match path.strip_prefix("//?/") {
+        Some(rest) => match rest.strip_prefix("UNC/") {
+            Some(rest) => format!("//{rest}"),
+            None => rest.to_owned(),
+        },
+        None => path,
+    }
+}
+
+/// Tells whether a path begins at a root or with a drive.
+fn is_rooted(path: &str) -> bool {
+    let mut start = path.chars();
+    match start.next() {
+        Some('/') => true,
+        Some(drive) if drive.is_ascii_alphabetic() => {
+            start.next() == Some(':') && matches!(start.next(), None | Some('/'))
+        }
+        _ => false,
+    }
+}
+
+/// The names on the way to a folder.
+fn names_of(path: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    push_names(&mut names, path);
+    names
+}
+
+fn push_names(names: &mut Vec<String>, path: &str) {
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                // Above any depth there is any depth.
+                names.pop_if(|last| last != ANY_DEPTH);
+            }
+            _ if IGNORES_CASE => names.push(name.to_lowercase()),
+            _ => names.push(name.to_owned()),
+        }
+    }
+}
+
+/// The path of a folder that these names lead to.
+fn path_of(names: &[String]) -> PathBuf {
+    // A drive without a slash would be the folder that the process stands in.
+    let path = names.join("/") + "/";
+    PathBuf::from(if is_rooted(&path) {
+        path
+    } else {
+        format!("/{path}")
+    })
+}
+
+/// The names on the way to what the links of a path lead to; what does not exist stays as written.
+fn resolved_names(path: &Path) -> Vec<String> {
+    let resolved = path.ancestors().find_map(|ancestor| {
+        let rest = path.strip_prefix(ancestor).ok()?;
+        Some(fs::canonicalize(ancestor).ok()?.join(rest))
+    });
+    let resolved = resolved.as_deref().unwrap_or(path);
+    names_of(&slashes(&resolved.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn excludes(pattern: &str, folder: impl AsRef<Path>) -> bool {
+        let home = Some(Path::new("/home/ann"));
+        Exclusions::new(&[pattern.to_owned()], home).excludes(folder.as_ref())
+    }
+
+    #[test]
+    fn patterns_and_folders() {
+        let table: &[(&str, &[&str], &[&str])] = &[
+            // A folder, what is below it, and neighbours that only begin like it.
+            (
+                "/a/secret",
+                &["/a/secret", "/a/secret/", "/a/secret/b/c", "//a//secret"],
+                &[
+                    "/a",
+                    "/a/secret2",
+                    "/a/secre",
+                    "/a/b/secret",
+                    "/b/a/secret",
+                    "/",
+                ],
+            ),
+            ("/a/secret/", &["/a/secret", "/a/secret/b"], &["/a/secret2"]),
+            ("/a//secret//", &["/a/secret"], &["/a"]),
+            ("/", &["/", "/a"], &[]),
+            // The home.
+            ("~", &["/home/ann", "/home/ann/a"], &["/home", "/home/anna"]),
+            ("~/", &["/home/ann", "/home/ann/a"], &["/home"]),
+            (
+                "~/a",
+                &["/home/ann/a", "/home/ann/a/b"],
+                &["/home/ann", "/a"],
+            ),
+            ("~/..", &["/home", "/home/bob"], &["/"]),
+            ("~bob", &["/x/~bob"], &["/home/bob", "/home/ann"]),
+            ("/a/~", &["/a/~"], &["/home/ann", "/a"]),
+            // One star stays within a name.
+            ("/a/*", &["/a/b", "/a/b/c", "/a/.b"], &["/a", "/b"]),
+            ("/a/*/c", &["/a/b/c", "/a/b/c/d"], &["/a/c", "/a/b/x/c"]),
+            ("/a/s*t", &["/a/st", "/a/secret"], &["/a/secrets", "/a/s/t"]),
+            ("/a/*s*t*", &["/a/secret2", "/a/st"], &["/a/ts"]),
+            ("/a/b**c", &["/a/bc", "/a/bxc"], &["/a/b/c"]),
+            // A question mark is one character.
+            ("/a/?", &["/a/b", "/a/\u{e9}", "/a/b/c"], &["/a", "/a/bb"]),
+            ("/a/s?t", &["/a/set"], &["/a/st", "/a/seet", "/a/s/t"]),
+            // Two stars are any number of folders.
+            (
+                "/a/**/c",
+                &["/a/c", "/a/b/c", "/a/b/b/c/d"],
+                &["/a", "/a/b", "/c"],
+            ),
+            (
+                "/a/**/b/**/c",
+                &["/a/b/c", "/a/b/b/x/c"],
+                &["/a/c", "/a/c/b"],
+            ),
+            ("**/target", &["/target", "/a/b/target/c"], &["/a/targets"]),
+            ("**/a/b", &["/a/b", "/a/a/b"], &["/a/x/b", "/b"]),
+            ("/a/**", &["/a/b", "/a/b/c"], &["/a", "/b"]),
+            ("/a/**/", &["/a/b"], &["/a"]),
+            ("~/**", &["/home/ann/x"], &["/home/ann", "/home"]),
+            ("/a/**/**", &["/a/b"], &["/a"]),
+            ("/**", &["/", "/a", "/a/b"], &[]),
+            ("**", &["/", "/a/b"], &[]),
+            ("/**/a", &["/a", "/b/a/c"], &["/b"]),
+            // Without a beginning: at any depth.
+            ("secret*", &["/secret", "/a/secrets/b"], &["/a/mysecret"]),
+            (
+                "node_modules",
+                &["/a/node_modules/b"],
+                &["/a/node_modules2"],
+            ),
+            (
+                "work/keys",
+                &["/a/work/keys/b"],
+                &["/a/work", "/work/a/keys"],
+            ),
+            ("./keys", &["/a/keys"], &["/a"]),
+            ("../keys", &["/a/keys"], &["/a"]),
+            // Dots are resolved, in patterns and in folders.
+            ("/a/./b/../secret", &["/a/secret"], &["/a/b"]),
+            ("/a/**/../b", &["/a/b", "/a/x/b"], &["/a"]),
+            ("/../a", &["/a"], &["/b"]),
+            (
+                "/a/secret",
+                &[
+                    "/a/./secret",
+                    "/a/b/../secret",
+                    "/a/secret/.",
+                    "/../a/secret",
+                ],
+                &["/a/secret/..", "/a/secret/../b"],
+            ),
+            // Nothing else is special.
+            ("/a/[bc]", &["/a/[bc]"], &["/a/b"]),
+            ("/a/{b,c}", &["/a/{b,c}"], &["/a/b"]),
+            ("!/a", &["/x/!/a"], &["/a", "/b"]),
+            ("/a/$HOME", &["/a/$HOME"], &["/home/ann"]),
+            ("/a/b.c", &["/a/b.c"], &["/a/bxc"]),
+            ("/a/#b", &["/a/#b"], &["/a"]),
+            // White space, scripts, letter case.
+            (
+                "/a/my secret",
+                &["/a/my secret/b"],
+                &["/a/my", "/a/mysecret"],
+            ),
+            (" ~/a\n", &["/home/ann/a"], &["/home/ann"]),
+            ("/a/b ", &["/a/b ", "/a/b"], &["/a/bb"]),
+            (
+                "/a/\u{79d8}\u{5bc6}*",
+                &["/a/\u{79d8}\u{5bc6}1"],
+                &["/a/\u{79d8}"],
+            ),
+            // Windows.
+            (
+                r"C:\Users\ann\keys",
+                &["C:/Users/ann/keys/b", r"C:\Users\ann\keys"],
+                &["C:/Users/ann"],
+            ),
+            ("C:/keys", &[r"\\?\C:\keys\b"], &["D:/keys", "/x/C:/keys"]),
+            (
+                r"\\server\share",
+                &[r"\\server\share\a", r"\\?\UNC\server\share"],
+                &["/share"],
+            ),
+            (r"**\keys", &[r"C:\a\keys"], &[r"C:\a"]),
+            // Nothing.
+            ("", &[], &["/", "/a"]),
+            (" \t", &[], &["/", "/a"]),
+            (".", &[], &["/", "/a"]),
+            ("./..", &[], &["/", "/a"]),
+            ("a/..", &[], &["/", "/a"]),
+        ];
+        for (pattern, inside, outside) in table {
+            for folder in *inside {
+                assert!(excludes(pattern, folder), "{pattern:?} {folder:?}");
+            }
+            for folder in *outside {
+                assert!(!excludes(pattern, folder), "{pattern:?} {folder:?}");
+            }
+        }
+        for (pattern, folder) in [("/a/Secret", "/a/sECRET"), ("/A/?ecret", "/a/Secret")] {
+            assert_eq!(excludes(pattern, folder), IGNORES_CASE, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn several_patterns_and_none() {
+        let patterns = ["/a", "", "b"].map(str::to_owned);
+        let exclusions = Exclusions::new(&patterns, None);
+        assert!(exclusions.excludes(Path::new("/a")) && exclusions.excludes(Path::new("/c/b")));
+        assert!(!exclusions.excludes(Path::new("/c")));
+        let none = Exclusions::new(&[String::new()], None);
+        assert!(none.is_empty() && !none.excludes(Path::new("/")));
+    }
+
+    #[test]
+    fn without_a_home_more_is_excluded_rather_than_less() {
+        let exclusions = Exclusions::new(&["~/keys".to_owned()], None);
+        assert!(exclusions.excludes(Path::new("/home/ann/keys/a")));
+        assert!(!exclusions.excludes(Path::new("/home/ann")));
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_folder_is_excluded() {
+        let long = "/a".repeat(MAX_FOLDER_LENGTH);
+        assert!(excludes("/b", &long));
+        assert!(!Exclusions::default().excludes(Path::new(&long)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_both_ways() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let at = |path: &str| root.join(path);
+        fs::create_dir_all(at("real/secret/deep")).unwrap();
+        fs::create_dir_all(at("open")).unwrap();
+        symlink(at("real"), at("parent")).unwrap();
+        symlink(at("real/secret"), at("open/link")).unwrap();
+        symlink(at("open/link"), at("twice")).unwrap();
+        symlink(at("loop"), at("loop")).unwrap();
+        let excludes = |pattern: &str, folder: &str| {
+            let pattern = at(pattern).to_string_lossy().into_owned();
+            Exclusions::new(&[pattern], None).excludes(&at(folder))
+        };
+        for (pattern, folder, expected) in [
+            // The folder is reached by a link to it or above it.
+            ("real/secret", "open/link", true),
+            ("real/secret", "open/link/deep", true),
+            ("real/secret", "twice", true),
+            ("real/secret", "parent/secret", true),
+            ("real/sec*", "parent/secret/deep", true),
+            ("real/secret", "parent", false),
+            // It does not exist, but what is above it does.
+            ("real/secret", "open/link/none/here", true),
+            ("real/none", "parent/none/here", true),
+            // The pattern names the link.
+            ("open/link", "real/secret", true),
+            ("twice", "real/secret/deep", true),
+            ("parent/secret", "real/secret", true),
+            ("parent/*", "real/secret", true),
+            ("parent/none", "real/none", true),
+            ("open/link", "open", false),
+            ("open/link", "real", false),
+            // Both name another one.
+            ("twice", "parent/secret", true),
+            // Dots after a link lead to what is above its target, or above the link.
+            ("real", "open/link/..", true),
+            ("open", "open/link/..", true),
+            // A link that leads nowhere is the folder itself.
+            ("loop", "loop/a", true),
+            ("loop", "open", false),
+        ] {
+            assert_eq!(excludes(pattern, folder), expected, "{pattern} {folder}");
+        }
+        // A home that is a link.
+        symlink(at("real"), at("home")).unwrap();
+        let exclusions = Exclusions::new(&["~/secret".to_owned()], Some(&at("home")));
+        assert!(exclusions.excludes(&at("real/secret")) && exclusions.excludes(&at("home/secret")));
+    }
+
+    #[test]
+    fn hostile_patterns_take_no_longer_than_their_length_times_the_folders() {
+        let pattern = format!("/{}b", "**/*a*a*a*a*a*a*a*a*a*/".repeat(500));
+        let folder = format!("/{}", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/".repeat(1_000));
+        assert!(!excludes(&pattern, folder));
+    }
+
+    proptest! {
+        #[test]
+        fn a_folder_excludes_itself_and_what_is_below(
+            folder in "(/[^/\\\\\\pC]{1,6}){1,5}",
+            below in "(/[a-z.]{1,4}x){0,3}",
+        ) {
+            prop_assume!(!folder.split('/').any(|name| name == ".."));
+            prop_assert!(excludes(&folder, format!("{folder}{below}")), "{}", folder);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(pattern in any::<String>(), folder in any::<String>()) {
+            let _ = excludes(&pattern, &folder);
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Takes a shell command apart, as far as it takes to compare it with another.
+//!
+//! What leads up to a command (`cd web &&`, `RUST_LOG=debug`, `time`) and what only looks at its
+//! output (`2>&1 | tail -n 20`) does not make it another one. This is no shell: what it does not
+//! understand stays in the words and makes two commands differ.
+
+use crate::truncate::line;
+
+/// How many characters of a command are looked at.
+const MAX_COMMAND: usize = 4_000;
+
+/// Programs that set the scene for what follows them.
+pub const PREPARES: [&str; 8] = [
+    "cd", "export", "popd", "pushd", "set", "source", "unset", ".",
+];
+
+/// Programs that run what stands behind them.
+const WRAPPERS: [&str; 6] = ["command", "env", "exec", "nice", "nohup", "time"];
+
+/// Programs that only look at what another one printed.
+pub const VIEWERS: [&str; 10] = [
+    "cat", "egrep", "grep", "head", "less", "more", "rg", "sort", "tail", "tee",
+];
+
+/// Programs that, behind another command, only say that it ended.
+pub const CLOSERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
+
+/// Where a command's output goes makes it no other one.
+const REDIRECTS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
+
+/// Programs of which neither a failure nor a pass tells anything.
+const EVERYDAY: [&str; 54] = [
+    "awk", "basename", "cat", "cd", "chmod", "chown", "cp", "curl", "cut", "date", "df", "diff",
+    "dirname", "du", "echo", "egrep", "env", "exit", "export", "false", "fd", "file", "find",
+    "grep", "head", "jq", "kill", "less", "ln", "ls", "mkdir", "mv", "pgrep", "pkill", "printf",
+    "ps", "pwd", "readlink", "rg", "rm", "rmdir", "sed", "sleep", "sort", "stat", "tail", "test",
+    "touch", "tree", "true", "type", "wc", "which", "[",
+];
+
+/// Programs that do nothing but run tests.
+const TEST_PROGRAMS: [&str; 17] = [
+    "ava", "bats", "busted", "ctest", "jest", "mocha", "nose2", "nox", "pest", "phpunit", "prove",
+    "py.test", "pytest", "rspec", "tox", "unittest", "vitest",
+];
+
+/// Programs that run tests when their first argument says so.
+const TEST_VERBS: [(&[&str], &[&str]); 3] = [
+    (&["cargo"], &["nextest", "t", "test"]),
+    (&["bun", "npm", "pnpm", "yarn"], &["t", "test"]),
+    (
+        &[
+            "bazel",
+            "bazelisk",
+            "cabal",
+            "composer",
+            "cypress",
+            "dart",
+            "deno",
+            "dotnet",
+            "flutter",
+            "go",
+            "lein",
+            "mix",
+            "playwright",
+            "rails",
+            "sbt",
+            "stack",
+            "swift",
+            "zig",
+        ],
+        &["test"],
+    ),
+];
+
+/// Programs that run tests when any of their goals says so.
+const TEST_GOALS: [&str; 12] = [
+    "gmake",
+    "gradle",
+    "gradlew",
+    "just",
+    "make",
+    "meson",
+    "mvn",
+    "mvnw",
+    "ninja",
+    "rake",
+    "task",
+    "xcodebuild",
+];
+
+/// Goals that mean tests.
+const GOALS: [&str; 5] = ["check", "spec", "test", "tests", "verify"];
+
+/// Programs that run another one, and the word that has to stand between, if any.
+pub const RUNNERS: [(&str, &str); 12] = [
+    ("bundle", "exec"),
+    ("bunx", ""),
+    ("hatch", "run"),
+    ("npx", ""),
+    ("pdm", "run"),
+    ("pipenv", "run"),
+    ("pnpm", "dlx"),
+    ("pnpm", "exec"),
+    ("poetry", "run"),
+    ("rye", "run"),
+    ("uv", "run"),
+    ("yarn", "dlx"),
+];
+
+/// Options whose value is a word of its own, before the argument that says what to do.
+const WITH_VALUE: [&str; 7] = [
+    "-C",
+    "--cwd",
+    "--dir",
+    "--filter",
+    "--manifest-path",
+    "--prefix",
+    "--workspace",
+];
+
+/// A command, taken apart.
+#[derive(Debug)]
+pub struct Command<'a> {
+    /// The part that does the work, as it was typed.
+    work: &'a str,
+    /// Where it ran, if it says so.
+    folder: Option<&'a str>,
+    /// The words of each step of the work.
+    steps: Vec<Vec<&'a str>>,
+    /// Whether it ends well although the work did not, as `cargo test | tail` does.
+    pub hides_its_end: bool,
+}
+
+/// What stands before a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    And,
+    Or,
+    Pipe,
+    Then,
+    Background,
+}
+
+/// A step and where it stands.
+#[derive(Debug, Clone, Copy)]
+struct Step<'a> {
+    before: Operator,
+    start: usize,
+    text: &'a str,
+}
+
+impl Step<'_> {
+    fn program(&self) -> &str {
+        words(self.text).first().copied().unwrap_or_default()
+    }
+
+    fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+}
+
+impl<'a> Command<'a> {
+    /// Takes a command apart; `None` where no step is left that does anything.
+    pub fn parse(typed: &'a str) -> Option<Self> {
+        let typed = crate::truncate::first_characters(typed, MAX_COMMAND);
+        let mut steps = split(typed);
+        let keeps_failures = steps.iter().any(|step| step.text.contains("pipefail"));
+        let hides = |operator| match operator {
+            Operator::And => false,
+            Operator::Pipe => !keeps_failures,
+            Operator::Or | Operator::Then | Operator::Background => true,
+        };
+        let mut folder = None;
+        let leading = steps
+            .iter()
+            .take_while(|step| step.text.starts_with('#') || PREPARES.contains(&step.program()))
+            .inspect(|step| {
+                if let Some(path) = step.text.strip_prefix("cd ") {
+                    folder = Some(path.trim());
+                }
+            })
+            .count();
+        steps.drain(..leading);
+        let first = steps.first()?.start;
+        // What stands before the first step of the work says nothing of its end.
+        let hides_its_end = steps.iter().skip(1).any(|step| hides(step.before));
+        while let Some(last) = steps.last()
+            && steps.len() > 1
+        {
+            let list: &[&str] = match last.before {
+                Operator::Pipe => &VIEWERS,
+                _ => &CLOSERS,
+            };
+            let is_comment_or_end = last.text.starts_with('#') || last.text.is_empty();
+            if !is_comment_or_end && !list.contains(&last.program()) {
+                break;
+            }
+            steps.pop();
+        }
+        let end = steps.last()?.end();
+        let work = typed.get(first..end)?;
+        let work = REDIRECTS.iter().fold(work, |work, redirect| {
+            work.strip_suffix(redirect).unwrap_or(work).trim_end()
+        });
+        let steps: Vec<Vec<&str>> = steps
+            .iter()
+            .map(|step| words(step.text))
+            .filter(|words| !words.is_empty())
+            .collect();
+        (!steps.is_empty()).then_some(Self {
+            work,
+            folder,
+            steps,
+            hides_its_end,
+        })
+    }
+
+    /// Returns the work as it was typed, on one line of at most so many characters.
+    pub fn shown(&self, count: usize) -> String {
+        line(&self.work.replace('`', "'"), count)
+    }
+
+    /// Tells whether two commands do the same work in what may be the same place.
+    pub fn is_same(&self, other: &Command<'_>) -> bool {
+        let same_folder = match (self.folder, other.folder) {
+            (Some(folder), Some(other)) => folder == other,
+            _ => true,
+        };
+        same_folder && self.steps == other.steps
+    }
+
+    /// Tells whether a pass of another command means that this one, which failed, would pass.
+    ///
+    /// The other is the same, or the same test without the arguments that made this one smaller.
+    pub fn is_mended_by(&self, other: &Command<'_>) -> bool {
+        if self.is_same(other) {
+            return true;
+        }
+        match (self.steps.as_slice(), other.steps.as_slice()) {
+            ([failed], [passed]) => {
+                self.is_test() && other.is_test() && is_subsequence(passed, failed)
+            }
+            _ => false,
+        }
+    }
+
+    /// Tells whether its end says anything about the project.
+    pub fn is_telling(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|words| !EVERYDAY.contains(&program(words)))
+    }
+
+    /// Tells whether it runs tests.
+    pub fn is_test(&self) -> bool {
+        self.steps.iter().any(|words| is_test(words))
+    }
+
+    /// Tells whether another command that passed is another way to do what this one failed to do.
+    ///
+    /// The same program with the same arguments and other options, or with more arguments; or a
+    /// program of another name and half of the words. Less arguments, or other ones, are another
+    /// thing to do; more arguments of a test are a smaller test.
+    pub fn is_done_by(&self, other: &Command<'_>) -> bool {
+        let ([failed], [passed]) = (self.steps.as_slice(), other.steps.as_slice()) else {
+            return false;
+        };
+        if failed == passed || !self.is_telling() || !other.is_telling() {
+            return false;
+        }
+        let (failed, passed) = (arguments(failed), arguments(passed));
+        if failed.first() == passed.first() {
+            return if self.is_test() {
+                failed == passed
+            } else {
+                is_subsequence(&failed, &passed)
+            };
+        }
+        let shared = failed.iter().filter(|word| passed.contains(word)).count();
+        shared > 0 && 2 * shared >= failed.len().max(passed.len())
+    }
+}
+
+/// Splits a command at the operators that stand outside quotes.
+fn split(text: &str) -> Vec<Step<'_>> {
+    let bytes = text.as_bytes();
+    let mut steps = Vec::new();
+    let mut before = Operator::Then;
+    let mut start = 0;
+    let mut position = 0;
+    let mut quote = None;
+    while let Some(&byte) = bytes.get(position) {
+        let next = bytes.get(position + 1).copied();
+        if byte == b'\\' && quote != Some(b'\'') {
+            position += 2;
+            continue;
+        }
+        if let Some(open) = quote {
+            if byte == open {
+                quote = None;
+            }
+            position += 1;
+            continue;
+        }
+        let found = match (byte, next) {
+            (b'\'' | b'"', _) => {
+                quote = Some(byte);
+                None
+            }
+            // The lines of a here-document are no commands.
+            (b'<', Some(b'<')) => break,
+            (b'&', Some(b'&')) => Some((Operator::And, 2)),
+            (b'|', Some(b'|')) => Some((Operator::Or, 2)),
+            (b'|', Some(b'&')) => Some((Operator::Pipe, 2)),
+            (b'|', _) => Some((Operator::Pipe, 1)),
+            (b';' | b'\n', _) => Some((Operator::Then, 1)),
+            (b'&', next) => {
+                let previous = position.checked_sub(1).and_then(|before| bytes.get(before));
+                let is_redirect = next == Some(b'>') || matches!(previous, Some(b'>' | b'<'));
+                (!is_redirect).then_some((Operator::Background, 1))
+            }
+            _ => None,
+        };
+        let Some((operator, length)) = found else {
+            position += 1;
+            continue;
+        };
+        push(&mut steps, before, text, start, position);
+        before = operator;
+        position += length;
+        start = position;
+    }
+    push(&mut steps, before, text, start, text.len());
+    if before == Operator::Background && steps.last().is_some_and(|last| last.before != before) {
+        // A `&` at the end hides the end of what stands before it.
+        steps.push(Step {
+            before,
+            start: text.len(),
+            text: "",
+        });
+    }
+    steps
+}
+
+fn push<'a>(steps: &mut Vec<Step<'a>>, before: Operator, text: &'a str, start: usize, end: usize) {
+    let raw = text.get(start..end).unwrap_or_default();
+    let trimmed = raw.trim_start();
+    if !trimmed.is_empty() {
+        steps.push(Step {
+            before,
+            start: start + raw.len() - trimmed.len(),
+            text: trimmed.trim_end(),
+        });
+    }
+}
+
+/// Returns the words of a step without assignments, wrappers and redirections.
+fn words(step: &str) -> Vec<&str> {
+    let mut all = step
+        .split_whitespace()
+        .filter(|word| *word != "\\")
+        .peekable();
+    let mut words = Vec::new();
+    while let Some(&word) = all.peek() {
+        if word == "timeout" {
+            all.next();
+            let is_option =
+                |word: &&str| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+            while all.next_if(is_option).is_some() {}
+        } else if WRAPPERS.contains(&word) || is_assignment(word) {
+            all.next();
+            while all.next_if(|word| word.starts_with('-')).is_some() {}
+        } else {
+            break;
+        }
+    }
+    while let Some(word) = all.next() {
+        let target = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+        match target.strip_prefix('>') {
+            Some(file) if file.trim_start_matches(['>', '|']).is_empty() => {
+                all.next();
+            }
+            Some(_) => {}
+            None => words.push(word),
+        }
+    }
+    words
+}
+
+/// Tells whether a word sets a variable: `RUST_LOG=debug`.
+pub fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// Returns the name of the program, without the folder it stands in.
+fn program<'a>(words: &[&'a str]) -> &'a str {
+    name_of(words.first().copied().unwrap_or_default())
+}
+
+/// Returns the last name of a path.
+pub fn name_of(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+/// Returns the program and its arguments, without options.
+fn arguments<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let arguments = words.iter().copied().skip(1);
+    let arguments = arguments.filter(|word| !word.starts_with('-') && *word != "run");
+    std::iter::once(program(words)).chain(arguments).collect()
+}
+
+fn is_subsequence(part: &[&str], whole: &[&str]) -> bool {
+    let mut whole = whole.iter();
+    part.iter().all(|word| whole.any(|other| other == word))
+}
+
+fn is_test(words: &[&str]) -> bool {
+    let mut arguments = Vec::new();
+    let mut all = words.iter().copied();
+    all.next();
+    arguments.push(program(words));
+    while let Some(word) = all.next() {
+        if WITH_VALUE.contains(&word) {
+            all.next();
+        } else if !word.starts_with(['-', '+']) {
+            arguments.push(word);
+        }
+    }
+    let mut arguments = arguments.as_slice();
+    loop {
+        let skipped = match arguments {
+            [python, ..] if python.starts_with("python") && words.contains(&"-m") => 1,
+            [runner, rest @ ..] => {
+                let second = rest.first().copied().unwrap_or_default();
+                let known = RUNNERS.iter().find(|(name, between)| {
+                    name == runner && (between.is_empty() || *between == second)
+                });
+                match known {
+                    Some((_, between)) if !between.is_empty() => 2,
+                    Some(_) => 1,
+                    None => 0,
+                }
+            }
+            [] => 0,
+        };
+        if skipped == 0 {
+            break;
+        }
+        arguments = arguments.get(skipped..).unwrap_or_default();
+    }
+    let [first, rest @ ..] = arguments else {
+        return false;
+    };
+    let program = name_of(first);
+    if TEST_PROGRAMS.contains(&program) {
+        return true;
+    }
+    if TEST_GOALS.contains(&program) {
+        return rest.iter().any(|word| GOALS.contains(word));
+    }
+    let verb = match (program, rest) {
+        ("bun" | "npm" | "pnpm" | "yarn", ["run", verb, ..]) | ("zig", ["build", verb, ..]) => {
+            *verb
+        }
+        (_, [verb, ..]) => *verb,
+        (_, []) => return false,
+    };
+    TEST_VERBS.iter().any(|(programs, verbs)| {
+        programs.contains(&program)
+            && (verbs.contains(&verb) || verb.starts_with("test:") || verb.starts_with("test-"))
+    })
+}
+
+#[cfg(test)]
+mod tests;
