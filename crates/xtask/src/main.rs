@@ -25,6 +25,8 @@ mod random;
 mod references;
 #[cfg(unix)]
 mod retention;
+mod size;
+mod source;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,8 @@ enum Task {
     /// Measure whether notes about what is gone from a repository are told to be out of date
     #[cfg(unix)]
     References(references::Arguments),
+    /// Count the product's lines, per crate, and list files and functions over the limits
+    Size(size::Arguments),
     /// Run every check that a change has to pass
     Ci(ci::Arguments),
 }
@@ -102,6 +106,7 @@ fn main() -> ExitCode {
         Task::Retention(arguments) => retention::run(&root, arguments),
         #[cfg(unix)]
         Task::References(arguments) => references::run(&root, arguments),
+        Task::Size(arguments) => size::run(&root, arguments),
         Task::Ci(arguments) => ci::run(&root, arguments),
     };
     match outcome {
