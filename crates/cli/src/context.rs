@@ -17,7 +17,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::one_line;
 
-use crate::{environment::Environment, failure::Failure};
+use crate::{environment::Environment, failure::Failure, ui};
 
 /// How long a command waits for a lock. A person would rather wait than be told to try again.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,6 +44,16 @@ impl Context {
 
     /// Names the store; nothing is touched.
     pub(crate) fn of(environment: Environment, patience: Duration) -> Result<Self, Failure> {
+        let context = Self::unchecked(environment, patience)?;
+        context
+            .home
+            .check_links()
+            .map_err(|error| Failure::environment(error.to_string()).hint(error.hint()))?;
+        Ok(context)
+    }
+
+    /// As [`Context::of`], but without the check for a broken link: `doctor` reports one itself.
+    pub(crate) fn unchecked(environment: Environment, patience: Duration) -> Result<Self, Failure> {
         let root = environment.store.clone().ok_or_else(|| {
             Failure::environment("no home folder is known".to_owned())
                 .hint("set HOME or ANAMNESIS_HOME")
@@ -89,6 +99,12 @@ impl Context {
     /// The folder that this process stands in.
     pub(crate) fn current_folder() -> Option<PathBuf> {
         std::env::current_dir().ok()
+    }
+
+    /// A path for people: as they gave it, with `~` for their home.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        let user_home = self.environment.user_home.as_deref();
+        ui::home_path(&self.home.as_named(path), user_home)
     }
 
     /// The folders that are excluded.

@@ -240,7 +240,7 @@ fn answer(
         let _ = sender.send(Patient);
         context.be_patient(PATIENT_NOTES);
     }
-    if folder.starts_with(context.home.root()) {
+    if context.home.contains(&folder) {
         return no_op();
     }
     skip::unrecorded(&context, &mut payload.event);
@@ -575,10 +575,7 @@ impl Hook {
         }
         if journal.meta("greeted").ok()?.is_none() {
             handled.meta.push(("greeted", today));
-            let store = ui::home_path(
-                self.context.home.root(),
-                self.context.environment.user_home.as_deref(),
-            );
+            let store = self.context.shown(self.context.home.root());
             return Some(line(&format!(
                 "sessions are noted in {store} from now on · /memory-status"
             )));

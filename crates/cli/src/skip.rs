@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anamnesis_session::hook::{Event, ToolCall};
+use anamnesis_store::fs::home::is_below;
 
 use crate::context::Context;
 
@@ -44,17 +45,10 @@ fn is_skipped(context: &Context, call: &ToolCall) -> bool {
 
 /// Tells whether a path lies in the store, or among the client's transcripts and memories.
 fn is_ours(context: &Context, path: &Path) -> bool {
-    let lies_in = |folder: &Path| {
-        path.starts_with(folder)
-            || match (path.canonicalize(), folder.canonicalize()) {
-                (Ok(path), Ok(folder)) => path.starts_with(folder),
-                _ => false,
-            }
-    };
-    lies_in(context.home.root())
+    context.home.contains(path)
         || context
             .environment
             .claude_folder
             .as_ref()
-            .is_some_and(|folder| lies_in(&folder.join("projects")))
+            .is_some_and(|folder| is_below(path, &folder.join("projects")))
 }

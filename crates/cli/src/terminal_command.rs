@@ -70,7 +70,7 @@ pub(crate) fn place(context: &Context) -> Place {
         return Place::Taken;
     };
     match fs::read_link(&link) {
-        Ok(target) if target == copy_of(context) => Place::Ours,
+        Ok(target) if target == context.home.as_named(&copy_of(context)) => Place::Ours,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Place::Free,
         _ => Place::Taken,
     }
@@ -92,7 +92,9 @@ pub(crate) fn install(context: &Context, journal: Option<&Journal>) -> io::Resul
         if let Some(folder) = link.parent() {
             fs::create_dir_all(folder)?;
         }
-        std::os::unix::fs::symlink(copy_of(context), link)?;
+        // Not the resolved path: it changes where the store is moved and replaced by a link.
+        let target = context.home.as_named(&copy_of(context));
+        std::os::unix::fs::symlink(target, link)?;
     }
     Ok(())
 }
@@ -170,7 +172,7 @@ pub(crate) fn typed(context: &Context) -> String {
     }
     let copy = copy_of(context);
     let path = if copy.is_file() {
-        copy
+        context.home.as_named(&copy)
     } else {
         env::current_exe().unwrap_or_default()
     };

@@ -15,7 +15,7 @@ use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
 use anamnesis_store::{
     fs::file,
     index::{Error as IndexError, Filter, Index},
-    journal::{HookRuns, Journal},
+    journal::{Error as JournalError, HookRuns, Journal},
     project::Places,
     settings::{TRUSTED_VARIABLES, config::Paused},
     usage_log::Receipts,
@@ -28,7 +28,7 @@ use self::records::{recording, records};
 use super::{Outcome, init::SERVER_NAME};
 use crate::{
     auto_reflect,
-    context::Context,
+    context::{Context, PATIENCE},
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
     model,
@@ -195,7 +195,7 @@ pub(super) fn verdict(context: &Context, index: &Index) -> Verdict {
 }
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
-    let context = Context::of(environment, Duration::from_secs(10))?;
+    let context = Context::unchecked(environment, PATIENCE)?;
     let fixed = if args.fix { fix(&context) } else { Vec::new() };
     let checks = checks(&context);
     let worst = checks
@@ -266,9 +266,18 @@ fn shown(check: &Check) -> String {
 
 /// Every check, always in this order.
 fn checks(context: &Context) -> Vec<Check> {
-    let writable = store(context);
-    let is_usable = writable.level != Level::Broken;
-    let journal = if is_usable { context.journal() } else { None };
+    let mut store = store(context);
+    let is_usable = store.level != Level::Broken;
+    let mut journal = None;
+    if is_usable {
+        match Journal::open(&context.home, PATIENCE) {
+            Ok(opened) => journal = Some(opened),
+            Err(error) => {
+                context.log(&error.to_string());
+                store = without_journal(&error);
+            }
+        }
+    }
     let mut checks = vec![plugin(context, journal.as_ref())];
     if is_usable {
         checks.push(hooks(journal.as_ref(), context));
@@ -280,7 +289,7 @@ fn checks(context: &Context) -> Vec<Check> {
             "cannot be told without the store",
         ));
     }
-    checks.push(writable);
+    checks.push(store);
     checks.extend(ignored_variables(context));
     if is_usable {
         checks.extend(records(context, journal.as_ref()));
@@ -398,13 +407,8 @@ fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
         Some(format!("{}: {}", run.event, one_line(error)))
     });
     if let Some(failing) = failing {
-        let mut check = Check::new("hooks", Level::Broken, failing).hint(format!(
-            "tail {}",
-            ui::home_path(
-                &context.home.log(),
-                context.environment.user_home.as_deref()
-            )
-        ));
+        let mut check = Check::new("hooks", Level::Broken, failing)
+            .hint(format!("tail {}", context.shown(&context.home.log())));
         check.lines.push(summary);
         return check;
     }
@@ -454,13 +458,9 @@ pub(super) fn milliseconds(microseconds: i64) -> String {
 }
 
 fn store(context: &Context) -> Check {
-    let root = ui::home_path(
-        context.home.root(),
-        context.environment.user_home.as_deref(),
-    );
+    let root = context.shown(context.home.root());
     if let Err(error) = context.home.create() {
-        return Check::new("store", Level::Broken, error.to_string())
-            .hint("move away what is in its place, or make it writable for you");
+        return Check::new("store", Level::Broken, error.to_string()).hint(error.hint());
     }
     let probe = context
         .home
@@ -484,7 +484,25 @@ fn store(context: &Context) -> Check {
         )
         .hint("move it out, or your notes may be committed there: set ANAMNESIS_HOME");
     }
-    Check::new("store", Level::Well, format!("{root}, writable"))
+    let named = context.home.as_named(context.home.root());
+    let target = if named == context.home.root() {
+        String::new()
+    } else {
+        format!(" (at {})", context.home.root().display())
+    };
+    Check::new("store", Level::Well, format!("{root}{target}, writable"))
+}
+
+/// A store whose `journal.db` cannot be opened: hooks record nothing there.
+fn without_journal(error: &JournalError) -> Check {
+    let check = Check::new("store", Level::Broken, one_line(&error.to_string()));
+    match error {
+        // The error itself says what to do.
+        JournalError::Newer(_) => check,
+        error if error.is_damage() => check.hint("anamnesis doctor --fix   (sets it aside)"),
+        error if error.is_busy() => check.hint("try again in a moment"),
+        _ => check.hint("move away what is in its place, or make it writable for you"),
+    }
 }
 
 /// Variables of this shell that sessions ignore, so that hooks and commands would disagree.
@@ -509,7 +527,6 @@ fn ignored_variables(context: &Context) -> Option<Check> {
 
 /// The checkout that a store lies in; its own `memory/.git` is below it and does not count.
 pub(super) fn enclosing_repository(root: &Path) -> Option<PathBuf> {
-    let root = root.canonicalize().ok()?;
     root.ancestors()
         .find(|folder| folder.join(".git").exists())
         .map(Path::to_path_buf)

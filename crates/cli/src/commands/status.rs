@@ -62,10 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     })?;
     let status = status(context, &index, &project)?;
     let verdict = doctor::verdict(context, &index);
-    let store = ui::home_path(
-        context.home.root(),
-        context.environment.user_home.as_deref(),
-    );
+    let store = context.shown(context.home.root());
     let off = off::here(context);
     let journal = context.journal();
     let kept = journal.as_ref().and_then(Kept::of);
@@ -74,7 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let found = found.filter(|found| found.actions + found.decisions > 0);
     if args.json {
         ui.json(&json!({
-            "store": context.home.root().display().to_string(),
+            "store": context.home.as_named(context.home.root()).display().to_string(),
             "version": env!("CARGO_PKG_VERSION"),
             "machine_id": context.machine_id(),
             "off": off.is_some(),

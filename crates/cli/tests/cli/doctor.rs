@@ -570,7 +570,7 @@ fn a_file_in_the_place_of_the_store() {
     ? plugin     0.1.0; Claude Code knows no plugin of that name yet
                  → /plugin install anamnesis --marketplace (see the README)
     ? hooks      cannot be told without the store
-    ✗ store      cannot use [ROOT]/home/.anamnesis/memory: Not a directory (os error 20)
+    ✗ store      [ROOT]/home/.anamnesis is not a folder of the store but a file; move it away
                  → move away what is in its place, or make it writable for you
     ✓ beside     no other memory found
     1 broken
@@ -586,10 +586,39 @@ fn a_file_in_the_place_of_the_store() {
     snapshot!(home.run("status").shown(), @"
     exit 1
     on stderr:
-    anamnesis: cannot use [ROOT]/home/.anamnesis/memory: Not a directory (os error 20)
+    anamnesis: [ROOT]/home/.anamnesis is not a folder of the store but a file; move it away
     → anamnesis doctor
     ");
     assert_eq!(fs::read_to_string(home.store()).unwrap(), "a file");
+}
+
+#[test]
+fn a_store_whose_journal_cannot_be_opened_is_not_well() {
+    let home = sound();
+    assert_eq!(check(&home, "store"), "✓ store      ~/.anamnesis, writable");
+    for ending in ["db", "db-wal", "db-shm"] {
+        fs::remove_file(home.store().join("journal").with_extension(ending)).ok();
+    }
+    fs::create_dir(home.store().join("journal.db")).unwrap();
+    snapshot!(check(&home, "store"), @"
+    ✗ store      journal.db: Invalid path: [ROOT]/home/.anamnesis/journal.db: Is a directory (os error 21)
+    → move away what is in its place, or make it writable for you
+    ");
+    // A damaged file needs another repair.
+    fs::remove_dir(home.store().join("journal.db")).unwrap();
+    home.write("journal.db", "these are no records");
+    snapshot!(check(&home, "store"), @"
+    ✗ store      journal.db: file is not a database
+    → anamnesis doctor --fix   (sets it aside)
+    ");
+    fs::remove_file(home.store().join("journal.db")).unwrap();
+    let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
+    journal.pragma_update(None, "user_version", 9_999).unwrap();
+    let newer = check(&home, "store");
+    assert!(
+        newer.starts_with("✗ store      journal.db is of version 9999"),
+        "{newer}"
+    );
 }
 
 #[test]

@@ -584,6 +584,18 @@ fn another_store() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_the_store_does_not_count_as_another_store() {
+    let home = home();
+    let folder = home.root().join("notes");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(&folder, home.store()).unwrap();
+    let output = home.run(&format!("init --home {}", folder.display()));
+    assert!(output.stdout.contains("init: done"), "{output:?}");
+    assert!(!output.stdout.contains("hooks use"), "{output:?}");
+}
+
 #[test]
 fn the_command_for_a_terminal() {
     let home = home();

@@ -89,6 +89,188 @@ fn a_home_that_is_missing_is_made() {
     assert!(store.join("memory").is_dir() && index.is_file());
 }
 
+#[cfg(unix)]
+mod links {
+    //! A store whose path has symbolic links: `/home` may be one, `~/.anamnesis` may be one.
+
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::snapshot;
+
+    /// Makes a folder for the owner alone.
+    fn private(folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    /// Plays a session of the user with this home folder, from the first hook to its note, and checks
+    /// that commands work with the store.
+    fn play_session(home: &TestHome, user: &Path, session: &str) {
+        let prompt = format!("Add limits to {session}");
+        home.write_transcript(session, &[asked(&prompt), edited("/x/limit.rs")]);
+        for event in ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"] {
+            let mut payload = home.payload(event, session);
+            payload["prompt"] = prompt.clone().into();
+            let hook = home.hook_with(payload.to_string());
+            hook.env("HOME", user)
+                .without("ANAMNESIS_HOME")
+                .run()
+                .well();
+            home.settle();
+        }
+        let run = |words: &str| {
+            let command = home.command(words.split_whitespace());
+            command.env("HOME", user).without("ANAMNESIS_HOME").run()
+        };
+        let spool = fs::read_dir(user.join(".anamnesis/spool"));
+        assert_eq!(spool.into_iter().flatten().count(), 0);
+        let found = run(&format!("search {session}")).well();
+        assert!(found.contains(&prompt), "{found}");
+        let sessions = run("sessions --json").well();
+        assert!(sessions.contains(session), "{sessions}");
+        assert!(run("init").well().contains("init: done"));
+        run("sync").well();
+        let status = run("status").well();
+        assert!(status.contains("~/.anamnesis"), "{status}");
+        let doctor = run("doctor").well();
+        assert!(doctor.contains("✓ store      ~/.anamnesis"), "{doctor}");
+    }
+
+    #[test]
+    fn a_session_is_noted_where_the_home_folder_is_a_link() {
+        // PATH-03
+        let home = home();
+        fs::rename(home.user(), home.root().join("volume")).unwrap();
+        symlink("volume", home.user()).unwrap();
+        play_session(&home, &home.user(), "the-login");
+        assert!(home.root().join("volume/.anamnesis/journal.db").is_file());
+    }
+
+    #[test]
+    fn a_session_is_noted_where_a_folder_above_the_home_is_a_link() {
+        let home = home();
+        private(&home.root().join("volume/ann"));
+        symlink("volume", home.root().join("homes")).unwrap();
+        play_session(&home, &home.root().join("homes/ann"), "the-login");
+        let journal = home.root().join("volume/ann/.anamnesis/journal.db");
+        assert!(journal.is_file());
+    }
+
+    #[test]
+    fn a_session_is_noted_where_the_store_is_a_link() {
+        let home = home();
+        private(&home.root().join("volume"));
+        symlink("../volume", home.store()).unwrap();
+        play_session(&home, &home.user(), "the-login");
+        assert!(home.root().join("volume/journal.db").is_file());
+    }
+
+    #[test]
+    fn a_session_is_noted_after_the_store_was_replaced_by_a_link() {
+        let home = home();
+        home.run("init --link").well();
+        play_session(&home, &home.user(), "the-login");
+        let moved = home.root().join("volume");
+        fs::rename(home.store(), &moved).unwrap();
+        symlink(&moved, home.store()).unwrap();
+        play_session(&home, &home.user(), "the-search");
+        assert_eq!(home.notes().len(), 2);
+        // The link to the command for a terminal is still recognised.
+        let plan = home.run("init --print").well();
+        assert!(plan.contains("command  ~/.local/bin/anamnesis\n"), "{plan}");
+        // A session in the store's folder is not recorded, whichever path names it.
+        for folder in [home.store(), moved] {
+            let mut payload = home.start("a-look-at-the-notes", "startup");
+            payload["cwd"] = folder.to_string_lossy().into();
+            let hook = home.hook_with(payload.to_string());
+            hook.env("CLAUDE_PROJECT_DIR", &folder).run().well();
+            home.settle();
+        }
+        let sessions = home.run("sessions --json").well();
+        assert!(!sessions.contains("a-look-at-the-notes"), "{sessions}");
+    }
+
+    #[test]
+    fn a_dangling_link_to_the_store_is_one_clear_error() {
+        let home = home();
+        let gone = home.root().join("unmounted/notes");
+        symlink(&gone, home.store()).unwrap();
+        for event in ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"] {
+            assert_eq!(home.hook(&home.payload(event, SESSION)).well(), NO_OP);
+        }
+        home.settle();
+        snapshot!(home.run("doctor").shown(), @"
+        exit 1
+        ? plugin     0.1.0; Claude Code knows no plugin of that name yet
+                     → /plugin install anamnesis --marketplace (see the README)
+        ? hooks      cannot be told without the store
+        ✗ store      cannot open the store [ROOT]/home/.anamnesis: [ROOT]/home/.anamnesis is a symbolic link to [ROOT]/unmounted/notes, expected a folder there: No such file or directory (os error 2)
+                     → mount or create the folder that the link points to, or replace the link
+        ✓ beside     no other memory found
+        1 broken
+        ");
+        let status = home.run("status");
+        snapshot!(status.shown(), @"
+        exit 1
+        on stderr:
+        anamnesis: cannot open the store [ROOT]/home/.anamnesis: [ROOT]/home/.anamnesis is a symbolic link to [ROOT]/unmounted/notes, expected a folder there: No such file or directory (os error 2)
+        → mount or create the folder that the link points to, or replace the link
+        ");
+        for command in ["search x", "config list", "init", "sync", "project"] {
+            assert_eq!(home.run(command), status, "{command}");
+        }
+        assert_eq!(home.run("doctor --fix").code, Some(1));
+        // Nothing is made in the place of the target. Once it is mounted, sessions are noted.
+        assert!(!home.root().join("unmounted").exists());
+        private(&gone);
+        play_session(&home, &home.user(), "the-login");
+        let doctor = home.run("doctor").well();
+        let expected = "✓ store      ~/.anamnesis (at [ROOT]/unmounted/notes), writable";
+        assert!(doctor.contains(expected), "{doctor}");
+    }
+
+    #[test]
+    fn a_loop_of_links_is_one_clear_error() {
+        let home = home();
+        symlink("loop", home.store()).unwrap();
+        symlink(".anamnesis", home.user().join("loop")).unwrap();
+        assert_eq!(home.hook(&home.start(SESSION, "startup")).well(), NO_OP);
+        home.settle();
+        let status = home.run("status");
+        assert_eq!(status.code, Some(1), "{status:?}");
+        let expected = "[ROOT]/home/.anamnesis is a symbolic link to [ROOT]/home/loop, expected";
+        assert!(status.stderr.contains(expected), "{status:?}");
+        let doctor = home.run("doctor");
+        assert_eq!(doctor.code, Some(1), "{doctor:?}");
+        assert!(doctor.stdout.contains("✗ store"), "{doctor:?}");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_database_is_not_followed() {
+        // PATH-03
+        let home = furnished();
+        home.run("reindex").well();
+        let outside = home.root().join("outside");
+        fs::create_dir(&outside).unwrap();
+        for database in ["journal.db", "derived/index.db"] {
+            let target = outside.join("theirs.db");
+            fs::write(&target, "").unwrap();
+            let path = home.store().join(database);
+            fs::remove_file(&path).ok();
+            symlink(&target, &path).unwrap();
+            run_all(&home, database);
+            let doctor = home.run("doctor").stdout;
+            // The journal cannot be used; a new index replaces the link.
+            let is_refused = doctor.contains("✗ store      journal.db: ");
+            assert_eq!(is_refused, database == "journal.db", "{doctor}");
+            assert_eq!(fs::read(&target).unwrap(), b"", "{database}");
+            assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{database}");
+            fs::remove_file(&path).ok();
+        }
+    }
+}
+
 #[test]
 fn a_file_in_the_place_of_a_folder() {
     // HOOK-08, PATH-03

@@ -1,6 +1,6 @@
 //! `memory_status`: what the memory holds, and what came of it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use anamnesis_recall::note_set::GIVEN_BEFORE;
 use anamnesis_recall::render::inert_line;
@@ -120,9 +120,10 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
             ..Given::default()
         },
     };
+    let shown = |path: &Path| memory.home.as_named(path).display().to_string();
     Ok(Status {
-        root: memory.home.root().display().to_string(),
-        db_path: memory.home.index().display().to_string(),
+        root: shown(memory.home.root()),
+        db_path: shown(&memory.home.index()),
         version: memory.version,
         project: memory
             .project

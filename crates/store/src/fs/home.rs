@@ -10,6 +10,9 @@ use anamnesis_note::note::Scope;
 /// The root of a store (`ANAMNESIS_HOME`) and the names of everything in it.
 #[derive(Debug, Clone)]
 pub struct Home {
+    /// The root as it was given.
+    named: PathBuf,
+    /// The root without symbolic links: SQLITE_OPEN_NOFOLLOW refuses a link in any component.
     root: PathBuf,
 }
 
@@ -24,6 +27,20 @@ pub enum Error {
         /// What is there.
         found: &'static str,
     },
+    /// A symbolic link in the path of the root is dangling, or is part of a loop.
+    #[error(
+        "cannot open the store {root}: {link} is a symbolic link to {target}, expected a folder there: {source}"
+    )]
+    BrokenLink {
+        /// The root as it was given.
+        root: PathBuf,
+        /// The link.
+        link: PathBuf,
+        /// The link's target.
+        target: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The file system refused.
     #[error("cannot use {path}: {source}")]
     Io {
@@ -34,18 +51,76 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// What the person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::BrokenLink { .. } => {
+                "mount or create the folder that the link points to, or replace the link"
+            }
+            Self::NotAFolder { .. } | Self::Io { .. } => {
+                "move away what is in its place, or make it writable for you"
+            }
+        }
+    }
+}
+
 /// The folders below the root that hold machine-local files which are no notes.
 const FOLDERS: [&str; 3] = ["derived", "trash", "log"];
 
 impl Home {
-    /// Names the store at `root`; nothing is touched.
+    /// Names the store at `root`, which need not exist yet; nothing is changed.
+    ///
+    /// Symbolic links in the path of the root are resolved here, once. Below it no link is followed.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let named = root.into();
+        // On Windows SQLite follows links, and git refuses the prefix of canonical paths.
+        let root = if cfg!(windows) {
+            named.clone()
+        } else {
+            resolve(&named)
+        };
+        Self { named, root }
     }
 
-    /// The root.
+    /// The root, without symbolic links.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// A path of the store below the root as it was given, to be shown to people.
+    pub fn as_named(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(&self.root) {
+            Ok(rest) => self.named.components().chain(rest.components()).collect(),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    /// Tells whether a path is in the store, with or without symbolic links.
+    pub fn contains(&self, path: &Path) -> bool {
+        is_below(path, &self.named)
+    }
+
+    /// Checks that no symbolic link in the path of the root is dangling.
+    ///
+    /// # Errors
+    /// [`Error::BrokenLink`].
+    pub fn check_links(&self) -> Result<(), Error> {
+        if self.root.is_dir() {
+            return Ok(());
+        }
+        // Links that lead to a folder were resolved.
+        let broken = self.root.ancestors().find_map(|link| {
+            let target = fs::read_link(link).ok()?;
+            let source = fs::metadata(link).err()?;
+            Some(Error::BrokenLink {
+                root: self.named.clone(),
+                link: link.to_owned(),
+                target: link.with_file_name(target),
+                source,
+            })
+        });
+        broken.map_or(Ok(()), Err)
     }
 
     /// The tree of a scope, which decides whether its notes travel.
@@ -123,22 +198,14 @@ impl Home {
     /// When one cannot be made, or is something else than a folder.
     pub fn create(&self) -> Result<(), Error> {
         if !self.root.is_dir() {
+            self.check_links()?;
             if let Some(parent) = self.root.parent() {
                 fs::create_dir_all(parent).map_err(|source| Error::Io {
                     path: parent.to_owned(),
                     source,
                 })?;
             }
-            // The root itself may be a link of the user's own.
-            match make_private_folder(&self.root) {
-                Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(Error::Io {
-                        path: self.root.clone(),
-                        source,
-                    });
-                }
-                _ => {}
-            }
+            ensure_folder(&self.root)?;
         }
         for scope in [Scope::Portable, Scope::MachineLocal] {
             ensure_folder(&self.tree(scope))?;
@@ -206,6 +273,22 @@ pub fn ensure_folder(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Resolves the symbolic links of a path. Components that do not exist are kept as they are.
+pub fn resolve(path: &Path) -> PathBuf {
+    let resolved = path.ancestors().find_map(|ancestor| {
+        let rest = path.strip_prefix(ancestor).ok()?;
+        let mut resolved = fs::canonicalize(ancestor).ok()?;
+        resolved.extend(rest);
+        Some(resolved)
+    });
+    resolved.unwrap_or_else(|| path.to_owned())
+}
+
+/// Tells whether `path` is `folder` or below it, as written or with the links of both resolved.
+pub fn is_below(path: &Path, folder: &Path) -> bool {
+    path.starts_with(folder) || resolve(path).starts_with(resolve(folder))
+}
+
 /// Tells whether `path` is a folder and not a link to one.
 pub fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
@@ -243,9 +326,13 @@ fn check_mode(_: &Path, _: &mut Vec<(PathBuf, u32)>) {}
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::{
+        os::unix::fs::{PermissionsExt, symlink},
+        time::Duration,
+    };
 
     use super::*;
+    use crate::journal::Journal;
 
     #[test]
     fn folders_are_for_the_owner_alone() {
@@ -258,6 +345,109 @@ mod tests {
         fs::write(home.config(), "{}").unwrap();
         fs::set_permissions(home.config(), fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(home.open_to_others(), [(home.config(), 0o644)]);
+    }
+
+    /// A folder with `real/sub`, links to it, and links that are dangling or form a loop.
+    fn linked() -> io::Result<(tempfile::TempDir, PathBuf)> {
+        let folder = tempfile::tempdir()?;
+        let at = folder.path().canonicalize()?;
+        fs::create_dir_all(at.join("real/sub"))?;
+        let links = [
+            ("link", at.join("real")),
+            ("chain", PathBuf::from("link")),
+            ("sub", PathBuf::from("chain/sub")),
+            ("gone", at.join("unmounted")),
+            ("through", PathBuf::from("gone/sub")),
+            ("loop", PathBuf::from("pool")),
+            ("pool", PathBuf::from("loop")),
+        ];
+        for (name, target) in links {
+            symlink(target, at.join(name))?;
+        }
+        Ok((folder, at))
+    }
+
+    #[test]
+    fn sqlite_opens_the_journal_of_a_store_behind_links() {
+        // PATH-03
+        for (named, real) in [
+            ("link/sub", "real/sub"),
+            ("sub", "real/sub"),
+            ("chain", "real"),
+            ("chain/store", "real/store"),
+            ("link/not/there", "real/not/there"),
+            ("sub/../store", "real/store"),
+            ("real/store/", "real/store"),
+        ] {
+            let (_folder, at) = linked().unwrap();
+            let home = Home::new(at.join(named));
+            assert_eq!(home.root(), at.join(real), "{named}");
+            home.check_links().unwrap();
+            home.create().unwrap();
+            assert!(at.join(real).join("memory").is_dir(), "{named}");
+            // The path does not change once the root exists.
+            assert_eq!(Home::new(at.join(named)).root(), home.root(), "{named}");
+            Journal::open(&home, Duration::ZERO).unwrap();
+        }
+    }
+
+    #[test]
+    fn paths_are_shown_below_the_root_as_it_was_given() {
+        let (_folder, at) = linked().unwrap();
+        let home = Home::new(at.join("chain"));
+        let root = home.as_named(home.root());
+        assert_eq!(root.as_os_str(), at.join("chain").as_os_str());
+        assert_eq!(
+            home.as_named(&home.index()),
+            at.join("chain/derived/index.db")
+        );
+        assert_eq!(
+            home.as_named(Path::new("/elsewhere")),
+            Path::new("/elsewhere")
+        );
+    }
+
+    #[test]
+    fn paths_in_the_store_are_recognised_with_and_without_links() {
+        let (_folder, at) = linked().unwrap();
+        let home = Home::new(at.join("chain"));
+        for inside in [
+            "chain",
+            "link/new.md",
+            "real/memory",
+            "sub",
+            "sub/not/there",
+        ] {
+            assert!(home.contains(&at.join(inside)), "{inside}");
+        }
+        for outside in ["", "gone", "realm", "real/../other", "loop/real"] {
+            assert!(!home.contains(&at.join(outside)), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_broken_link_in_the_path_of_the_store_is_named() {
+        let (_folder, at) = linked().unwrap();
+        let shown = |path: &str| at.join(path).display().to_string();
+        for (named, link, target, cause) in [
+            ("gone", "gone", "unmounted", "No such file"),
+            ("gone/a/store", "gone", "unmounted", "No such file"),
+            ("through", "through", "gone/sub", "No such file"),
+            ("loop", "loop", "pool", "symbolic links"),
+        ] {
+            let home = Home::new(at.join(named));
+            let error = home.create().unwrap_err().to_string();
+            assert_eq!(home.check_links().unwrap_err().to_string(), error);
+            let expected = format!(
+                "cannot open the store {}: {} is a symbolic link to {}, expected a folder there: ",
+                shown(named),
+                shown(link),
+                shown(target)
+            );
+            assert!(error.starts_with(&expected), "{named}: {error}");
+            assert!(error.contains(cause), "{named}: {error}");
+        }
+        assert!(!at.join("unmounted").exists());
     }
 
     #[test]

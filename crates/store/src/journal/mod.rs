@@ -113,6 +113,18 @@ impl Error {
         )
     }
 
+    /// Tells whether another process holds a lock on it; it may be free in a moment.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Locked => true,
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            ),
+            Self::Newer(_) | Self::Io(_) => false,
+        }
+    }
+
     /// Tells whether what was to be written is at fault, not the file or the moment.
     fn is_refusal(&self) -> bool {
         let Self::Sqlite(error) = self else {

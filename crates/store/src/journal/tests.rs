@@ -80,6 +80,15 @@ fn a_damaged_file_is_set_aside_and_kept() {
 }
 
 #[test]
+fn a_file_that_another_process_locks_is_busy_and_not_damaged() {
+    let (_folder, home) = fresh();
+    let other = Connection::open(home.journal()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = Journal::open(&home, Duration::ZERO).unwrap_err();
+    assert!(error.is_busy() && !error.is_damage(), "{error}");
+}
+
+#[test]
 fn a_long_log_is_folded_in() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();

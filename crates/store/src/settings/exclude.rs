@@ -10,12 +10,11 @@
 //!
 //! In doubt a folder is excluded. No pattern takes more than its length times the folder's.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anamnesis_text::glob::{ANY_DEPTH, covers};
+
+use crate::fs::home::resolve;
 
 /// Whether a folder has the same name in another letter case.
 const IGNORES_CASE: bool = cfg!(any(windows, target_os = "macos"));
@@ -172,16 +171,13 @@ fn path_of(names: &[String]) -> PathBuf {
 
 /// The names on the way to what the links of a path lead to; what does not exist stays as written.
 fn resolved_names(path: &Path) -> Vec<String> {
-    let resolved = path.ancestors().find_map(|ancestor| {
-        let rest = path.strip_prefix(ancestor).ok()?;
-        Some(fs::canonicalize(ancestor).ok()?.join(rest))
-    });
-    let resolved = resolved.as_deref().unwrap_or(path);
-    names_of(&slashes(&resolved.to_string_lossy()))
+    names_of(&slashes(&resolve(path).to_string_lossy()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -342,7 +342,7 @@ impl<'a> Past<'a> {
         }
         let context = self.context;
         let folder = transcript.cwd.as_deref().map(Path::new);
-        if folder.is_some_and(|folder| folder.starts_with(context.home.root())) {
+        if folder.is_some_and(|folder| context.home.contains(folder)) {
             return Ok(Some(Skip::Own));
         }
         let paused = &context.config.paused;

@@ -89,7 +89,6 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
     let mut look = |line: String, hint: String| {
         checks.push(Check::new("records", Level::Look, line).hint(hint));
     };
-    let home = |path: &Path| ui::home_path(path, context.environment.user_home.as_deref());
     let spool = Spool::new(&context.home);
     let waiting = spool.len();
     if waiting > 0 {
@@ -106,7 +105,10 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
                 "{} could not be read, moved to quarantine/",
                 ui::count(unreadable, "record")
             ),
-            format!("rm {}/spool-*   (each is one event)", home(&quarantine)),
+            format!(
+                "rm {}/spool-*   (each is one event)",
+                context.shown(&quarantine)
+            ),
         );
     }
     for name in damaged(&quarantine) {
@@ -115,7 +117,7 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
                 "the records until {} are damaged; no note is lost",
                 day_of(&name)
             ),
-            format!("rm {}/{name}*", home(&quarantine)),
+            format!("rm {}/{name}*", context.shown(&quarantine)),
         );
     }
     let Some(journal) = journal else {

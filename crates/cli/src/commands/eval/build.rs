@@ -76,8 +76,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.json(&json!({ "added": added, "unreviewed": added, "eval_set": path }));
         return Ok(ExitCode::SUCCESS);
     }
-    let home = context.environment.user_home.as_deref();
-    let file = one_line(&ui::home_path(&path, home));
+    let file = one_line(&context.shown(&path));
     ui.print(&if added == 0 {
         format!("nothing to add to {file}\n")
     } else {

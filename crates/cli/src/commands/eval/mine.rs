@@ -98,10 +98,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ui.json(&json!({ "added": added.len(), "by_source": kinds, "unreviewed": waiting, "eval_set": path }));
         return Ok(ExitCode::SUCCESS);
     }
-    let file = one_line(&ui::home_path(
-        &path,
-        context.environment.user_home.as_deref(),
-    ));
+    let file = one_line(&context.shown(&path));
     if added.is_empty() {
         ui.print(&format!("nothing to add to {file}\n"));
         return Ok(ExitCode::SUCCESS);

@@ -230,8 +230,7 @@ pub(super) fn ended(set: &Set) -> ExitCode {
 }
 
 pub(super) fn missing(context: &Context, path: &Path) -> Failure {
-    let home = context.environment.user_home.as_deref();
-    let path = one_line(&ui::home_path(path, home));
+    let path = one_line(&context.shown(path));
     Failure::usage(format!("there are no questions: {path} is not there"))
         .hint("anamnesis eval mine   (makes some of your notes and prompts)")
 }
@@ -341,12 +340,11 @@ fn median(mut numbers: Vec<usize>) -> Option<f64> {
 impl Report {
     fn text(&self, context: &Context) -> String {
         let figures = &self.figures;
-        let home = context.environment.user_home.as_deref();
         let asked = figures.asked();
         let mut text = format!(
             "{} of {}, asked of {}\n",
             ui::count(asked, "question"),
-            one_line(&ui::home_path(&self.path, home)),
+            one_line(&context.shown(&self.path)),
             ui::count(figures.notes, "note"),
         );
         if asked > 0 {

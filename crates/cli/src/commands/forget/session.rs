@@ -262,7 +262,7 @@ fn left_elsewhere(context: &Context, session: Option<&Session>) -> String {
     if has_journal {
         text.push_str(&format!(
             "Damaged records that were set aside may have it, too; delete them:\n  {}/journal-*\n",
-            ui::home_path(&context.home.quarantine(), home)
+            context.shown(&context.home.quarantine())
         ));
     }
     text

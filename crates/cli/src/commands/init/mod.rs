@@ -7,7 +7,10 @@ mod dialogue;
 
 use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 
-use anamnesis_store::settings::{self, config::Config};
+use anamnesis_store::{
+    fs::home::Home,
+    settings::{self, config::Config},
+};
 use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote};
 use serde_json::Value;
 
@@ -207,10 +210,12 @@ impl Plan {
             let folder = std::path::absolute(folder)
                 .map_err(|error| Failure::usage(format!("--home: {error}")))?;
             other_store = environment.store.replace(folder);
-            other_store = other_store.filter(|store| Some(store) != environment.store.as_ref());
         }
         let python = python_version::find(&environment, &args.name)?;
         let context = Context::of(environment, PATIENCE)?;
+        // Two paths may name one folder.
+        let other_store =
+            other_store.filter(|store| Home::new(store).root() != context.home.root());
         // One that cannot be read could not be written, either.
         Config::keys(&context.home)
             .map_err(|error| Failure::from(error).also(dialogue::NOTHING_CHANGED))?;
@@ -297,10 +302,9 @@ impl Plan {
 
     /// Where the store is and how the machine is called.
     fn head(&self) -> String {
-        let user_home = self.context.environment.user_home.as_deref();
         format!(
             "store    {}\nmachine  {}\n",
-            ui::home_path(self.context.home.root(), user_home),
+            self.context.shown(self.context.home.root()),
             self.machine.name
         )
     }
@@ -471,7 +475,6 @@ impl Plan {
         };
         let user_home = context.environment.user_home.as_deref();
         let shown = ui::home_path(&link, user_home);
-        let folder = context.home.bin();
         match terminal_command::place(context) {
             Place::Taken if args.link => {
                 talk.say(&format!("! {shown} is something else, and is left alone\n"));
@@ -496,6 +499,7 @@ impl Plan {
                 .hint("anamnesis init --link")
         })?;
         if cfg!(not(unix)) {
+            let folder = context.home.as_named(&context.home.bin());
             talk.say(&format!("→ add {} to your PATH\n", folder.display()));
             return Ok(());
         }
