@@ -18,6 +18,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anamnesis_app::{
+    capture, claude_memory, client,
+    context::Context,
+    environment::{Caller, Environment},
+    event_filter,
+    learn::{self, TurnUses},
+    pause::{self, Off},
+    python_version,
+    recall::{self, Asker, Lane},
+    remember, remote,
+    spawn::{self, INDEX_DAMAGED, UNREADABLE},
+    sync::{self, History},
+    task,
+    tool_hooks::{self, AtTool},
+};
 use anamnesis_note::note::{Note, Source, parse_timestamp};
 use anamnesis_recall::render::{self, Block, Chosen, Reason};
 use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
@@ -39,22 +54,7 @@ use anamnesis_text::{clean::one_line, hash::text_hash, private_tokens::Key, reda
 use chrono::DateTime;
 use ulid::Ulid;
 
-use crate::{
-    capture, client,
-    commands::{INDEX_DAMAGED, UNREADABLE, task},
-    context::Context,
-    detach,
-    environment::{Caller, Environment},
-    learn::{self, TurnUses},
-    native,
-    off::{self, Off},
-    python_version,
-    recall::{self, Asker, Lane},
-    remember, remote, skip,
-    sync::{self, History},
-    tool_lanes::{self, AtTool},
-    ui,
-};
+use crate::ui;
 
 /// After this the hook answers with nothing, whatever it is doing.
 const DEADLINE: Duration = Duration::from_millis(1100);
@@ -135,7 +135,7 @@ fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCo
     print(&reply.output);
     if reply.start_work {
         let environment = Environment::read(Caller::Client);
-        if let Err(error) = detach::start_work(&environment, reply.check_index)
+        if let Err(error) = spawn::start_work(&environment, reply.check_index)
             && let Ok(context) = Context::of(environment, Duration::ZERO)
         {
             context.log(&format!("hook: cannot start the deferred process: {error}"));
@@ -177,7 +177,7 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
 fn log_late(elapsed: Duration) {
     if let Ok(context) = Context::of(Environment::read(Caller::Client), Duration::ZERO)
         && !context.environment.is_internal
-        && off::here(&context).is_none()
+        && pause::here(&context).is_none()
     {
         // It may be the first hook of this machine, with no place for a log yet.
         let _ = context.home.create();
@@ -216,7 +216,7 @@ fn answer(
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
-    if let Some(off) = off::why(&context, &all, || context.project_of(&folder)) {
+    if let Some(off) = pause::why(&context, &all, || context.project_of(&folder)) {
         return switched_off(off, &context, payload.as_ref().ok());
     }
     if let Err(error) = context.home.create() {
@@ -243,7 +243,7 @@ fn answer(
     if context.home.contains(&folder) {
         return no_op();
     }
-    skip::unrecorded(&context, &mut payload.event);
+    event_filter::unrecorded(&context, &mut payload.event);
     let hook = Hook {
         journal: Journal::open(&context.home, JOURNAL_PATIENCE),
         event_name: payload.event_name.clone(),
@@ -492,7 +492,7 @@ impl Hook {
             k: DEFAULT_K,
             session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
             now: self.context.environment.now,
-            had: &native::copies(journal, &project.key),
+            had: &claude_memory::copies(journal, &project.key),
         };
         let notes = &self.context.notes;
         let selected = session_start::select(index, notes, &request).and_then(|mut chosen| {
@@ -613,7 +613,7 @@ impl Hook {
             return handled;
         }
         let whom = (self.session_id.as_str(), self.agent.as_str());
-        match tool_lanes::warn(&self.context, journal, self.project(), whom, call) {
+        match tool_hooks::warn(&self.context, journal, self.project(), whom, call) {
             Ok(Some(found)) => handled.take(WARNING, found),
             // The next event that may start the deferred process finds the index as it is.
             Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
@@ -636,7 +636,7 @@ impl Hook {
         let ledger = self.ledger(&self.agent);
         let known = failed.find_map(|call| {
             let (context, session) = (&self.context, &self.session_id);
-            tool_lanes::mended(context, journal, self.project(), session, &ledger, call)
+            tool_hooks::mended(context, journal, self.project(), session, &ledger, call)
         });
         if let Some(found) = known {
             handled.take("failure", found);
@@ -663,7 +663,7 @@ impl Hook {
             k: DEFAULT_K,
             session: None,
             now: self.context.environment.now,
-            had: &native::copies(Some(journal), &self.project().key),
+            had: &claude_memory::copies(Some(journal), &self.project().key),
         };
         let mut chosen = session_start::select(&index, &self.context.notes, &request).ok()?;
         let known = journal.notes_shown_in(&self.session_id).ok()?;

@@ -3,39 +3,13 @@
 //! Composition only: what is stored, chosen and said is decided in the libraries. The first argument
 //! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
-mod approval;
-mod auto_reflect;
-mod batch;
-mod capture;
-mod cited;
-mod client;
 mod commands;
-mod context;
-mod detach;
-mod distil;
-mod environment;
-mod failure;
 mod hook;
-mod learn;
-mod model;
-mod native;
-mod off;
-mod past;
-mod python_version;
-mod recall;
-mod remember;
-mod remote;
-mod skip;
-mod summary;
-mod sync;
-mod terminal_command;
-mod tool_lanes;
-mod trial;
 mod ui;
 
 use std::{env, ffi::OsStr, process::ExitCode};
 
-use crate::environment::{Caller, Environment};
+use anamnesis_app::environment::{Caller, Environment};
 
 fn main() -> ExitCode {
     // Whatever is made, by us or by git for us, is for its owner alone.

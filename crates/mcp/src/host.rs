@@ -1,6 +1,7 @@
 //! What the program around a server does for it: all that needs git, the network, this machine's
 //! settings, or files beside the notes.
 
+use anamnesis_app::failure::Failure;
 use anamnesis_note::{agent_policy::Review, usage_log::Usage};
 use anamnesis_store::notes::NotePath;
 use chrono::{DateTime, Utc};
@@ -56,6 +57,16 @@ pub struct Unable {
     pub message: String,
     /// What to do about it.
     pub hint: String,
+}
+
+impl From<Failure> for Unable {
+    fn from(failure: Failure) -> Self {
+        let hint = failure.next_step().unwrap_or("anamnesis doctor");
+        Self {
+            message: failure.message().to_owned(),
+            hint: format!("a person can: {hint}"),
+        }
+    }
 }
 
 /// How sync stands.

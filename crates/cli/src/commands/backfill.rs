@@ -13,6 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anamnesis_app::format::quoted;
+use anamnesis_app::{
+    context::Context, environment::Environment, failure::Failure, pause::Off, sync,
+};
 use anamnesis_note::note::timestamp;
 use anamnesis_store::{
     journal::Journal,
@@ -23,15 +27,8 @@ use chrono::NaiveDate;
 use serde_json::json;
 
 use self::past::{Finding, Past, Session, Skip, Wanted};
-use super::{Outcome, mark::quoted};
-use crate::{
-    context::Context,
-    environment::Environment,
-    failure::Failure,
-    off::Off,
-    sync,
-    ui::{self, LIST_LENGTH, Ui},
-};
+use super::Outcome;
+use crate::ui::{self, LIST_LENGTH, Ui};
 
 pub(super) use self::past::countable;
 

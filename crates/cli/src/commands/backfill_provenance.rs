@@ -1,15 +1,12 @@
 //! `backfill-provenance`: how old notes came to be.
 
+use anamnesis_app::{batch::Batch, context::Context};
 use anamnesis_distill::upkeep::chores::source_by_tags;
 use anamnesis_note::note::Note;
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{
-    batch::{Apply, Batch},
-    context::Context,
-    ui::Ui,
-};
+use crate::{commands::bulk::Apply, ui::Ui};
 
 /// Tell by tags how old notes came to be
 ///

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use anamnesis_app::{capture, context::Context, failure::Failure, summary, sync};
 use anamnesis_note::{draft::safe_line, id::NoteId};
 use anamnesis_session::{
     session_note::Account,
@@ -21,7 +22,7 @@ use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, hook_input, sync::outcome};
-use crate::{capture, context::Context, failure::Failure, summary, sync, ui::Ui};
+use crate::ui::Ui;
 
 /// How long a sync that is going on is waited for.
 const SYNC_PATIENCE: Duration = Duration::from_secs(10);

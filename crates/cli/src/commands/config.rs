@@ -2,6 +2,13 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use anamnesis_app::format::quoted;
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    environment::{GUARDED, default_store},
+    failure::Failure,
+    model, remote,
+};
 use anamnesis_distill::model::BaseUrl;
 use anamnesis_store::settings::{
     self, Kind, SETTINGS, Setting, TRUSTED_VARIABLES,
@@ -10,14 +17,8 @@ use anamnesis_store::settings::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, mark::quoted};
-use crate::{
-    context::{Context, PATIENCE},
-    environment::{GUARDED, default_store},
-    failure::Failure,
-    model, remote, ui,
-    ui::Ui,
-};
+use super::Outcome;
+use crate::ui::{self, Ui};
 
 /// How many columns of a list a value has.
 const VALUE_WIDTH: usize = 28;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure, sync};
 use anamnesis_note::{
     link::{Link, Relation, given, parse_weight},
     note::{Note, State},
@@ -14,7 +15,7 @@ use super::{
     Outcome,
     write::{self, is_out_of_reach},
 };
-use crate::{context::Context, failure::Failure, sync, ui::Ui};
+use crate::ui::Ui;
 
 /// Link a note to another one
 ///

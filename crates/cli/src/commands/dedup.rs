@@ -1,15 +1,12 @@
 //! `dedup`: one note for those that are copies of it.
 
+use anamnesis_app::{batch::Batch, context::Context};
 use anamnesis_distill::upkeep::chores;
 use anamnesis_note::id::NoteId;
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{
-    batch::{Apply, Batch},
-    context::Context,
-    ui::Ui,
-};
+use crate::{commands::bulk::Apply, ui::Ui};
 
 /// Let one note stand for those with the very same text
 ///

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use anamnesis_app::{environment::Environment, failure::Failure};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     fs::{
@@ -19,7 +20,7 @@ use anamnesis_store::{
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::{environment::Environment, failure::Failure, ui::Ui};
+use crate::ui::Ui;
 
 /// A session of Claude Code, recorded with a scripted model and trimmed.
 const TRANSCRIPT: &str = include_str!("../../demo/session.jsonl");

@@ -2,6 +2,12 @@
 
 use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    format::{ago, shorten},
+    sync::short_batch,
+};
 use anamnesis_note::{
     draft::{safe, safe_line},
     id::{IdPrefix, NoteId},
@@ -15,11 +21,8 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 
 use super::Outcome;
 use crate::{
-    context::Context,
-    failure::Failure,
-    past::{self, Past},
-    sync::short_batch,
-    ui::{self, LIST_LENGTH, Ui, ago, shorten},
+    commands::history_view::{self, Past},
+    ui::{self, LIST_LENGTH, Ui},
 };
 
 /// How long the alignment of two texts may be improved.
@@ -64,8 +67,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     });
     let mut text = format!(
         "{} by {} on {}, {}{batch} · commit {}\n",
-        shorten(&past::shown_verb(&event), 20),
-        past::shown_actor(&event),
+        shorten(&history_view::shown_verb(&event), 20),
+        history_view::shown_actor(&event),
         shorten(&one_line(machine), 16),
         ago(event.at, context.environment.now),
         event.commit.get(..7).unwrap_or_default(),

@@ -11,6 +11,17 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use anamnesis_app::{
+    auto_reflect,
+    context::{Context, PATIENCE},
+    environment::{Environment, VARIABLES},
+    failure::NEEDS_ATTENTION,
+    model,
+    pause::{self, Off},
+    python_version, remote, summary,
+    sync::Standing,
+    terminal_command,
+};
 use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
 use anamnesis_store::{
     fs::file,
@@ -26,18 +37,7 @@ use serde_json::{Value, json};
 
 use self::records::{recording, records};
 use super::{Outcome, init::SERVER_NAME};
-use crate::{
-    auto_reflect,
-    context::{Context, PATIENCE},
-    environment::{Environment, VARIABLES},
-    failure::NEEDS_ATTENTION,
-    model,
-    off::{self, Off},
-    python_version, remote, summary,
-    sync::Standing,
-    terminal_command, ui,
-    ui::Ui,
-};
+use crate::ui::{self, Ui};
 
 /// The hooks that the plugin registers.
 const EVENTS: [&str; 12] = [
@@ -735,7 +735,7 @@ fn id_of(path: &str) -> Option<NoteId> {
 fn privacy(context: &Context) -> Check {
     let mut check = modes_and_settings(context);
     // The variable has its line in another row.
-    let off = off::here(context).filter(|off| *off != Off::Variable);
+    let off = pause::here(context).filter(|off| *off != Off::Variable);
     if let Some(off) = off {
         check.lines.push(format!(
             "off: {}; nothing is recorded or given",

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure, sync};
 use anamnesis_note::{
     draft::{Change, Unfit},
     id::NoteId,
@@ -14,7 +15,7 @@ use anamnesis_store::{
 use anamnesis_text::{clean::one_line, privacy, redact::redact};
 
 use super::{Outcome, read_text, write};
-use crate::{context::Context, failure::Failure, sync, ui::Ui};
+use crate::ui::Ui;
 
 /// Change a note in your editor
 ///

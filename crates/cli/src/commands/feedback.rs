@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    learn,
+};
 use anamnesis_note::{
     note::State,
     usage_log::{Feedback, Usage},
@@ -10,12 +15,7 @@ use anamnesis_store::{index::Entry, journal::Journal};
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, write};
-use crate::{
-    context::{Context, PATIENCE},
-    failure::Failure,
-    learn,
-    ui::Ui,
-};
+use crate::ui::Ui;
 
 /// Say whether a note helped
 ///

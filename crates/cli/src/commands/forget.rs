@@ -4,12 +4,13 @@ mod session;
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure, forget::forget_notes, remote, sync};
 use anamnesis_note::note::State;
 use anamnesis_store::{index::Index, notes::NotePath};
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, eval};
-use crate::{context::Context, failure::Failure, remote, sync, ui::Ui};
+use super::Outcome;
+use crate::ui::Ui;
 
 /// Forget a note; its text goes to the trash
 ///
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     drop(index);
     let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
-    forget(context, &paths)?;
+    forget_notes(context, &paths)?;
     let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
     let index = context.index()?;
     let mut text = String::new();
@@ -96,34 +97,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Forgets notes: their text goes to the trash, and out of everything that was made of it. Who calls
-/// sees to it that this is committed.
-pub(crate) fn forget(context: &Context, notes: &[NotePath]) -> Result<(), Failure> {
-    let journal = context.journal();
-    let now = context.environment.now;
-    for path in notes {
-        let lock = context.notes.lock()?;
-        let text = context
-            .notes
-            .read(*path)
-            .map(|stored| stored.file.note().body.clone());
-        eval::forget_notes(&context.home, |id| id == path.id)?;
-        context.notes.forget(&lock, *path, now)?;
-        drop(lock);
-        if let (Some(journal), Ok(text)) = (&journal, text) {
-            journal.forgot(path.id, &text, now)?;
-            if context.environment.is_agent {
-                journal.agent_forgot(path.id, now)?;
-            }
-        }
-    }
-    context.index()?.checkpoint()?;
-    if let Some(journal) = &journal {
-        journal.checkpoint()?;
-    }
-    Ok(())
 }
 
 pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {

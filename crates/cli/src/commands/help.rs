@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::failure::Failure;
 use clap::{CommandFactory, Parser};
 
 use super::{Arguments, Outcome};
-use crate::{failure::Failure, ui::Ui};
+use crate::ui::Ui;
 
 /// What `--help` shows.
 pub(crate) const EVERYDAY: &str = "\

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, format::shorten};
 use anamnesis_note::{
     draft::{safe, safe_line},
     id::NoteId,
@@ -12,9 +13,8 @@ use serde_json::json;
 
 use super::{Outcome, diff};
 use crate::{
-    context::Context,
-    past::{self, Past},
-    ui::{self, LIST_LENGTH, Ui, shorten},
+    commands::history_view::{self, Past},
+    ui::{self, LIST_LENGTH, Ui},
 };
 
 /// Show the versions of a note
@@ -67,9 +67,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     out.push('\n');
     for (version, changes) in changes {
-        let what = format!("{} {changes}", past::shown_verb(&version.event));
+        let what = format!("{} {changes}", history_view::shown_verb(&version.event));
         let beginning = past.beginning(&version.event);
-        out.push_str(&format!("{beginning} {}\n", past::cut(&what)));
+        out.push_str(&format!("{beginning} {}\n", history_view::cut(&what)));
     }
     if has_more {
         out.push_str(&format!("the newest {limit} shown · --all\n"));

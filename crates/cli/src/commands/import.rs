@@ -2,17 +2,17 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use anamnesis_app::{
+    claude_memory,
+    context::{Context, PATIENCE},
+    failure::Failure,
+    pause::Off,
+};
 use anamnesis_store::{claude_memory::Imported, journal::Journal};
 use anamnesis_text::{clean::one_line, redact::redact};
 
 use super::Outcome;
-use crate::{
-    context::{Context, PATIENCE},
-    failure::Failure,
-    native,
-    off::Off,
-    ui::Ui,
-};
+use crate::ui::Ui;
 
 /// Copy Claude Code's own memory into notes
 ///
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         )));
     }
     let journal = Journal::open(&context.home, PATIENCE)?;
-    let imported = native::import(context, &journal, &folder)?;
+    let imported = claude_memory::import(context, &journal, &folder)?;
     if imported.has_changes() {
         context.index()?.checkpoint()?;
     }

@@ -2,13 +2,14 @@
 
 use std::{fs::File, io::BufReader, path::PathBuf, process::ExitCode};
 
+use anamnesis_app::context::Context;
 use anamnesis_recall::render;
 use anamnesis_recall::session_start::{self, Request};
 use anamnesis_session::transcript;
 use serde_json::json;
 
 use super::{Outcome, hook_input};
-use crate::{context::Context, ui::Ui};
+use crate::ui::Ui;
 
 /// Print what a session of this project starts with
 ///

@@ -2,16 +2,13 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::context::Context;
 use anamnesis_note::note::{GLOBAL, Kind, NoteType, Scope};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::json;
 
 use super::Outcome;
-use crate::{
-    context::Context,
-    ui,
-    ui::{LIST_LENGTH, Ui},
-};
+use crate::ui::{self, LIST_LENGTH, Ui};
 
 /// List the notes of this project
 ///

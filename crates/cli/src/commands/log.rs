@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::context::Context;
 use serde_json::json;
 
 use super::Outcome;
 use crate::{
-    context::Context,
-    past::Past,
+    commands::history_view::Past,
     ui::{LIST_LENGTH, Ui},
 };
 

@@ -2,6 +2,11 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use anamnesis_app::{
+    context::Context,
+    format::{ago, shorten},
+    sync::History,
+};
 use anamnesis_sync::name_in_commits;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -9,10 +14,8 @@ use serde_json::json;
 
 use super::Outcome;
 use crate::{
-    context::Context,
-    past,
-    sync::History,
-    ui::{self, Ui, ago, shorten},
+    commands::history_view,
+    ui::{self, Ui},
 };
 
 /// Show which machine wrote what, and when it was last seen
@@ -41,7 +44,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let own = context.machine_id();
     machines.entry(own.clone()).or_default();
-    if let Some(repository) = past::open(context)? {
+    if let Some(repository) = history_view::open(context)? {
         for (name, time) in repository.last_seen()? {
             // In commits a name is one plain word; in notes it is as it was typed.
             let known = machines
@@ -62,11 +65,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 "machine_id": name,
                 "this": *name == own,
                 "notes": machine.notes,
-                "last_seen": machine.seen.map(past::iso),
+                "last_seen": machine.seen.map(history_view::iso),
             })
         });
         let list: Vec<_> = list.collect();
-        ui.json(&json!({ "machines": list, "in_step_at": synced.map(past::iso) }));
+        ui.json(&json!({ "machines": list, "in_step_at": synced.map(history_view::iso) }));
         return Ok(ExitCode::SUCCESS);
     }
     let now = context.environment.now;

@@ -2,14 +2,11 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use anamnesis_app::{context::Context, failure::Failure};
 use anamnesis_store::journal::Journal;
 
 use super::{Outcome, work};
-use crate::{
-    context::Context,
-    failure::Failure,
-    ui::{self, Ui},
-};
+use crate::ui::{self, Ui};
 
 /// How long it waits for a deferred process that is at it.
 const PATIENCE: Duration = Duration::from_secs(130);

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure, format::quoted, sync};
 use anamnesis_note::{
     draft::safe_line,
     note::{GLOBAL, Note, Scope, State},
@@ -9,7 +10,7 @@ use anamnesis_note::{
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, edit::refuse_agent, write};
-use crate::{context::Context, failure::Failure, sync, ui::Ui};
+use crate::ui::Ui;
 
 /// Give a note to another project, or keep it on this machine
 #[derive(Debug, clap::Args)]
@@ -99,17 +100,6 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
 fn undo(short: &str, project: &str, scope: Scope) -> String {
     let project = quoted(project);
     format!("anamnesis move {short} --project {project} --scope {scope}")
-}
-
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    if word.contains([
-        ' ', '\'', '"', '$', '`', '\\', ';', '&', '|', '(', ')', '<', '>', '*', '?',
-    ]) {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    } else {
-        word.to_owned()
-    }
 }
 
 pub(crate) fn pin(args: &PinArgs, context: &Context, ui: &Ui) -> Outcome {

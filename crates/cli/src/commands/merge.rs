@@ -11,6 +11,7 @@ use std::{
     process::ExitCode,
 };
 
+use anamnesis_app::{batch::Batch, context::Context, failure::Failure, model};
 use anamnesis_distill::{
     merge::{self, Author, Case, Group, Merged, Trial},
     prompts,
@@ -22,10 +23,7 @@ use anamnesis_text::clean::one_line;
 
 use super::{Outcome, eval, upkeep::shelf::Loaded};
 use crate::{
-    batch::{Apply, Batch},
-    context::Context,
-    failure::Failure,
-    model,
+    commands::bulk::Apply,
     ui::{self, Ui},
 };
 

@@ -2,17 +2,13 @@
 
 use std::{fs, path::PathBuf};
 
+use anamnesis_app::{batch::Batch, context::Context, failure::Failure};
 use anamnesis_distill::upkeep::chores::Map;
 use anamnesis_note::note::{Note, Scope, State};
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{
-    batch::{Apply, Batch},
-    context::Context,
-    failure::Failure,
-    ui::Ui,
-};
+use crate::{commands::bulk::Apply, ui::Ui};
 
 /// Give notes to other projects, by a list of keys
 ///

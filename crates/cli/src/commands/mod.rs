@@ -2,6 +2,7 @@
 
 mod backfill;
 mod backfill_provenance;
+mod bulk;
 mod capture;
 mod completions;
 mod config;
@@ -16,6 +17,7 @@ mod feedback;
 pub(crate) mod forget;
 mod help;
 mod history;
+mod history_view;
 mod import;
 mod init;
 mod inject;
@@ -54,23 +56,16 @@ mod why;
 mod work;
 mod write;
 
-pub(crate) use self::{
-    mark::quoted,
-    sessions::find as find_session,
-    sync::{PATIENCE as SYNC_PATIENCE, outcome as sync_outcome},
-    work::{INDEX_DAMAGED, UNREADABLE},
-};
+pub(crate) use self::sync::{PATIENCE as SYNC_PATIENCE, outcome as sync_outcome};
 
 use std::{io::Read, process::ExitCode, time::Duration};
 
+use anamnesis_app::{context::Context, environment::Environment, failure::Failure};
 use anamnesis_session::hook::MAX_PAYLOAD_LENGTH;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 use self::serve::Piped;
 use crate::{
-    context::Context,
-    environment::Environment,
-    failure::Failure,
     hook,
     ui::{self, Ui},
 };

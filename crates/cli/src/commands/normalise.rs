@@ -1,15 +1,12 @@
 //! `normalise`: notes as they would be written today.
 
+use anamnesis_app::{batch::Batch, context::Context};
 use anamnesis_distill::upkeep::chores::normal;
 use anamnesis_note::note::{Note, Scope};
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{
-    batch::{Apply, Batch},
-    context::Context,
-    ui::Ui,
-};
+use crate::{commands::bulk::Apply, ui::Ui};
 
 /// Bring the keys, tags and projects of notes into today's form
 ///

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure, recall::known};
 use anamnesis_note::{id::NoteId, link::parse_weight};
 use anamnesis_recall::{
     graph::Links,
@@ -14,12 +15,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::{
-    context::Context,
-    failure::Failure,
-    recall::known,
-    ui::{self, Ui},
-};
+use crate::ui::{self, Ui};
 
 /// Show how two notes hang together, or what is around one
 ///

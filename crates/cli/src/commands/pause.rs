@@ -2,6 +2,12 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::format::quoted;
+use anamnesis_app::{
+    context::Context,
+    failure::{Failure, NEEDS_ATTENTION},
+    pause::{self, Off},
+};
 use anamnesis_note::draft::safe_line;
 use anamnesis_store::{
     project::Project,
@@ -9,13 +15,8 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, mark::quoted};
-use crate::{
-    context::Context,
-    failure::{Failure, NEEDS_ATTENTION},
-    off::{self, Off},
-    ui::Ui,
-};
+use super::Outcome;
+use crate::ui::Ui;
 
 /// Stop recording a project, and giving it notes
 ///
@@ -133,9 +134,9 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
     }
     // Of another project, only what holds everywhere can be told.
     let still = if what.project.is_some() {
-        off::why(&context, &[], || Project::named(""))
+        pause::why(&context, &[], || Project::named(""))
     } else {
-        off::here(&context)
+        pause::here(&context)
     };
     // That one stands in the list already.
     let still = still.filter(|off| !(what.all && *off == Off::Project));

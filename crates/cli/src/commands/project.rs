@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use anamnesis_app::{context::Context, environment::Environment, failure::Failure};
 use anamnesis_note::{
     note::GLOBAL,
     usage_log::{Alias, Aliases},
@@ -18,7 +19,7 @@ use anamnesis_store::{
 use serde_json::json;
 
 use super::Outcome;
-use crate::{context::Context, environment::Environment, failure::Failure, ui, ui::Ui};
+use crate::ui::{self, Ui};
 
 /// How long it waits for the records and the receipts.
 const PATIENCE: Duration = Duration::from_secs(10);

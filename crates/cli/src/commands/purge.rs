@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use anamnesis_app::{context::Context, evaluation_set, failure::Failure, sync};
 use anamnesis_note::{
     id::NoteId,
     note::Scope,
@@ -32,13 +33,8 @@ use anamnesis_sync::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use super::{Outcome, eval, read_input};
-use crate::{
-    context::Context,
-    failure::Failure,
-    sync,
-    ui::{self, Ui},
-};
+use super::{Outcome, read_input};
+use crate::ui::{self, Ui};
 
 /// How long others are waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -147,7 +143,7 @@ fn purge_notes(
     }
     let lock = context.notes.lock()?;
     let now = context.environment.now;
-    eval::forget_notes(&context.home, |id| purge.ids.contains(&id))?;
+    evaluation_set::forget_notes(&context.home, |id| purge.ids.contains(&id))?;
     files::bury(&context.home, &lock, &context.notes, &purge.ids, now)
         .map_err(|error| refused(&error))?;
     drop(lock);

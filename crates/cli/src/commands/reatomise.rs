@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use anamnesis_app::{batch::Batch, context::Context, failure::Failure};
 use anamnesis_distill::upkeep::{Action, chores, parts};
 use anamnesis_note::{
     id::NoteId,
@@ -11,12 +12,7 @@ use anamnesis_store::index::Index;
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{
-    batch::{Apply, Batch},
-    context::Context,
-    failure::Failure,
-    ui::Ui,
-};
+use crate::{commands::bulk::Apply, ui::Ui};
 
 /// Take long notes apart along their headings or lists
 ///

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure, recall::known};
 use anamnesis_note::{link::Edge, note::Kind};
 use anamnesis_recall::ask::{
     Answer, DEFAULT_BUDGET, DEFAULT_K, Found, MAX_DEPTH, MAX_K, Question, ask,
@@ -12,12 +13,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, read_text, why};
-use crate::{
-    context::Context,
-    failure::Failure,
-    recall::known,
-    ui::{self, Ui},
-};
+use crate::ui::{self, Ui};
 
 /// Ask the memory, with what links bring
 ///

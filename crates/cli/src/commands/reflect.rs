@@ -7,6 +7,13 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    model,
+    reflect::{Distilled, Fate, Question},
+    sync,
+};
 use anamnesis_distill::{model::Model, reflection};
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::novelty::{Among, Novelty, novelty};
@@ -15,13 +22,7 @@ use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
 use super::{Outcome, sync as sync_command};
-use crate::{
-    context::Context,
-    distil::{Distilled, Fate, Question},
-    failure::Failure,
-    model, sync,
-    ui::{self, Ui},
-};
+use crate::ui::{self, Ui};
 
 /// Distil what many sessions taught into few notes, by a model
 ///
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .hint("run it in a terminal of your own"));
     }
     // Without the records nobody can tell of which sessions something is private.
-    let journal = Journal::open(&context.home, crate::context::PATIENCE)?;
+    let journal = Journal::open(&context.home, anamnesis_app::context::PATIENCE)?;
     let waiting = waiting(context, &journal, args.project.as_deref(), ui)?;
     if !args.apply {
         for (project, sources) in &waiting {

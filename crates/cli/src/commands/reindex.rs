@@ -2,10 +2,11 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use anamnesis_app::context::Context;
 use anamnesis_store::index::Index;
 
 use super::Outcome;
-use crate::{context::Context, ui, ui::Ui};
+use crate::ui::{self, Ui};
 
 /// Build the index anew from the notes
 ///

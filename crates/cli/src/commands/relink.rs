@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
+use anamnesis_app::{context::Context, failure::Failure, recall::known};
 use anamnesis_note::{id::NoteId, link::Relation};
 use anamnesis_recall::note_set::Knowledge as _;
 use anamnesis_store::index::{Entry, Filter, Index};
@@ -9,12 +10,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use super::Outcome;
-use crate::{
-    context::Context,
-    failure::Failure,
-    recall::known,
-    ui::{self, LIST_LENGTH, Ui},
-};
+use crate::ui::{self, LIST_LENGTH, Ui};
 
 /// Read all links anew from the notes, and count them
 ///

@@ -2,6 +2,12 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    failure::{Failure, NEEDS_ATTENTION},
+    review::{self, Decision},
+    sync::short_batch,
+};
 use anamnesis_note::{
     id::NoteId,
     note::{Note, State, parse_timestamp},
@@ -19,13 +25,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, diff, edit, show};
-use crate::{
-    approval::{self, Decision},
-    context::{Context, PATIENCE},
-    failure::{Failure, NEEDS_ATTENTION},
-    sync::short_batch,
-    ui::{self, Ui},
-};
+use crate::ui::{self, Ui};
 
 /// How many lines of a text are shown.
 const MAX_LINES: usize = 24;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let journal = Journal::open(&context.home, PATIENCE)?;
     let index = context.index()?;
-    let mut batches = approval::waiting(context, &index, Some(&journal), &projects)?;
+    let mut batches = review::waiting(context, &index, Some(&journal), &projects)?;
     if !args.ids.is_empty() {
         batches = named(&index, batches, &args.ids)?;
     }
@@ -156,7 +156,7 @@ fn decide(
     if matches!(decision, Decision::Replace(_)) && waiting.len() != 1 {
         return Err(Failure::usage("--replaces takes one note to approve"));
     }
-    let batch = approval::decide(context, journal, &waiting, decision)?;
+    let batch = review::decide(context, journal, &waiting, decision)?;
     ui.print(&done(context, &waiting, decision, batch)?);
     Ok(ExitCode::SUCCESS)
 }
@@ -392,7 +392,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[Batch], ui: &Ui) -> Outc
                 Some("q") | None => return Ok(ExitCode::from(NEEDS_ATTENTION)),
                 Some(_) => continue,
             };
-            let undo = approval::decide(context, journal, &decided, decision)?;
+            let undo = review::decide(context, journal, &decided, decision)?;
             ui.print(&done(context, &decided, decision, undo)?);
             rest.retain(|waiting| {
                 let is = |decided: &&Waiting| decided.entry.id() == waiting.entry.id();
@@ -401,7 +401,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[Batch], ui: &Ui) -> Outc
         }
     }
     let index = context.index()?;
-    let left = count(&approval::waiting(context, &index, Some(journal), &[])?);
+    let left = count(&review::waiting(context, &index, Some(journal), &[])?);
     Ok(match left {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(NEEDS_ATTENTION),

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure};
 use anamnesis_note::{
     id::NoteId,
     note::{Kind, NoteType, Scope},
@@ -19,11 +20,8 @@ use serde_json::json;
 
 use super::{Outcome, read_text, show};
 use crate::{
-    context::Context,
-    failure::Failure,
-    past::{self, Past},
-    ui,
-    ui::Ui,
+    commands::history_view::{self, Past},
+    ui::{self, Ui},
 };
 
 /// Find notes by words
@@ -117,14 +115,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .collect();
         let mut json = json!({ "notes": notes, "capped": args.k > MAX_HITS });
         if let Some(past) = &past {
-            json["at"] = past::iso(past.time).into();
+            json["at"] = history_view::iso(past.time).into();
         }
         ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
     if hits.is_empty() {
         let then = past.as_ref().map_or_else(String::new, |past| {
-            format!(" at {}", past::shown_time(past.time))
+            format!(" at {}", history_view::shown_time(past.time))
         });
         let has = if past.is_some() { "had" } else { "has" };
         ui.print(&format!("no note {has} any of these words{then}\n"));

@@ -5,6 +5,13 @@ use std::{
     process::ExitCode,
 };
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    environment::Environment,
+    failure::Failure,
+    forget, learn, spawn,
+    sync::{self, held_text},
+};
 use anamnesis_mcp::{Host, LastLook, Memory, Standing, Synced, Unable};
 use anamnesis_note::{agent_policy::Review, draft::safe_line, id::NoteId, usage_log::Usage};
 use anamnesis_session::hook::{MAX_PAYLOAD_LENGTH, Payload};
@@ -13,15 +20,7 @@ use anamnesis_sync::Answer;
 use chrono::{DateTime, Utc};
 use serde_json::error::Category;
 
-use super::{Outcome, forget, sync::PATIENCE as SYNC_PATIENCE};
-use crate::{
-    context::{Context, PATIENCE},
-    detach,
-    environment::Environment,
-    failure::Failure,
-    learn,
-    sync::{self, held_text},
-};
+use super::{Outcome, sync::PATIENCE as SYNC_PATIENCE};
 
 /// How many characters of a reason are logged.
 const MAX_REASON_LENGTH: usize = 200;
@@ -106,11 +105,18 @@ impl Host for Program {
 
     fn standing(&self) -> Standing {
         let context = self.context();
-        sync::Standing::load(&context, context.journal().as_ref()).told(&context)
+        let standing = sync::Standing::load(&context, context.journal().as_ref());
+        Standing {
+            detail: standing.text(context.environment.current_time()),
+            initialized: standing.state.initialized,
+            remote: standing.remote,
+            head: standing.state.head,
+            dirty: standing.state.dirty,
+        }
     }
 
     fn changed(&self) {
-        if let Err(error) = detach::start_work(&self.0.environment, false) {
+        if let Err(error) = spawn::start_work(&self.0.environment, false) {
             // The next hook starts it.
             self.0.log(&format!("serve: the deferred process: {error}"));
         }
@@ -118,13 +124,13 @@ impl Host for Program {
 
     fn approve(&self, reflection: &str) -> Result<String, Unable> {
         // A command of the person's: it was the client that asked them. The server touches no git.
-        detach::run_for_person(&self.0.environment, &["review", "--approve", reflection])
+        spawn::run_for_person(&self.0.environment, &["review", "--approve", reflection])
             .map_err(|problem| Failure::failed(problem).hint("anamnesis review").into())
     }
 
     fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable> {
         let context = self.context();
-        forget::forget(&context, &[note])?;
+        forget::forget_notes(&context, &[note])?;
         self.changed();
         let reason = reason.map(safe_line).unwrap_or_default();
         let reason: String = reason.chars().take(MAX_REASON_LENGTH).collect();
@@ -161,16 +167,6 @@ impl Host for Program {
                 .collect(),
             held: synced.held.as_ref().map(held_text),
         })
-    }
-}
-
-impl From<Failure> for Unable {
-    fn from(failure: Failure) -> Self {
-        let hint = failure.next_step().unwrap_or("anamnesis doctor");
-        Self {
-            message: failure.message().to_owned(),
-            hint: format!("a person can: {hint}"),
-        }
     }
 }
 

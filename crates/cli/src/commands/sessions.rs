@@ -5,6 +5,7 @@ mod show;
 
 use std::{process::ExitCode, time::Duration};
 
+use anamnesis_app::{context::Context, failure::Failure, format::WIDTH};
 use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_store::{
     index::{Entry, Index},
@@ -14,20 +15,13 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, show::shown};
-use crate::{
-    context::Context,
-    failure::Failure,
-    ui::{self, LIST_LENGTH, Ui, WIDTH},
-};
+use crate::ui::{self, LIST_LENGTH, Ui};
 
 /// How long another process that writes the records is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many sessions a list has at most.
 const MAX_LISTED: usize = 200;
-
-/// How many characters of an id tell it, at least.
-const MIN_ID: usize = 6;
 
 /// Show what is recorded of each session
 ///
@@ -156,48 +150,6 @@ fn line(
 /// The records; a person who asks for them is told why they cannot be had.
 pub(super) fn open(context: &Context) -> Result<Journal, Failure> {
     Ok(Journal::open(&context.home, PATIENCE)?)
-}
-
-/// The session that a person means by what they typed.
-pub(crate) fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
-    let mut found = journal.sessions_named(typed.trim())?;
-    if found
-        .first()
-        .is_some_and(|session| session.id == typed.trim())
-    {
-        found.truncate(1);
-    } else if typed.trim().chars().count() < MIN_ID {
-        return Err(Failure::usage(format!(
-            "\"{}\" is too short for a session's id",
-            one_line(typed)
-        ))
-        .hint("six or more characters of its beginning, as `sessions` shows them"));
-    }
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(
-            Failure::failed(format!("no session {}", ui::shorten(&one_line(typed), 50)))
-                .hint("anamnesis sessions --everywhere"),
-        ),
-        _ => {
-            let candidates: Vec<String> = found
-                .iter()
-                .map(|session| {
-                    format!(
-                        "  {}  {}",
-                        one_line(&session.id),
-                        one_line(&session.project)
-                    )
-                })
-                .collect();
-            Err(Failure::usage(format!(
-                "{} stands for more than one session:\n{}",
-                one_line(typed),
-                candidates.join("\n")
-            ))
-            .hint("type more of the id"))
-        }
-    }
 }
 
 /// As much of a session's id as tells it from all others.

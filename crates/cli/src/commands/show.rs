@@ -2,17 +2,15 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{context::Context, failure::Failure};
 use anamnesis_note::{draft::safe, note::State};
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::{clean, one_line};
 
 use super::Outcome;
 use crate::{
-    context::Context,
-    failure::Failure,
-    past::{self, Past},
-    ui,
-    ui::Ui,
+    commands::history_view::{self, Past},
+    ui::{self, Ui},
 };
 
 /// Show one note
@@ -90,7 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
     let (time, moment) = past.at(date)?;
-    let id = past::resolve_at(&args.id, time, &moment)?;
+    let id = history_view::resolve_at(&args.id, time, &moment)?;
     past.refuse_withheld(id)?;
     if args.raw {
         let file = past.repository.note_at(&moment, id)?;
@@ -111,13 +109,16 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     note.body = shown(context, &note.body);
     if args.json {
         let mut json = ui::note_json(&entry, Some(&note));
-        json["at"] = past::iso(time).into();
+        json["at"] = history_view::iso(time).into();
         ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
     let short = past.short(id);
     let mut text = heading(&entry, &short, context);
-    text.push_str(&format!("as it was at {}\n", past::shown_time(time)));
+    text.push_str(&format!(
+        "as it was at {}\n",
+        history_view::shown_time(time)
+    ));
     let body = note.body.trim_end();
     if !body.is_empty() {
         text.push_str(&format!("\n{body}\n"));

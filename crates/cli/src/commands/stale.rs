@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{citation_check, context::Context};
 use anamnesis_note::note::{GLOBAL, State};
 use anamnesis_recall::stale::{self, Reason};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::{cited, context::Context, ui, ui::Ui};
+use crate::ui::{self, Ui};
 
 /// Show the notes that are worth a look, and why
 ///
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ..Filter::default()
     };
     if args.project.is_none() && !args.everywhere {
-        cited::look_here(context);
+        citation_check::look_here(context);
     }
     let mut entries = index.list(&filter, usize::MAX)?;
     entries.retain(|entry| entry.state == State::Active);

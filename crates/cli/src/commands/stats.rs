@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+};
 use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_recall::note_set::GIVEN_BEFORE;
 use anamnesis_store::{
@@ -11,12 +15,7 @@ use anamnesis_store::{
 use serde_json::{Value, json};
 
 use super::{Outcome, doctor::milliseconds};
-use crate::{
-    context::{Context, PATIENCE},
-    failure::Failure,
-    ui,
-    ui::Ui,
-};
+use crate::ui::{self, Ui};
 
 /// How many notes a list names.
 const NAMED: usize = 5;

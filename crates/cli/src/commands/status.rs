@@ -2,6 +2,13 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use anamnesis_app::{
+    claude_memory,
+    context::Context,
+    failure::Failure,
+    pause::{self, Off},
+    sync::Standing,
+};
 use anamnesis_note::{
     merge::CONFLICT_TAG,
     note::{GLOBAL, Kind},
@@ -17,15 +24,7 @@ use anamnesis_store::{
 use serde_json::json;
 
 use super::{Outcome, backfill, doctor, project::explain, upkeep::Found};
-use crate::{
-    context::Context,
-    failure::Failure,
-    native,
-    off::{self, Off},
-    sync::Standing,
-    ui,
-    ui::Ui,
-};
+use crate::ui::{self, Ui};
 
 /// How many characters of what is wrong fit into the line.
 const STATE_LENGTH: usize = ui::WIDTH - "state:  · anamnesis doctor".len() + 1;
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let status = status(context, &index, &project)?;
     let verdict = doctor::verdict(context, &index);
     let store = context.shown(context.home.root());
-    let off = off::here(context);
+    let off = pause::here(context);
     let journal = context.journal();
     let kept = journal.as_ref().and_then(Kept::of);
     let standing = Standing::load(context, journal.as_ref());
@@ -241,7 +240,7 @@ fn status(context: &Context, index: &Index, project: &Project) -> Result<Status,
         k: DEFAULT_K,
         session: None,
         now,
-        had: &native::copies(journal.as_ref(), &project.key),
+        had: &claude_memory::copies(journal.as_ref(), &project.key),
     };
     let mut chosen = session_start::select(index, &context.notes, &request)?;
     let given = chosen.len();

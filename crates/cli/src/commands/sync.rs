@@ -2,18 +2,18 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use anamnesis_app::{
+    claude_memory,
+    context::Context,
+    failure::Failure,
+    sync::{self, held_text},
+};
 use anamnesis_sync::{Answer, Synced};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use super::Outcome;
-use crate::{
-    context::Context,
-    failure::Failure,
-    native,
-    sync::{self, held_text},
-    ui::Ui,
-};
+use crate::ui::Ui;
 
 /// How long another sync is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let journal = context.journal();
     if let Some(journal) = &journal {
-        native::follow(context, journal);
+        claude_memory::follow(context, journal);
     }
     let synced = sync::run(context, journal.as_ref(), answer, PATIENCE)?;
     if args.json {

@@ -5,29 +5,24 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    sync,
+    task::{is_task, set_status, word_of},
+};
 use anamnesis_note::{
-    draft::{Change, Draft, saved},
-    id::IdPrefix,
+    draft::Draft,
     link::{Link, Relation},
-    note::{Kind, Note, State, Status},
+    note::{Note, State, Status},
 };
 use anamnesis_recall::stale;
-use anamnesis_store::{
-    index::{Entry, Index},
-    journal::Journal,
-    notes::Stored,
-};
+use anamnesis_store::index::Entry;
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
 use super::{Outcome, edit::refuse_agent, read_text, write};
-use crate::{
-    context::Context,
-    failure::Failure,
-    remember::{self, INDEX_PATIENCE},
-    sync,
-    ui::{self, LIST_LENGTH, Ui},
-};
+use crate::ui::{self, LIST_LENGTH, Ui};
 
 /// Keep a list of what is to be done
 ///
@@ -231,134 +226,6 @@ fn task_json(entry: &Entry, status: Status) -> serde_json::Value {
     json
 }
 
-fn is_task(entry: &Entry) -> bool {
-    entry.kind == Kind::Task && entry.state != State::Forgotten
-}
-
-/// Sets the status of a task, and tells which one it had.
-fn set(context: &Context, entry: &Entry, status: Status) -> Result<(Status, Stored), Failure> {
-    let mut before = status;
-    let change = Change {
-        status: Some(status),
-        ..Change::default()
-    };
-    let lock = context.notes.lock()?;
-    let stored = context.notes.update(&lock, entry.path, |note| {
-        before = note.status();
-        change.apply(note, context.environment.now);
-    })?;
-    Ok((before, stored))
-}
-
-/// The word that brings a task to a status.
-fn word_of(status: Status) -> &'static str {
-    match status {
-        Status::Pending => "reopen",
-        Status::Active => "start",
-        Status::Done => "done",
-        Status::Archived => "archive",
-    }
-}
-
-/// What a person asks of their tasks at a prompt.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked<'a> {
-    /// To keep a task.
-    Add(&'a str),
-    /// To set the status of one.
-    Set(Status, &'a str),
-}
-
-/// What a prompt asks of the tasks, if that is what it does. Alone the command only lists them.
-pub(crate) fn asked_for(prompt: &str) -> Option<Asked<'_>> {
-    let text = remember::typed(prompt, "memory-task").filter(|text| !text.is_empty())?;
-    let change = text.split_once(char::is_whitespace).and_then(|(word, id)| {
-        let mut all = Status::ALL.iter();
-        let status = all.find(|status| word_of(**status) == word)?;
-        let id = id.trim_start();
-        IdPrefix::parse(id)
-            .is_ok()
-            .then_some(Asked::Set(*status, id))
-    });
-    Some(change.unwrap_or(Asked::Add(text)))
-}
-
-/// Does what a person asks of their tasks, and says so in a line.
-///
-/// # Errors
-/// A sentence that says why nothing was done.
-pub(crate) fn act(
-    context: &Context,
-    journal: Option<&Journal>,
-    asked: &Asked<'_>,
-    project: &str,
-) -> Result<String, String> {
-    let said = match asked {
-        Asked::Add(text) => keep(context, journal, text, project),
-        Asked::Set(status, id) => finish(context, *status, id),
-    };
-    said.map_err(|failure| one_line(failure.message()))
-}
-
-fn keep(
-    context: &Context,
-    journal: Option<&Journal>,
-    text: &str,
-    project: &str,
-) -> Result<String, Failure> {
-    let draft = Draft::task(text.to_owned(), project.to_owned());
-    let note = match draft.note(context.machine_id(), context.environment.now) {
-        Ok(note) => note,
-        Err(unfit) => return Ok(not_done(&unfit.to_string())),
-    };
-    let stored = remember::save(context, journal, &note)?;
-    let short = Index::open(&context.home)
-        .map_or_else(|_| note.id.short(), |index| Context::short(&index, note.id));
-    Ok(format!(
-        "{} · Undo: /memory-forget {short}",
-        saved(&stored.note(), &short)
-    ))
-}
-
-/// The line for what a person asked and cannot be done.
-fn not_done(why: &str) -> String {
-    format!("not done: {} · /memory-task", one_line(why))
-}
-
-fn finish(context: &Context, status: Status, id: &str) -> Result<String, Failure> {
-    let index = Index::open(&context.home)?;
-    let entry = match Context::resolve(&index, id) {
-        Ok(entry) => entry,
-        // A slip of the person's is no fault of the hook.
-        Err(failure) => return Ok(not_done(failure.message())),
-    };
-    let short = Context::short(&index, entry.id());
-    if !is_task(&entry) {
-        return Ok(not_done(&format!("#{short} is no task")));
-    }
-    let (before, stored) = set(context, &entry, status)?;
-    if before == status {
-        return Ok(format!("#{short} is {status} already"));
-    }
-    context.take_up(&stored, INDEX_PATIENCE);
-    let mut said = format!("{status} #{short} \"{}\"", one_line(&entry.title));
-    if status == Status::Done {
-        let due = stale::due_after(&index, entry.id(), context.environment.now)?;
-        let due: Vec<String> = due
-            .iter()
-            .take(LIST_LENGTH)
-            .map(|entry| format!("#{}", Context::short(&index, entry.id())))
-            .collect();
-        if !due.is_empty() {
-            said.push_str(&format!(" · worth a look now: {}", due.join(", ")));
-        }
-    }
-    Ok(format!(
-        "{said} · Undo: /memory-task {} {short}",
-        word_of(before)
-    ))
-}
-
 fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let entry = Context::resolve(&index, &args.id)?;
@@ -369,7 +236,7 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
     refuse_agent(context, &entry, "change")?;
     drop(index);
     let now = context.environment.now;
-    let (before, _) = set(context, &entry, status)?;
+    let (before, _) = set_status(context, &entry, status)?;
     if before != status {
         sync::commit(context, "task", [entry.id()]);
     }
@@ -403,34 +270,4 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
     text.push_str(&format!("Undo: anamnesis task {back} {short}\n"));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_typed_is_a_task_or_a_change_of_one() {
-        for (prompt, asked) in [
-            (
-                "/memory-task done 9HKD3T",
-                Some(Asked::Set(Status::Done, "9HKD3T")),
-            ),
-            (
-                " /anamnesis:memory-task reopen  #9hkd3t\n",
-                Some(Asked::Set(Status::Pending, "#9hkd3t")),
-            ),
-            ("/memory-task done it all", Some(Asked::Add("done it all"))),
-            ("/memory-task done", Some(Asked::Add("done"))),
-            (
-                "/memory-task finish 9HKD3T",
-                Some(Asked::Add("finish 9HKD3T")),
-            ),
-            ("/memory-task", None),
-            ("/memory-tasks done 9HKD3T", None),
-            ("please /memory-task done 9HKD3T", None),
-        ] {
-            assert_eq!(asked_for(prompt), asked, "{prompt}");
-        }
-    }
 }

@@ -2,6 +2,12 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    format::{ago, shorten},
+    sync::{self, short_batch},
+};
 use anamnesis_note::{id::NoteId, note::NoteFile};
 use anamnesis_store::journal::Journal;
 use anamnesis_sync::{
@@ -13,11 +19,8 @@ use serde_json::json;
 
 use super::{Outcome, diff};
 use crate::{
-    context::Context,
-    failure::Failure,
-    past::{self, Past},
-    sync::{self, short_batch},
-    ui::{self, LIST_LENGTH, Ui, ago, shorten},
+    commands::history_view::{self, Past},
+    ui::{self, LIST_LENGTH, Ui},
 };
 
 /// How many batches are listed.
@@ -77,8 +80,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         let mut text = format!(
             "undid {}: {} by {}, {}\n",
             event.batch.map_or_else(String::new, short_batch),
-            shorten(&past::shown_verb(&event), 20),
-            past::shown_actor(&event),
+            shorten(&history_view::shown_verb(&event), 20),
+            history_view::shown_actor(&event),
             ago(event.at, context.environment.now),
         );
         if batch.is_none() {

@@ -4,6 +4,12 @@ pub(super) mod shelf;
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use anamnesis_app::{
+    batch::{self, Batch, Done},
+    context::Context,
+    failure::Failure,
+    format::shorten,
+};
 use anamnesis_distill::upkeep::{
     self, Action, Plan, recurring,
     suggestions::{Suggestion, suggestions},
@@ -23,13 +29,8 @@ use serde_json::{Value, json};
 use ulid::Ulid;
 
 use self::shelf::Loaded;
-use super::Outcome;
-use crate::{
-    batch::{self, Batch, Done},
-    context::Context,
-    failure::Failure,
-    ui::{self, LIST_LENGTH, Ui, shorten},
-};
+use super::{Outcome, bulk};
+use crate::ui::{self, LIST_LENGTH, Ui};
 
 /// How much of a text is shown of notes of which only one can be right, in characters.
 const SHOWN: usize = 240;
@@ -92,12 +93,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.json {
         ui.json(&report.json(true, done.batch));
         if !args.no_sync {
-            batch::sync_silently(context, ui);
+            bulk::sync_silently(context, ui);
         }
         return Ok(ExitCode::SUCCESS);
     }
     ui.print(&report.text(true));
-    batch::send(context, "upkeep", &done, args.no_sync, ui);
+    bulk::send(context, "upkeep", &done, args.no_sync, ui);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    failure::NEEDS_ATTENTION,
+    learn,
+};
 use anamnesis_note::{note::State, usage_log::Usage};
 use anamnesis_store::journal::Journal;
 use anamnesis_text::clean::one_line;
@@ -11,12 +16,7 @@ use super::{
     edit::refuse_agent,
     feedback::{place, refuse_forgotten},
 };
-use crate::{
-    context::{Context, PATIENCE},
-    failure::NEEDS_ATTENTION,
-    learn,
-    ui::Ui,
-};
+use crate::ui::Ui;
 
 /// Say that a note is still right
 ///

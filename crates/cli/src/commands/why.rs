@@ -8,6 +8,16 @@ use std::{
     time::Duration,
 };
 
+use anamnesis_app::{
+    context::Context,
+    dry_run::{Trial, Tried},
+    environment::Environment,
+    failure::Failure,
+    format::WIDTH,
+    recall::Lane,
+    session,
+    tool_hooks::OBSERVATION,
+};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     index::{Entry, Index},
@@ -18,15 +28,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Outcome, eval::tried_json, sessions};
-use crate::{
-    context::Context,
-    environment::Environment,
-    failure::Failure,
-    recall::Lane,
-    tool_lanes::OBSERVATION,
-    trial::{Trial, Tried},
-    ui::{self, Ui, WIDTH},
-};
+use crate::ui::{self, Ui};
 
 /// How much of a file of instructions is searched, in bytes.
 const MAX_INSTRUCTIONS: u64 = 1024 * 1024;
@@ -166,7 +168,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
 /// The session that is meant; none where `last` is meant and none was given anything.
 fn session(journal: &Journal, typed: &str) -> Result<Option<Session>, Failure> {
     if typed != LAST {
-        return sessions::find(journal, typed).map(Some);
+        return session::find(journal, typed).map(Some);
     }
     match journal.last_recalling_session()? {
         Some(id) => Ok(journal.session(&id)?),

@@ -9,6 +9,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anamnesis_app::{
+    auto_reflect, capture, citation_check, claude_memory, client,
+    context::Context,
+    environment::Environment,
+    evaluation_set,
+    failure::Failure,
+    learn, python_version, remote,
+    spawn::{self, INDEX_DAMAGED, UNREADABLE},
+    summary,
+    sync::{self, History},
+    terminal_command,
+};
 use anamnesis_store::{
     fs::lock::{self, Lock, Subject},
     index::Index,
@@ -20,16 +32,6 @@ use anamnesis_store::{
 use anamnesis_sync::Answer;
 
 use super::{Outcome, eval, upkeep};
-use crate::{
-    auto_reflect, capture, cited, client,
-    context::Context,
-    detach,
-    environment::Environment,
-    failure::Failure,
-    learn, native, python_version, remote, summary,
-    sync::{self, History},
-    terminal_command,
-};
 
 /// How long it waits for those who write notes or the index.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,7 +85,7 @@ pub(super) struct Done {
 
 pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     if args.detach {
-        detach::start_detached(&environment, args.check)
+        spawn::start_detached(&environment, args.check)
             .map_err(|error| Failure::failed(format!("cannot start in the background: {error}")))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -111,7 +113,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         if let Err(error) = python_version::note_hooks(&context.environment, &journal) {
             context.log(&format!("work: {error}"));
         }
-        cited::follow(&context, &journal);
+        citation_check::follow(&context, &journal);
         if exchange(&context, &journal, done.notes > 0)
             && let Err(failure) = upkeep::look_after_sync(&context, &journal)
         {
@@ -163,7 +165,7 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
         if let Err(error) = journal.know_at_first(present) {
             context.log(&format!("work: {error}"));
         }
-        native::follow(context, journal);
+        claude_memory::follow(context, journal);
     }
     for _ in 0..MAX_LOOKS {
         let kept = match &opened {
@@ -344,17 +346,11 @@ fn forget_questions(context: &Context) -> Result<(), Failure> {
         let path = context.notes.find(id);
         path.is_some_and(|path| context.notes.is_forgotten(path))
     };
-    eval::forget_notes(&context.home, is_gone)
+    evaluation_set::forget_notes(&context.home, is_gone)
 }
 
 /// The day on which old records were last let go.
 const PRUNED: &str = "pruned";
-
-/// Under this name a hook leaves in the journal that it met damage in the index.
-pub(crate) const INDEX_DAMAGED: &str = "index_damaged";
-
-/// What is said of a record that cannot be read.
-pub(crate) const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quarantine/ now";
 
 /// Takes up the records that wait; tells how many.
 fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {

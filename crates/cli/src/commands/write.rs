@@ -7,6 +7,7 @@ use std::{
     str::FromStr,
 };
 
+use anamnesis_app::{context::Context, failure::Failure, remember, sync};
 use anamnesis_note::{
     agent_policy,
     draft::{Draft, Unfit, safe_line, saved},
@@ -20,7 +21,7 @@ use anamnesis_store::index::{Entry, Index};
 use serde_json::{Value, json};
 
 use super::{MAX_TEXT_LENGTH, Outcome, read_text};
-use crate::{context::Context, failure::Failure, remember, sync, ui, ui::Ui};
+use crate::ui::{self, Ui};
 
 /// Write a note
 ///

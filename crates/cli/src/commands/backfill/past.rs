@@ -23,7 +23,7 @@ use anamnesis_session::{
 use anamnesis_store::{fs::file, journal::Journal, settings::exclude::Exclusions};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use crate::{capture::ALWAYS, context::Context, failure::Failure};
+use anamnesis_app::{capture::ALWAYS, context::Context, failure::Failure};
 
 /// A transcript that somebody wrote to within this time is one of a session that goes on.
 const SILENCE: TimeDelta = TimeDelta::minutes(30);

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use anamnesis_app::{capture, context::Context, event_filter};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     journal::{Journal, Session},
@@ -11,7 +12,7 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
 use super::{Check, Level};
-use crate::{capture, context::Context, skip, ui};
+use crate::ui;
 
 /// Of how many of the last sessions the transcripts are looked at.
 const LOOKED_AT: usize = 10;
@@ -78,7 +79,7 @@ fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> O
     // What came before the first event is from before the install.
     let span = ui::time(session.started_at)..DateTime::<Utc>::MAX_UTC;
     let transcript = capture::read(context, path, None, span).ok()??;
-    let is_recorded = |tool: &String| !skip::is_skipped_name(context, tool);
+    let is_recorded = |tool: &String| !event_filter::is_skipped_name(context, tool);
     (transcript.tools_run > 0 && transcript.tools.iter().any(is_recorded))
         .then_some(transcript.tools_run)
 }

@@ -20,15 +20,15 @@ use anamnesis_store::journal::Journal;
 use anamnesis_text::{clean::one_line, private_tokens::Echoes};
 use serde_json::json;
 
-use super::{
-    mine::notes_in_use,
-    set::{Case, Set},
-};
+use super::mine::notes_in_use;
 use crate::{
     commands::{Outcome, write},
+    ui::{self, Ui},
+};
+use anamnesis_app::evaluation_set::{Case, Set};
+use anamnesis_app::{
     context::{Context, PATIENCE},
     failure::Failure,
-    ui::{self, Ui},
 };
 
 /// Have a model ask questions that your notes answer, to measure recall by

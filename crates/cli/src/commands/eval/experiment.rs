@@ -19,14 +19,16 @@ use super::{
     picture::{self, Bar},
     run::{Figures, missing},
     sandbox::Sandbox,
-    set::Case,
 };
 use crate::{
     commands::{Outcome, upkeep::shelf::Loaded},
-    context::{Context, PATIENCE},
-    distil::Question,
-    failure::Failure,
     ui::{self, Ui},
+};
+use anamnesis_app::evaluation_set::Case;
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    reflect::Question,
 };
 
 /// How far down a note that was asked for counts as found.

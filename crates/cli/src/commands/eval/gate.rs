@@ -27,14 +27,16 @@ use super::{
     library::Library,
     mine::question,
     run::{ended, missing, unknown, warn},
-    set::Case,
 };
 use crate::{
     commands::Outcome,
+    ui::{self, Ui},
+};
+use anamnesis_app::evaluation_set::Case;
+use anamnesis_app::{
     context::{Context, PATIENCE},
     failure::Failure,
     recall::{Lane, known},
-    ui::{self, Ui},
 };
 
 /// The floors of the curve, those of the settings among them.

@@ -10,8 +10,8 @@ use anamnesis_store::{
     notes::Stored,
 };
 
-use super::set::{Case, TITLE};
-use crate::{context::Context, failure::Failure};
+use anamnesis_app::evaluation_set::{Case, TITLE};
+use anamnesis_app::{context::Context, failure::Failure};
 
 /// The notes to ask.
 pub(super) struct Library<'a> {

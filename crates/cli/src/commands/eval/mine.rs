@@ -6,6 +6,12 @@ use std::{
     process::ExitCode,
 };
 
+use anamnesis_app::evaluation_set::{Case, Set};
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    recall::Lane,
+};
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
     note::{Note, NoteType, State},
@@ -22,12 +28,8 @@ use anamnesis_store::{
 use anamnesis_text::{clean::one_line, private_tokens::Echoes};
 use serde_json::json;
 
-use super::set::{Case, Set};
 use crate::{
     commands::{Outcome, write},
-    context::{Context, PATIENCE},
-    failure::Failure,
-    recall::Lane,
     ui::{self, Ui},
 };
 

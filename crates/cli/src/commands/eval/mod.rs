@@ -9,21 +9,17 @@ mod picture;
 mod prompt;
 mod run;
 mod sandbox;
-mod set;
 
 use std::path::PathBuf;
 
-pub(crate) use self::{
-    prompt::json as tried_json,
-    sandbox::sweep,
-    set::{forget_notes, forget_session},
-};
+pub(crate) use self::{prompt::json as tried_json, sandbox::sweep};
 
+use anamnesis_app::evaluation_set::{Case, Set};
+use anamnesis_app::{context::Context, environment::Environment, failure::Failure, model};
 use anamnesis_distill::{merge, model::Model};
 
-use self::set::{Case, Set};
 use super::Outcome;
-use crate::{context::Context, environment::Environment, failure::Failure, model, ui::Ui};
+use crate::ui::Ui;
 
 /// Show what a prompt would bring, or how well notes are found
 ///

@@ -2,17 +2,17 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use serde_json::{Value, json};
-
-use super::super::{Outcome, read_text, why};
-use crate::{
+use anamnesis_app::{
     context::Context,
+    dry_run::{Trial, Tried},
     environment::Environment,
     failure::Failure,
     recall::{Answer, Lane},
-    trial::{Trial, Tried},
-    ui::Ui,
 };
+use serde_json::{Value, json};
+
+use super::super::{Outcome, read_text, why};
+use crate::ui::Ui;
 
 /// Show what a prompt would bring, to the byte
 ///

@@ -21,16 +21,15 @@ use anamnesis_store::index::{Entry, Filter, Index};
 use anamnesis_text::clean::one_line;
 use serde_json::{Map, Value, json};
 
-use super::{
-    gate,
-    library::Library,
-    set::{Case, Set},
-};
+use super::{gate, library::Library};
 use crate::{
     commands::Outcome,
+    ui::{self, Ui},
+};
+use anamnesis_app::evaluation_set::{Case, Set};
+use anamnesis_app::{
     context::Context,
     failure::{Failure, NEEDS_ATTENTION},
-    ui::{self, Ui},
 };
 
 /// The depths that recall is told at.

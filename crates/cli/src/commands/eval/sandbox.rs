@@ -10,7 +10,7 @@ use anamnesis_note::note::Scope;
 use anamnesis_store::fs::home::Home;
 use ulid::Ulid;
 
-use crate::{context::Context, failure::Failure};
+use anamnesis_app::{context::Context, failure::Failure};
 
 /// What the name of a copy begins with.
 const NAME: &str = "experiment-";
@@ -41,7 +41,7 @@ impl Sandbox {
         let copy = || -> Result<Context, Failure> {
             let mut environment = context.environment.clone();
             environment.store = Some(folder.clone());
-            let copied = Context::of(environment, crate::context::PATIENCE)?;
+            let copied = Context::of(environment, anamnesis_app::context::PATIENCE)?;
             copied.home.create().map_err(|error| failed(&error))?;
             for scope in [Scope::Portable, Scope::MachineLocal] {
                 copy_folder(&context.home.tree(scope), &copied.home.tree(scope))

@@ -5,6 +5,7 @@
 
 use std::{fs, process::ExitCode};
 
+use anamnesis_app::{capture, context::Context, evaluation_set, failure::Failure, session};
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, State},
@@ -18,10 +19,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 
 use crate::{
-    capture,
-    commands::{Outcome, eval, sessions},
-    context::Context,
-    failure::Failure,
+    commands::{Outcome, sessions},
     ui::{self, Ui},
 };
 
@@ -52,7 +50,7 @@ fn forget_session(
     journal: &Journal,
     ui: &Ui,
 ) -> Outcome {
-    let found = sessions::find(journal, typed);
+    let found = session::find(journal, typed);
     let (id, short, session) = match found {
         Ok(session) => (
             session.id.clone(),
@@ -117,8 +115,8 @@ fn forget_note(
     let now = context.environment.now;
     let note = NoteId::of_session(id);
     let lock = context.notes.lock()?;
-    eval::forget_session(&context.home, id, None)?;
-    eval::forget_notes(&context.home, |asked| asked == note)?;
+    evaluation_set::forget_session(&context.home, id, None)?;
+    evaluation_set::forget_notes(&context.home, |asked| asked == note)?;
     let had_note = match context.notes.find(note) {
         Some(path) if context.notes.is_forgotten(path) => false,
         Some(path) => {
@@ -156,7 +154,7 @@ fn forget_prompt(
     journal: &Journal,
     ui: &Ui,
 ) -> Outcome {
-    let session = sessions::find(journal, typed).map_err(|failure| nothing(&failure))?;
+    let session = session::find(journal, typed).map_err(|failure| nothing(&failure))?;
     let short = sessions::short(journal, &session)?;
     let prompts = journal.prompts(&session.id)?;
     let Some(prompt) = prompts.iter().find(|prompt| prompt.number == number) else {
@@ -180,7 +178,7 @@ fn forget_prompt(
     )?;
     let now = context.environment.now.timestamp_millis();
     let lock = context.notes.lock()?;
-    eval::forget_session(&context.home, &session.id, Some(number))?;
+    evaluation_set::forget_session(&context.home, &session.id, Some(number))?;
     drop(lock);
     let Some(forgotten) = journal.forget_prompt(&session.id, number, now)? else {
         return Err(Failure::failed(

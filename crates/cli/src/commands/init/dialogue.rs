@@ -1,8 +1,9 @@
 //! What is said and asked when a machine meets a remote, whatever carries the notes.
 
+use anamnesis_app::failure::Failure;
 use anamnesis_sync::{Held, Reached, SyncBackend, Synced};
 
-use crate::{failure::Failure, ui, ui::Ui};
+use crate::ui::{self, Ui};
 
 /// What a question is answered with when Enter is pressed, and when nobody can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,15 @@ mod dialogue;
 
 use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 
+use anamnesis_app::{
+    context::Context,
+    environment::Environment,
+    failure::Failure,
+    python_version::{self, Found, Restored},
+    remote,
+    sync::{self, Carrier},
+    terminal_command::{self, Place},
+};
 use anamnesis_store::{
     fs::home::Home,
     settings::{self, config::Config},
@@ -16,17 +25,7 @@ use serde_json::Value;
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
 use super::{Outcome, config::REMOTES, doctor};
-use crate::{
-    context::Context,
-    environment::Environment,
-    failure::Failure,
-    python_version::{self, Found, Restored},
-    remote,
-    sync::{self, Carrier},
-    terminal_command::{self, Place},
-    ui,
-    ui::Ui,
-};
+use crate::ui::{self, Ui};
 
 /// The name of the Python version's server unless somebody chose another one.
 pub(super) const SERVER_NAME: &str = "anamnesis";
@@ -599,7 +598,7 @@ mod tests {
         let Some(Verb::Init(args)) = Arguments::try_parse_from(words).unwrap().command else {
             panic!("it is another command");
         };
-        let mut environment = Environment::read(crate::environment::Caller::Person);
+        let mut environment = Environment::read(anamnesis_app::environment::Caller::Person);
         environment.store = Some(folder.path().join("store"));
         environment.user_home = Some(folder.path().to_owned());
         environment.claude_folder = Some(folder.path().to_owned());

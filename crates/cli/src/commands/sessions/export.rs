@@ -7,6 +7,7 @@ use std::{
     process::ExitCode,
 };
 
+use anamnesis_app::{context::Context, failure::Failure, session};
 use anamnesis_store::{
     fs::file,
     index::Index,
@@ -15,12 +16,8 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{Outcome, find, head_json, inert, open, show::Removed};
-use crate::{
-    context::Context,
-    failure::Failure,
-    ui::{self, Ui},
-};
+use super::{Outcome, head_json, inert, open, show::Removed};
+use crate::ui::{self, Ui};
 
 /// The version of the form; docs/sessions.md describes it.
 const VERSION: u32 = 1;
@@ -43,7 +40,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = open(context)?;
     let index = context.index()?;
     let ids: Vec<String> = if let Some(typed) = &args.id {
-        vec![find(&journal, typed)?.id]
+        vec![session::find(&journal, typed)?.id]
     } else {
         let sessions = journal.sessions(None, usize::MAX)?;
         sessions.into_iter().map(|session| session.id).collect()

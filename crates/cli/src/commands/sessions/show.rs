@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
+use anamnesis_app::{context::Context, failure::Failure, format::WIDTH, session};
 use anamnesis_note::id::NoteId;
 use anamnesis_session::event::{Privacy, Speaker};
 use anamnesis_store::{
@@ -14,12 +15,10 @@ use anamnesis_text::{
 };
 use chrono::DateTime;
 
-use super::{Outcome, counted, export::session_json, find, note_label, open, short, state};
+use super::{Outcome, counted, export::session_json, note_label, open, short, state};
 use crate::{
     commands::show::shown,
-    context::Context,
-    failure::Failure,
-    ui::{self, Ui, WIDTH},
+    ui::{self, Ui},
 };
 
 /// Show what is recorded of a session, row by row
@@ -39,7 +38,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = open(context)?;
-    let id = find(&journal, &args.id)?.id;
+    let id = session::find(&journal, &args.id)?.id;
     let Some(contents) = journal.contents(&id)? else {
         return Err(Failure::failed("the session was forgotten meanwhile"));
     };

@@ -13,7 +13,7 @@ use anamnesis_store::{
     usage_log::Receipts,
 };
 
-use crate::{context::Context, failure::Failure};
+use anamnesis_app::{context::Context, failure::Failure};
 
 /// The notes with their files.
 pub(crate) struct Loaded {

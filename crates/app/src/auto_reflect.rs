@@ -1,0 +1,97 @@
+//! Has the model that was named reflect on a project by itself, in the deferred process, never in a hook.
+//!
+//! A project is asked about when a session of it is over and noted, enough sessions wait that no reflection was
+//! made of, and none was begun in a day. What comes of it is used or proposed as `review` says.
+
+use anamnesis_distill::reflection;
+use anamnesis_store::{
+    journal::{self, Job, Journal, REFLECTION, Spending},
+    notes::Stored,
+};
+use anamnesis_text::clean::one_line;
+use chrono::TimeDelta;
+
+use crate::{
+    context::Context,
+    model,
+    reflect::Question,
+    summary::{MAX_TIME, spend, tomorrow},
+};
+
+/// The kind of job that is done here.
+pub const KIND: &str = REFLECTION;
+
+/// How long after a project was reflected on it is not asked about again.
+const PAUSE: TimeDelta = TimeDelta::days(1);
+
+/// Under this name the journal holds why the last one came to nothing.
+const PROBLEM: &str = "auto_reflect_problem";
+
+/// Does a job of the queue, whatever comes of it.
+pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journal::Error> {
+    let now = context.environment.now;
+    let at = now.timestamp_millis();
+    let model = model::find(context).ok().flatten();
+    let Some(model) = model.filter(|_| model::settings(context).auto) else {
+        return journal.done(job, at);
+    };
+    let Some(session) = journal.session(&job.session)? else {
+        return journal.done(job, at);
+    };
+    let project = session.project;
+    let Some(sources) = due(context, journal, &project)? else {
+        return journal.done(job, at);
+    };
+    let question = Question::new(context, &project, &sources);
+    match spend(context, journal, None, question.cost())? {
+        Spending::UsedUp => return journal.put_off(job, tomorrow(now)),
+        Spending::Asked | Spending::Granted => {}
+    }
+    let asked = question.ask(context, journal, &model.within(MAX_TIME), "machine");
+    let problem = match asked {
+        Ok(distilled) => {
+            context.log(&format!(
+                "work: {}: {} sessions were distilled into {} notes",
+                one_line(&project),
+                sources.len(),
+                distilled.notes.len()
+            ));
+            String::new()
+        }
+        Err(reason) => {
+            let problem = format!("{}: {}", one_line(&project), one_line(&reason));
+            context.log(&format!("work: reflection of {problem}"));
+            problem
+        }
+    };
+    journal.set_meta(PROBLEM, &problem)?;
+    journal.done(job, at)
+}
+
+/// The notes of a project that it is time to reflect on.
+fn due(
+    context: &Context,
+    journal: &Journal,
+    project: &str,
+) -> Result<Option<Vec<Stored>>, journal::Error> {
+    let earlier = journal.reflections_of(project)?;
+    let since = (context.environment.now - PAUSE).timestamp_millis();
+    if earlier.iter().any(|reflection| reflection.at > since) {
+        return Ok(None);
+    }
+    let mut waiting = reflection::waiting(&context.notes, journal, &[project.to_owned()])?;
+    let mut sources = waiting.by_project.remove(project).unwrap_or_default();
+    // What the person had proposed and did not want is not proposed again.
+    for reflection in &earlier {
+        let taken = reflection::unchanged(&context.notes, reflection);
+        sources.retain(|source| !taken.contains(&source.path));
+    }
+    let is_due = sources.len() >= context.environment.min_episodics.max(1);
+    Ok(is_due.then_some(sources))
+}
+
+/// What a person should know of it: why the last one came to nothing.
+pub fn problem(journal: &Journal) -> Option<String> {
+    let problem = journal.meta(PROBLEM).ok()??;
+    (!problem.is_empty()).then_some(problem)
+}

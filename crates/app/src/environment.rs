@@ -1,0 +1,570 @@
+//! Every variable of the environment that Anamnesis reads, in one place.
+//!
+//! The environment is read once, here; everything else is handed values. Claude Code applies the
+//! `env` of a project's settings to hooks, the server and the commands that it runs, so a cloned
+//! repository can set any variable there. See `docs/decisions/0050-environment-of-a-project.md`.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anamnesis_distill::model::{Provider, Proxies};
+use anamnesis_note::note::parse_timestamp;
+use anamnesis_store::{
+    fs::home::Home,
+    settings::{Setting, config::Config},
+};
+use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
+use chrono::{DateTime, Utc};
+
+/// A variable and what it does. The list in the documentation is compared with this one.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, one sentence.
+    pub meaning: &'static str,
+}
+
+macro_rules! variables {
+    ($($constant:ident = $name:literal, $meaning:literal;)+) => {
+        $(const $constant: &str = $name;)+
+
+        /// Every variable that is read.
+        pub const VARIABLES: &[Variable] = &[$(Variable { name: $name, meaning: $meaning },)+];
+    };
+}
+
+variables! {
+    HOME_FOLDER = "ANAMNESIS_HOME", "The store; `~/.anamnesis` without it.";
+    MACHINE_ID = "ANAMNESIS_MACHINE_ID", "The name of this machine in notes; over `machine_id` in `config.json`.";
+    GIT_REMOTE = "ANAMNESIS_GIT_REMOTE", "The remote; over `remote` in `config.json`.";
+    PLUGIN_REMOTE = "CLAUDE_PLUGIN_OPTION_REMOTE", "The plugin's option, set by Claude Code for hooks: it announces a new answer, which is read from Claude Code's user settings and copied to `remote` in `config.json`.";
+    OFF = "ANAMNESIS_OFF", "Any text but `0`: hooks record nothing and give nothing.";
+    IMPORT_NATIVE = "ANAMNESIS_IMPORT_NATIVE", "`0`: Claude Code's own memory is not imported; over `import_native` in `config.json`.";
+    REFLECTION_PROVIDER = "ANAMNESIS_REFLECTION_PROVIDER", "Whose model sums things up; over `reflection.provider` in `config.json`.";
+    REFLECTION_MODEL = "ANAMNESIS_REFLECTION_MODEL", "The model's name; over `reflection.model`.";
+    REFLECTION_BASE_URL = "ANAMNESIS_REFLECTION_BASE_URL", "Where the model is; over `reflection.base_url`.";
+    REFLECTION_API_KEY = "ANAMNESIS_REFLECTION_API_KEY", "The key that pays; over `reflection.api_key`.";
+    REFLECTION_TIMEOUT = "ANAMNESIS_REFLECTION_TIMEOUT", "Seconds that an answer may take; over `reflection.timeout`.";
+    REFLECTION_MAX_TOKENS = "ANAMNESIS_REFLECTION_MAX_TOKENS", "Tokens that are sent at once; over `reflection.max_tokens`.";
+    REFLECT_AUTO = "ANAMNESIS_REFLECT_AUTO", "`1`: projects are reflected on in the background; over `reflection.auto`.";
+    MIN_EPISODICS = "ANAMNESIS_REFLECT_MIN_EPISODICS", "How many session notes of a project `reflect` waits for; 5 without it.";
+    DEEPSEEK_KEY = "DEEPSEEK_API_KEY", "The key of the provider `deepseek` where no other is set; read only when provider, model and base URL are.";
+    OPENAI_KEY = "OPENAI_API_KEY", "The key of the provider `openai` where no other is set; read only when provider, model and base URL are.";
+    HTTPS_PROXY_SMALL = "https_proxy", "The proxy on the way to a model over `https`.";
+    HTTPS_PROXY = "HTTPS_PROXY", "The same, after `https_proxy`.";
+    HTTP_PROXY = "http_proxy", "The proxy on the way to a model over `http`.";
+    ALL_PROXY_SMALL = "all_proxy", "The proxy where the protocol has none of its own.";
+    ALL_PROXY = "ALL_PROXY", "The same, after `all_proxy`.";
+    NO_PROXY_SMALL = "no_proxy", "Hosts that are reached without a proxy; this machine always is.";
+    NO_PROXY = "NO_PROXY", "The same, after `no_proxy`.";
+    MERGE_MIN = "ANAMNESIS_MERGE_MIN_DURABLE", "How many notes a project has to have before `merge` looks at it; 5 without it.";
+    MERGE_DEPTH = "ANAMNESIS_MERGE_GATE_K", "How far down the right note may stand for `merge` to count a question as answered; 8 without it.";
+    INTERNAL = "ANAMNESIS_INTERNAL", "Set for what Anamnesis itself starts, so that hooks in it do nothing.";
+    NOW = "ANAMNESIS_NOW", "For tests: the time that counts as now, in ISO 8601.";
+    USER_HOME = "HOME", "The user's home.";
+    USER_PROFILE = "USERPROFILE", "The user's home on Windows.";
+    COMPUTER_NAME = "COMPUTERNAME", "The name of this machine on Windows.";
+    CLAUDE_CONFIG = "CLAUDE_CONFIG_DIR", "Claude Code's folder; `~/.claude` without it.";
+    CLAUDE_PROJECT = "CLAUDE_PROJECT_DIR", "The session's project; set by Claude Code for hooks and the server.";
+    CLAUDE_PROCESS = "CLAUDE_PID", "Claude Code's process; set by it for hooks.";
+    CLAUDE_ENTRY = "CLAUDE_CODE_ENTRYPOINT", "How Claude Code was started; a session line is shown on its screen only.";
+    CLAUDE_SESSION = "CLAUDE_CODE_SESSION_ID", "The session that a command or the server runs in; set by Claude Code.";
+    CLAUDE_CODE = "CLAUDECODE", "Set by Claude Code for commands it runs: what they write is the agent's.";
+    VISUAL = "VISUAL", "The editor for `write` and `edit`.";
+    EDITOR = "EDITOR", "The editor for `write` and `edit`, after `VISUAL`.";
+    LC_ALL = "LC_ALL", "Whether the terminal takes UTF-8.";
+    LC_CTYPE = "LC_CTYPE", "Whether the terminal takes UTF-8, after `LC_ALL`.";
+    LANG = "LANG", "Whether the terminal takes UTF-8, after `LC_CTYPE`.";
+    PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
+}
+
+/// The variables that name a store, a remote, a model, an address or a key.
+///
+/// In a process that Claude Code starts they are ignored unless the person's own `config.json` lists
+/// them under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not among them: its value is
+/// never used, see [`crate::remote::adopt`].
+pub const GUARDED: [&str; 18] = [
+    HOME_FOLDER,
+    GIT_REMOTE,
+    REFLECTION_PROVIDER,
+    REFLECTION_MODEL,
+    REFLECTION_BASE_URL,
+    REFLECTION_API_KEY,
+    REFLECTION_TIMEOUT,
+    REFLECTION_MAX_TOKENS,
+    REFLECT_AUTO,
+    DEEPSEEK_KEY,
+    OPENAI_KEY,
+    HTTPS_PROXY_SMALL,
+    HTTPS_PROXY,
+    HTTP_PROXY,
+    ALL_PROXY_SMALL,
+    ALL_PROXY,
+    NO_PROXY_SMALL,
+    NO_PROXY,
+];
+
+/// Who started this process, and so who may have set its environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A person's shell, or Anamnesis itself with an environment that it chose.
+    Person,
+    /// Claude Code or another client, for a hook or the server.
+    Client,
+}
+
+/// The variables of this process that count.
+#[derive(Debug, Clone)]
+struct Variables {
+    /// The guarded variables that are set and do not count.
+    ignored: Vec<&'static str>,
+}
+
+impl Variables {
+    fn new(is_guarded: bool, user_home: Option<&Path>) -> Self {
+        let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let mut ignored: Vec<_> = if is_guarded {
+            GUARDED.into_iter().filter(is_set).collect()
+        } else {
+            Vec::new()
+        };
+        if !ignored.is_empty()
+            && let Some(home) = user_home
+        {
+            let trusted = Config::load(&Home::new(default_store(home))).trusted_variables;
+            ignored.retain(|name| !trusted.iter().any(|trusted| trusted == name));
+        }
+        Self { ignored }
+    }
+
+    fn counts(&self, name: &str) -> bool {
+        !self.ignored.iter().any(|ignored| is_same(ignored, name))
+    }
+
+    fn os(&self, name: &str) -> Option<OsString> {
+        env::var_os(name).filter(|value| !value.is_empty() && self.counts(name))
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.os(name).map(PathBuf::from)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        let text = self.os(name)?.into_string().ok()?;
+        (!text.trim().is_empty()).then_some(text)
+    }
+}
+
+/// Compares names of variables as the system does.
+fn is_same(a: &str, b: &str) -> bool {
+    if cfg!(windows) {
+        a.eq_ignore_ascii_case(b)
+    } else {
+        a == b
+    }
+}
+
+/// The store of a user who names no other one.
+pub fn default_store(user_home: &Path) -> PathBuf {
+    user_home.join(".anamnesis")
+}
+
+/// What the environment says of a model.
+#[derive(Clone, Default)]
+pub struct Reflection(BTreeMap<&'static str, String>);
+
+impl fmt::Debug for Reflection {
+    // There may be a key among them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Reflection {
+    fn read(text: impl Fn(&str) -> Option<String>) -> Self {
+        let names = GUARDED
+            .into_iter()
+            .filter(|name| name.starts_with("ANAMNESIS_REFLECT"));
+        Self(names.filter_map(|name| Some((name, text(name)?))).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+/// What is set for a program that is to do nothing of ours.
+pub const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
+
+/// What tells a program that it runs in a session of Claude Code.
+pub const OF_A_SESSION: [&str; 4] = [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, CLAUDE_PROJECT];
+
+/// What the environment says.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a variable that is set or not"
+)]
+pub struct Environment {
+    /// The store's root, if a home can be told at all.
+    pub store: Option<PathBuf>,
+    /// The user's home.
+    pub user_home: Option<PathBuf>,
+    /// Claude Code's folder.
+    pub claude_folder: Option<PathBuf>,
+    /// Where Claude Code keeps its servers, among much else.
+    pub claude_state: Option<PathBuf>,
+    /// The session's project, for hooks.
+    pub project_folder: Option<PathBuf>,
+    /// The name of this machine, if one is set.
+    pub machine_id: Option<String>,
+    /// The remote, if one is set. It may hold a password.
+    pub remote: Option<String>,
+    /// What Claude Code says was answered for the plugin's option, for hooks. A project can set it,
+    /// too. It may hold a password.
+    pub plugin_remote: Option<String>,
+    /// What is set of a model, by the names of the variables. It may hold a key.
+    pub reflection: Reflection,
+    variables: Variables,
+    /// How many session notes of a project a reflection waits for.
+    pub min_episodics: usize,
+    /// The name that the system gives this machine.
+    pub host_name: Option<String>,
+    /// Whether everything is switched off.
+    pub is_off: bool,
+    /// Whether Claude Code's own memory is left alone.
+    pub is_native_off: bool,
+    /// How many notes a project has to have to be merged.
+    pub merge_min: usize,
+    /// How far down a right note counts when a merge is tried.
+    pub merge_depth: usize,
+    /// Whether Anamnesis itself started what this runs in.
+    pub is_internal: bool,
+    /// Whether Claude Code runs this for the model.
+    pub is_agent: bool,
+    /// The session that a command of the model's runs in.
+    pub session: Option<String>,
+    /// Whether a person sits before Claude Code's screen.
+    pub is_interactive: bool,
+    /// Claude Code's process id.
+    pub client_process: Option<String>,
+    /// The user's editor.
+    pub editor: Option<OsString>,
+    /// Whether the terminal takes UTF-8.
+    pub is_utf8: bool,
+    /// The folders that programs are looked for in.
+    pub path: Option<OsString>,
+    /// The time that counts as now, from the beginning of this process to its end.
+    pub now: DateTime<Utc>,
+    /// When this process read its environment.
+    pub started: Instant,
+}
+
+impl Environment {
+    /// Reads the environment of a process that `caller` started.
+    pub fn read(caller: Caller) -> Self {
+        let is_agent = env::var(CLAUDE_CODE).is_ok_and(|value| !matches!(value.trim(), "" | "0"));
+        let is_guarded = caller == Caller::Client || is_agent;
+        let unguarded = Variables::new(false, None);
+        let user_home = [USER_HOME, USER_PROFILE]
+            .iter()
+            .filter_map(|name| unguarded.path(name))
+            .find(|home| home.is_absolute());
+        let checkouts = if is_guarded {
+            checkouts_of_session(&unguarded)
+        } else {
+            Vec::new()
+        };
+        let user_home = match user_home {
+            Some(home) if is_inside(&home, &checkouts) => account_home(),
+            home => home,
+        };
+        let mut variables = Variables::new(is_guarded, user_home.as_deref());
+        for name in [HOME_FOLDER, CLAUDE_CONFIG] {
+            if variables
+                .path(name)
+                .is_some_and(|folder| is_inside(&folder, &checkouts))
+            {
+                variables.ignored.push(name);
+            }
+        }
+        let path = |name: &str| variables.path(name);
+        let text = |name: &str| variables.text(name);
+        let number = |name: &str, otherwise: usize| {
+            let number = text(name).and_then(|text| text.trim().parse().ok());
+            number.unwrap_or(otherwise)
+        };
+        let expand = |path: PathBuf| match (path.strip_prefix("~"), &user_home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        };
+        let store = path(HOME_FOLDER)
+            .map(expand)
+            .or_else(|| user_home.as_deref().map(default_store))
+            // A relative store would be another one in each folder.
+            .and_then(|store| std::path::absolute(store).ok());
+        let locale = [LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name));
+        Self {
+            store,
+            claude_folder: path(CLAUDE_CONFIG)
+                .or_else(|| user_home.as_ref().map(|home| home.join(".claude"))),
+            claude_state: path(CLAUDE_CONFIG)
+                .or_else(|| user_home.clone())
+                .map(|folder| folder.join(".claude.json")),
+            project_folder: path(CLAUDE_PROJECT).filter(|folder| folder.is_absolute()),
+            machine_id: text(MACHINE_ID),
+            remote: text(GIT_REMOTE).map(|remote| remote.trim().to_owned()),
+            plugin_remote: text(PLUGIN_REMOTE).map(|remote| remote.trim().to_owned()),
+            min_episodics: number(MIN_EPISODICS, 5),
+            host_name: host_name().or_else(|| text(COMPUTER_NAME)),
+            is_off: text(OFF).is_some_and(|value| value != "0"),
+            is_native_off: text(IMPORT_NATIVE).is_some_and(|value| value == "0"),
+            merge_min: number(MERGE_MIN, 5),
+            merge_depth: number(MERGE_DEPTH, 8),
+            is_internal: text(INTERNAL).is_some(),
+            reflection: Reflection::read(text),
+            is_agent,
+            session: text(CLAUDE_SESSION).filter(|id| is_session_id(id)),
+            is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
+            client_process: text(CLAUDE_PROCESS),
+            editor: [VISUAL, EDITOR].iter().find_map(|name| variables.os(name)),
+            is_utf8: locale.is_none_or(|locale| {
+                let locale = locale.to_ascii_lowercase();
+                locale.contains("utf-8") || locale.contains("utf8")
+            }),
+            path: variables.os(PATH),
+            now: text(NOW)
+                .and_then(|time| parse_timestamp(&time))
+                .unwrap_or_else(Utc::now),
+            variables,
+            user_home,
+            started: Instant::now(),
+        }
+    }
+
+    /// The same, begun now.
+    #[must_use]
+    pub fn at_present(&self) -> Self {
+        Self {
+            now: self.current_time(),
+            started: Instant::now(),
+            ..self.clone()
+        }
+    }
+
+    /// The time that has come by now.
+    pub fn current_time(&self) -> DateTime<Utc> {
+        self.now + self.started.elapsed()
+    }
+}
+
+/// Tells whether a text may be a session's id: it becomes a line of notes.
+fn is_session_id(text: &str) -> bool {
+    text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+#[cfg(unix)]
+fn host_name() -> Option<String> {
+    let name = anamnesis_store::fs::home::host_name();
+    (!name.is_empty()).then_some(name)
+}
+
+#[cfg(not(unix))]
+fn host_name() -> Option<String> {
+    None
+}
+
+/// The roots of the checkouts that a session works in: the repositories around the folders that
+/// Claude Code names.
+fn checkouts_of_session(variables: &Variables) -> Vec<PathBuf> {
+    let folders = [variables.path(CLAUDE_PROJECT), env::current_dir().ok()];
+    let folders = folders.into_iter().flatten();
+    let checkouts = folders.filter_map(|folder| {
+        let folder = folder.canonicalize().ok()?;
+        let root = folder.ancestors().find(|root| root.join(".git").exists())?;
+        Some(root.to_owned())
+    });
+    checkouts.collect()
+}
+
+/// Tells whether a folder is in one of these checkouts. A folder that does not exist yet is where its
+/// nearest ancestor is.
+fn is_inside(folder: &Path, checkouts: &[PathBuf]) -> bool {
+    !checkouts.is_empty()
+        && folder
+            .ancestors()
+            .find_map(|ancestor| ancestor.canonicalize().ok())
+            .is_some_and(|real| checkouts.iter().any(|root| real.starts_with(root)))
+}
+
+/// The home folder of the account that runs this process, whatever the environment says.
+#[cfg(unix)]
+fn account_home() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current());
+    user.ok().flatten().map(|user| user.dir)
+}
+
+#[cfg(not(unix))]
+fn account_home() -> Option<PathBuf> {
+    None
+}
+
+impl Environment {
+    /// The variables of Anamnesis that are set here and ignored in a session, unless they change
+    /// nothing.
+    pub fn ignored_in_sessions(&self) -> Vec<&'static str> {
+        let home = self.user_home.as_deref();
+        let is_default = |name: &str| {
+            name == HOME_FOLDER && env::var_os(name).map(PathBuf::from) == home.map(default_store)
+        };
+        let mut names = Variables::new(true, home).ignored;
+        names.retain(|name| name.starts_with("ANAMNESIS_") && !is_default(name));
+        names
+    }
+
+    /// The key in a provider's own variable.
+    pub fn provider_key(&self, provider: Provider) -> Option<String> {
+        let name = match provider {
+            Provider::DeepSeek => DEEPSEEK_KEY,
+            Provider::OpenAi => OPENAI_KEY,
+            _ => return None,
+        };
+        self.variables.text(name)
+    }
+
+    /// How servers are reached.
+    pub fn proxies(&self) -> Proxies {
+        let first = |names: &[&str]| names.iter().find_map(|name| self.variables.text(name));
+        Proxies {
+            https: first(&[HTTPS_PROXY_SMALL, HTTPS_PROXY]),
+            // In capitals it is a header of a request where a web server starts programs.
+            http: first(&[HTTP_PROXY]),
+            all: first(&[ALL_PROXY_SMALL, ALL_PROXY]),
+            none: first(&[NO_PROXY_SMALL, NO_PROXY]),
+        }
+    }
+
+    /// The environment that the user's git runs in.
+    pub fn for_git(&self) -> GitEnvironment {
+        GitEnvironment::choose(self.counting(env::vars_os()))
+    }
+
+    /// Those of these variables that count, with the user's real home.
+    fn counting<'a>(
+        &'a self,
+        variables: impl Iterator<Item = (OsString, OsString)> + 'a,
+    ) -> impl Iterator<Item = (OsString, OsString)> + 'a {
+        let is_home = |name: &str| is_same(name, USER_HOME) || is_same(name, USER_PROFILE);
+        variables.filter_map(move |(name, value)| match name.to_str() {
+            Some(text) if !self.variables.counts(text) => None,
+            Some(text) if is_home(text) => Some((name, self.user_home.clone()?.into())),
+            _ => Some((name, value)),
+        })
+    }
+
+    /// The environment of a command that runs for the person, who was asked, and not for the agent.
+    pub fn for_person(&self) -> Vec<(OsString, OsString)> {
+        let mut variables: Vec<_> = self
+            .counting(env::vars_os())
+            .filter(|(name, _)| name != CLAUDE_CODE)
+            .collect();
+        if let Some(store) = &self.store {
+            variables.push((HOME_FOLDER.into(), store.into()));
+        }
+        variables
+    }
+
+    /// The value of a variable that overrides a setting.
+    pub fn over(&self, setting: &Setting) -> Option<&str> {
+        match setting.variable? {
+            MACHINE_ID => self.machine_id.as_deref(),
+            GIT_REMOTE => self.remote.as_deref(),
+            IMPORT_NATIVE => self.is_native_off.then_some("off"),
+            name => self.reflection.get(name),
+        }
+    }
+}
+
+impl Environment {
+    /// The environment of a process that Anamnesis starts for itself: enough to find the store, to
+    /// reach the remote and to ask the configured model. Other keys of the user's are left out.
+    ///
+    /// It has passed the guard, so the process may trust it.
+    pub fn inherited(&self) -> Vec<(OsString, OsString)> {
+        const KEPT: [&str; 18] = [
+            MACHINE_ID,
+            GIT_REMOTE,
+            IMPORT_NATIVE,
+            REFLECTION_PROVIDER,
+            REFLECTION_MODEL,
+            REFLECTION_BASE_URL,
+            REFLECTION_API_KEY,
+            REFLECTION_TIMEOUT,
+            REFLECTION_MAX_TOKENS,
+            REFLECT_AUTO,
+            MIN_EPISODICS,
+            NOW,
+            USER_HOME,
+            USER_PROFILE,
+            CLAUDE_CONFIG,
+            PATH,
+            "TMPDIR",
+            "SystemRoot",
+        ];
+        let kept = KEPT.iter().chain(NETWORK_VARIABLES);
+        let set = kept.filter_map(|name| Some((OsString::from(name), env::var_os(name)?)));
+        let mut inherited: Vec<_> = self.counting(set).collect();
+        if let Some(store) = &self.store {
+            inherited.push((HOME_FOLDER.into(), store.into()));
+        }
+        inherited.push((INTERNAL.into(), "1".into()));
+        inherited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_store::settings::SETTINGS;
+
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_every_variable() {
+        let page = include_str!("../../../docs/environment.md");
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        let expected: Vec<String> = VARIABLES
+            .iter()
+            .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning))
+            .collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_variable_over_a_setting_is_read() {
+        let mut environment = Environment::read(Caller::Person);
+        environment.machine_id = Some("a".to_owned());
+        environment.remote = Some("b".to_owned());
+        environment.is_native_off = true;
+        environment.reflection = Reflection::read(|name| Some(name.to_owned()));
+        for setting in SETTINGS {
+            let known = |name: &str| VARIABLES.iter().any(|variable| variable.name == name);
+            assert!(setting.variable.is_none_or(known), "{}", setting.name);
+            assert_eq!(
+                environment.over(setting).is_some(),
+                setting.variable.is_some(),
+                "{}",
+                setting.name
+            );
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The questions that recall is measured by: `eval/eval.jsonl` of this machine, or another file.
+//!
+//! A line is one question with the notes that answer it. A person may write and change lines by hand, so
+//! nothing but a forgotten note or session takes one out, and a line that cannot be read is named and
+//! left as it is. The file never travels: it holds words of prompts.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_note::{id::NoteId, note::Note};
+use anamnesis_store::fs::{
+    file,
+    home::{Home, ensure_folder},
+};
+use anamnesis_text::{clean::one_line, private_tokens::Echoes, sanitize};
+use serde::{Deserialize, Serialize};
+
+use crate::{context::Context, failure::Failure, format};
+
+/// The largest set that is read, in bytes.
+const MAX_LENGTH: usize = 64 * 1024 * 1024;
+
+/// How much of a question is kept, in characters: as much as of a prompt.
+const MAX_QUERY: usize = 8_000;
+
+/// The source of a question that is the title of its note.
+pub const TITLE: &str = "title";
+
+/// What the source of a question begins with that is a prompt; `SESSION#NUMBER` follows.
+const PROMPT: &str = "prompt:";
+
+/// What the source of a question begins with that a model asked; its label follows.
+const MODEL: &str = "llm:";
+
+/// A question, and which notes answer it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// What is asked.
+    pub query: String,
+    /// The ids of the notes.
+    pub relevant_ids: Vec<String>,
+    /// Their titles, for whoever reads the file.
+    #[serde(default)]
+    pub note_titles: Vec<String>,
+    /// Whether it is measured without being asked for.
+    #[serde(default)]
+    pub approved: bool,
+    /// Where it comes from.
+    #[serde(default)]
+    pub source: String,
+}
+
+impl Case {
+    /// The title of a note as the question for it. That it answers is sure, so it is approved.
+    pub fn of_title(note: &Note, echoes: &Echoes) -> Self {
+        Self {
+            query: fit(&plain(&note.title), echoes),
+            relevant_ids: vec![note.id.to_string()],
+            note_titles: vec![fit(&note.title, echoes)],
+            approved: true,
+            source: TITLE.to_owned(),
+        }
+    }
+
+    /// A prompt and the notes that it needed. A note that was opened may have been the wrong one, so
+    /// somebody has to approve it.
+    pub fn of_prompt(
+        text: &str,
+        (session, number): (&str, i64),
+        notes: &[&Note],
+        echoes: &Echoes,
+    ) -> Self {
+        let titles = notes.iter().map(|note| fit(&note.title, echoes));
+        Self {
+            query: fit(&plain(text), echoes),
+            relevant_ids: notes.iter().map(|note| note.id.to_string()).collect(),
+            note_titles: titles.collect(),
+            approved: false,
+            source: format!("{PROMPT}{session}#{number}"),
+        }
+    }
+
+    /// A question that a model asked of a note; somebody has to approve it.
+    pub fn by_model(query: &str, note: &Note, label: &str, echoes: &Echoes) -> Self {
+        Self {
+            query: fit(&plain(query), echoes),
+            relevant_ids: vec![note.id.to_string()],
+            note_titles: vec![fit(&note.title, echoes)],
+            approved: false,
+            source: format!("{MODEL}{label}"),
+        }
+    }
+
+    /// Whether a model asked it.
+    pub fn is_by_model(&self) -> bool {
+        self.source.starts_with(MODEL)
+    }
+
+    /// The notes; what is no id is none.
+    pub fn notes(&self) -> impl Iterator<Item = NoteId> {
+        self.relevant_ids.iter().filter_map(|id| id.parse().ok())
+    }
+
+    /// The first word of its source, in one word.
+    pub fn kind(&self) -> &str {
+        match self.source.split(':').next().unwrap_or_default() {
+            "" => "other",
+            kind => kind,
+        }
+    }
+
+    /// Whether it is a prompt of a session, of this number where there is one.
+    fn is_of(&self, session: &str, number: Option<i64>) -> bool {
+        let origin = self.source.strip_prefix(PROMPT);
+        origin
+            .and_then(|origin| origin.rsplit_once('#'))
+            .is_some_and(|(of, its)| {
+                of == session && number.is_none_or(|number| its == number.to_string())
+            })
+    }
+}
+
+/// Makes a text fit to be kept.
+fn fit(text: &str, echoes: &Echoes) -> String {
+    sanitize::text(text, echoes, MAX_QUERY).value
+}
+
+/// A text without the signs that mean something to a search: nobody typed them for one.
+fn plain(text: &str) -> String {
+    text.replace(['"', '*'], " ").trim().to_owned()
+}
+
+/// A set as it is in its file.
+#[derive(Debug)]
+pub struct Set {
+    path: PathBuf,
+    /// Every line as it is.
+    lines: Vec<String>,
+    /// The questions with the numbers of their lines, from 1 on.
+    pub cases: Vec<(usize, Case)>,
+    /// The lines that cannot be read, with the reason.
+    pub bad: Vec<(usize, String)>,
+}
+
+impl Set {
+    /// Reads a set; of a file that is not there, none.
+    pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
+        let failed = |reason: String| {
+            let path = one_line(&path.display().to_string());
+            Failure::failed(format!("{path}: {reason}"))
+        };
+        let bytes = match file::read_head(path, MAX_LENGTH) {
+            Ok((bytes, _, true)) => bytes,
+            Ok(_) => {
+                return Err(failed(format!(
+                    "is over {}",
+                    format::size(MAX_LENGTH as u64)
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        Ok(Some(Self::parse(path, &String::from_utf8_lossy(&bytes))))
+    }
+
+    fn parse(path: &Path, text: &str) -> Self {
+        let mut set = Self {
+            path: path.to_owned(),
+            lines: text.lines().map(str::to_owned).collect(),
+            cases: Vec::new(),
+            bad: Vec::new(),
+        };
+        for (line, number) in text.lines().zip(1..) {
+            if line.trim().is_empty() {
+                continue;
+            }
+            match serde_json::from_str::<Case>(line) {
+                Ok(case) if case.query.trim().is_empty() => {
+                    set.bad.push((number, "asks nothing".to_owned()));
+                }
+                Ok(case) if case.relevant_ids.is_empty() => {
+                    set.bad.push((number, "names no note".to_owned()));
+                }
+                Ok(case) => set.cases.push((number, case)),
+                Err(error) => set.bad.push((number, error.to_string())),
+            }
+        }
+        set
+    }
+
+    /// Appends questions to the set of a file, as it is by now; those that are asked there already are
+    /// left out. Returns what was added.
+    pub fn append(context: &Context, path: &Path, cases: Vec<Case>) -> Result<Vec<Case>, Failure> {
+        let _lock = context.notes.lock()?;
+        let mut set = Self::read(path)?.unwrap_or_else(|| Self::parse(path, ""));
+        let mut added: Vec<Case> = Vec::new();
+        for case in cases {
+            let known = set.cases.iter().map(|(_, case)| case).chain(&added);
+            if !known.into_iter().any(|known| known.query == case.query) {
+                set.lines
+                    .push(serde_json::to_string(&case).unwrap_or_default());
+                added.push(case);
+            }
+        }
+        if !added.is_empty() {
+            if path == context.home.evaluation() {
+                let folder = path.parent().unwrap_or(path);
+                ensure_folder(folder).map_err(|error| Failure::failed(error.to_string()))?;
+            }
+            set.write()?;
+        }
+        Ok(added)
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        file::write_atomic(&self.path, text.as_bytes())
+            .map(drop)
+            .map_err(|error| {
+                let path = one_line(&self.path.display().to_string());
+                Failure::failed(format!("cannot write {path}: {error}"))
+            })
+    }
+
+    /// Takes questions out of this machine's own set.
+    fn retain(home: &Home, keep: impl Fn(&Case) -> bool) -> Result<(), Failure> {
+        let Some(mut set) = Self::read(&home.evaluation())? else {
+            return Ok(());
+        };
+        let gone: Vec<usize> = set
+            .cases
+            .iter()
+            .filter(|(_, case)| !keep(case))
+            .map(|(line, _)| *line)
+            .collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let lines = std::mem::take(&mut set.lines).into_iter().zip(1..);
+        set.lines = lines
+            .filter(|(_, line)| !gone.contains(line))
+            .map(|(text, _)| text)
+            .collect();
+        set.write()
+    }
+}
+
+/// Takes out of this machine's own set what asks for a note that is forgotten. The notes are locked by
+/// the caller.
+pub fn forget_notes(home: &Home, is_gone: impl Fn(NoteId) -> bool) -> Result<(), Failure> {
+    Set::retain(home, |case| !case.notes().any(&is_gone))
+}
+
+/// Takes the prompts of a session out of it, or one of them. The notes are locked by the caller.
+pub fn forget_session(home: &Home, session: &str, prompt: Option<i64>) -> Result<(), Failure> {
+    Set::retain(home, |case| !case.is_of(session, prompt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_named_and_the_others_count() {
+        let text = concat!(
+            "{\"query\":\"a\",\"relevant_ids\":[\"x\"]}\n\n",
+            "no json\n",
+            "{\"query\":\" \",\"relevant_ids\":[\"x\"]}\n",
+            "{\"query\":\"b\",\"relevant_ids\":[]}\n",
+            "{\"query\":\"c\"}\n",
+            "{\"query\":\"d\",\"relevant_ids\":[\"x\"],\"approved\":true,\"more\":1}",
+        );
+        let set = Set::parse(Path::new("set"), text);
+        let cases: Vec<_> = set
+            .cases
+            .iter()
+            .map(|(line, case)| (*line, case.query.as_str(), case.approved))
+            .collect();
+        assert_eq!(cases, [(1, "a", false), (7, "d", true)]);
+        let bad: Vec<usize> = set.bad.iter().map(|(line, _)| *line).collect();
+        assert_eq!(bad, [3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_prompt_is_of_its_session_only() {
+        let case = |source: &str| Case {
+            query: "q".to_owned(),
+            relevant_ids: Vec::new(),
+            note_titles: Vec::new(),
+            approved: false,
+            source: source.to_owned(),
+        };
+        let prompt = case("prompt:s#12");
+        assert!(prompt.is_of("s", None) && prompt.is_of("s", Some(12)));
+        assert!(!prompt.is_of("s", Some(1)) && !prompt.is_of("other", None));
+        assert!(!case(TITLE).is_of(TITLE, None));
+        let kinds = ["prompt:s#12", "title", "llm:some-model", ""].map(case);
+        let kinds: Vec<&str> = kinds.iter().map(Case::kind).collect();
+        assert_eq!(kinds, ["prompt", "title", "llm", "other"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Formats numbers, times, paths and lines for people.
+
+use std::path::Path;
+
+use anamnesis_note::note::parse_timestamp;
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// The columns that a line of text fits into.
+pub const WIDTH: usize = 80;
+
+/// How many lines a list shows unless it is asked for all.
+pub const LIST_LENGTH: usize = 20;
+
+/// A number of things: `1 note`, `1,204 notes`.
+pub fn count(amount: usize, thing: &str) -> String {
+    format!(
+        "{} {thing}{}",
+        number(amount),
+        if amount == 1 { "" } else { "s" }
+    )
+}
+
+/// A number with its thousands apart.
+pub fn number(amount: usize) -> String {
+    let digits = amount.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number of bytes, for people.
+pub fn size(bytes: u64) -> String {
+    let rounded = |unit: u64| number(usize::try_from(bytes / unit).unwrap_or(usize::MAX));
+    match bytes {
+        ..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", rounded(1_000)),
+        _ => format!("{} MB", rounded(1_000_000)),
+    }
+}
+
+/// How long ago something was, for people.
+pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let seconds = (now - time).num_seconds();
+    match seconds {
+        ..60 => "just now".to_owned(),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        86_400..172_800 => "yesterday".to_owned(),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+/// How old something is, short.
+pub fn age(text: &str, now: DateTime<Utc>) -> String {
+    let Some(time) = parse_timestamp(text) else {
+        return "age unknown".to_owned();
+    };
+    let seconds = (now - time).num_seconds();
+    match seconds {
+        ..60 => "now".to_owned(),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A day, from milliseconds since 1970.
+pub fn date(milliseconds: i64) -> String {
+    DateTime::from_timestamp_millis(milliseconds)
+        .map_or_else(String::new, |time| time.date_naive().to_string())
+}
+
+/// A time, from milliseconds since 1970.
+pub fn time(milliseconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
+}
+
+/// A time as scripts are given it, from milliseconds since 1970.
+pub fn iso(milliseconds: i64) -> String {
+    time(milliseconds).to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// A text in lines of at most [`WIDTH`] columns, each indented; every line ends.
+pub fn wrapped(text: &str, indent: usize) -> String {
+    let room = WIDTH.saturating_sub(indent).max(1);
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for line in text.lines() {
+        let mut rest = line.trim_end();
+        loop {
+            let end = rest
+                .char_indices()
+                .nth(room)
+                .map_or(rest.len(), |(end, _)| end);
+            let (head, _) = rest.split_at(end);
+            // Between two words if there are two, else anywhere.
+            let end = match head.rfind(' ') {
+                Some(blank) if end < rest.len() && !head[..blank].trim().is_empty() => blank,
+                _ => end,
+            };
+            let (head, tail) = rest.split_at(end);
+            if !head.is_empty() {
+                out.extend(std::iter::repeat_n(' ', indent));
+                out.push_str(head.trim_end());
+            }
+            out.push('\n');
+            rest = tail.trim_start_matches(' ');
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    out
+}
+
+/// A path with `~` for the user's home.
+pub fn home_path(path: &Path, user_home: Option<&Path>) -> String {
+    match user_home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// Cuts a text to a number of characters and marks the cut.
+pub fn shorten(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length) {
+        Some(_) => {
+            let kept: String = text.chars().take(length.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
+        None if text.is_empty() => "(no title)".to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    if word.contains([
+        ' ', '\'', '"', '$', '`', '\\', ';', '&', '|', '(', ')', '<', '>', '*', '?',
+    ]) {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    } else {
+        word.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_for_people() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1204), "1,204");
+        assert_eq!(number(1_234_567), "1,234,567");
+        assert_eq!(
+            (count(1, "note"), count(0, "note")),
+            ("1 note".to_owned(), "0 notes".to_owned())
+        );
+    }
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1_000, "1 kB"),
+            (999_999, "999 kB"),
+            (38_000_000, "38 MB"),
+            (2_000_000_000, "2,000 MB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn times_are_for_people() {
+        let now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
+        for (seconds, text) in [
+            (-50, "just now"),
+            (0, "just now"),
+            (59, "just now"),
+            (60, "1 min ago"),
+            (7200, "2 h ago"),
+            (90_000, "yesterday"),
+            (200_000, "2 d ago"),
+        ] {
+            assert_eq!(ago(now - chrono::TimeDelta::seconds(seconds), now), text);
+        }
+        assert_eq!(age("nonsense", now), "age unknown");
+    }
+
+    #[test]
+    fn paths_below_home_are_short() {
+        let home = Path::new("/home/dev");
+        assert_eq!(
+            home_path(Path::new("/home/dev/.anamnesis"), Some(home)),
+            "~/.anamnesis"
+        );
+        assert_eq!(home_path(home, Some(home)), "~");
+        assert_eq!(home_path(Path::new("/srv/x"), Some(home)), "/srv/x");
+    }
+
+    #[test]
+    fn long_lines_are_wrapped_between_words() {
+        let long = "word ".repeat(40);
+        for line in wrapped(&long, 4).lines() {
+            assert!(line.starts_with("    word") && line.ends_with("word"));
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        assert_eq!(wrapped(&long, 4).split_whitespace().count(), 40);
+        // Without a blank anywhere, and with letters of several bytes.
+        let solid = wrapped(&"ä".repeat(200), 2);
+        let lengths: Vec<usize> = solid.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(lengths, [80, 80, 46]);
+        assert_eq!(wrapped("a\n\n  b\n", 2), "  a\n\n    b\n");
+        assert_eq!(wrapped("", 2), "");
+    }
+
+    #[test]
+    fn long_titles_are_shortened() {
+        assert_eq!(shorten("abcdef", 6), "abcdef");
+        assert_eq!(shorten("abc defg", 5), "abc…");
+        assert_eq!(shorten("", 5), "(no title)");
+    }
+}

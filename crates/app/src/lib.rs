@@ -1,0 +1,37 @@
+//! The operations of Anamnesis: what a command, a hook or a tool does, without the way it is asked for.
+//!
+//! An operation takes a [`context::Context`] and returns a typed outcome or a [`failure::Failure`]. It
+//! prints nothing and knows neither the command line nor MCP. This is the one library that reads the
+//! process's environment, in [`environment`].
+
+pub mod auto_reflect;
+pub mod batch;
+pub mod capture;
+pub mod citation_check;
+pub mod claude_memory;
+pub mod client;
+pub mod context;
+pub mod dry_run;
+pub mod environment;
+pub mod evaluation_set;
+pub mod event_filter;
+pub mod failure;
+pub mod forget;
+pub mod format;
+pub mod interrupts;
+pub mod learn;
+pub mod model;
+pub mod pause;
+pub mod python_version;
+pub mod recall;
+pub mod reflect;
+pub mod remember;
+pub mod remote;
+pub mod review;
+pub mod session;
+pub mod spawn;
+pub mod summary;
+pub mod sync;
+pub mod task;
+pub mod terminal_command;
+pub mod tool_hooks;

@@ -1,0 +1,172 @@
+//! The model that a person named, if they named one whole.
+//!
+//! Nothing is asked because a key happens to lie about: a provider, a model and an address have to be
+//! set, in `config.json` or in the environment of a person's own terminal. Only then a key of the
+//! provider's own variable is looked at.
+
+use std::{path::PathBuf, time::Duration};
+
+use anamnesis_distill::model::{BaseUrl, Endpoint, Key, Model, Program, Provider};
+use anamnesis_store::settings::{
+    SETTINGS,
+    config::{Config, Reflection, Secret},
+};
+use serde_json::Map;
+
+use crate::{context::Context, environment, failure::Failure};
+
+/// The longest that an answer may take, in seconds.
+const MAX_TIMEOUT: u32 = 600;
+
+/// What is set of a model cannot be used as it is.
+#[derive(Debug)]
+pub struct Unusable {
+    /// What is missing or wrong; it holds no key.
+    pub problem: String,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+impl Unusable {
+    fn new(problem: impl Into<String>, hint: &'static str) -> Self {
+        Self {
+            problem: problem.into(),
+            hint,
+        }
+    }
+}
+
+impl From<Unusable> for Failure {
+    fn from(unusable: Unusable) -> Self {
+        Self::failed(unusable.problem).hint(unusable.hint)
+    }
+}
+
+/// What is set: a variable goes over the file, and one that makes no sense counts as not set.
+pub fn settings(context: &Context) -> Reflection {
+    let mut keys = Config::keys(&context.home).unwrap_or_default();
+    if !matches!(
+        keys.get("reflection"),
+        None | Some(serde_json::Value::Object(_))
+    ) {
+        keys.insert("reflection".to_owned(), Map::new().into());
+    }
+    for setting in SETTINGS {
+        if setting.name.starts_with("reflection.")
+            && let Some(over) = context.environment.over(setting)
+            && let Ok(value) = setting.parse(&[over.to_owned()])
+        {
+            // It is an object, so it takes a member.
+            let _ = setting.put(&mut keys, Some(value));
+        }
+    }
+    Config::of(&keys).reflection
+}
+
+/// The model that is set; none where none is.
+pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
+    let settings = settings(context);
+    let provider = Provider::of(settings.provider).unwrap_or(Provider::Heuristic);
+    if provider == Provider::Heuristic {
+        return match (&settings.model, &settings.base_url) {
+            (None, None) => Ok(None),
+            _ => Err(Unusable::new(
+                "a model is set, but not whose it is",
+                "anamnesis config set reflection.provider openai   (deepseek, local, claude)",
+            )),
+        };
+    }
+    let word = provider.as_str();
+    let model = settings.model.clone().ok_or_else(|| {
+        Unusable::new(
+            format!("the provider {word} is set, but no model"),
+            "anamnesis config set reflection.model NAME",
+        )
+    })?;
+    let seconds = match settings.timeout {
+        0 => Reflection::default().timeout,
+        seconds => seconds.min(MAX_TIMEOUT),
+    };
+    let timeout = Duration::from_secs(seconds.into());
+    if provider == Provider::Claude {
+        return program(context, model, timeout).map(Some);
+    }
+    let base_url = settings.base_url.as_deref().ok_or_else(|| {
+        Unusable::new(
+            format!("the provider {word} is set, but not where its model is"),
+            "anamnesis config set reflection.base_url https://HOST/v1",
+        )
+    })?;
+    let base_url: BaseUrl = base_url.parse().map_err(|error| {
+        Unusable::new(
+            format!("reflection.base_url cannot be used: {error}"),
+            "anamnesis config set reflection.base_url https://HOST/v1",
+        )
+    })?;
+    let key = settings
+        .api_key
+        .as_ref()
+        .map(|key| Secret::reveal(key).to_owned())
+        .or_else(|| context.environment.provider_key(provider));
+    let key = match key {
+        Some(key) => Some(Key::new(&key).ok_or_else(|| {
+            Unusable::new(
+                "reflection.api_key holds a blank or a sign that no key has",
+                "anamnesis config set reflection.api_key KEY",
+            )
+        })?),
+        None if provider == Provider::Local => None,
+        None => {
+            return Err(Unusable::new(
+                format!("the provider {word} is set, but no key"),
+                "anamnesis config set reflection.api_key KEY",
+            ));
+        }
+    };
+    if provider != Provider::Local && !base_url.is_https() && !base_url.is_this_machine() {
+        return Err(Unusable::new(
+            "reflection.base_url is not encrypted: notes and the key could be read on the way",
+            "begin it with https://; a server of your own is the provider local",
+        ));
+    }
+    Ok(Some(Model::Endpoint(Endpoint {
+        provider,
+        model,
+        base_url,
+        key,
+        proxies: context.environment.proxies(),
+        timeout,
+    })))
+}
+
+/// Claude Code's own command.
+fn program(context: &Context, model: String, timeout: Duration) -> Result<Model, Unusable> {
+    let folders = context
+        .environment
+        .path
+        .iter()
+        .flat_map(std::env::split_paths);
+    let name = format!("claude{}", std::env::consts::EXE_SUFFIX);
+    let path: Option<PathBuf> = folders
+        // A relative one would be another program in each folder.
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(&name))
+        .find(|path| path.is_file());
+    let path = path.ok_or_else(|| {
+        Unusable::new(
+            "the provider claude is set, but there is no program `claude` on the path",
+            "install Claude Code, or set another provider",
+        )
+    })?;
+    Ok(Model::Program(Program {
+        path,
+        model,
+        folder: std::env::temp_dir(),
+        variables: environment::OURS
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+        without: environment::OF_A_SESSION.iter().map(Into::into).collect(),
+        timeout,
+    }))
+}

@@ -1,0 +1,410 @@
+//! The Python version's hooks and server in Claude Code's files: finding them, taking them out, and
+//! putting the very bytes back.
+//!
+//! Nothing is ever added there. A file that cannot be understood is not touched.
+
+mod removal;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_store::{
+    fs::file,
+    journal::{self, Journal},
+};
+use anamnesis_text::clean::one_line;
+use serde_json::Value;
+
+use self::removal::{Hook, Removal, Server};
+use crate::{environment::Environment, failure::Failure, format};
+
+/// The largest file of Claude Code's that is read, in bytes.
+const MAX_LENGTH: usize = 64 * 1024 * 1024;
+
+/// What is put behind the name of a file for the bytes that it had.
+const BACKUP: &str = ".anamnesis-backup";
+
+/// What is there of the Python version.
+#[derive(Debug)]
+pub struct Found {
+    hooks: Option<Change<Hook>>,
+    servers: Option<Change<Server>>,
+}
+
+/// A file of Claude Code's with something to take out.
+#[derive(Debug)]
+struct Change<T> {
+    path: PathBuf,
+    before: String,
+    removal: Removal<T>,
+}
+
+/// Looks for the Python version.
+///
+/// # Errors
+/// When a file is there and is no JSON object; nothing can be said of it then.
+pub fn find(environment: &Environment, server: &str) -> Result<Found, Failure> {
+    let look = |path: Option<PathBuf>| -> Result<Option<(PathBuf, String)>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        match read(&path) {
+            Ok(text) => Ok(Some((path, text))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unusable(environment, &path, &error.to_string())),
+        }
+    };
+    let hooks = match look(settings_of(environment))? {
+        Some((path, before)) => {
+            let removal = removal::of_hooks(&before, is_ours)
+                .map_err(|error| unusable(environment, &path, &error.to_string()))?;
+            Change::of(path, before, removal)
+        }
+        None => None,
+    };
+    let servers = match look(environment.claude_state.clone())? {
+        Some((path, before)) => {
+            let removal =
+                removal::of_servers(&before, |name, value| is_server(name, value, server))
+                    .map_err(|error| unusable(environment, &path, &error.to_string()))?;
+            Change::of(path, before, removal)
+        }
+        None => None,
+    };
+    Ok(Found { hooks, servers })
+}
+
+/// Under this name the records hold whether sessions were noted by it, too, when somebody last looked.
+const NOTED_TWICE: &str = "noted_twice";
+
+/// Looks whether the Python version's hooks are on, and writes it down for a session's start, which has
+/// no time to look.
+///
+/// # Errors
+/// When the records cannot be read or written.
+pub fn note_hooks(environment: &Environment, journal: &Journal) -> Result<(), journal::Error> {
+    let text = settings_of(environment).and_then(|path| read(&path).ok());
+    let removal = text.and_then(|text| removal::of_hooks(&text, is_ours).ok());
+    let mark = match removal {
+        Some(removal) if !removal.removed.is_empty() => "yes",
+        _ => "",
+    };
+    if journal.meta(NOTED_TWICE)?.unwrap_or_default() == mark {
+        return Ok(());
+    }
+    journal.set_meta(NOTED_TWICE, mark)
+}
+
+/// Tells whether sessions were noted by it, too, when somebody last looked.
+pub fn is_noting(journal: &Journal) -> bool {
+    let mark = journal.meta(NOTED_TWICE).ok().flatten();
+    mark.is_some_and(|mark| !mark.is_empty())
+}
+
+/// Where Claude Code keeps the user's settings.
+fn settings_of(environment: &Environment) -> Option<PathBuf> {
+    let folder = environment.claude_folder.as_ref()?;
+    Some(folder.join("settings.json"))
+}
+
+fn unusable(environment: &Environment, path: &Path, why: &str) -> Failure {
+    let path = format::home_path(path, environment.user_home.as_deref());
+    Failure::failed(format!(
+        "{path} cannot be understood:\n  {why}\n\
+         Nothing was changed, there or here, and your notes are safe"
+    ))
+    .hint(format!("mend {path}, then run it again"))
+}
+
+/// Tells whether a command is one that the Python version wrote into the settings: it has its
+/// variables in front, or its name, and one of its three verbs.
+fn is_ours(command: &str) -> bool {
+    const VERBS: [&str; 3] = ["inject", "sync", "capture"];
+    let is_named = VERBS
+        .iter()
+        .any(|verb| command.contains(&format!("anamnesis {verb}")));
+    // The program may have been called by any other name.
+    let mut words = command.split_whitespace();
+    is_named || (command.contains("ANAMNESIS_") && words.any(|word| VERBS.contains(&word)))
+}
+
+/// Tells whether a server is the Python version's.
+fn is_server(name: &str, server: &Value, own_name: &str) -> bool {
+    let is_named = name == "anamnesis" || name == own_name;
+    let arguments = server.get("args").and_then(Value::as_array);
+    let last = match arguments.and_then(|arguments| arguments.last()) {
+        Some(last) => last.as_str(),
+        None => server.get("command").and_then(Value::as_str),
+    };
+    is_named && last.is_some_and(|last| last.split_whitespace().last() == Some("serve"))
+}
+
+impl<T> Change<T> {
+    /// A change, if there is something to take out.
+    fn of(path: PathBuf, before: String, removal: Removal<T>) -> Option<Self> {
+        (!removal.removed.is_empty()).then_some(Self {
+            path,
+            before,
+            removal,
+        })
+    }
+
+    /// Writes the file without the entries; its bytes are kept beside it.
+    fn make(&self) -> io::Result<()> {
+        // The file may be a link into a folder of its owner's.
+        let path = self.path.canonicalize()?;
+        if read(&path)? != self.before {
+            return Err(io::Error::other("it has just been changed"));
+        }
+        replace(&backup_of(&self.path), self.before.as_bytes(), &path)?;
+        replace(&path, self.removal.text.as_bytes(), &path)
+    }
+}
+
+impl Found {
+    /// Whether there is anything.
+    pub fn is_some(&self) -> bool {
+        self.hooks.is_some() || self.servers.is_some()
+    }
+
+    /// Whether sessions are noted by it, too.
+    pub fn has_hooks(&self) -> bool {
+        self.hooks.is_some()
+    }
+
+    /// What is there in a few words, a line for each file.
+    pub fn summary(&self, user_home: Option<&Path>) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(change) = &self.hooks {
+            let count = format::count(change.removal.removed.len(), "hook");
+            lines.push(format!(
+                "{count} in {}",
+                format::home_path(&change.path, user_home)
+            ));
+        }
+        if let Some(change) = &self.servers {
+            let count = format::count(change.removal.removed.len(), "server");
+            lines.push(format!(
+                "{count} in {}",
+                format::home_path(&change.path, user_home)
+            ));
+        }
+        lines
+    }
+
+    /// Each entry on a line.
+    pub fn entries(&self) -> Vec<String> {
+        let hooks = self.hooks.iter().flat_map(|change| &change.removal.removed);
+        let servers = self
+            .servers
+            .iter()
+            .flat_map(|change| &change.removal.removed);
+        let hooks = hooks.map(|hook| {
+            let command = one_line(&hook.command);
+            // What comes first are variables; what tells one from another is the end.
+            let skipped = command.chars().count().saturating_sub(COMMAND_LENGTH);
+            let end: String = command.chars().skip(skipped).collect();
+            let cut = if skipped > 0 { "…" } else { "" };
+            format!("{}: {cut}{end}", one_line(&hook.event))
+        });
+        hooks
+            .chain(servers.map(|server| format!("server {}", one_line(&server.name))))
+            .collect()
+    }
+
+    /// Takes everything out, and returns the backups that were made.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or was changed since it was read; it is as it was then.
+    pub fn remove(&self, user_home: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+        let mut backups = Vec::new();
+        let failed = |path: &Path, error: &io::Error| {
+            let path = format::home_path(path, user_home);
+            Failure::failed(format!(
+                "{path} is left as it is: {error}\nYour notes are safe"
+            ))
+            .hint("anamnesis init")
+        };
+        if let Some(change) = &self.hooks {
+            change
+                .make()
+                .map_err(|error| failed(&change.path, &error))?;
+            backups.push(backup_of(&change.path));
+        }
+        if let Some(change) = &self.servers {
+            change
+                .make()
+                .map_err(|error| failed(&change.path, &error))?;
+            backups.push(backup_of(&change.path));
+        }
+        Ok(backups)
+    }
+}
+
+/// How much of a command is shown, in characters.
+const COMMAND_LENGTH: usize = 55;
+
+/// What became of a file whose bytes were to be put back.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// It has the very bytes again that it had.
+    Done(PathBuf),
+    /// It was changed since, so what was taken out has to be put back by hand.
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// The bytes that it had.
+        backup: PathBuf,
+    },
+}
+
+/// Puts back what was taken out, where the files are as they were left.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn restore(environment: &Environment, server: &str) -> io::Result<Vec<Restored>> {
+    let mut restored = Vec::new();
+    if let Some(path) = settings_of(environment) {
+        let left = |text: &str| Some(removal::of_hooks(text, is_ours).ok()?.text);
+        restored.extend(put_back(&path, left)?);
+    }
+    if let Some(path) = &environment.claude_state {
+        let goes = |name: &str, value: &Value| is_server(name, value, server);
+        let left = |text: &str| Some(removal::of_servers(text, goes).ok()?.text);
+        restored.extend(put_back(path, left)?);
+    }
+    Ok(restored)
+}
+
+/// Puts the bytes of a file's backup back, if it is what taking the entries out `left`.
+fn put_back(path: &Path, left: impl Fn(&str) -> Option<String>) -> io::Result<Option<Restored>> {
+    let backup = backup_of(path);
+    let before = match read(&backup) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let real = path.canonicalize()?;
+    let path = path.to_owned();
+    if left(&before) != Some(read(&real)?) {
+        return Ok(Some(Restored::Changed { path, backup }));
+    }
+    replace(&real, before.as_bytes(), &real)?;
+    fs::remove_file(backup)?;
+    Ok(Some(Restored::Done(path)))
+}
+
+/// Where the bytes are kept that a file had.
+fn backup_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(BACKUP);
+    name.into()
+}
+
+/// Reads a file of Claude Code's, which may be reached by a link.
+fn read(path: &Path) -> io::Result<String> {
+    let path = path.canonicalize()?;
+    let (bytes, _, is_whole) = file::read_head(&path, MAX_LENGTH)?;
+    if !is_whole {
+        return Err(io::Error::other(format!("it is over {MAX_LENGTH} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+/// Writes a file whole or not at all, with the mode of another one.
+fn replace(path: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
+    let mode = fs::metadata(like)?.permissions();
+    file::write_atomic(path, bytes)?;
+    fs::set_permissions(path, mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::{removal::tests::text, *};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn what_was_taken_out_is_put_back_byte_for_byte(before in text()) {
+            // HOOK-07
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("settings.json");
+            fs::write(&path, &before).unwrap();
+            let goes = |command: &str| command.starts_with("ours");
+            let left = |text: &str| Some(removal::of_hooks(text, goes).ok()?.text);
+            let removal = removal::of_hooks(&before, goes).unwrap();
+            let change = Change::of(path.clone(), before.clone(), removal);
+            let Some(change) = change else { return Ok(()) };
+            change.make().unwrap();
+            prop_assert_eq!(Some(read(&path).unwrap()), left(&before));
+            prop_assert_eq!(put_back(&path, left).unwrap(), Some(Restored::Done(path.clone())));
+            prop_assert_eq!(read(&path).unwrap(), before);
+            prop_assert_eq!(put_back(&path, left).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn the_python_versions_hooks_are_told_from_others() {
+        for (command, ours) in [
+            (
+                "ANAMNESIS_MACHINE_ID=laptop /home/me/.local/bin/anamnesis inject",
+                true,
+            ),
+            (
+                "ANAMNESIS_MACHINE_ID='my desk' '/opt/a b/anamnesis' sync",
+                true,
+            ),
+            (
+                "ANAMNESIS_HOME=/x ANAMNESIS_MACHINE_ID=a uv run --project /src anamnesis capture --source precompact --no-sync",
+                true,
+            ),
+            ("ANAMNESIS_MACHINE_ID=a my-wrapper capture", true),
+            ("anamnesis inject", true),
+            ("anamnesis status", false),
+            ("ANAMNESIS_OFF=1 claude -p hello", false),
+            ("make sync", false),
+            ("", false),
+        ] {
+            assert_eq!(is_ours(command), ours, "{command}");
+        }
+    }
+
+    #[test]
+    fn the_python_versions_server_is_told_from_others() {
+        for (name, server, ours) in [
+            (
+                "anamnesis",
+                json!({"command": "/x/anamnesis", "args": ["serve"]}),
+                true,
+            ),
+            (
+                "notes",
+                json!({"command": "uv", "args": ["run", "anamnesis", "serve"]}),
+                true,
+            ),
+            ("anamnesis", json!({"command": "anamnesis serve"}), true),
+            (
+                "other",
+                json!({"command": "anamnesis", "args": ["serve"]}),
+                false,
+            ),
+            (
+                "anamnesis",
+                json!({"command": "anamnesis", "args": ["status"]}),
+                false,
+            ),
+            (
+                "anamnesis",
+                json!({"type": "http", "url": "https://h/serve"}),
+                false,
+            ),
+            ("anamnesis", json!(null), false),
+        ] {
+            assert_eq!(is_server(name, &server, "notes"), ours, "{name} {server}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Recall as hooks and commands do it: what is asked, what is known, what comes of it as a block and
+//! as a record. Nothing is recorded here.
+
+use std::collections::HashMap;
+
+use anamnesis_note::id::NoteId;
+use anamnesis_recall::render::{Block, Budget, Level, recalled_block};
+use anamnesis_recall::{
+    knowledge::Known,
+    note_set::{self, Limits, Outcome, Request},
+    prompt::sentences,
+    threshold::Floor,
+};
+use anamnesis_session::intake::MAX_TEXT;
+use anamnesis_store::{
+    index::{Error, Index},
+    journal::{Journal, Ledger, Run, Shown},
+    project::Project,
+    settings::config,
+};
+use anamnesis_text::{
+    clean::one_line,
+    hash::text_hash,
+    private_tokens::Echoes,
+    prompt_text::{Prompt, PromptKind},
+    sanitize,
+};
+
+use crate::context::Context;
+use crate::format;
+
+/// How many held-back notes the records tell of.
+const MAX_HELD: usize = 10;
+
+/// At which occasion notes come unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// A prompt of the person's.
+    Prompt,
+    /// The task of a subagent.
+    Agent,
+}
+
+impl Lane {
+    /// The word in the records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// Whether the person wants it.
+    fn is_on(self, recall: &config::Recall) -> bool {
+        match self {
+            Self::Prompt => recall.prompt,
+            Self::Agent => recall.agent,
+        }
+    }
+
+    /// How much may come. A subagent works on one task and has less to read it with.
+    pub fn limits(self, recall: &config::Recall) -> (Limits, Budget) {
+        let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let limits = Limits {
+            floor: if recall.wide {
+                Floor::Wide
+            } else {
+                Floor::Usual
+            },
+            notes: number(recall.notes),
+            linked: match self {
+                Self::Prompt => 1,
+                Self::Agent => 0,
+            },
+        };
+        let tokens = number(recall.tokens);
+        let budget = match self {
+            Self::Prompt => tokens,
+            Self::Agent => tokens * 2 / 3,
+        };
+        (limits, Budget(budget))
+    }
+}
+
+/// The context that notes are wanted for.
+pub struct Asker<'a> {
+    /// The store.
+    pub context: &'a Context,
+    /// The project that asks.
+    pub project: &'a Project,
+    /// This machine's records, where there are some.
+    pub journal: Option<&'a Journal>,
+    /// The hook that asks.
+    pub lane: Lane,
+    /// What it has seen.
+    pub ledger: Ledger,
+    /// The subagent; empty for the session's own context.
+    pub agent: String,
+}
+
+/// What came of it.
+pub struct Answer {
+    /// What is injected.
+    pub block: Block,
+    /// The notes in the block, for the journal.
+    pub shown: Vec<Shown>,
+    /// The recall itself, for the journal.
+    pub run: Run,
+    /// Which notes were chosen and which were held back.
+    pub outcome: Outcome,
+}
+
+/// Why memory is not asked at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unasked {
+    /// The person wants nothing at such occasions.
+    SwitchedOff(Lane),
+    /// It is a command, or no person typed it.
+    NoQuestion,
+}
+
+impl Unasked {
+    /// The words that explain it to a person.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::SwitchedOff(Lane::Prompt) => "recall.prompt is off",
+            Self::SwitchedOff(Lane::Agent) => "recall.agent is off",
+            Self::NoQuestion => "it is a command, or no person typed it",
+        }
+    }
+}
+
+/// What of a text is asked: nothing that the records would not keep of it.
+///
+/// # Errors
+/// Why it is not asked.
+pub fn question(
+    text: &str,
+    echoes: &Echoes,
+    lane: Lane,
+    settings: &config::Recall,
+) -> Result<Vec<String>, Unasked> {
+    if !lane.is_on(settings) {
+        return Err(Unasked::SwitchedOff(lane));
+    }
+    let prompt = Prompt::unmasked(text);
+    if prompt.kind != PromptKind::Person {
+        return Err(Unasked::NoQuestion);
+    }
+    Ok(sentences(
+        &sanitize::ends(&prompt.text, echoes, MAX_TEXT).value,
+    ))
+}
+
+/// What the person is told of it, in a line; nothing where nothing came.
+pub fn line(outcome: &Outcome) -> Option<String> {
+    let first = outcome.given.first()?;
+    let title = format::shorten(&one_line(&first.recalled.note.title), 50);
+    Some(match outcome.given.len() {
+        1 => format!("recalled \"{title}\" · /memory-why"),
+        count => format!("recalled \"{title}\" and {} more · /memory-why", count - 1),
+    })
+}
+
+impl Asker<'_> {
+    /// Chooses and renders what comes with a question.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn recall(&self, sentences: &[String]) -> Result<Answer, Error> {
+        let (outcome, block) = match note_set::small_talk(sentences) {
+            Some(outcome) => (outcome, Block::default()),
+            None => self.search(sentences)?,
+        };
+        let shown = shown(&outcome, &block);
+        let run = Run {
+            lane: self.lane.as_str().to_owned(),
+            agent: self.agent.clone(),
+            at: self.context.environment.now.timestamp_millis(),
+            terms: outcome.terms,
+            searched: outcome.searched,
+            floor: outcome.floor,
+            given: shown.len(),
+            reason: outcome
+                .silence
+                .map_or_else(String::new, |silence| silence.as_str().to_owned()),
+            held: outcome.held.iter().take(MAX_HELD).cloned().collect(),
+        };
+        Ok(Answer {
+            block,
+            shown,
+            run,
+            outcome,
+        })
+    }
+
+    fn search(&self, sentences: &[String]) -> Result<(Outcome, Block), Error> {
+        let index = Index::open(&self.context.home)?;
+        let (limits, budget) = self.lane.limits(&self.context.config.recall);
+        let request = Request {
+            sentences,
+            project: &self.project.key,
+            also: &self.project.also,
+            limits,
+            ledger: &self.ledger,
+            knowledge: &known(self.context, &index, self.journal),
+        };
+        let outcome = note_set::recall(&index, &self.context.notes, &request)?;
+        let notes: Vec<_> = outcome
+            .given
+            .iter()
+            .map(|given| given.recalled.clone())
+            .collect();
+        let now = self.context.environment.now;
+        let block = recalled_block(&notes, budget, now, |id| Context::short(&index, id));
+        Ok((outcome, block))
+    }
+}
+
+/// What the block holds of each note, for the records.
+fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
+    let levels: HashMap<NoteId, Level> = block.levels.iter().copied().collect();
+    outcome
+        .given
+        .iter()
+        .filter_map(|given| {
+            let note = &given.recalled.note;
+            Some(Shown {
+                note: note.id,
+                hash: text_hash(&note.body),
+                level: levels.get(&note.id)?.as_str(),
+                reason: given.reason,
+                evidence: Some(given.evidence.clone()),
+            })
+        })
+        .collect()
+}
+
+/// What index and records know of notes, with links as the settings want them.
+pub fn known<'a>(context: &Context, index: &'a Index, journal: Option<&'a Journal>) -> Known<'a> {
+    Known {
+        index,
+        journal,
+        with_learned: context.config.learn.links,
+        now: context.environment.now,
+    }
+}

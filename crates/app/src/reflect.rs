@@ -1,0 +1,194 @@
+//! Has the model that was named distil the session notes of a project.
+//!
+//! What it answers is taken whole or not at all, and then used at once or left to the person, as
+//! `review` says.
+
+use anamnesis_distill::{
+    model::Model,
+    prompts::{self, Prompt},
+    reflection::{self, By},
+    reply,
+    window::window,
+};
+use anamnesis_note::{agent_policy::Review, note::Note};
+use anamnesis_store::{
+    journal::Journal,
+    notes::{NotePath, Stored},
+    settings::config::Reflection,
+};
+use anamnesis_text::clean::one_line;
+
+use crate::{
+    context::Context,
+    interrupts::without_interrupts,
+    model,
+    sync::{self, short_batch},
+};
+
+/// What a model is asked about the session notes of a project.
+pub struct Question<'a> {
+    project: &'a str,
+    sources: &'a [Stored],
+    prompt: Prompt,
+}
+
+/// What came of it.
+pub struct Distilled {
+    /// The new notes.
+    pub notes: Vec<Note>,
+    /// How many notes were left out since the person had that text forgotten.
+    pub forgotten: usize,
+    /// Whether they are active or proposed.
+    pub fate: Fate,
+}
+
+/// What became of the notes.
+pub enum Fate {
+    /// They are in use; the batch by which that can be undone.
+    Used(Option<String>),
+    /// They wait for the person.
+    Proposed,
+}
+
+impl<'a> Question<'a> {
+    /// Builds the question about a project's session notes.
+    pub fn new(context: &Context, project: &'a str, sources: &'a [Stored]) -> Self {
+        let notes: Vec<Note> = sources.iter().map(Stored::note).collect();
+        let material = reflection::material(notes.iter().collect());
+        let most = match model::settings(context).max_tokens {
+            0 => Reflection::default().max_tokens,
+            tokens => tokens,
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Self {
+            project,
+            sources,
+            prompt: prompts::reflect(&window(&material, most)),
+        }
+    }
+
+    /// What it costs to ask, in tokens.
+    pub fn cost(&self) -> usize {
+        self.prompt.tokens()
+    }
+
+    /// Asks, and does with the answer what the person has set. On failure nothing is written.
+    pub fn ask(
+        &self,
+        context: &Context,
+        journal: &Journal,
+        model: &Model,
+        actor: &'static str,
+    ) -> Result<Distilled, String> {
+        let now = context.environment.now;
+        let hashes = reflection::hashes(&context.notes, self.sources).map_err(told)?;
+        let key = journal
+            .begin_reflection(self.project, &hashes, now)
+            .map_err(told)?;
+        let distilled = self.answer(context, journal, model, actor, &key);
+        if distilled.is_err() {
+            journal.fail_reflection(&key).map_err(told)?;
+        }
+        distilled
+    }
+
+    fn answer(
+        &self,
+        context: &Context,
+        journal: &Journal,
+        model: &Model,
+        actor: &'static str,
+        key: &str,
+    ) -> Result<Distilled, String> {
+        let (mut notes, forgotten) = self.distilled(context, journal, model)?;
+        // Where nothing is left there is nothing to wait for: the sessions are done with.
+        let fate = if context.config.review == Review::Proposals && !notes.is_empty() {
+            self.refuse_changed(context)?;
+            reflection::propose(&context.notes, journal, key, &mut notes).map_err(told)?;
+            Fate::Proposed
+        } else {
+            // What hooks and editors left is not part of the batch: an undo would take it back, too.
+            sync::commit_all(context, Some(journal))
+                .map_err(|failure| failure.message().to_owned())?;
+            self.write(context, &notes)?;
+            let ids = notes.iter().map(|note| note.id);
+            let ids = ids.chain(self.sources.iter().map(|source| source.path.id));
+            Fate::Used(sync::commit_by(context, actor, "reflect", ids).map(short_batch))
+        };
+        Ok(Distilled {
+            notes,
+            forgotten,
+            fate,
+        })
+    }
+
+    /// Asks: the notes that the answer becomes, and how many are left out since the person had that text
+    /// forgotten. Nothing is written.
+    pub fn distilled(
+        &self,
+        context: &Context,
+        journal: &Journal,
+        model: &Model,
+    ) -> Result<(Vec<Note>, usize), String> {
+        let answer = model
+            .ask(self.prompt.system, &self.prompt.user)
+            .map_err(told)?;
+        let distilled = reply::notes(&answer).map_err(told)?;
+        let by = By {
+            machine_id: &context.machine_id(),
+            model: &one_line(&model.label()),
+            session: None,
+        };
+        let now = context.environment.now;
+        reflection::notes(distilled, journal, self.project, by, now).map_err(told)
+    }
+
+    fn refuse_changed(&self, context: &Context) -> Result<(), String> {
+        let is_as_it_was = |source: &Stored| context.notes.stamp(source.path) == Some(source.stamp);
+        if self.sources.iter().all(is_as_it_was) {
+            return Ok(());
+        }
+        Err("a session note was changed meanwhile; try again".to_owned())
+    }
+
+    /// Writes the new notes and marks those they were made from, all or nothing.
+    pub fn write(&self, context: &Context, notes: &[Note]) -> Result<(), String> {
+        // Ctrl-C comes before or after, not in the middle.
+        let _whole = without_interrupts();
+        let lock = context.notes.lock().map_err(told)?;
+        self.refuse_changed(context)?;
+        let mut before: Vec<(NotePath, Vec<u8>)> = Vec::new();
+        let mut made: Vec<NotePath> = Vec::new();
+        let mut write_all = || {
+            for note in notes {
+                made.push(context.notes.create(&lock, note)?.path);
+            }
+            for source in self.sources {
+                let bytes = context.notes.bytes(source.path)?;
+                before.push((source.path, bytes));
+                context.notes.update(&lock, source.path, reflection::take)?;
+            }
+            Ok(())
+        };
+        let Err(error) = write_all() else {
+            return Ok(());
+        };
+        for path in made {
+            if let Err(error) = context.notes.remove(&lock, path) {
+                context.log(&format!("reflect: {error}"));
+            }
+        }
+        for (path, bytes) in before {
+            if let Err(error) = context.notes.overwrite(&lock, path, &bytes) {
+                context.log(&format!("reflect: {error}"));
+            }
+        }
+        let error: anamnesis_store::notes::Error = error;
+        Err(told(error))
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn told(error: impl ToString) -> String {
+    error.to_string()
+}

@@ -1,0 +1,184 @@
+//! What a person decides about notes that wait: on a terminal, or in a dialogue that the client shows.
+//!
+//! Each decision is one commit, so that it can be taken back as one. A model reaches none of this.
+
+use std::collections::BTreeSet;
+
+use anamnesis_distill::reflection;
+use anamnesis_note::{
+    id::NoteId,
+    merge::CONFLICT_TAG,
+    note::{Note, Scope, State, timestamp},
+    usage_log::Usage,
+};
+use anamnesis_recall::review::{self, Batch, Wait, Waiting};
+use anamnesis_store::{
+    fs::lock::Lock,
+    index::Index,
+    journal::{Journal, Reflection},
+    notes::{NotePath, Stored},
+};
+use ulid::Ulid;
+
+use crate::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    forget, learn, sync,
+};
+
+/// What was decided about notes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// They are right: a proposal is used, both texts of a clash stay, the rest was seen.
+    Approve,
+    /// The same, and this note is replaced.
+    Replace(NoteId),
+    /// They are not wanted: forgotten, or, where an agent forgot one, brought back.
+    Reject,
+}
+
+/// Does what was decided about notes that wait; the batch by which it can be undone, if it is in git.
+pub fn decide(
+    context: &Context,
+    journal: &Journal,
+    waiting: &[&Waiting],
+    decision: Decision,
+) -> Result<Option<Ulid>, Failure> {
+    let reflections = journal.proposed_reflections()?;
+    // What hooks and editors left is no part of the decision: taking that back would take it back, too.
+    sync::commit_all(context, Some(journal))?;
+    let mut touched = BTreeSet::new();
+    for waiting in waiting {
+        match decision {
+            Decision::Reject => reject(context, journal, waiting)?,
+            Decision::Approve => approve(context, journal, waiting, None)?,
+            Decision::Replace(other) => approve(context, journal, waiting, Some(other))?,
+        }
+        touched.insert(waiting.entry.id());
+    }
+    for reflection in reflections {
+        let is_of_it = |waiting: &&Waiting| reflection.notes.contains(&waiting.entry.id());
+        if !waiting.iter().any(is_of_it) {
+            continue;
+        }
+        if decision != Decision::Reject {
+            touched.extend(mark_sources(context, &reflection)?);
+        }
+        let is_waiting = |id: &NoteId| {
+            let path = context.notes.find(*id);
+            let stored = path.and_then(|path| context.notes.read(path).ok());
+            stored.is_some_and(|stored| stored.file.note().state == State::Proposed)
+        };
+        if !reflection.notes.iter().any(is_waiting) {
+            journal.end_reflection(&reflection.key)?;
+        }
+    }
+    let batch = sync::commit(context, "review", touched);
+    context.index()?;
+    Ok(batch)
+}
+
+/// Lets a note be used, or says that it was seen.
+fn approve(
+    context: &Context,
+    journal: &Journal,
+    waiting: &Waiting,
+    replaced: Option<NoteId>,
+) -> Result<(), Failure> {
+    let path = waiting.entry.path;
+    if waiting.wait == Wait::Forgotten {
+        return Ok(journal.forgetting_seen(path.id)?);
+    }
+    if waiting.wait == Wait::Stale && replaced.is_none() {
+        let usage = Usage {
+            verified: vec![path.id],
+            ..Usage::default()
+        };
+        learn::tell(context, journal, None, &usage, PATIENCE)?;
+        return Ok(());
+    }
+    let now = context.environment.now;
+    let lock = context.notes.lock()?;
+    let change = |note: &mut Note| {
+        let before = note.clone();
+        if waiting.wait == Wait::Proposal {
+            note.state = State::Active;
+        }
+        note.tags.retain(|tag| tag != CONFLICT_TAG);
+        let replaced = replaced.map(|id| id.to_string());
+        if let Some(replaced) = replaced.filter(|id| !note.supersedes.contains(id)) {
+            note.supersedes.push(replaced);
+        }
+        if *note != before {
+            note.updated_at = timestamp(now);
+        }
+    };
+    let scope = match waiting.wait {
+        Wait::Proposal if !replaces_local(context, path)? => Scope::Portable,
+        _ => path.scope,
+    };
+    let stored = context.notes.move_changed(&lock, path, scope, change)?;
+    seen(context, journal, &lock, &stored)
+}
+
+/// Tells whether a proposal takes the place of a note that stays on this machine: then it stays, too.
+fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Failure> {
+    let note = context.notes.read(path)?.note();
+    let ids = note.supersedes.iter().filter_map(|id| id.parse().ok());
+    let mut places = ids.filter_map(|id| context.notes.find(id));
+    Ok(places.any(|place| place.scope == Scope::MachineLocal))
+}
+
+/// Takes note that a person has seen a note as it is now.
+fn seen(
+    context: &Context,
+    journal: &Journal,
+    _lock: &Lock,
+    stored: &Stored,
+) -> Result<(), Failure> {
+    let bytes = context.notes.bytes(stored.path)?;
+    journal.written_here(stored.path.id, &bytes, context.environment.now)?;
+    Ok(())
+}
+
+/// Forgets a note, or brings back what an agent had forgotten.
+fn reject(context: &Context, journal: &Journal, waiting: &Waiting) -> Result<(), Failure> {
+    let path = waiting.entry.path;
+    if waiting.wait != Wait::Forgotten {
+        return forget::forget_notes(context, &[path]);
+    }
+    let lock = context.notes.lock()?;
+    context.notes.restore(&lock, path)?;
+    drop(lock);
+    Ok(journal.remembered(path.id)?)
+}
+
+/// Marks the notes that a reflection was made of, so that the next one does not take them again. One that
+/// says something else since was not reflected on.
+fn mark_sources(context: &Context, reflection: &Reflection) -> Result<Vec<NoteId>, Failure> {
+    let lock = context.notes.lock()?;
+    let mut marked = Vec::new();
+    for path in reflection::unchanged(&context.notes, reflection) {
+        context.notes.update(&lock, path, reflection::take)?;
+        marked.push(path.id);
+    }
+    Ok(marked)
+}
+
+/// What waits, of projects or, if none is named, of all.
+pub fn waiting(
+    context: &Context,
+    index: &Index,
+    journal: Option<&Journal>,
+    projects: &[String],
+) -> Result<Vec<Batch>, Failure> {
+    let machine = context.machine_id();
+    Ok(review::waiting(
+        index,
+        &context.notes,
+        journal,
+        projects,
+        &machine,
+        context.environment.now,
+    )?)
+}

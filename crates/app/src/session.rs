@@ -1,0 +1,51 @@
+//! Finds the recorded session that a person means.
+
+use anamnesis_store::journal::{Journal, Session};
+use anamnesis_text::clean::one_line;
+
+use crate::{failure::Failure, format::shorten};
+
+/// Characters that a session's id has to be given with, at least.
+const MIN_ID: usize = 6;
+
+/// The session that a person means by what they typed.
+pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
+    let mut found = journal.sessions_named(typed.trim())?;
+    if found
+        .first()
+        .is_some_and(|session| session.id == typed.trim())
+    {
+        found.truncate(1);
+    } else if typed.trim().chars().count() < MIN_ID {
+        return Err(Failure::usage(format!(
+            "\"{}\" is too short for a session's id",
+            one_line(typed)
+        ))
+        .hint("six or more characters of its beginning, as `sessions` shows them"));
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(
+            Failure::failed(format!("no session {}", shorten(&one_line(typed), 50)))
+                .hint("anamnesis sessions --everywhere"),
+        ),
+        _ => {
+            let candidates: Vec<String> = found
+                .iter()
+                .map(|session| {
+                    format!(
+                        "  {}  {}",
+                        one_line(&session.id),
+                        one_line(&session.project)
+                    )
+                })
+                .collect();
+            Err(Failure::usage(format!(
+                "{} stands for more than one session:\n{}",
+                one_line(typed),
+                candidates.join("\n")
+            ))
+            .hint("type more of the id"))
+        }
+    }
+}

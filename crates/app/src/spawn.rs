@@ -1,0 +1,82 @@
+//! Starts `anamnesis work` so that it outlives the hook.
+//!
+//! The client ends a hook that it gives up together with all its children, in a session of their own
+//! or not; a process whose parent is gone it does not find. So the hook starts a process that starts
+//! the real one and ends at once.
+
+use std::{
+    env, io,
+    process::{Command, Stdio},
+};
+
+use crate::environment::Environment;
+
+/// The option of `work` that makes it start the real one and end.
+pub const DETACH: &str = "--detach";
+
+/// The option of `work` that makes it look for damage in the index.
+pub const CHECK: &str = "--check";
+
+/// Under this name a hook leaves in the journal that it met damage in the index.
+pub const INDEX_DAMAGED: &str = "index_damaged";
+
+/// What is said of a record that cannot be read.
+pub const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quarantine/ now";
+
+/// Starts the deferred process and waits for nothing.
+pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
+    if check {
+        spawn(environment, &["work", DETACH, CHECK])
+    } else {
+        spawn(environment, &["work", DETACH])
+    }
+}
+
+/// Starts the process that does the work; the caller ends right after.
+pub fn start_detached(environment: &Environment, check: bool) -> io::Result<()> {
+    if check {
+        spawn(environment, &["work", CHECK])
+    } else {
+        spawn(environment, &["work"])
+    }
+}
+
+/// Runs a command of ours as the person's, who was asked; what it says.
+pub fn run_for_person(environment: &Environment, arguments: &[&str]) -> Result<String, String> {
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(environment.for_person())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
+}
+
+fn spawn(environment: &Environment, arguments: &[&str]) -> io::Result<()> {
+    let mut command = Command::new(env::current_exe()?);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(environment.inherited())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Not in the project's folder: that could not be removed or unmounted meanwhile.
+    if let Some(folder) = env::temp_dir()
+        .ancestors()
+        .last()
+        .filter(|root| root.is_dir())
+    {
+        command.current_dir(folder);
+    }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn().map(drop)
+}

@@ -1,0 +1,550 @@
+//! The notes' repository, for commands, the deferred process and `status`.
+//!
+//! A command commits what it did before it ends. What hooks leave is committed by the deferred
+//! process, which also syncs. How the last sync went is kept in this machine's records.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anamnesis_note::id::NoteId;
+use anamnesis_store::{
+    journal::{self, Journal},
+    project::Identities,
+    usage_log::Receipts,
+};
+use anamnesis_sync::{
+    Act, Answer, Error, GitBackend, Held, Reached, Repository, Settings, State, SyncBackend,
+    Synced, remote::Remote,
+};
+use anamnesis_text::clean::one_line;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use ulid::Ulid;
+
+use crate::{context::Context, failure::Failure, format, remote};
+
+/// How long one call of git may take.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// What the records call the state of sync.
+const HISTORY: &str = "sync";
+
+/// Set by hooks when a session has begun or ended: the time, in milliseconds.
+pub const WANTED: &str = "sync_wanted";
+
+/// When a sync last brought notes, in milliseconds.
+pub const ARRIVED: &str = "sync_arrived";
+
+/// The waits after one, two, three and more failures in a row.
+const BACK_OFF_MINUTES: [i64; 5] = [1, 5, 15, 60, 240];
+
+/// How many characters of a batch people are shown. It is random, so few are enough.
+const SHORT_BATCH: usize = 6;
+
+/// How the syncs of this machine went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History {
+    /// When the remote last had everything, milliseconds since 1970.
+    pub in_step_at: Option<i64>,
+    /// When the last one was begun.
+    pub tried_at: Option<i64>,
+    /// Since when every one has failed.
+    pub failing_since: Option<i64>,
+    /// How many have failed in a row.
+    pub failures: usize,
+    /// Why the last one failed.
+    pub error: Option<String>,
+    /// Whether that was because the remote could not be reached.
+    pub is_offline: bool,
+    /// What to do about it.
+    pub advice: Option<String>,
+    /// What waits for the person.
+    pub held: Option<String>,
+}
+
+impl History {
+    /// Reads it from the records.
+    pub fn load(journal: &Journal) -> Self {
+        let text = journal.meta(HISTORY).ok().flatten().unwrap_or_default();
+        let says: Value = serde_json::from_str(&text).unwrap_or_default();
+        let time = |key: &str| says.get(key).and_then(Value::as_i64);
+        let words = |key: &str| says.get(key).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            in_step_at: time("in_step_at"),
+            tried_at: time("tried_at"),
+            failing_since: time("failing_since"),
+            failures: time("failures")
+                .and_then(|number| usize::try_from(number).ok())
+                .unwrap_or(0),
+            error: words("error"),
+            advice: words("advice"),
+            is_offline: says.get("is_offline") == Some(&Value::Bool(true)),
+            held: words("held"),
+        }
+    }
+
+    fn save(&self, journal: &Journal) -> Result<(), journal::Error> {
+        let says = json!({
+            "in_step_at": self.in_step_at,
+            "tried_at": self.tried_at,
+            "failing_since": self.failing_since,
+            "failures": self.failures,
+            "error": self.error,
+            "advice": self.advice,
+            "is_offline": self.is_offline,
+            "held": self.held,
+        });
+        journal.set_meta(HISTORY, &says.to_string())
+    }
+
+    /// Takes up how a sync went.
+    fn add(&mut self, result: &Result<Synced, Error>, now: i64) {
+        self.tried_at = Some(now);
+        match result {
+            Ok(synced) => {
+                self.failing_since = None;
+                self.failures = 0;
+                self.error = None;
+                self.advice = None;
+                self.is_offline = false;
+                self.held = synced.held.as_ref().map(held_text);
+                if synced.pushed {
+                    self.in_step_at = Some(now);
+                }
+            }
+            // Somebody else's sync says how it went itself.
+            Err(Error::Busy) => {}
+            Err(error) => {
+                self.failing_since.get_or_insert(now);
+                self.failures += 1;
+                self.error = Some(one_line(&error.to_string()));
+                self.advice = advice(error);
+                self.is_offline = matches!(error, Error::Network(error) if error.is_offline());
+            }
+        }
+    }
+
+    /// Tells whether the deferred process has to sync: something asks for it since the last time, and
+    /// the last failures are long enough ago.
+    pub fn is_due(&self, wanted: Option<i64>, now: i64) -> bool {
+        let Some(tried) = self.tried_at else {
+            return true;
+        };
+        if self.failures == 0 {
+            return wanted.is_some_and(|wanted| wanted >= tried);
+        }
+        let step = (self.failures - 1).min(BACK_OFF_MINUTES.len() - 1);
+        // A clock that was set back must not put it off for ever.
+        now < tried || now - tried >= BACK_OFF_MINUTES[step] * 60_000
+    }
+}
+
+/// How things stand with the other machines, for `status` and `doctor`.
+pub struct Standing {
+    /// The repository, without the network.
+    pub state: State,
+    /// How the last syncs went.
+    history: History,
+    /// The remote as it may be shown.
+    pub remote: Option<String>,
+    /// Why nothing can be synced, if nothing can.
+    problem: Option<String>,
+}
+
+impl Standing {
+    /// Looks at the repository and the records.
+    pub fn load(context: &Context, journal: Option<&Journal>) -> Self {
+        let (remote, mut problem) = match remote(context) {
+            Ok(remote) => (remote, None),
+            Err(_) => (None, remote::problem(context)),
+        };
+        let state = backend(context, journal, remote, Answer::None, Duration::ZERO).state();
+        let state = state.unwrap_or_else(|error| {
+            problem = Some(one_line(&error.to_string()));
+            State::default()
+        });
+        Self {
+            state,
+            history: journal.map(History::load).unwrap_or_default(),
+            remote: remote::address(context).map(remote::shown),
+            problem,
+        }
+    }
+
+    /// How it stands, in a few words.
+    pub fn text(&self, now: DateTime<Utc>) -> String {
+        if let Some(problem) = &self.problem {
+            return format!("cannot be done: {problem}");
+        }
+        if self.remote.is_none() {
+            return "none; notes stay on this machine".to_owned();
+        }
+        let waiting = match self.state.waiting {
+            0 => String::new(),
+            1 => ", 1 note waits".to_owned(),
+            many => format!(", {} notes wait", format::number(many)),
+        };
+        if let Some(held) = &self.history.held {
+            return format!("waits for you: {held}");
+        }
+        if let Some(since) = self.history.failing_since.map(format::time) {
+            let for_long = format::ago(since, now);
+            let for_long = for_long.trim_end_matches(" ago");
+            let error = self.history.error.as_deref().unwrap_or_default();
+            return if self.history.is_offline {
+                format!("offline for {for_long}{waiting}")
+            } else {
+                format!("failing for {for_long}{waiting}: {error}")
+            };
+        }
+        match self.history.in_step_at.map(format::time) {
+            Some(at) => format!("in step {}{waiting}", format::ago(at, now)),
+            None => format!("not synced yet{waiting}"),
+        }
+    }
+
+    /// The line of `status`.
+    pub fn line(&self, now: DateTime<Utc>) -> String {
+        let text = self.text(now);
+        let hint = match (&self.problem, &self.remote) {
+            (Some(_), _) => " · anamnesis doctor",
+            (None, None) => " · anamnesis init --remote URL",
+            (None, Some(_)) if self.history.held.is_some() => " · anamnesis sync",
+            _ => "",
+        };
+        let room = format::WIDTH - "sync:  ".len() - hint.chars().count();
+        let text = match &self.remote {
+            Some(remote) if self.problem.is_none() => {
+                let both = format!("{remote} · {text}");
+                // What is told of it matters more than where it is.
+                if both.chars().count() <= room {
+                    both
+                } else {
+                    text
+                }
+            }
+            _ => text,
+        };
+        format!("sync:  {}{hint}\n", format::shorten(&text, room))
+    }
+
+    /// All of it, for scripts.
+    pub fn json(&self) -> Value {
+        let at = |milliseconds: Option<i64>| milliseconds.map(format::iso);
+        json!({
+            "initialized": self.state.initialized,
+            "remote": self.remote,
+            "head": self.state.head,
+            "dirty": self.state.dirty,
+            "ahead": self.state.ahead,
+            "waiting": self.state.waiting,
+            "in_step_at": at(self.history.in_step_at),
+            "failing_since": at(self.history.failing_since),
+            "offline": self.history.is_offline,
+            "error": self.history.error,
+            "held": self.history.held,
+            "problem": self.problem,
+        })
+    }
+
+    /// Tells whether the person has to do something, or may have to.
+    pub fn needs_attention(&self) -> bool {
+        self.problem.is_some()
+            || self.history.held.is_some()
+            || self.history.failing_since.is_some()
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> String {
+        if self.history.held.is_some() {
+            "that is meant: anamnesis sync --accept; it is not: anamnesis sync --restore".to_owned()
+        } else if let Some(advice) = &self.history.advice {
+            advice.clone()
+        } else if self.history.is_offline {
+            "check the network, then: anamnesis sync".to_owned()
+        } else {
+            "anamnesis sync   (says what is wrong)".to_owned()
+        }
+    }
+}
+
+/// What was held back, in one sentence that says what to do.
+pub fn held_text(held: &Held) -> String {
+    match held {
+        Held::MassDeletion { gone, of } => format!("the remote dropped {gone} of {of} notes"),
+        Held::LocalMassDeletion { gone, of } => {
+            format!("{gone} of {of} notes are gone from memory/")
+        }
+        Held::Rewritten => "the remote's history was rewritten".to_owned(),
+    }
+}
+
+/// What to do about a fault, where that is known.
+fn advice(error: &Error) -> Option<String> {
+    match error {
+        Error::Network(error) => error.advice(),
+        _ => None,
+    }
+}
+
+/// The remote that is set; none without one.
+pub fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
+    let Some(address) = remote::address(context) else {
+        return Ok(None);
+    };
+    remote::parse(address, &context.config)
+        .map(Some)
+        .map_err(|error| {
+            Failure::usage(format!("the remote cannot be used: {error}"))
+                .hint("anamnesis init --remote URL")
+        })
+}
+
+/// What carries the notes of a store, and keeps in the records how it went.
+pub struct Carrier<'a> {
+    context: &'a Context,
+    journal: Option<&'a Journal>,
+    has_remote: bool,
+    begun: DateTime<Utc>,
+    backend: GitBackend<'a>,
+}
+
+impl<'a> Carrier<'a> {
+    /// Carries to a remote, or nowhere without one.
+    pub fn new(
+        context: &'a Context,
+        journal: Option<&'a Journal>,
+        remote: Option<Remote>,
+        answer: Answer,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            context,
+            journal,
+            has_remote: remote.is_some(),
+            begun: context.environment.current_time(),
+            backend: backend(context, journal, remote, answer, patience),
+        }
+    }
+
+    fn keep(&self, result: &Result<Synced, Error>) -> Result<(), journal::Error> {
+        let Some(journal) = self.journal else {
+            return Ok(());
+        };
+        let environment = &self.context.environment;
+        if self.has_remote {
+            let mut history = History::load(journal);
+            history.add(result, self.begun.timestamp_millis());
+            history.save(journal)?;
+        }
+        if result.as_ref().is_ok_and(|synced| synced.pulled > 0) {
+            // What other machines found out about projects.
+            let receipts = Receipts::new(self.context.home.clone());
+            let machine = self.context.machine_id();
+            let now = environment.now;
+            let identities = Identities::new(journal, &receipts, &machine, now, Duration::ZERO);
+            identities.refresh(&receipts.read_all().0.total())?;
+        }
+        if let Ok(synced) = result {
+            journal.know(synced.changed.iter().map(|path| path.id))?;
+        }
+        match result {
+            Ok(synced) if !synced.changed.is_empty() => {
+                // Now, not when it was begun: a prompt that came meanwhile could not know.
+                let arrived = environment.current_time().timestamp_millis();
+                journal.set_meta(ARRIVED, &arrived.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl SyncBackend for Carrier<'_> {
+    type Error = Error;
+
+    fn init(&self) -> Result<Reached, Error> {
+        self.backend.init()
+    }
+
+    fn sync(&self) -> Result<Synced, Error> {
+        let result = self.backend.sync();
+        if let Err(error) = self.keep(&result) {
+            self.context.log(&format!("sync: {error}"));
+        }
+        for problem in result.iter().flat_map(|synced| &synced.problems) {
+            let reason = one_line(&problem.reason);
+            self.context
+                .log(&format!("sync: {}: {reason}", problem.path));
+        }
+        result
+    }
+
+    fn state(&self) -> Result<State, Error> {
+        self.backend.state()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let hint = advice(&error);
+        let hint =
+            hint.unwrap_or_else(|| "no note is lost; when it is mended: anamnesis sync".to_owned());
+        Self::failed(format!("sync: {error}")).hint(hint)
+    }
+}
+
+/// Syncs with the remote that is set.
+pub fn run(
+    context: &Context,
+    journal: Option<&Journal>,
+    answer: Answer,
+    patience: Duration,
+) -> Result<Synced, Failure> {
+    let carrier = Carrier::new(context, journal, remote(context)?, answer, patience);
+    Ok(carrier.sync()?)
+}
+
+/// What carries the notes of a store, for who keeps no record of how it went.
+pub fn backend<'a>(
+    context: &'a Context,
+    journal: Option<&Journal>,
+    remote: Option<Remote>,
+    answer: Answer,
+    patience: Duration,
+) -> GitBackend<'a> {
+    let installation =
+        journal.map(|journal| Receipts::new(context.home.clone()).installation(journal));
+    let settings = Settings {
+        machine_id: context.machine_id(),
+        remote,
+        environment: context.environment.for_git(),
+        now: context.environment.now,
+        patience,
+        time_limit: TIME_LIMIT,
+        answer,
+        installation: installation.and_then(Result::ok),
+    };
+    GitBackend::new(&context.home, &context.notes, settings)
+}
+
+/// The machines that the history of the notes names, this one aside.
+pub fn other_machines(context: &Context) -> Vec<String> {
+    let own = context.machine_id();
+    let repository = Repository::open(&context.home, &own, context.environment.now);
+    let repository = repository.ok().flatten();
+    let machines = repository.and_then(|repository| repository.machines_in_history().ok());
+    let mut machines = machines.unwrap_or_default();
+    machines.retain(|machine| *machine != own);
+    machines
+}
+
+/// Commits what a command did to notes; the batch by which it can be undone.
+///
+/// A commit that fails costs nothing but its undo: the note is on the disk, and the deferred process
+/// commits it.
+pub fn commit(
+    context: &Context,
+    verb: &str,
+    notes: impl IntoIterator<Item = NoteId>,
+) -> Option<Ulid> {
+    commit_by(context, context.actor(), verb, notes)
+}
+
+/// The same, by somebody else than who runs the command.
+pub fn commit_by(
+    context: &Context,
+    actor: &str,
+    verb: &str,
+    notes: impl IntoIterator<Item = NoteId>,
+) -> Option<Ulid> {
+    let ids: BTreeSet<NoteId> = notes.into_iter().collect();
+    let act = Act { verb, actor };
+    let machine = context.machine_id();
+    let commit = || -> Result<Option<Ulid>, Error> {
+        let lock = context.notes.lock()?;
+        let now = context.environment.now;
+        let repository = Repository::open_or_create(&context.home, &lock, &machine, now)?;
+        let committed = repository.commit_notes(&lock, &ids, act)?;
+        Ok(committed.map(|committed| committed.batch))
+    };
+    match commit() {
+        Ok(batch) => batch,
+        Err(error) => {
+            context.log(&format!("{verb}: not committed yet: {error}"));
+            None
+        }
+    }
+}
+
+/// Commits whatever changed in `memory/`: what hooks wrote, and what was edited by hand.
+pub fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
+    let committed = backend(context, journal, None, Answer::None, Duration::ZERO).commit();
+    committed.map(drop).map_err(not_committed)
+}
+
+/// The same, for who comes back: while another process syncs, which begins by committing all there is,
+/// nothing is done.
+pub fn commit_what_is_left(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
+    match backend(context, journal, None, Answer::None, Duration::ZERO).commit() {
+        Ok(_) | Err(Error::Busy) => Ok(()),
+        Err(error) => Err(not_committed(error)),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn not_committed(error: Error) -> Failure {
+    Failure::failed(format!("commit: {error}"))
+}
+
+/// A batch as people are shown it.
+pub fn short_batch(batch: Ulid) -> String {
+    let name = batch.to_string();
+    name[name.len() - SHORT_BATCH..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_is_due_when_asked_for_and_not_too_soon_after_failures() {
+        let minute = 60_000;
+        let fresh = History::default();
+        assert!(fresh.is_due(None, 0));
+        let well = History {
+            tried_at: Some(10 * minute),
+            ..History::default()
+        };
+        assert!(!well.is_due(Some(9 * minute), 20 * minute));
+        assert!(well.is_due(Some(11 * minute), 20 * minute));
+        for (failures, wait) in [(1, 1), (2, 5), (3, 15), (4, 60), (5, 240), (50, 240)] {
+            let failing = History {
+                failures,
+                ..well.clone()
+            };
+            let at = |minutes: i64| (10 + minutes) * minute;
+            assert!(
+                !failing.is_due(Some(at(wait - 1)), at(wait) - 1),
+                "{failures}"
+            );
+            assert!(failing.is_due(None, at(wait)), "{failures}");
+            assert!(failing.is_due(None, 0), "a clock that was set back");
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_until_one_goes_well() {
+        let mut history = History::default();
+        history.add(&Err(Error::NotOurs(String::new())), 5);
+        history.add(&Err(Error::NotOurs(String::new())), 9);
+        assert_eq!((history.failing_since, history.failures), (Some(5), 2));
+        history.add(&Err(Error::Busy), 10);
+        assert_eq!(history.failures, 2);
+        let synced = Synced {
+            pushed: true,
+            ..Synced::default()
+        };
+        history.add(&Ok(synced), 12);
+        assert_eq!((history.failing_since, history.failures), (None, 0));
+        assert_eq!(history.in_step_at, Some(12));
+    }
+}

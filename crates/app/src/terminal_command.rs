@@ -1,0 +1,279 @@
+//! The command for a terminal: a copy of the program in the store, and a link to it on PATH.
+//!
+//! The plugin's own folder is on no shell's PATH, and goes with each update of the plugin. So the copy
+//! stands in the store's `bin/`, where the deferred process keeps it at the newest version; both are
+//! made when somebody asks for them, and never otherwise.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use anamnesis_store::{
+    fs::{file::Stamp, home},
+    journal::Journal,
+};
+
+use crate::{context::Context, environment::Environment, format, format::quoted};
+
+/// Under this name the records keep the version and the stamp of the program that was copied last.
+const COPIED: &str = "terminal_command";
+
+/// What is at the place of the link.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing.
+    Free,
+    /// A link to the copy.
+    Ours,
+    /// Something else, which is left alone.
+    Taken,
+}
+
+/// Another `anamnesis` that a shell finds first.
+#[derive(Debug)]
+pub struct Other {
+    path: PathBuf,
+    /// What it is called: whose it is, where that can be told.
+    whose: &'static str,
+}
+
+impl Other {
+    /// One line that says so.
+    pub fn first_on_path(&self, context: &Context) -> String {
+        let path = format::home_path(&self.path, context.environment.user_home.as_deref());
+        format!("{} comes first on PATH: {path}", self.whose)
+    }
+}
+
+/// The copy in the store.
+fn copy_of(context: &Context) -> PathBuf {
+    context.home.bin().join(program())
+}
+
+/// The name of the program's file.
+fn program() -> String {
+    format!("anamnesis{}", env::consts::EXE_SUFFIX)
+}
+
+/// Where the link is, below the user's home.
+pub fn link(environment: &Environment) -> Option<PathBuf> {
+    let user_home = environment.user_home.as_ref()?;
+    Some(user_home.join(".local/bin").join(program()))
+}
+
+/// What is at the place of the link.
+pub fn place(context: &Context) -> Place {
+    let Some(link) = link(&context.environment) else {
+        return Place::Taken;
+    };
+    match fs::read_link(&link) {
+        Ok(target) if target == context.home.as_named(&copy_of(context)) => Place::Ours,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Place::Free,
+        _ => Place::Taken,
+    }
+}
+
+/// Makes the copy and the link, if its place is free.
+///
+/// # Errors
+/// When the file system refuses. What was in the place of the link is there still.
+pub fn install(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
+    home::ensure_folder(&context.home.bin()).map_err(io::Error::other)?;
+    if let Some(journal) = journal {
+        keep(context, journal)?;
+    } else if let Some(own) = other_than(&copy_of(context))? {
+        copy(&own, &copy_of(context))?;
+    }
+    #[cfg(unix)]
+    if let (Place::Free, Some(link)) = (place(context), link(&context.environment)) {
+        if let Some(folder) = link.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        // Not the resolved path: it changes where the store is moved and replaced by a link.
+        let target = context.home.as_named(&copy_of(context));
+        std::os::unix::fs::symlink(target, link)?;
+    }
+    Ok(())
+}
+
+/// Brings the copy up to this program's version, where there is one or a link to it. A newer one stays.
+///
+/// # Errors
+/// When the file system or the records refuse. The copy is then the one that was there.
+pub fn keep(context: &Context, journal: &Journal) -> io::Result<()> {
+    if !home::is_real_folder(&context.home.bin()) && place(context) != Place::Ours {
+        return Ok(());
+    }
+    let copied = copy_of(context);
+    let Some(own) = other_than(&copied)? else {
+        return Ok(());
+    };
+    let stamp = Stamp::of(&fs::metadata(&own)?);
+    let version = env!("CARGO_PKG_VERSION");
+    let mark = format!("{version} {} {}", stamp.size, stamp.modified);
+    let last = journal.meta(COPIED).map_err(io::Error::other)?;
+    if copied.is_file()
+        && let Some(last) = &last
+        && (*last == mark || numbers(last) > numbers(version))
+    {
+        return Ok(());
+    }
+    home::ensure_folder(&context.home.bin()).map_err(io::Error::other)?;
+    copy(&own, &copied)?;
+    journal.set_meta(COPIED, &mark).map_err(io::Error::other)
+}
+
+/// This program, unless it is that file.
+fn other_than(file: &Path) -> io::Result<Option<PathBuf>> {
+    let own = env::current_exe()?.canonicalize()?;
+    Ok((file.canonicalize().ok().as_ref() != Some(&own)).then_some(own))
+}
+
+/// The numbers of the version that a text begins with.
+fn numbers(text: &str) -> Vec<u64> {
+    let version = text.split([' ', '-', '+']).next().unwrap_or_default();
+    version
+        .split('.')
+        .filter_map(|part| part.parse().ok())
+        .collect()
+}
+
+/// Copies a program so that there is the old one or the new one, never a part of it.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    // Whoever made one of that name and was killed is gone: the lock of the deferred process is held,
+    // or a person asks for it at a terminal.
+    let temporary = to.with_extension("new");
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o700);
+    let mut file = options.open(&temporary)?;
+    io::copy(&mut File::open(from)?, &mut file)?;
+    file.sync_all()?;
+    fs::rename(&temporary, to)
+}
+
+/// Tells whether a shell finds this program by its name.
+pub fn is_found(context: &Context) -> bool {
+    first_on_path(context).is_some() && other(context).is_none()
+}
+
+/// What a person types to run this program.
+pub fn typed(context: &Context) -> String {
+    if is_found(context) {
+        return "anamnesis".to_owned();
+    }
+    let copy = copy_of(context);
+    let path = if copy.is_file() {
+        context.home.as_named(&copy)
+    } else {
+        env::current_exe().unwrap_or_default()
+    };
+    quoted(&path.display().to_string())
+}
+
+/// The first `anamnesis` on PATH, if it is neither this program nor the copy of it.
+pub fn other(context: &Context) -> Option<Other> {
+    let path = first_on_path(context)?;
+    let real = path.canonicalize().ok()?;
+    let is_ours = |own: io::Result<PathBuf>| {
+        own.and_then(|own| own.canonicalize())
+            .is_ok_and(|own| own == real)
+    };
+    if is_ours(env::current_exe()) || is_ours(Ok(copy_of(context))) {
+        return None;
+    }
+    let whose = if starts_python(&real) {
+        "the Python version's anamnesis"
+    } else if real.components().any(|part| part.as_os_str() == ".cargo") {
+        "an anamnesis installed with cargo"
+    } else {
+        "another anamnesis"
+    };
+    Some(Other { path, whose })
+}
+
+/// The `anamnesis` that a shell finds.
+fn first_on_path(context: &Context) -> Option<PathBuf> {
+    let folders = context.environment.path.iter().flat_map(env::split_paths);
+    let mut paths = folders.map(|folder| folder.join(program()));
+    paths.find(|path| path.is_file())
+}
+
+/// Tells whether a file is a script for Python, as its package manager writes them.
+fn starts_python(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
+    let text = String::from_utf8_lossy(&head);
+    // A path that is too long for the first line stands in the second one.
+    read.is_ok()
+        && text.starts_with("#!")
+        && text.lines().take(3).any(|line| line.contains("python"))
+}
+
+/// Tells whether a shell finds programs in that folder.
+pub fn is_on_path(environment: &Environment, folder: &Path) -> bool {
+    let mut folders = environment.path.iter().flat_map(env::split_paths);
+    folders.any(|on_path| on_path == folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert!(numbers("0.10.0 5 7") > numbers("0.9.1"));
+        assert!(numbers("0.1.0") == numbers("0.1.0-rc.1 5 7"));
+        assert!(numbers("1.0.0") > numbers("0.99.99"));
+    }
+    /// A context whose store and home are in this folder.
+    fn context(folder: &Path) -> Context {
+        let mut environment = Environment::read(crate::environment::Caller::Person);
+        environment.store = Some(folder.join("store"));
+        environment.user_home = Some(folder.to_owned());
+        Context::open(environment).unwrap()
+    }
+
+    #[test]
+    fn the_copy_is_kept_at_the_newest_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let context = context(folder.path());
+        let journal = context.journal().unwrap();
+        let copied = copy_of(&context);
+        // Nobody asked for one.
+        keep(&context, &journal).unwrap();
+        assert!(!context.home.bin().exists());
+        home::ensure_folder(&context.home.bin()).unwrap();
+        keep(&context, &journal).unwrap();
+        let own = fs::read(env::current_exe().unwrap()).unwrap();
+        assert!(fs::read(&copied).unwrap() == own);
+        assert_eq!(fs::read_dir(context.home.bin()).unwrap().count(), 1);
+        // While it is known to be a copy of this program, it is not looked into.
+        fs::write(&copied, "same").unwrap();
+        keep(&context, &journal).unwrap();
+        assert!(fs::read(&copied).unwrap() == b"same");
+        let this = format!("{} 1 1", env!("CARGO_PKG_VERSION"));
+        for last in ["0.0.9 1 1", &this, ""] {
+            journal.set_meta(COPIED, last).unwrap();
+            fs::write(&copied, "another").unwrap();
+            keep(&context, &journal).unwrap();
+            assert!(fs::read(&copied).unwrap() == own, "{last}");
+        }
+        // What a newer version left is not taken back, unless it is gone.
+        journal.set_meta(COPIED, "99.0.0 1 1").unwrap();
+        fs::write(&copied, "newer").unwrap();
+        keep(&context, &journal).unwrap();
+        assert!(fs::read(&copied).unwrap() == b"newer");
+        fs::remove_file(&copied).unwrap();
+        keep(&context, &journal).unwrap();
+        assert!(fs::read(&copied).unwrap() == own);
+    }
+}

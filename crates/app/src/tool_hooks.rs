@@ -1,0 +1,234 @@
+//! What comes at a tool: a warning when it is about to run, and what mended its failure before.
+
+use anamnesis_note::{
+    id::NoteId,
+    note::{Note, NoteType, State, parse_timestamp},
+    trigger::Call,
+};
+use anamnesis_recall::render::{Mended, denial, mended_block, warning_block};
+use anamnesis_recall::warning::{Action, Candidate, Relevance, fitting_by_text, warning};
+use anamnesis_session::{
+    hook::ToolCall,
+    observe::{mended_in, signature},
+};
+use anamnesis_store::{
+    index::{Entry, Error, Index, Recent},
+    journal::{Journal, Ledger, STOPPED, Shown},
+    project::Project,
+};
+use anamnesis_text::hash::text_hash;
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::format;
+
+/// How many session notes are read for a command that failed before.
+const MAX_SESSIONS: usize = 20;
+
+/// What comes.
+pub struct AtTool {
+    /// What the model is told beside the result; none where the call is stopped.
+    pub context: Option<String>,
+    /// Why the call is stopped.
+    pub denial: Option<String>,
+    /// The note, for the journal.
+    pub shown: Shown,
+}
+
+/// A warning that may fit a call, as its file is now.
+struct Fitting {
+    note: Note,
+    is_persons: bool,
+    relevance: Option<Relevance>,
+}
+
+/// The warning for a call that is about to run.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn warn(
+    context: &Context,
+    journal: &Journal,
+    project: &Project,
+    (session, agent): (&str, &str),
+    call: &ToolCall,
+) -> Result<Option<AtTool>, Error> {
+    let call = Call::of(&call.tool, &call.input);
+    let index = Index::open(&context.home)?;
+    let projects = project.all_keys();
+    let by_trigger = index.warnings_for(&call, &projects)?.into_iter();
+    let by_text = fitting_by_text(&index, &call, &projects)?.into_iter();
+    let found = by_trigger
+        .map(|entry| (entry, None))
+        .chain(by_text.map(|(entry, relevance)| (entry, Some(relevance))));
+    let mut notes: Vec<Fitting> = Vec::new();
+    for (entry, relevance) in found {
+        let (Ok(stored), Ok(bytes)) = (
+            context.notes.read(entry.path),
+            context.notes.bytes(entry.path),
+        ) else {
+            continue;
+        };
+        // What a file says of its author is a label; only what was written here is known to be a
+        // person's.
+        let is_persons = !entry.by_agent
+            && journal
+                .was_written_here(entry.id(), &bytes)
+                .unwrap_or(false);
+        notes.push(Fitting {
+            note: stored.note(),
+            is_persons,
+            relevance,
+        });
+    }
+    if notes.is_empty() {
+        return Ok(None);
+    }
+    let Ok(warned) = journal.warned(session, agent) else {
+        return Ok(None);
+    };
+    let candidates: Vec<Candidate<'_>> = notes
+        .iter()
+        .map(|fitting| Candidate {
+            note: &fitting.note,
+            is_persons: fitting.is_persons,
+            relevance: fitting.relevance,
+            was_given: warned.given.contains(&fitting.note.id),
+            has_stopped: warned.stopped.contains(&fitting.note.id),
+        })
+        .collect();
+    let Some(found) = warning(&call, &candidates, warned.in_turn) else {
+        return Ok(None);
+    };
+    let mut notes = notes.iter().map(|fitting| &fitting.note);
+    let Some(note) = notes.find(|note| note.id == found.note) else {
+        return Ok(None);
+    };
+    let now = context.environment.now;
+    let short = Context::short(&index, note.id);
+    let block = warning_block(note, found.trigger.as_deref(), now, &short);
+    let level = block
+        .levels
+        .first()
+        .map_or("body", |(_, level)| level.as_str());
+    let shown = |reason| Shown {
+        note: note.id,
+        hash: text_hash(&note.body),
+        level,
+        reason,
+        evidence: None,
+    };
+    Ok(Some(match (found.action, &found.trigger) {
+        (Action::Deny, Some(trigger)) => AtTool {
+            context: None,
+            denial: Some(denial(note, trigger, now, &short)),
+            shown: shown(STOPPED),
+        },
+        _ => AtTool {
+            context: Some(block.text),
+            denial: None,
+            shown: shown(match found.trigger {
+                Some(_) => "warns of the call",
+                None => "has the words of the call",
+            }),
+        },
+    }))
+}
+
+/// In the records, in place of how much of a note came: what was seen in its session did, and `hash`
+/// is of that.
+pub const OBSERVATION: &str = "observation";
+
+/// How a failure was mended before, in another session of the project.
+pub fn mended(
+    context: &Context,
+    journal: &Journal,
+    project: &Project,
+    session: &str,
+    ledger: &Ledger,
+    call: &ToolCall,
+) -> Option<AtTool> {
+    let error = call.error.as_deref()?;
+    let (mended, id, reason) = observed(context, journal, project, session, error)
+        .or_else(|| noted(context, project, session, call))?;
+    let hash = text_hash(&mended.title);
+    if ledger.get(&id).is_some_and(|seen| seen.hash == hash) {
+        return None;
+    }
+    let block = mended_block(&[mended], context.environment.now);
+    Some(AtTool {
+        context: Some(block.text),
+        denial: None,
+        shown: Shown {
+            note: id,
+            hash,
+            level: OBSERVATION,
+            reason,
+            evidence: None,
+        },
+    })
+}
+
+/// What the records of this machine have of the same failure.
+fn observed(
+    context: &Context,
+    journal: &Journal,
+    project: &Project,
+    session: &str,
+    error: &str,
+) -> Option<(Mended, NoteId, &'static str)> {
+    let signature = signature(error)?;
+    let resolved = journal
+        .resolved(&signature, &project.all_keys(), session, 1)
+        .ok()?
+        .pop()?;
+    // The session's note tells it whole, if it was written.
+    let id = NoteId::of_session(&resolved.session);
+    let index = Index::open(&context.home).ok();
+    let note = index.and_then(|index| {
+        let entry = index.get(id).ok()??;
+        let is_there = entry.state == State::Active;
+        is_there.then(|| (id, Context::short(&index, id)))
+    });
+    let at = format::time(resolved.at);
+    let mended = Mended::observed(resolved.observation, at, resolved.session, note);
+    Some((mended, id, "mended the same failure"))
+}
+
+/// What the last session notes have of the same command: a failure on another machine is in no record
+/// of this one, and notes tell of no error.
+fn noted(
+    context: &Context,
+    project: &Project,
+    session: &str,
+    call: &ToolCall,
+) -> Option<(Mended, NoteId, &'static str)> {
+    let command = call.input.get("command").and_then(Value::as_str)?;
+    let index = Index::open(&context.home).ok()?;
+    let mut entries: Vec<Entry> = Vec::new();
+    for key in project.all_keys() {
+        let query = Recent {
+            project: &key,
+            note_type: NoteType::Episodic,
+            now: context.environment.now,
+            only_pinned: false,
+            limit: MAX_SESSIONS,
+        };
+        entries.extend(index.recent(query).ok()?);
+    }
+    entries.sort_by(|a, b| (&b.updated_at, b.id()).cmp(&(&a.updated_at, a.id())));
+    let own = NoteId::of_session(session);
+    let others = entries.iter().filter(|entry| entry.id() != own);
+    others.take(MAX_SESSIONS).find_map(|entry| {
+        let note = context.notes.read(entry.path).ok()?.note();
+        let title = mended_in(&note.body, command)?.to_owned();
+        let mended = Mended {
+            title,
+            narrative: String::new(),
+            at: parse_timestamp(&entry.updated_at)?,
+            session: note.session.unwrap_or_default(),
+            note: Some((entry.id(), Context::short(&index, entry.id()))),
+        };
+        Some((mended, entry.id(), "mended the same command"))
+    })
+}

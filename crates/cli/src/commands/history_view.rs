@@ -1,0 +1,379 @@
+//! The history of the notes, for commands: opening it, what is meant by a name or a date, and how a
+//! commit looks on a line.
+//!
+//! What stands in old commits was never looked at since: every text of it is masked and made fit for a
+//! terminal here. A model is shown nothing of a note that is forgotten or gone.
+
+use std::collections::BTreeSet;
+
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    format::{WIDTH, ago, shorten},
+    sync::short_batch,
+};
+use anamnesis_note::{
+    draft::safe_line,
+    id::{IdPrefix, NoteId},
+    note::{NoteFile, Scope, State, parse_timestamp},
+};
+use anamnesis_store::{
+    fs::file::Stamp,
+    index::{Entry, Index},
+    notes::{NotePath, Stored},
+};
+use anamnesis_sync::{
+    Repository,
+    history::{self, Event, File, Moment, Touched},
+};
+use anamnesis_text::clean::one_line;
+use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use crate::ui;
+
+/// The columns of a machine's name and of who acted.
+const NAME_WIDTH: usize = 10;
+
+/// The history, and the notes as they are now.
+pub(crate) struct Past<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) repository: Repository,
+    pub(crate) index: Index,
+}
+
+impl<'a> Past<'a> {
+    /// Opens the history of a store.
+    pub(crate) fn open(context: &'a Context) -> Result<Self, Failure> {
+        // In step first; then for reading only, since a long look at the past keeps nobody waiting.
+        drop::<Index>(context.index()?);
+        let index = Index::open(&context.home)?;
+        history::read_without_hashing();
+        let repository = open(context)?.ok_or_else(|| {
+            Failure::failed("there is no history yet: nothing was committed")
+                .hint("anamnesis sync   (commits the notes, with a remote or without)")
+        })?;
+        Ok(Self {
+            context,
+            repository,
+            index,
+        })
+    }
+
+    /// The notes that a part of an id stands for: those of now, else those of any time.
+    pub(crate) fn candidates(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Failure> {
+        let entries = self.index.matching(typed)?;
+        if entries.is_empty() {
+            return Ok(self.repository.ids_matching(typed)?);
+        }
+        Ok(entries.iter().map(Entry::id).collect())
+    }
+
+    /// The one note that is meant, there or gone.
+    pub(crate) fn resolve(&self, typed: &str) -> Result<NoteId, Failure> {
+        let reference = reference(typed)?;
+        one_of(&reference, &self.candidates(&reference)?)
+    }
+
+    /// The notes of a time, and the one of them that is meant if one is named.
+    pub(crate) fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Failure> {
+        let time = parse_date(date, self.context.environment.now).ok_or_else(|| {
+            Failure::usage(format!("\"{}\" is not a date", one_line(date)))
+                .hint("2026-01-31, 2026-01-31T09:30Z, yesterday, or \"3 d ago\"")
+        })?;
+        let moment = self.repository.at(time)?;
+        let moment = moment.ok_or_else(|| {
+            Failure::failed(format!(
+                "the history has nothing before {}",
+                shown_time(time)
+            ))
+            .hint("anamnesis log --all   (its last line is the oldest)")
+        })?;
+        Ok((time, moment))
+    }
+
+    /// A note of a moment, as if it lay on the disk; none when it was not there, or is not for a model.
+    ///
+    /// # Errors
+    /// When it cannot be read as a note.
+    pub(crate) fn stored_at(&self, moment: &Moment, id: NoteId) -> Result<Option<Stored>, Failure> {
+        if self.is_withheld(id) {
+            return Ok(None);
+        }
+        let file = self.repository.note_at(moment, id)?;
+        file.map(|file| stored(id, &file)).transpose()
+    }
+
+    /// Tells whether a note is not for the model that asks: it is forgotten, or gone.
+    pub(crate) fn is_withheld(&self, id: NoteId) -> bool {
+        let is_living = || {
+            let entry = self.index.get(id).ok().flatten();
+            entry.is_some_and(|entry| entry.state != State::Forgotten)
+        };
+        self.context.environment.is_agent && !is_living()
+    }
+
+    /// Refuses what is about such a note alone.
+    pub(crate) fn refuse_withheld(&self, id: NoteId) -> Result<(), Failure> {
+        if self.is_withheld(id) {
+            return Err(Failure::failed(
+                "what was forgotten or removed is looked at by a person only",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The title of the first note of a commit; empty where there is none.
+    pub(crate) fn title(&self, event: &Event) -> String {
+        if event.notes.keys().any(|id| self.is_withheld(*id)) {
+            return String::new();
+        }
+        let title = event.title.as_deref().unwrap_or_default();
+        safe_line(title)
+    }
+
+    /// The title that a note has, or had last; empty where it is not known.
+    pub(crate) fn title_of(&self, id: NoteId) -> String {
+        let entry = self.index.get(id).ok().flatten();
+        entry.map_or_else(String::new, |entry| one_line(&entry.title))
+    }
+
+    /// The short id of a note, there or gone.
+    pub(crate) fn short(&self, id: NoteId) -> String {
+        Context::short(&self.index, id)
+    }
+
+    /// A commit on one line.
+    pub(crate) fn line(&self, event: &Event) -> String {
+        let what = format!("{} {}", shown_verb(event), counts(event));
+        let title = self.title(event);
+        let what = if title.is_empty() {
+            what
+        } else {
+            format!("{what} {title}")
+        };
+        format!("{} {}", self.beginning(event), cut(&what))
+    }
+
+    /// When a commit was made, where, by whom, and its batch, in columns.
+    pub(crate) fn beginning(&self, event: &Event) -> String {
+        let machine = event.machine.as_deref().unwrap_or("-");
+        let batch = event.batch.map_or_else(|| "-".to_owned(), short_batch);
+        format!(
+            "{:<10} {:<NAME_WIDTH$} {:<NAME_WIDTH$} {batch:<6}",
+            ago(event.at, self.context.environment.now),
+            shorten(&one_line(machine), NAME_WIDTH),
+            shorten(&one_line(shown_actor(event)), NAME_WIDTH),
+        )
+    }
+
+    /// A commit as scripts are given it.
+    pub(crate) fn json(&self, event: &Event) -> Value {
+        let title = self.title(event);
+        let notes = event
+            .notes
+            .iter()
+            .map(|(id, touched)| json!({ "id": id.to_string(), "did": word(*touched) }));
+        json!({
+            "commit": event.commit,
+            "at": iso(event.at),
+            "machine": event.machine.as_deref().map(one_line),
+            "actor": event.actor.as_deref().map(one_line),
+            "batch": event.batch.map(|batch| batch.to_string()),
+            "did": shown_verb(event),
+            "title": (!title.is_empty()).then_some(title),
+            "notes": notes.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Opens the repository of a store's notes, if there is one.
+pub(crate) fn open(context: &Context) -> Result<Option<Repository>, Failure> {
+    let now = context.environment.now;
+    Ok(Repository::open(&context.home, &context.machine_id(), now)?)
+}
+
+/// The one note of a moment that is meant.
+pub(crate) fn resolve_at(
+    typed: &str,
+    time: DateTime<Utc>,
+    moment: &Moment,
+) -> Result<NoteId, Failure> {
+    let reference = reference(typed)?;
+    let there = moment.ids().filter(|id| reference.matches(&id.to_string()));
+    let there: BTreeSet<NoteId> = there.collect();
+    if there.is_empty() {
+        let typed = reference.as_str();
+        let failure = format!("#{typed} was not there at {}", shown_time(time));
+        return Err(Failure::failed(failure).hint(format!("anamnesis history {typed}")));
+    }
+    one_of(&reference, &there)
+}
+
+fn reference(typed: &str) -> Result<IdPrefix, Failure> {
+    IdPrefix::parse(typed).map_err(|_| {
+        Failure::usage(format!("\"{}\" is not an id", one_line(typed)))
+            .hint("six or more characters of its beginning or end, as `list` shows them")
+    })
+}
+
+fn one_of(reference: &IdPrefix, found: &BTreeSet<NoteId>) -> Result<NoteId, Failure> {
+    let typed = reference.as_str();
+    let mut ids = found.iter();
+    match (ids.next(), ids.next()) {
+        (Some(id), None) => Ok(*id),
+        (None, _) => {
+            Err(Failure::failed(format!("no note #{typed}")).hint("anamnesis list --everywhere"))
+        }
+        _ => {
+            let candidates = found
+                .iter()
+                .map(|id| format!("  {id}\n"))
+                .collect::<String>();
+            let amount = found.len();
+            Err(Failure::usage(format!(
+                "#{typed} stands for {amount} notes:\n{}",
+                candidates.trim_end()
+            ))
+            .hint("type more of the id"))
+        }
+    }
+}
+
+/// A file of the history as if it lay on the disk.
+fn stored(id: NoteId, file: &File) -> Result<Stored, Failure> {
+    let path = NotePath {
+        scope: Scope::Portable,
+        folder: file.folder,
+        id,
+    };
+    let read = NoteFile::parse(&file.bytes, id)
+        .map_err(|error| Failure::failed(format!("{path} was no note then: {error}")))?;
+    Ok(Stored {
+        path,
+        stamp: Stamp::default(),
+        file: read,
+        whole: true,
+    })
+}
+
+/// Reads a point in time: as notes have it, a day (then its end), or as it is shown (`3 d ago`).
+fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let text = text.trim();
+    if let Ok(day) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        return Some(day.and_hms_opt(23, 59, 59)?.and_utc());
+    }
+    if text == "yesterday" {
+        return now.checked_sub_signed(TimeDelta::days(1));
+    }
+    let Some(age) = text.strip_suffix(" ago") else {
+        // Seconds may be left out.
+        return parse_timestamp(text).or_else(|| parse_timestamp(text.strip_suffix('Z')?));
+    };
+    let (number, unit) = age.trim().split_once(' ')?;
+    let number: i64 = number.parse().ok().filter(|number| *number >= 0)?;
+    let age = match unit.trim().trim_end_matches('s') {
+        "min" | "minute" => TimeDelta::try_minutes(number),
+        "h" | "hour" => TimeDelta::try_hours(number),
+        "d" | "day" => TimeDelta::try_days(number),
+        "week" => TimeDelta::try_weeks(number),
+        _ => None,
+    };
+    now.checked_sub_signed(age?)
+}
+
+/// A point in time as people are shown it.
+pub(crate) fn shown_time(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// A point in time as scripts are given it.
+pub(crate) fn iso(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Who acted, in a person's words.
+pub(crate) fn shown_actor(event: &Event) -> &str {
+    match event.actor.as_deref() {
+        Some("person") => "you",
+        Some(other) => other,
+        None => "-",
+    }
+}
+
+/// What was done, in a word or a line.
+pub(crate) fn shown_verb(event: &Event) -> String {
+    safe_line(event.verb())
+}
+
+/// What was done to a note, in a word.
+pub(crate) fn word(touched: Touched) -> &'static str {
+    match touched {
+        Touched::Added => "new",
+        Touched::Changed => "changed",
+        Touched::Removed => "gone",
+    }
+}
+
+/// How many notes a commit made, changed and removed.
+pub(crate) fn counts(event: &Event) -> String {
+    let amounts = [
+        ('+', Touched::Added),
+        ('~', Touched::Changed),
+        ('-', Touched::Removed),
+    ];
+    let amounts = amounts.iter().filter_map(|(sign, touched)| {
+        let amount = event
+            .notes
+            .values()
+            .filter(|other| *other == touched)
+            .count();
+        (amount > 0).then(|| format!("{sign}{}", ui::number(amount)))
+    });
+    amounts.collect::<Vec<_>>().join(" ")
+}
+
+/// Cuts what stands behind the columns of a commit.
+pub(crate) fn cut(text: &str) -> String {
+    shorten(
+        text.trim_end(),
+        WIDTH - (10 + 1 + NAME_WIDTH + 1 + NAME_WIDTH + 1 + 6 + 1),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_read_as_it_is_shown_and_as_notes_have_it() {
+        let now = parse_timestamp("2026-01-02T03:04:05Z").unwrap();
+        let cases = [
+            ("2025-12-31", "2025-12-31T23:59:59Z"),
+            ("2025-12-31T10:00:00+02:00", "2025-12-31T08:00:00Z"),
+            (" 2025-12-31 10:00 ", "2025-12-31T10:00:00Z"),
+            ("2025-12-31T10:00Z", "2025-12-31T10:00:00Z"),
+            ("yesterday", "2026-01-01T03:04:05Z"),
+            ("3 d ago", "2025-12-30T03:04:05Z"),
+            ("1 day ago", "2026-01-01T03:04:05Z"),
+            ("2 h ago", "2026-01-02T01:04:05Z"),
+            ("90 min ago", "2026-01-02T01:34:05Z"),
+            ("2 weeks ago", "2025-12-19T03:04:05Z"),
+        ];
+        for (text, time) in cases {
+            assert_eq!(parse_date(text, now), parse_timestamp(time), "{text}");
+        }
+        for text in [
+            "",
+            "ago",
+            " ago",
+            "-1 d ago",
+            "3 ago",
+            "9223372036854775807 d ago",
+            "2025-13-01",
+            "soon",
+        ] {
+            assert_eq!(parse_date(text, now), None, "{text}");
+        }
+    }
+}
