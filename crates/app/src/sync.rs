@@ -375,6 +375,9 @@ impl SyncBackend for Carrier<'_> {
             self.context
                 .log(&format!("sync: {}: {reason}", problem.path));
         }
+        if result.is_err() {
+            log_set_aside(self.context, &self.backend);
+        }
         result
     }
 
@@ -385,9 +388,14 @@ impl SyncBackend for Carrier<'_> {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let hint = advice(&error);
-        let hint =
-            hint.unwrap_or_else(|| "no note is lost; when it is mended: anamnesis sync".to_owned());
+        let hint = advice(&error).unwrap_or_else(|| {
+            let text = if error.may_be_damage() {
+                "anamnesis doctor --fix   (replaces a damaged repository; no note is lost)"
+            } else {
+                "no note is lost; when it is mended: anamnesis sync"
+            };
+            text.to_owned()
+        });
         Self::failed(format!("sync: {error}")).hint(hint)
     }
 }
@@ -477,15 +485,42 @@ pub fn commit_by(
 
 /// Commits whatever changed in `memory/`: what hooks wrote, and what was edited by hand.
 pub fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
-    let committed = backend(context, journal, None, Answer::None, Duration::ZERO).commit();
-    committed.map(drop).map_err(not_committed)
+    commit_folder(context, journal).map_err(not_committed)
+}
+
+fn commit_folder(context: &Context, journal: Option<&Journal>) -> Result<(), Error> {
+    let backend = backend(context, journal, None, Answer::None, Duration::ZERO);
+    let committed = backend.commit();
+    log_set_aside(context, &backend);
+    committed.map(drop)
+}
+
+/// Logs that a damaged repository was set aside, if it was.
+fn log_set_aside(context: &Context, backend: &GitBackend<'_>) {
+    if let Some(line) = set_aside_line(context, backend) {
+        context.log(&format!("sync: {line}"));
+    }
+}
+
+/// Says that a damaged repository was set aside, if it was.
+fn set_aside_line(context: &Context, backend: &GitBackend<'_>) -> Option<String> {
+    let aside = backend.set_aside()?;
+    let folder = context.home.relative(&aside.folder);
+    Some(one_line(&format!("memory/.git {}", aside.told(&folder))))
+}
+
+/// Checks the repository of the notes and replaces a damaged one; returns what was done, if anything.
+pub fn repair(context: &Context, patience: Duration) -> Result<Option<String>, Error> {
+    let backend = backend(context, None, None, Answer::None, patience);
+    backend.repair()?;
+    Ok(set_aside_line(context, &backend))
 }
 
 /// The same, for who comes back: while another process syncs, which begins by committing all there is,
 /// nothing is done.
 pub fn commit_what_is_left(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
-    match backend(context, journal, None, Answer::None, Duration::ZERO).commit() {
-        Ok(_) | Err(Error::Busy) => Ok(()),
+    match commit_folder(context, journal) {
+        Ok(()) | Err(Error::Busy) => Ok(()),
         Err(error) => Err(not_committed(error)),
     }
 }

@@ -15,6 +15,14 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// The repository is damaged. The next sync sets it aside and starts a new one.
+    #[error("{path} is damaged: {reason}")]
+    Damaged {
+        /// The folder.
+        path: PathBuf,
+        /// What is damaged.
+        reason: String,
+    },
     /// libgit2 refused.
     #[error("{}", .0.message())]
     Git(#[from] git2::Error),
@@ -75,6 +83,30 @@ pub enum Error {
 }
 
 impl Error {
+    /// Tells whether a damaged repository can be the cause: libgit2 or git failed, and not because of
+    /// a lock, the network, the remote or the settings. [`GitBackend::repair`] finds out.
+    ///
+    /// [`GitBackend::repair`]: crate::GitBackend::repair
+    pub fn may_be_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Git(error) => error.code() != git2::ErrorCode::Locked,
+            // git has many messages for an object that it cannot read, and `Refused` may quote one.
+            Self::Network(error) => {
+                use crate::git::Error::{Failed, Refused};
+                matches!(error, Failed { .. } | Refused { .. })
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn damaged(path: &std::path::Path, reason: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
     pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io {
             path: path.to_owned(),

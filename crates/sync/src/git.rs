@@ -23,9 +23,11 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    slice,
     time::Duration,
 };
 
+use anamnesis_store::fs::file;
 use anamnesis_text::clean::one_line;
 use git2::Oid;
 
@@ -52,10 +54,14 @@ const MAX_SETTINGS: usize = 4 * 1024 * 1024;
 /// How long packing may take. It is started rarely, and needs no network.
 const TIDYING: Duration = Duration::from_secs(600);
 
+/// What a commit needs is on the disk before it is named. A git before 2.36 does so for packs only.
+const FLUSHING: &str = "core.fsync=committed";
+
 /// Settings for a git that talks to a remote. They win over every file.
 const NETWORK: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    FLUSHING,
     "credential.interactive=false",
     "fetch.recurseSubmodules=false",
     // Everything comes as one pack, to which the limit of a file's size applies.
@@ -71,6 +77,7 @@ const NETWORK: &[&str] = &[
 const LOCAL: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    FLUSHING,
     // It is waited for, so that the lock is held for as long as it works.
     "gc.autoDetach=false",
 ];
@@ -206,6 +213,7 @@ impl Git {
         };
         let finished = self.run(command, limits)?;
         if succeeded(&finished) {
+            self.flush(INCOMING)?;
             return Ok(Fetched::Main);
         }
         let largest = self.remove_leftovers();
@@ -287,7 +295,8 @@ impl Git {
     /// When git fails; the repository is as good as before.
     pub fn gc(&self) -> Result<(), Error> {
         self.trusted_settings()?;
-        self.tidy(&self.directory, &["gc", "--auto", "--quiet"])
+        self.tidy(&self.directory, &["gc", "--auto", "--quiet"])?;
+        self.flush("packed-refs")
     }
 
     /// Drops everything from the repository that no reference names, and the log of what did.
@@ -297,7 +306,8 @@ impl Git {
     pub fn prune_now(&self) -> Result<(), Error> {
         self.trusted_settings()?;
         self.remove_leftovers();
-        self.prune(&self.directory)
+        self.prune(&self.directory)?;
+        self.flush("packed-refs")
     }
 
     /// Does the same in a remote that is a folder.
@@ -339,6 +349,14 @@ impl Git {
                 "--force",
             ],
         )
+    }
+
+    /// Flushes the names of packs, which no git does, and a file of references, which an old one does
+    /// not.
+    fn flush(&self, references: &str) -> Result<(), Error> {
+        file::sync_folder(&self.directory.join("objects/pack"));
+        let path = self.directory.join(references);
+        file::flush(slice::from_ref(&path)).map_err(|source| Error::Flush { path, source })
     }
 
     fn tidy(&self, git_dir: &Path, arguments: &[&str]) -> Result<(), Error> {

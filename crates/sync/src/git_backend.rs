@@ -4,7 +4,7 @@
 //! lock, which is held for as long as that takes. A run that is killed at any point is finished by the
 //! next one: what was not committed still lies in the folder, what was not pushed is in the branch.
 
-use std::{collections::BTreeSet, fs, thread, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, fs, thread, time::Duration};
 
 use anamnesis_note::{
     id::NoteId,
@@ -26,6 +26,7 @@ use ulid::Ulid;
 
 use crate::{
     backend::{Held, Reached, State as Standing, SyncBackend, Synced},
+    damage::{self, SetAside},
     error::Error,
     git::{Fetched, Git, GitEnvironment, INCOMING, Pushed},
     history::machine_of,
@@ -88,6 +89,7 @@ pub struct GitBackend<'a> {
     home: &'a Home,
     notes: &'a Notes,
     settings: Settings,
+    set_aside: RefCell<Option<SetAside>>,
 }
 
 impl<'a> GitBackend<'a> {
@@ -97,7 +99,13 @@ impl<'a> GitBackend<'a> {
             home,
             notes,
             settings,
+            set_aside: RefCell::default(),
         }
+    }
+
+    /// The damaged repository that this backend has set aside, if any.
+    pub fn set_aside(&self) -> Option<SetAside> {
+        self.set_aside.borrow().clone()
     }
 
     /// Commits what lies in the folder, without the network.
@@ -106,6 +114,55 @@ impl<'a> GitBackend<'a> {
     /// When the repository or a file cannot be read or written.
     pub fn commit(&self) -> Result<Synced, Error> {
         let held = self.hold()?;
+        self.going_on(&held, || self.commit_held(&held))
+    }
+
+    /// Checks everything in the repository. A damaged one is set aside, and the notes are committed to
+    /// a new one. Returns whether it was damaged.
+    ///
+    /// # Errors
+    /// When it cannot be read or set aside, or the notes cannot be committed.
+    pub fn repair(&self) -> Result<bool, Error> {
+        let held = self.hold()?;
+        let is_damaged = self.set_damaged_aside(&held)?;
+        if is_damaged {
+            self.commit_held(&held)?;
+        }
+        Ok(is_damaged)
+    }
+
+    /// Runs a step. If it fails because the repository is damaged, sets that aside and runs it again.
+    fn going_on<T>(
+        &self,
+        held: &SyncLock,
+        mut step: impl FnMut() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match step() {
+            Err(error) if error.may_be_damage() => {
+                if self.set_damaged_aside(held)? {
+                    step()
+                } else {
+                    Err(error)
+                }
+            }
+            result => result,
+        }
+    }
+
+    /// Sets the repository aside if it is damaged; returns whether it was.
+    fn set_damaged_aside(&self, _held: &SyncLock) -> Result<bool, Error> {
+        let Settings {
+            machine_id, now, ..
+        } = &self.settings;
+        let Some(reason) = damage::find(self.home, machine_id, *now)? else {
+            return Ok(false);
+        };
+        let aside = damage::set_aside(self.home, self.notes, *now, reason)?;
+        self.set_aside.replace(Some(aside));
+        Ok(true)
+    }
+
+    fn commit_held(&self, held: &SyncLock) -> Result<Synced, Error> {
         let repository = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
@@ -113,8 +170,8 @@ impl<'a> GitBackend<'a> {
             repository
         };
         let mut run = Run::new(self, repository);
-        run.gather(&held)?;
-        self.tidy(&run.repository, &held);
+        run.gather(held)?;
+        self.tidy(&run.repository, held);
         run.synced("committed locally")
     }
 
@@ -133,6 +190,15 @@ impl<'a> GitBackend<'a> {
         write_record: &mut RecordPurge<'_>,
     ) -> Result<Purged, Error> {
         let place = self.hold()?;
+        self.going_on(&place, || self.purge_held(&place, purge, write_record))
+    }
+
+    fn purge_held(
+        &self,
+        place: &SyncLock,
+        purge: &Purge,
+        write_record: &mut RecordPurge<'_>,
+    ) -> Result<Purged, Error> {
         let mut run = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
@@ -144,11 +210,11 @@ impl<'a> GitBackend<'a> {
             }
             run
         };
-        let git = self.git(&run.repository, &place)?;
+        let git = self.git(&run.repository, place)?;
         let mut purged = Purged::default();
         let mut last = String::new();
         for round in 1..=MAX_TRIES {
-            run.gather(&place)?;
+            run.gather(place)?;
             if let Some(remote) = &self.settings.remote {
                 fetch(&git, remote, &run.repository)?;
                 run.integrate()?;
@@ -157,7 +223,7 @@ impl<'a> GitBackend<'a> {
                 return Err(Error::Held);
             }
             run.clean(purge)?;
-            run.gather(&place)?;
+            run.gather(place)?;
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 // Nothing was ever committed.
                 purged.what.gone.clone_from(&purge.ids);
@@ -174,7 +240,7 @@ impl<'a> GitBackend<'a> {
             if what != purged.what {
                 write_record(&what).map_err(Error::NoRecord)?;
                 purged.what = what;
-                run.gather(&place)?;
+                run.gather(place)?;
             }
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 continue;
@@ -202,6 +268,10 @@ impl<'a> GitBackend<'a> {
     /// When git fails; something may be left then.
     pub fn finish_purge(&self) -> Result<(), Error> {
         let place = self.hold()?;
+        self.going_on(&place, || self.finish_held(&place))
+    }
+
+    fn finish_held(&self, place: &SyncLock) -> Result<(), Error> {
         let lock = self.notes.lock()?;
         let Settings {
             machine_id, now, ..
@@ -210,7 +280,7 @@ impl<'a> GitBackend<'a> {
         match repository.filter(Repository::is_pruning) {
             Some(repository) => {
                 repository.heal(&lock, self.notes)?;
-                repository.prune(&self.git(&repository, &place)?)
+                repository.prune(&self.git(&repository, place)?)
             }
             None => Ok(()),
         }
@@ -258,105 +328,12 @@ impl SyncBackend for GitBackend<'_> {
 
     fn init(&self) -> Result<Reached, Error> {
         let held = self.hold()?;
-        let (repository, here) = {
-            let lock = self.notes.lock()?;
-            let repository = self.open(&lock)?;
-            repository.heal(&lock, self.notes)?;
-            if let Some(remote) = &self.settings.remote {
-                repository.set_remote(&lock, remote.as_str())?;
-            }
-            (repository, self.notes.list_scope(Scope::Portable))
-        };
-        let here: BTreeSet<NoteId> = here
-            .notes
-            .iter()
-            .filter(|(path, _)| !self.notes.is_forgotten(*path))
-            .map(|(path, _)| path.id)
-            .collect();
-        let mut reached = Reached {
-            has_remote: self.settings.remote.is_some(),
-            notes_here: here.len(),
-            together: here.len(),
-            ..Reached::default()
-        };
-        let Some(remote) = &self.settings.remote else {
-            return Ok(reached);
-        };
-        let git = self.git(&repository, &held)?;
-        if !fetch(&git, remote, &repository)? {
-            return Ok(reached);
-        }
-        let Some(tip) = repository.tip(INCOMING)? else {
-            return Ok(reached);
-        };
-        let tree = tip.tree()?;
-        layout::check_remote(&repository.git, &tree)?;
-        let there = living(&repository, &tree)?;
-        reached.notes_there = there.len();
-        reached.together = there.union(&here).count();
-        reached.machines = repository.machines(&tip)?;
-        reached
-            .machines
-            .retain(|machine| *machine != self.settings.machine_id);
-        Ok(reached)
+        self.going_on(&held, || self.init_held(&held))
     }
 
     fn sync(&self) -> Result<Synced, Error> {
         let held = self.hold()?;
-        let mut run = {
-            let lock = self.notes.lock()?;
-            let repository = self.open(&lock)?;
-            let mut run = Run::new(self, repository);
-            let healed = run.repository.heal(&lock, self.notes)?;
-            run.take_up(healed);
-            if self.settings.answer == Answer::Restore {
-                let restored = run.repository.restore_missing(&lock, self.notes)?;
-                run.take_up(restored);
-            }
-            if let Some(remote) = &self.settings.remote {
-                run.repository.set_remote(&lock, remote.as_str())?;
-            }
-            run
-        };
-        run.gather(&held)?;
-        self.tidy(&run.repository, &held);
-        let Some(remote) = &self.settings.remote else {
-            let detail = match (run.committed, run.repository.head()?.is_some()) {
-                (0, false) => "nothing to commit yet",
-                (0, true) => "nothing to commit; no remote configured",
-                _ => "committed locally; no remote configured",
-            };
-            return run.synced(detail);
-        };
-        let git = self.git(&run.repository, &held)?;
-        let mut last = String::new();
-        for round in 1..=MAX_TRIES {
-            if fetch(&git, remote, &run.repository)? && !run.integrate()? {
-                return run.synced("held back; see status");
-            }
-            run.mark(&held)?;
-            let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
-                return run.synced("nothing to commit yet");
-            };
-            if run.is_pushed(tip)? {
-                run.pushed(tip)?;
-                run.prune(&git);
-                return run.synced("synced");
-            }
-            match git.push(remote, None)? {
-                Pushed::Done => {
-                    run.pushed(tip)?;
-                    run.prune(&git);
-                    return run.synced("synced");
-                }
-                Pushed::Rejected { reason } => last = reason,
-            }
-            pause(round);
-        }
-        Err(Error::TooBusy {
-            tries: MAX_TRIES,
-            reason: last,
-        })
+        self.going_on(&held, || self.sync_held(&held))
     }
 
     fn state(&self) -> Result<Standing, Error> {
@@ -382,6 +359,109 @@ impl SyncBackend for GitBackend<'_> {
             standing.waiting = waiting.notes.len();
         }
         Ok(standing)
+    }
+}
+
+impl GitBackend<'_> {
+    fn init_held(&self, held: &SyncLock) -> Result<Reached, Error> {
+        let (repository, here) = {
+            let lock = self.notes.lock()?;
+            let repository = self.open(&lock)?;
+            repository.heal(&lock, self.notes)?;
+            if let Some(remote) = &self.settings.remote {
+                repository.set_remote(&lock, remote.as_str())?;
+            }
+            (repository, self.notes.list_scope(Scope::Portable))
+        };
+        let here: BTreeSet<NoteId> = here
+            .notes
+            .iter()
+            .filter(|(path, _)| !self.notes.is_forgotten(*path))
+            .map(|(path, _)| path.id)
+            .collect();
+        let mut reached = Reached {
+            has_remote: self.settings.remote.is_some(),
+            notes_here: here.len(),
+            together: here.len(),
+            ..Reached::default()
+        };
+        let Some(remote) = &self.settings.remote else {
+            return Ok(reached);
+        };
+        let git = self.git(&repository, held)?;
+        if !fetch(&git, remote, &repository)? {
+            return Ok(reached);
+        }
+        let Some(tip) = repository.tip(INCOMING)? else {
+            return Ok(reached);
+        };
+        let tree = tip.tree()?;
+        layout::check_remote(&repository.git, &tree)?;
+        let there = living(&repository, &tree)?;
+        reached.notes_there = there.len();
+        reached.together = there.union(&here).count();
+        reached.machines = repository.machines(&tip)?;
+        reached
+            .machines
+            .retain(|machine| *machine != self.settings.machine_id);
+        Ok(reached)
+    }
+
+    fn sync_held(&self, held: &SyncLock) -> Result<Synced, Error> {
+        let mut run = {
+            let lock = self.notes.lock()?;
+            let repository = self.open(&lock)?;
+            let mut run = Run::new(self, repository);
+            let healed = run.repository.heal(&lock, self.notes)?;
+            run.take_up(healed);
+            if self.settings.answer == Answer::Restore {
+                let restored = run.repository.restore_missing(&lock, self.notes)?;
+                run.take_up(restored);
+            }
+            if let Some(remote) = &self.settings.remote {
+                run.repository.set_remote(&lock, remote.as_str())?;
+            }
+            run
+        };
+        run.gather(held)?;
+        self.tidy(&run.repository, held);
+        let Some(remote) = &self.settings.remote else {
+            let detail = match (run.committed, run.repository.head()?.is_some()) {
+                (0, false) => "nothing to commit yet",
+                (0, true) => "nothing to commit; no remote configured",
+                _ => "committed locally; no remote configured",
+            };
+            return run.synced(detail);
+        };
+        let git = self.git(&run.repository, held)?;
+        let mut last = String::new();
+        for round in 1..=MAX_TRIES {
+            if fetch(&git, remote, &run.repository)? && !run.integrate()? {
+                return run.synced("held back; see status");
+            }
+            run.mark(held)?;
+            let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
+                return run.synced("nothing to commit yet");
+            };
+            if run.is_pushed(tip)? {
+                run.pushed(tip)?;
+                run.prune(&git);
+                return run.synced("synced");
+            }
+            match git.push(remote, None)? {
+                Pushed::Done => {
+                    run.pushed(tip)?;
+                    run.prune(&git);
+                    return run.synced("synced");
+                }
+                Pushed::Rejected { reason } => last = reason,
+            }
+            pause(round);
+        }
+        Err(Error::TooBusy {
+            tries: MAX_TRIES,
+            reason: last,
+        })
     }
 }
 
@@ -526,6 +606,7 @@ impl<'a> Run<'a> {
         };
         let head = repository.head()?;
         let joined = repository.joined()?;
+        let is_known = joined.is_some();
         if let Some(head) = &head
             && (head.id() == incoming.id()
                 || repository
@@ -572,7 +653,16 @@ impl<'a> Run<'a> {
                 }
             }
         }
+        if let (None, Some(head)) = (&base, &head) {
+            base = repository.former(&incoming, &head.tree()?)?;
+        }
         let base_tree = base.as_ref().map(Commit::tree).transpose()?;
+        // Which tip was joined last is lost, so a purge there looks like any other change. What it took
+        // away must not be pushed again.
+        if !is_known && head.is_some() && repository.has_former() && answer != Answer::Restore {
+            purged = repository.purged_since(base_tree.as_ref(), &their_tree)?;
+            goes_on = purged.is_none();
+        }
         if answer == Answer::None {
             let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
             let mass = join::mass_deletion(repository, base_tree.as_ref(), &theirs)?;
@@ -787,7 +877,14 @@ impl<'a> Run<'a> {
         self.changed.extend(applied.notes);
     }
 
-    fn synced(self, detail: &str) -> Result<Synced, Error> {
+    fn synced(mut self, detail: &str) -> Result<Synced, Error> {
+        if let Some(aside) = self.backend.set_aside() {
+            let home = self.backend.home;
+            self.problems.push(Problem {
+                path: "memory/.git".to_owned(),
+                reason: aside.told(&home.relative(&aside.folder)),
+            });
+        }
         let changed = self
             .changed
             .iter()

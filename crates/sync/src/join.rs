@@ -230,7 +230,7 @@ impl Join<'_> {
             return Ok(change.old);
         }
         let whole = Self::with_dropped_keys(id, folder, Some(&base), bytes, side)?;
-        Ok(Some((folder, self.repository.git.blob(&whole)?)))
+        Ok(Some((folder, self.repository.blob(&whole)?)))
     }
 
     /// A note that both sides changed, the other one perhaps by a purge.
@@ -332,7 +332,7 @@ impl Join<'_> {
                 }
             },
         };
-        Ok(Some((folder, self.repository.git.blob(&bytes)?)))
+        Ok(Some((folder, self.repository.blob(&bytes)?)))
     }
 
     /// One side of a note, made comparable: no time from the future of its commit, no key missing that
@@ -376,7 +376,7 @@ impl Join<'_> {
         if let Some(sibling) = &merged.conflict {
             let file = NoteFile::parse(&sibling.bytes, sibling.id);
             let folder = file.map_or(NoteType::Semantic, |file| file.note().note_type);
-            let oid = self.repository.git.blob(&sibling.bytes)?;
+            let oid = self.repository.blob(&sibling.bytes)?;
             let path = note_path(folder, sibling.id);
             // A side that has it has joined the same two texts before.
             let has_it = |side: Side<'_>| -> Result<bool, Error> {
@@ -426,7 +426,7 @@ impl Join<'_> {
                 let merged = match named(path) {
                     Named::Receipt if is_log(path) => {
                         let log = join_lines(&self.repository.read(a)?, &self.repository.read(b)?);
-                        self.repository.git.blob(&log)?
+                        self.repository.blob(&log)?
                     }
                     // A newer format is not taken at all; an older one says less.
                     _ if path == LAYOUT => a,

@@ -6,6 +6,7 @@
 //! git's ever gets into a file, and no conflict stops anything.
 
 mod backend;
+mod damage;
 mod error;
 mod git_backend;
 
@@ -20,12 +21,14 @@ mod folder;
 
 mod join;
 mod layout;
+mod loose;
 pub mod purge;
 
 pub mod history;
 
 pub use self::{
     backend::{Held, Reached, State, SyncBackend, Synced},
+    damage::{SetAside, set_aside_repositories},
     error::Error,
     git_backend::{Answer, GitBackend, RecordPurge, Settings},
     repository::{Act, Committed, Repository, name_in_commits},

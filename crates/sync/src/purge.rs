@@ -26,6 +26,7 @@ use git2::{Commit, ObjectType, Oid, Sort, Tree};
 use crate::{
     error::Error,
     git::{Git, INCOMING},
+    loose,
     repository::{BRANCH, FILE, JOINED, Repository, entry},
     tree::{Changes, Named, is_log, named, note_path},
 };
@@ -37,12 +38,13 @@ pub(crate) const PURGED: &str = "refs/anamnesis/purged";
 const PRUNING: &str = "anamnesis-pruning";
 
 /// Files of git's folder that name old commits, or hold their words.
-const TRACES: [&str; 6] = [
+const TRACES: [&str; 7] = [
     "FETCH_HEAD",
     "ORIG_HEAD",
     "MERGE_HEAD",
     "MERGE_MSG",
     "COMMIT_EDITMSG",
+    loose::BROKEN,
     "logs",
 ];
 
@@ -241,7 +243,7 @@ impl<'a> Rewriting<'a> {
             }
         }
         out.extend(masked.as_deref().unwrap_or(message));
-        Ok(odb.write(ObjectType::Commit, &out)?)
+        Ok(self.repository.wrote(odb.write(ObjectType::Commit, &out)?))
     }
 
     /// Writes a tree anew; `None` when nothing is left in it.
@@ -282,7 +284,10 @@ impl<'a> Rewriting<'a> {
                     None => builder.remove(&name)?,
                 }
             }
-            (!builder.is_empty()).then(|| builder.write()).transpose()?
+            (!builder.is_empty())
+                .then(|| builder.write())
+                .transpose()?
+                .map(|oid| self.repository.wrote(oid))
         };
         self.trees.insert((oid, place), new);
         Ok(new)
@@ -304,7 +309,7 @@ impl<'a> Rewriting<'a> {
         let new = match masked {
             Some(masked) => {
                 self.found.insert(id);
-                self.repository.git.blob(&masked)?
+                self.repository.blob(&masked)?
             }
             None => oid,
         };
@@ -322,7 +327,7 @@ impl<'a> Rewriting<'a> {
         let new = match needle.mask(&self.repository.read(oid)?) {
             Some(masked) => {
                 self.found_elsewhere = true;
-                self.repository.git.blob(&masked)?
+                self.repository.blob(&masked)?
             }
             None => oid,
         };
@@ -439,6 +444,29 @@ impl Repository {
     ) -> Result<Option<Record>, Error> {
         let (old_tree, new_tree) = (old.tree()?, new.tree()?);
         let changes = Changes::between(&self.git, Some(&old_tree), Some(&new_tree))?;
+        let Some(record) = self.record(&changes)? else {
+            return Ok(None);
+        };
+        let missing = changes
+            .notes
+            .iter()
+            .filter(|(id, change)| change.new.is_none() && !record.gone.contains(id))
+            .map(|(id, _)| *id);
+        let missing: BTreeSet<NoteId> = missing.collect();
+        let is_all = missing.is_empty() || self.were_all_there(&missing, old, new)?;
+        Ok(is_all.then_some(record))
+    }
+
+    /// What receipts say was purged since a tree; `None` where they say nothing.
+    pub(crate) fn purged_since(
+        &self,
+        old: Option<&Tree<'_>>,
+        new: &Tree<'_>,
+    ) -> Result<Option<Record>, Error> {
+        self.record(&Changes::between(&self.git, old, Some(new))?)
+    }
+
+    fn record(&self, changes: &Changes) -> Result<Option<Record>, Error> {
         let mut known = Said::default();
         let mut said = Said::default();
         for (path, change) in &changes.others {
@@ -453,17 +481,7 @@ impl Repository {
             }
         }
         let record = said.since(&known);
-        if record.is_empty() {
-            return Ok(None);
-        }
-        let missing = changes
-            .notes
-            .iter()
-            .filter(|(id, change)| change.new.is_none() && !record.gone.contains(id))
-            .map(|(id, _)| *id);
-        let missing: BTreeSet<NoteId> = missing.collect();
-        let is_all = missing.is_empty() || self.were_all_there(&missing, old, new)?;
-        Ok(is_all.then_some(record))
+        Ok((!record.is_empty()).then_some(record))
     }
 
     /// Tells whether each of some notes stands somewhere in what is new of a history: then it was

@@ -8,11 +8,16 @@
 //!   `git status`, and nothing depends on it.
 //! - Files are brought to a commit before the branch is, and a reference remembers which commit: a
 //!   process that was killed in between has its work finished by the next one.
+//! - Notes, then objects, then the reference that names them are flushed to the disk in this order: a
+//!   power cut leaves the old commit or the new one.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     fs, io,
     path::{Path, PathBuf},
+    slice,
+    time::Duration,
 };
 
 use anamnesis_note::{
@@ -37,9 +42,10 @@ use git2::{
 use ulid::Ulid;
 
 use crate::{
+    damage,
     error::Error,
     git::{Git, INCOMING},
-    layout,
+    layout, loose,
     tree::{self, Change, Changes, MAX_FILE, Named, note_path},
 };
 
@@ -52,13 +58,13 @@ pub(crate) const BRANCH: &str = "refs/heads/main";
 pub(crate) const JOINED: &str = "refs/anamnesis/joined";
 
 /// What another git last saw of the remote's branch, for a store that we have not synced yet.
-const TRACKED: &str = "refs/remotes/origin/main";
+pub(crate) const TRACKED: &str = "refs/remotes/origin/main";
 
 /// From how many objects on that are not packed git packs them.
 pub(crate) const LOOSE_OBJECTS: usize = 500;
 
 /// The commit that files are being brought to.
-const APPLYING: &str = "refs/anamnesis/applying";
+pub(crate) const APPLYING: &str = "refs/anamnesis/applying";
 
 /// Stands in git's folder while references are written.
 const WRITING: &str = "anamnesis-writing";
@@ -81,6 +87,9 @@ const LOCKS: [&str; 12] = [
     "logs/HEAD.lock",
     "logs/refs/heads/main.lock",
 ];
+
+/// A lock file older than this belongs to a dead process: no git holds one for an hour.
+const STALE: Duration = Duration::from_secs(3_600);
 
 /// More notes than this, and more than a fifth of all, are not deleted without a word of the person.
 pub(crate) const MANY: usize = 20;
@@ -106,6 +115,8 @@ pub struct Repository {
     pub(crate) home: Home,
     machine: String,
     pub(crate) now: DateTime<Utc>,
+    /// Objects that were written and may not be on the disk yet.
+    unflushed: RefCell<Vec<Oid>>,
 }
 
 /// What a commit is about.
@@ -188,13 +199,20 @@ impl Repository {
     /// Opens the repository of a store's notes; `None` when there is none.
     ///
     /// # Errors
-    /// When it is a link, belongs to a repository around it, or is of a kind that libgit2 cannot read.
+    /// When it is a link, belongs to a repository around it, or is of a kind that libgit2 cannot read;
+    /// [`Error::Damaged`] when it is damaged.
     pub fn open(home: &Home, machine: &str, now: DateTime<Utc>) -> Result<Option<Self>, Error> {
         let folder = home.tree(Scope::Portable).join(".git");
         match fs::symlink_metadata(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(&folder)(error)),
             Ok(metadata) if metadata.is_dir() => {}
+            Ok(metadata) if metadata.is_file() && !damage::is_git_link(&folder) => {
+                return Err(Error::damaged(
+                    &folder,
+                    "it is a file and names no repository",
+                ));
+            }
             Ok(_) => {
                 return Err(Error::repository(
                     &folder,
@@ -202,22 +220,16 @@ impl Repository {
                 ));
             }
         }
-        let git = git2::Repository::open(&folder).map_err(|error| {
-            let hint = if error.message().contains("refstorage") {
-                "; convert it with: git refs migrate --ref-format=files"
-            } else {
-                ""
-            };
-            Error::repository(
-                &folder,
-                format!("cannot be opened: {}{hint}", error.message()),
-            )
-        })?;
+        loose::check_new(&folder)?;
+        let git = git2::Repository::open(&folder)
+            .map_err(|error| damage::cannot_open(&folder, &error))?;
+        damage::check_config(&folder)?;
         let repository = Self {
             git,
             home: home.clone(),
             machine: machine.to_owned(),
             now,
+            unflushed: RefCell::default(),
         };
         repository.check_head()?;
         Ok(Some(repository))
@@ -233,51 +245,41 @@ impl Repository {
         machine: &str,
         now: DateTime<Utc>,
     ) -> Result<Self, Error> {
-        let folder = home.tree(Scope::Portable);
-        let git = folder.join(".git");
-        // One that was killed while it was made has no branch to be on yet.
-        if git.is_dir() && !git.join("HEAD").exists() && !git.join("refs").exists() {
-            fs::remove_dir_all(&git).map_err(Error::io(&git))?;
-        }
         if let Some(repository) = Self::open(home, machine, now)? {
             return Ok(repository);
         }
         home.create()?;
-        // Made beside and renamed: a half-made one is none. Whoever holds the lock knows that nobody
-        // makes one.
-        for name in folder_names(&folder) {
-            if name.starts_with(".git.") && name.strip_suffix(".tmp").is_some() {
-                let half_made = folder.join(name);
-                fs::remove_dir_all(&half_made).map_err(Error::io(&half_made))?;
-            }
+        let folder = home.tree(Scope::Portable);
+        let git = folder.join(".git");
+        if !damage::take_ready(&folder)? {
+            let fresh = make_beside(&folder)?;
+            file::flush_tree(&fresh).map_err(Error::io(&fresh))?;
+            fs::rename(&fresh, &git).map_err(Error::io(&git))?;
+            file::sync_folder(&folder);
         }
-        let fresh = folder.join(format!(".git.{}.tmp", Ulid::generate()));
-        let mut options = git2::RepositoryInitOptions::new();
-        options
-            .bare(true)
-            .initial_head("main")
-            .external_template(false);
-        {
-            let made = git2::Repository::init_opts(&fresh, &options)?;
-            let mut config = made.config()?;
-            config.set_bool("core.bare", false)?;
-            // Receipts make many small objects.
-            config.set_i32("gc.auto", i32::try_from(LOOSE_OBJECTS).unwrap_or(500))?;
-        }
-        // Samples of libgit2's that nobody asked for.
-        let _ = fs::remove_dir_all(fresh.join("hooks"));
-        let info = fresh.join("info");
-        fs::create_dir_all(&info).map_err(Error::io(&info))?;
-        fs::write(info.join("exclude"), "*.tmp\n").map_err(Error::io(&info))?;
-        fs::rename(&fresh, &git).map_err(Error::io(&git))?;
         Self::open(home, machine, now)?
             .ok_or_else(|| Error::repository(&git, "vanished while it was made"))
     }
 
     /// Refuses to work on any other branch: the files in the folder would not be the notes.
     fn check_head(&self) -> Result<(), Error> {
-        let head = self.git.find_reference("HEAD")?;
+        let git = self.git_folder();
+        let Ok(head) = self.git.find_reference("HEAD") else {
+            return Err(Error::damaged(git, "HEAD cannot be read"));
+        };
         if head.symbolic_target().ok().flatten() == Some(BRANCH) {
+            // libgit2 reports an unreadable packed-refs once, and from then on a missing reference.
+            let is_missing = |reference| match self.git.find_reference(reference) {
+                Ok(_) => Ok(false),
+                Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(true),
+                Err(error) => Err(Error::damaged(git, error.message())),
+            };
+            // Nothing deletes the branch once it has a commit.
+            if is_missing(BRANCH)?
+                && (!is_missing(JOINED)? || git.join("logs").join(BRANCH).exists())
+            {
+                return Err(Error::damaged(git, "the branch main is missing"));
+            }
             return Ok(());
         }
         let folder = self.home.tree(Scope::Portable);
@@ -371,6 +373,18 @@ impl Repository {
     /// Not where somebody has committed since: the branch must not go back. What was brought here
     /// already then counts as changed here, and is joined once more.
     pub(crate) fn heal(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
+        if let Err(reason) = self.named_objects() {
+            return Err(Error::damaged(self.git_folder(), reason));
+        }
+        // A power cut may have removed the marker, or another git left the lock file.
+        for lock in LOCKS {
+            let path = self.git_folder().join(lock);
+            let modified = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified());
+            let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_some_and(|age| age > STALE) {
+                let _ = fs::remove_file(path);
+            }
+        }
         // Under both locks no git of ours is at work any more.
         let packing = self.git_folder().join(PACKING);
         if packing.exists() || self.is_pruning() {
@@ -378,9 +392,9 @@ impl Repository {
             let _ = fs::remove_file(&packing);
         }
         drop(self.writing()?);
-        // Another git had it locked, and what it said was no longer so.
+        // Another git had it locked, and what it said was no longer so; or it is damaged.
         if let Some(head) = self.head()?
-            && !self.git_folder().join("index").exists()
+            && !(self.git_folder().join("index").exists() && self.git.index().is_ok())
         {
             self.keep_index_in_step(head.tree_id(), &BTreeMap::new());
         }
@@ -491,6 +505,8 @@ impl Repository {
             let Some(tip) = tip.filter(|tip| Some(tip.id()) != expected) else {
                 return Ok(gathered);
             };
+            // Before the lock: many objects take long.
+            self.flush()?;
             let lock = notes.lock()?;
             // A command may have committed meanwhile.
             if self.head()?.map(|head| head.id()) == expected {
@@ -598,7 +614,7 @@ impl Repository {
             Ok((bytes, stamp, true)) => {
                 let oid = Oid::hash_object(ObjectType::Blob, &bytes)?;
                 if old != Some(oid) {
-                    self.git.blob(&bytes)?;
+                    self.blob(&bytes)?;
                     staged.changes.insert(name.to_owned(), Some((oid, stamp)));
                 }
             }
@@ -782,7 +798,7 @@ impl Repository {
     /// Moves the branch to a commit of what lies in the folder.
     fn move_branch(&self, _lock: &Lock, commit: Oid, changes: &FileChanges) -> Result<(), Error> {
         let _writing = self.writing()?;
-        self.set(BRANCH, commit)?;
+        self.set_branch(commit)?;
         let stamps = changes
             .iter()
             .filter_map(|(path, new)| Some((path.clone(), (*new)?)))
@@ -863,7 +879,7 @@ impl Repository {
                 None => builder.remove(name)?,
             }
         }
-        Ok(builder.write()?)
+        Ok(self.wrote(builder.write()?))
     }
 
     /// Writes a commit that no reference names yet.
@@ -892,15 +908,56 @@ impl Repository {
             act.actor,
         );
         let tree = self.git.find_tree(tree)?;
-        Ok(self
+        let commit = self
             .git
-            .commit(None, &signature, &signature, &message, &tree, parents)?)
+            .commit(None, &signature, &signature, &message, &tree, parents)?;
+        Ok(self.wrote(commit))
     }
 
-    /// Points a reference at a commit.
-    pub(crate) fn set(&self, reference: &str, commit: Oid) -> Result<(), Error> {
-        self.git.reference(reference, commit, true, "anamnesis")?;
+    /// Writes a file's content.
+    pub(crate) fn blob(&self, bytes: &[u8]) -> Result<Oid, Error> {
+        Ok(self.wrote(self.git.blob(bytes)?))
+    }
+
+    /// Records an object to be flushed before the next reference is written.
+    pub(crate) fn wrote(&self, oid: Oid) -> Oid {
+        self.unflushed.borrow_mut().push(oid);
+        oid
+    }
+
+    /// Flushes the objects written since the last call.
+    ///
+    /// libgit2's own switch (`GIT_OPT_ENABLE_FSYNC_GITDIR`) has no safe binding, waits for each object,
+    /// and skips an object whose file a killed process had written already.
+    fn flush(&self) -> Result<(), Error> {
+        let written = self.unflushed.take();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let git = self.git_folder();
+        let objects = git.join("objects");
+        let files = written.into_iter().map(|oid| loose::path(git, oid));
+        let files: Vec<PathBuf> = files.collect();
+        file::flush(&files).map_err(Error::io(&objects))?;
+        file::sync_folder(&objects);
         Ok(())
+    }
+
+    /// Flushes the objects, then points a reference at a commit and flushes the reference.
+    pub(crate) fn set(&self, reference: &str, commit: Oid) -> Result<(), Error> {
+        self.flush()?;
+        self.git.reference(reference, commit, true, "anamnesis")?;
+        let path = self.git_folder().join(reference);
+        file::flush(slice::from_ref(&path)).map_err(Error::io(&path))
+    }
+
+    /// Points the branch at a commit of the files in the folder. The folders are flushed first: a removed
+    /// note that a power cut brings back would count as a new one.
+    fn set_branch(&self, commit: Oid) -> Result<(), Error> {
+        for folder in NoteType::ALL {
+            file::sync_folder(&self.folder().join(folder.as_str()));
+        }
+        self.set(BRANCH, commit)
     }
 
     /// Points a reference at a commit, with the marker that heals a kill.
@@ -928,7 +985,8 @@ impl Repository {
         let mut config = self.git.config()?;
         config.set_str("remote.origin.url", url)?;
         config.set_str("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")?;
-        Ok(())
+        let path = self.git_folder().join("config");
+        file::flush(slice::from_ref(&path)).map_err(Error::io(&path))
     }
 
     /// Brings files, then the branch, to a commit.
@@ -961,7 +1019,7 @@ impl Repository {
                 self.bring_file(path, *change)?;
             }
         }
-        self.set(BRANCH, target)?;
+        self.set_branch(target)?;
         self.keep_index_in_step(new_tree.id(), &stamps);
         self.git.find_reference(APPLYING)?.delete()?;
         Ok(applied)
@@ -1179,6 +1237,34 @@ impl Repository {
             let _ = fs::remove_file(self.git_folder().join("index"));
         }
     }
+}
+
+/// Makes an empty repository under a temporary name, so that a kill leaves no half-made `.git`. The
+/// caller holds the lock under which repositories are made.
+pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
+    for name in folder_names(folder) {
+        if name.starts_with(".git.") && name.strip_suffix(".tmp").is_some() {
+            let half_made = folder.join(name);
+            fs::remove_dir_all(&half_made).map_err(Error::io(&half_made))?;
+        }
+    }
+    let fresh = folder.join(format!(".git.{}.tmp", Ulid::generate()));
+    let mut options = git2::RepositoryInitOptions::new();
+    options
+        .bare(true)
+        .initial_head("main")
+        .external_template(false);
+    let made = git2::Repository::init_opts(&fresh, &options)?;
+    let mut config = made.config()?;
+    config.set_bool("core.bare", false)?;
+    // Receipts make many small objects.
+    config.set_i32("gc.auto", i32::try_from(LOOSE_OBJECTS).unwrap_or(500))?;
+    // Samples of libgit2's that nobody asked for.
+    let _ = fs::remove_dir_all(fresh.join("hooks"));
+    let info = fresh.join("info");
+    fs::create_dir_all(&info).map_err(Error::io(&info))?;
+    fs::write(info.join("exclude"), "*.tmp\n").map_err(Error::io(&info))?;
+    Ok(fresh)
 }
 
 /// Writes a note that a merge made, unless it is there.

@@ -28,6 +28,7 @@ use anamnesis_sync::{
     git::GitEnvironment,
     purge::{Purge, Purged},
     remote::Remote,
+    set_aside_repositories,
 };
 use anamnesis_text::redact::MASK;
 use chrono::{DateTime, Utc};
@@ -415,6 +416,33 @@ fn edits_of_a_masked_note_travel_without_the_text_or_not_at_all() {
             desktop.purge(&text());
             desktop.assert_clean();
         }
+    }
+}
+
+#[test]
+fn a_machine_with_a_damaged_repository_does_not_bring_a_purged_text_back() {
+    // DEL-01
+    let damages: [fn(&Path); 2] = [
+        |git| {
+            for name in ["refs/anamnesis/joined", "refs/remotes/origin/main"] {
+                fs::write(git.join(name), "garbage").unwrap();
+            }
+        },
+        |git| fs::remove_dir_all(git.join("objects")).unwrap(),
+    ];
+    for damage in damages {
+        let fleet = Fleet::new();
+        let machines = fleet.three();
+        let [laptop, desktop, _] = &machines;
+        let leaked = laptop.write("x", SECRET);
+        for machine in &machines {
+            machine.sync();
+        }
+        laptop.purge(&text());
+        damage(&desktop.git_dir());
+        assert_in_step(&fleet, &machines);
+        assert_eq!(desktop.note(leaked).body, MASK);
+        assert_eq!(set_aside_repositories(&desktop.home).len(), 1);
     }
 }
 

@@ -19,7 +19,7 @@ use anamnesis_app::{
     model,
     pause::{self, Off},
     python_version, remote, summary,
-    sync::Standing,
+    sync::{self, Standing},
     terminal_command,
 };
 use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
@@ -31,6 +31,7 @@ use anamnesis_store::{
     settings::{TRUSTED_VARIABLES, config::Paused},
     usage_log::Receipts,
 };
+use anamnesis_sync::set_aside_repositories;
 use anamnesis_text::clean::{has_tag_characters, one_line};
 use chrono::Utc;
 use serde_json::{Value, json};
@@ -298,6 +299,7 @@ fn checks(context: &Context) -> Vec<Check> {
         checks.extend(projects(context, journal.as_ref()));
         checks.extend(usage(context));
         checks.push(synced(context, journal.as_ref()));
+        checks.extend(replaced_repositories(context));
         checks.extend(named_model(context, journal.as_ref()));
     }
     checks.push(beside(context));
@@ -849,6 +851,23 @@ fn remote_address(context: &Context, journal: Option<&Journal>) -> Option<Check>
     Some(check)
 }
 
+/// Damaged repositories that were set aside.
+fn replaced_repositories(context: &Context) -> Vec<Check> {
+    let folders = set_aside_repositories(&context.home).into_iter();
+    let check = |folder: PathBuf| {
+        let place = one_line(&context.home.relative(&folder));
+        let path = one_line(&ui::home_path(
+            &folder,
+            context.environment.user_home.as_deref(),
+        ));
+        let line = format!("memory/.git was damaged and replaced; the old one is {place}");
+        Check::new("repository", Level::Look, line).hint(format!(
+            "rm -rf {path}   (when no note and no history is missing)"
+        ))
+    };
+    folders.map(check).collect()
+}
+
 /// How the notes travel, if they do.
 fn synced(context: &Context, journal: Option<&Journal>) -> Check {
     if let Some(check) = remote_address(context, journal) {
@@ -943,6 +962,9 @@ fn fix(context: &Context) -> Vec<String> {
             "journal.db was damaged; it is kept as {}",
             context.home.relative(&kept)
         ));
+    }
+    if let Ok(Some(line)) = sync::repair(context, Duration::from_secs(10)) {
+        fixed.push(line);
     }
     if let Some(journal) = context.journal()
         && let Ok(jobs @ 1..) = journal.retry(context.environment.now.timestamp_millis())

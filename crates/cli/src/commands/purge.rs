@@ -29,6 +29,7 @@ use anamnesis_store::{
 use anamnesis_sync::{
     Answer, Error, Repository,
     purge::{Purge, Purged, Record, Standing, Written},
+    set_aside_repositories,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
@@ -326,6 +327,13 @@ fn remote_steps(
         if leak.has_transcript {
             steps.push("remove Claude's transcript, or let it expire".to_owned());
         }
+    }
+    for folder in set_aside_repositories(&context.home) {
+        let path = ui::home_path(&folder, context.environment.user_home.as_deref());
+        steps.push(format!(
+            "a damaged repository that was set aside may hold it: rm -rf {}",
+            one_line(&path)
+        ));
     }
     if let Some(reason) = &purged.remote_left {
         let place = remote

@@ -869,6 +869,56 @@ fn records_that_wait_or_cannot_be_read() {
 }
 
 #[test]
+fn a_damaged_repository_is_replaced_and_named() {
+    let home = home();
+    home.run("write --title One").well();
+    home.settle();
+    let git = home.store().join("memory/.git");
+    let old = fs::read_to_string(git.join("refs/heads/main")).unwrap();
+    // No sync reads the oldest commit.
+    home.run("write --title Two").well();
+    home.settle();
+    let (folder, rest) = old.trim().split_at(2);
+    fs::remove_file(git.join("objects").join(folder).join(rest)).unwrap();
+    let log = home.run("log");
+    assert!(log.stderr.contains("anamnesis doctor --fix"), "{log:?}");
+    let fixed = home.run("doctor --fix").stdout;
+    let named = fixed
+        .lines()
+        .find(|line| line.starts_with("fixed: memory/.git was damaged"));
+    assert!(
+        named.is_some_and(|line| line.contains("quarantine/git-")),
+        "{fixed}"
+    );
+    home.run("log").well();
+    let shown = check(&home, "repository");
+    let kept = fs::read_dir(home.store().join("quarantine"))
+        .unwrap()
+        .next();
+    let kept = kept.unwrap().unwrap().path();
+    assert!(
+        shown.contains("→ rm -rf ~/.anamnesis/quarantine/git-"),
+        "{shown}"
+    );
+    assert!(kept.join(".git/HEAD").is_file());
+    fs::remove_dir_all(kept).unwrap();
+    assert!(!home.run("doctor").stdout.contains("repository "));
+}
+
+#[test]
+fn a_damaged_repository_is_replaced_by_the_next_sync() {
+    let home = home();
+    home.run("write --title One").well();
+    home.settle();
+    fs::write(home.store().join("memory/.git/HEAD"), "").unwrap();
+    let synced = home.run("sync");
+    let told = "memory/.git: was damaged (";
+    assert!(synced.stderr.contains(told), "{synced:?}");
+    assert!(!home.run("sync").stderr.contains(told));
+    home.run("log").well();
+}
+
+#[test]
 fn records_without_a_write_ahead_log() {
     // ST-2
     let home = sound();

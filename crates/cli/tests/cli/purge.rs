@@ -236,10 +236,12 @@ fn a_note_is_purged_by_its_id() {
     anamnesis: 0 places: nobody can be asked here, and it is for good
     → anamnesis purge C3N8TR --yes
     "#);
+    home.write("quarantine/git-20260101T020304Z/.git/HEAD", "");
     snapshot!(run(&home, "purge C3N8TR --yes").shown(), @r#"
     exit 0
     note     #C3N8TR fact "Set up staging" · 1 commit, pushed just now
     purged #C3N8TR: a tombstone stays, the text is in no file and no commit here
+    Now: 1. a damaged repository that was set aside may hold it: rm -rf ~/.anamnesis/quarantine/git-20260101T020304Z
     "#);
     assert_eq!(holding(&remote), [""; 0]);
     let left = holding(&home.store());

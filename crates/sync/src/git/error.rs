@@ -26,6 +26,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// What git wrote cannot be brought to the disk.
+    #[error("cannot flush {}: {source}", path.display())]
+    Flush {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The repository's own configuration sets something that sync does not trust.
     #[error("the setting `{key}` in {} is none that sync trusts", file.display())]
     Config {
@@ -185,7 +193,7 @@ impl Error {
                 "look at the address; on a host of yours: git init --bare PATH".to_owned()
             }
             Self::Refused { words, .. } => refusal_advice(words),
-            Self::Run { .. } | Self::Failed { .. } => return None,
+            Self::Run { .. } | Self::Flush { .. } | Self::Failed { .. } => return None,
         };
         Some(advice)
     }

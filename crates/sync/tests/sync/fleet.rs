@@ -192,6 +192,11 @@ impl Machine {
         self.try_sync().unwrap()
     }
 
+    /// Looks whether the repository is damaged, as a command does whose look at the history fails.
+    pub(crate) fn repair(&self) -> Result<bool, Error> {
+        GitBackend::new(&self.home, &self.notes, self.settings()).repair()
+    }
+
     /// Syncs with a word of the person.
     pub(crate) fn answer(&self, answer: Answer) -> Synced {
         let settings = Settings {

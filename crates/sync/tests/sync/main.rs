@@ -6,6 +6,7 @@
 mod fleet;
 
 mod cycle;
+mod damage;
 mod folder;
 mod held;
 mod remotes;

@@ -1,0 +1,452 @@
+//! Detects a damaged repository and replaces it with a new one.
+//!
+//! The notes are files; the repository holds their history and carries them to other machines. A
+//! damaged repository is moved to `quarantine/` unchanged, and a new one takes its place, with the old
+//! history up to the newest commit that can be read completely. The files in the folder are committed
+//! on top, and the remote is joined as in any sync.
+//!
+//! An error alone proves nothing: [`find`] reads everything that a reference needs, and only an object
+//! or reference that is missing or unreadable counts as damage. A repository that is sound but unusable
+//! for us (another branch, a newer format, untrusted settings, a link) is refused by name and stays.
+
+use std::{
+    collections::HashSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_note::note::Scope;
+use anamnesis_store::{
+    fs::{
+        file,
+        home::{self, Home},
+    },
+    notes::Notes,
+};
+use chrono::{DateTime, Utc};
+use git2::{Commit, ErrorClass, ErrorCode, ObjectType, Oid, Tree};
+
+use crate::{
+    error::Error,
+    git::INCOMING,
+    join, loose,
+    repository::{APPLYING, BRANCH, JOINED, Repository, TRACKED, make_beside},
+    tree::{Changes, MAX_FILE},
+};
+
+/// The prefix of a repository's folder in `quarantine/`; the time follows.
+const SET_ASIDE: &str = "git-";
+
+/// A file in the new repository that lists the branch's commits in the old one, newest first. It is
+/// written when the tip that was joined last is lost.
+const FORMER: &str = "anamnesis-former";
+
+/// A complete new repository that only has to be renamed to `.git`.
+const READY: &str = ".git.new";
+
+/// How many commits are tried for the newest one that can be read completely.
+const MAX_HEADS: usize = 100;
+
+/// A repository that was set aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What was damaged.
+    pub reason: String,
+    /// Whether the new repository has the old history, as far as that could be read.
+    pub keeps_history: bool,
+}
+
+impl SetAside {
+    /// What happened, in one line; `folder` is the path as people write it.
+    pub fn told(&self, folder: &str) -> String {
+        let history = if self.keeps_history {
+            "the new repository continues its history"
+        } else {
+            "a new history starts with the notes as they are"
+        };
+        let reason = &self.reason;
+        format!("was damaged ({reason}) and is kept in {folder}; {history}")
+    }
+}
+
+/// The damaged repositories that were set aside and are still there.
+pub fn set_aside_repositories(home: &Home) -> Vec<PathBuf> {
+    let beside = format!(".{SET_ASIDE}");
+    let places = [
+        (home.quarantine(), SET_ASIDE),
+        (home.tree(Scope::Portable), beside.as_str()),
+    ];
+    let mut found = Vec::new();
+    for (folder, prefix) in places {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(prefix);
+        found.extend(entries.filter(is_one).map(|entry| entry.path()));
+    }
+    found.sort();
+    found
+}
+
+/// Tells whether a `.git` that is a file leads to a repository, as git makes one for a work tree.
+pub(crate) fn is_git_link(path: &Path) -> bool {
+    text(path).starts_with("gitdir:")
+}
+
+/// Checks that the repository's configuration can be read.
+///
+/// libgit2 stops reading at a NUL byte without an error, and fails only when it writes the file.
+pub(crate) fn check_config(folder: &Path) -> Result<(), Error> {
+    let path = folder.join("config");
+    let has_nul = file::read_head(&path, MAX_FILE).is_ok_and(|(bytes, ..)| bytes.contains(&0));
+    // The file alone: an error in the user's own configuration is no damage of the repository.
+    let config = git2::Config::open(&path).and_then(|mut config| config.snapshot());
+    match config {
+        _ if has_nul => Err(Error::damaged(
+            folder,
+            "config holds bytes that are no text",
+        )),
+        Err(error) if error.class() == ErrorClass::Config => {
+            Err(Error::damaged(folder, error.message()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Turns an error of opening a repository into ours: damage, or a kind that libgit2 does not support.
+pub(crate) fn cannot_open(folder: &Path, error: &git2::Error) -> Error {
+    let is_missing = error.code() == ErrorCode::NotFound;
+    match error.class() {
+        _ if error.code() == ErrorCode::Owner => {}
+        // A version or an extension that libgit2 does not know.
+        ErrorClass::Repository | ErrorClass::Os if !is_missing => {}
+        ErrorClass::Repository => {
+            return Error::damaged(folder, "HEAD, objects or refs is missing");
+        }
+        _ => return Error::damaged(folder, error.message()),
+    }
+    let hint = if error.message().contains("refstorage") {
+        "; convert it with: git refs migrate --ref-format=files"
+    } else {
+        ""
+    };
+    Error::repository(
+        folder,
+        format!("cannot be opened: {}{hint}", error.message()),
+    )
+}
+
+/// Checks the repository of a store; returns what is damaged, if anything.
+///
+/// Reads every object that a reference needs, so the time grows with the history.
+///
+/// # Errors
+/// When the repository is refused for another reason, or a file of it may not be read.
+pub(crate) fn find(
+    home: &Home,
+    machine: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<String>, Error> {
+    let git = home.tree(Scope::Portable).join(".git");
+    if home::is_real_folder(&git) {
+        check_access(&git)?;
+        loose::check_all(&git)?;
+    }
+    match Repository::open(home, machine, now) {
+        Ok(Some(repository)) => Ok(repository.unreadable()),
+        Ok(None) => Ok(None),
+        Err(Error::Damaged { reason, .. }) => Ok(Some(reason)),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file without read permission is no damage: the error names it.
+fn check_access(git: &Path) -> Result<(), Error> {
+    let (_, files) = file::below(git).map_err(Error::io(git))?;
+    for path in files {
+        match file::open_regular(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(Error::io(&path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Moves the repository of a store to `quarantine/` and puts a new one in its place.
+///
+/// The caller holds the sync lock. A kill leaves the old repository in place, or none and the new one
+/// as [`READY`].
+///
+/// # Errors
+/// When a file cannot be written or moved.
+pub(crate) fn set_aside(
+    home: &Home,
+    notes: &Notes,
+    now: DateTime<Utc>,
+    reason: String,
+) -> Result<SetAside, Error> {
+    let tree = home.tree(Scope::Portable);
+    let git = tree.join(".git");
+    let fresh = make_beside(&tree)?;
+    let keeps_history = take_over(&git, &fresh)?;
+    file::flush_tree(&fresh).map_err(Error::io(&fresh))?;
+    home::ensure_folder(&home.quarantine())?;
+    let _lock = notes.lock()?;
+    let ready = tree.join(READY);
+    if ready.exists() {
+        fs::remove_dir_all(&ready).map_err(Error::io(&ready))?;
+    }
+    fs::rename(&fresh, &ready).map_err(Error::io(&ready))?;
+    file::sync_folder(&tree);
+    let folder = move_aside(home, &git, now).map_err(Error::io(&git))?;
+    take_ready(&tree)?;
+    Ok(SetAside {
+        folder,
+        reason,
+        keeps_history,
+    })
+}
+
+/// Puts a complete new repository in place; `false` if there is none.
+pub(crate) fn take_ready(tree: &Path) -> Result<bool, Error> {
+    let ready = tree.join(READY);
+    if !home::is_real_folder(&ready) {
+        return Ok(false);
+    }
+    let git = tree.join(".git");
+    fs::rename(&ready, &git).map_err(Error::io(&git))?;
+    file::sync_folder(tree);
+    Ok(true)
+}
+
+/// Moves `.git` into a new folder of its own, so that `git -C FOLDER log` works there.
+fn move_aside(home: &Home, git: &Path, now: DateTime<Utc>) -> io::Result<PathBuf> {
+    let name = format!("{SET_ASIDE}{}", now.format("%Y%m%dT%H%M%SZ"));
+    let mut places = (1..).map(|number| match number {
+        1 => name.clone(),
+        number => format!("{name}-{number}"),
+    });
+    let folder = loop {
+        let place = places.next().unwrap_or_default();
+        let folder = home.quarantine().join(place);
+        match fs::create_dir(&folder) {
+            Ok(()) => break folder,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    };
+    match fs::rename(git, folder.join(".git")) {
+        // `memory/` is a mount point: the repository stays on that disk.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            fs::remove_dir(&folder)?;
+            let beside = folder.file_name().unwrap_or_default().to_string_lossy();
+            let beside = git.with_file_name(format!(".{beside}"));
+            fs::rename(git, &beside)?;
+            Ok(beside)
+        }
+        moved => {
+            moved?;
+            file::sync_folder(&folder);
+            file::sync_folder(&home.quarantine());
+            Ok(folder)
+        }
+    }
+}
+
+/// Copies the history of a damaged repository into a new one, up to the newest commit that can be read
+/// completely; `false` if there is none.
+fn take_over(old: &Path, fresh: &Path) -> Result<bool, Error> {
+    let mut heads = named_by(old, BRANCH);
+    heads.extend(logged(old, BRANCH));
+    let joined = [named_by(old, JOINED), named_by(old, TRACKED)].concat();
+    // These are older than what was committed here since.
+    heads.extend(&joined);
+    let mut tried = HashSet::new();
+    heads.retain(|head| tried.insert(*head));
+    heads.truncate(MAX_HEADS);
+    let objects = old.join("objects");
+    let is_whole = |head: &&Oid| copy(&objects, fresh, **head).is_ok();
+    let head = heads.iter().find(is_whole).copied();
+    let repository = git2::Repository::open(fresh)?;
+    if let Some(head) = head {
+        repository.reference(BRANCH, head, true, "anamnesis")?;
+    }
+    let is_there = |oid: &&Oid| repository.find_commit(**oid).is_ok();
+    if let Some(joined) = joined.iter().find(is_there) {
+        for reference in [JOINED, TRACKED] {
+            repository.reference(reference, *joined, true, "anamnesis")?;
+        }
+    } else {
+        let heads: String = heads.iter().map(|head| format!("{head}\n")).collect();
+        let path = fresh.join(FORMER);
+        fs::write(&path, heads).map_err(Error::io(&path))?;
+    }
+    Ok(head.is_some())
+}
+
+/// Copies a commit with everything that it needs, as one pack. Fails at the first unreadable object.
+fn copy(objects: &Path, fresh: &Path, head: Oid) -> Result<(), git2::Error> {
+    let repository = git2::Repository::open(fresh)?;
+    let path = objects.to_str().unwrap_or_default();
+    repository.odb()?.add_disk_alternate(path)?;
+    let mut walk = repository.revwalk()?;
+    walk.push(head)?;
+    let mut pack = repository.packbuilder()?;
+    pack.insert_walk(&mut walk)?;
+    pack.write(&fresh.join("objects/pack"), 0)
+}
+
+/// The commits that a reference names, in its own file and in `packed-refs`.
+fn named_by(git: &Path, reference: &str) -> Vec<Oid> {
+    let own = text(&git.join(reference));
+    let packed = text(&git.join("packed-refs"));
+    let packed = packed
+        .lines()
+        .filter_map(|line| line.strip_suffix(reference)?.strip_suffix(' '));
+    [own.trim()]
+        .into_iter()
+        .chain(packed)
+        .filter_map(oid)
+        .collect()
+}
+
+/// The commits in the log of a reference, newest first.
+fn logged(git: &Path, reference: &str) -> Vec<Oid> {
+    let log = text(&git.join("logs").join(reference));
+    let lines = log.lines().rev();
+    let named = lines.flat_map(|line| {
+        let mut words = line.split(' ');
+        let before = words.next();
+        words.next().into_iter().chain(before).filter_map(oid)
+    });
+    named.collect()
+}
+
+/// Reads a file of a damaged repository as text, without errors.
+fn text(path: &Path) -> String {
+    let bytes = file::read_head(path, MAX_FILE).map(|(bytes, ..)| bytes);
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+fn oid(text: &str) -> Option<Oid> {
+    let oid = Oid::from_str(text).ok().filter(|_| text.len() == 40);
+    oid.filter(|oid| !oid.is_zero())
+}
+
+impl Repository {
+    /// Tells whether this repository replaced a damaged one in which the joined tip was lost.
+    pub(crate) fn has_former(&self) -> bool {
+        self.git_folder().join(FORMER).exists()
+    }
+
+    /// The newest commit of the replaced repository's branch that the other history has: the merge base
+    /// when no history could be copied. `None` if many of its notes are gone here: the disk may have
+    /// lost them as well, and a base would make that a deletion.
+    pub(crate) fn former(
+        &self,
+        other: &Commit<'_>,
+        here: &Tree<'_>,
+    ) -> Result<Option<Commit<'_>>, Error> {
+        let named = text(&self.git_folder().join(FORMER));
+        for former in named.lines().filter_map(oid) {
+            let Ok(commit) = self.git.find_commit(former) else {
+                continue;
+            };
+            if former == other.id() || self.git.graph_descendant_of(other.id(), former)? {
+                let tree = commit.tree()?;
+                let since = Changes::between(&self.git, Some(&tree), Some(here))?;
+                let is_mass = join::mass_deletion(self, Some(&tree), &since)?.is_some();
+                return Ok((!is_mass).then_some(commit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the first object that a reference needs and that cannot be read.
+    fn unreadable(&self) -> Option<String> {
+        let mut pending = match self.named_objects() {
+            Ok(named) => named,
+            Err(reason) => return Some(reason),
+        };
+        let Ok(objects) = self.git.odb() else {
+            return Some("the objects cannot be read".to_owned());
+        };
+        let mut seen = HashSet::new();
+        while let Some(oid) = pending.pop() {
+            if !seen.insert(oid) {
+                continue;
+            }
+            let Ok((size, kind)) = objects.read_header(oid) else {
+                return Some(unreadable(oid));
+            };
+            if kind == ObjectType::Blob && size > MAX_FILE {
+                continue;
+            }
+            if objects.read(oid).is_err() {
+                return Some(unreadable(oid));
+            }
+            // An object with the right hash is not damaged, whatever it says.
+            match kind {
+                ObjectType::Commit => {
+                    if let Ok(commit) = self.git.find_commit(oid) {
+                        pending.push(commit.tree_id());
+                        if !self.git.is_shallow() {
+                            pending.extend(commit.parent_ids());
+                        }
+                    }
+                }
+                ObjectType::Tree => {
+                    if let Ok(tree) = self.git.find_tree(oid) {
+                        // A submodule's commit is not here.
+                        let files = tree
+                            .iter()
+                            .filter(|entry| entry.kind() != Some(ObjectType::Commit));
+                        pending.extend(files.map(|entry| entry.id()));
+                    }
+                }
+                ObjectType::Tag => {
+                    pending.extend(self.git.find_tag(oid).map(|tag| tag.target_id()));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The objects that references name, or which reference is damaged. libgit2's iterator skips those
+    /// that it cannot read, but git refuses to fetch while there is one.
+    pub(crate) fn named_objects(&self) -> Result<Vec<Oid>, String> {
+        let cannot = |what: &str| format!("{what} cannot be read");
+        let git = self.git_folder();
+        let mut named = Vec::new();
+        let references = self.git.references().map_err(|_| cannot("packed-refs"))?;
+        for reference in references {
+            let reference = reference.map_err(|_| cannot("packed-refs"))?;
+            named.extend(reference.target());
+        }
+        let (_, files) = file::below(&git.join("refs")).map_err(|_| cannot("refs"))?;
+        for path in files {
+            let name = path.strip_prefix(git).unwrap_or(&path).to_string_lossy();
+            let name = name.replace('\\', "/");
+            if path.extension().is_some_and(|ending| ending == "lock") {
+                continue;
+            }
+            match self.git.find_reference(&name) {
+                Ok(reference) => named.extend(reference.target()),
+                // Another git has packed or deleted it meanwhile.
+                Err(_) if !path.exists() => {}
+                Err(_) => return Err(cannot(&name)),
+            }
+        }
+        for reference in [BRANCH, JOINED, TRACKED, APPLYING, INCOMING] {
+            self.tip(reference).map_err(|_| cannot(reference))?;
+        }
+        Ok(named)
+    }
+}
+
+fn unreadable(oid: Oid) -> String {
+    format!("the object {oid} is missing or cannot be read")
+}
