@@ -19,15 +19,20 @@ pub(super) fn join(base: &str, a: &str, b: &str) -> Option<String> {
     let mut lines = Lines::new();
     let (base, a, b) = (lines.numbers(base), lines.numbers(a), lines.numbers(b));
     let both = |one: &[usize], other: &[usize]| Some(lines.both(one, other));
-    let joined = if absorbs(&base, &a, &b, both) {
-        a
-    } else if absorbs(&base, &b, &a, both) {
-        b
-    } else {
-        // A paragraph comes and goes with the blank line before it or after it. Which of the two it was
-        // cannot be seen, and may decide whether two changes touch.
-        weave(&base, &a, &b, Placing::Last, both)
-            .or_else(|| weave(&base, &a, &b, Placing::First, both))?
+    let orders = [(&a, &b), (&b, &a)];
+    // If a side only inserted lines and the other has them all, it is in the other, wherever a diff
+    // places them. This comes first: what `absorbs` finds may hold in both orders.
+    let absorbing = orders
+        .into_iter()
+        .find(|(whole, part)| is_subsequence(&base, part) && is_subsequence(part, whole))
+        .or_else(|| {
+            let absorbs =
+                |(whole, part): &(&Vec<usize>, &Vec<usize>)| absorbs(&base, whole, part, both);
+            orders.into_iter().find(absorbs)
+        });
+    let joined = match absorbing {
+        Some((whole, _)) => whole.clone(),
+        None => weaves(&base, &a, &b, both).next()?,
     };
     // What followed the blank lines at the end may be gone.
     Some(lines.text(&joined).trim_end().to_owned())
@@ -44,16 +49,21 @@ pub(super) fn adds_lines(base: &str, edited: &str) -> bool {
 
 /// Tells whether the lines of `inner` stand in `outer`, one behind the other.
 pub(super) fn contains_run(outer: &str, inner: &str) -> bool {
-    inner.is_empty() || format!("\n{outer}\n").contains(&format!("\n{inner}\n"))
+    inner.is_empty() || contains_lines(outer, inner)
 }
 
-/// Tells whether `whole` has the change from `base` to `part` in it: if it is what comes of taking the
-/// change back and making it again.
+/// Like [`contains_run`], but an empty `inner` is one blank line.
+fn contains_lines(outer: &str, inner: &str) -> bool {
+    format!("\n{outer}\n").contains(&format!("\n{inner}\n"))
+}
+
+/// Tells whether `whole` already has the change from `base` to `part`: undoing the change and making
+/// it again gives `whole`.
 fn absorbs(
     base: &[usize],
     whole: &[usize],
     part: &[usize],
-    both: impl Fn(&[usize], &[usize]) -> Option<Vec<usize>>,
+    both: impl Fn(&[usize], &[usize]) -> Option<Vec<usize>> + Copy,
 ) -> bool {
     let mut gone = vec![false; base.len()];
     for hunk in hunks(base, whole, Placing::Last) {
@@ -72,9 +82,16 @@ fn absorbs(
     hunks(base, part, Placing::Last)
         .into_iter()
         .all(may_be_in_it)
-        && weave(part, whole, base, Placing::Last, |_, _| None)
-            .and_then(|without| weave(base, &without, part, Placing::Last, both))
-            .is_some_and(|again| again == whole)
+        && weaves(part, whole, base, |_, _| None).any(|without| {
+            let again = weaves(base, &without, part, both).next();
+            again.is_some_and(|again| again == whole)
+        })
+}
+
+/// Tells whether `text` has all of `lines` in their order, possibly with others between them.
+fn is_subsequence(lines: &[usize], text: &[usize]) -> bool {
+    let mut rest = text.iter();
+    lines.iter().all(|line| rest.any(|other| other == line))
 }
 
 /// Lines by number, so that they are compared once.
@@ -118,9 +135,9 @@ impl<'a> Lines<'a> {
     /// Joins what two sides inserted at one place.
     fn both(&self, one: &[usize], other: &[usize]) -> Vec<usize> {
         let (text, other_text) = (self.text(one), self.text(other));
-        if contains_run(&text, &other_text) {
+        if contains_lines(&text, &other_text) {
             one.to_vec()
-        } else if contains_run(&other_text, &text) {
+        } else if contains_lines(&other_text, &text) {
             other.to_vec()
         } else if text < other_text {
             [one, other].concat()
@@ -128,6 +145,21 @@ impl<'a> Lines<'a> {
             [other, one].concat()
         }
     }
+}
+
+/// Returns the results of [`weave`] for both placings.
+///
+/// A paragraph is inserted with the blank line before it or after it. The texts do not show which,
+/// and it may decide whether two changes overlap.
+fn weaves(
+    base: &[usize],
+    a: &[usize],
+    b: &[usize],
+    both: impl Fn(&[usize], &[usize]) -> Option<Vec<usize>> + Copy,
+) -> impl Iterator<Item = Vec<usize>> {
+    [Placing::Last, Placing::First]
+        .into_iter()
+        .filter_map(move |placing| weave(base, a, b, placing, both))
 }
 
 /// Joins two sides without a look at what they mean; none where changes of both sides overlap and
@@ -259,6 +291,32 @@ mod tests {
         ] {
             assert_eq!(joined(base, a, b).as_deref(), expected, "{base} {a} {b}");
         }
+    }
+
+    #[test]
+    fn merging_a_side_again_inserts_nothing_twice() {
+        let base = "p_123_e";
+        for (a, b, expected) in [
+            // Blank lines beside an insertion of the other side.
+            ("p_123d_e_d", "p_123___e_g", "p_123d___e_d_g"),
+            ("p_cb_123b_e", "p_c123__e", "p_cb_123b__e"),
+            // A paragraph.
+            ("_p_123b_ce", "p_b_123_c_e", "_p_b_123b_c_e"),
+            // One side also removed a line.
+            ("p_23d_e_d", "p_123___e_g", "p_23d___e_d_g"),
+        ] {
+            assert_eq!(joined(base, a, b).as_deref(), Some(expected), "{a} {b}");
+            for side in [a, b] {
+                let again = joined(base, expected, side);
+                assert_eq!(again.as_deref(), Some(expected), "{a} {b}, again {side}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_inserted_blank_line_is_kept_beside_an_inserted_line() {
+        assert_eq!(joined("ab", "a_b", "axb").as_deref(), Some("a_xb"));
+        assert_eq!(joined("ab", "a_b", "ax_b").as_deref(), Some("ax_b"));
     }
 
     #[test]
