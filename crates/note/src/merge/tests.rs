@@ -1,3 +1,4 @@
+use anamnesis_testkit::assert_linear;
 use proptest::prelude::*;
 
 use super::*;
@@ -1037,8 +1038,8 @@ fn clashes_of(seed: u64, pairs: usize) -> usize {
 /// The time of a merge grows with the length of the text, not with its square.
 #[test]
 fn a_long_text_takes_time_in_proportion() {
-    let time_of = |lines: usize| {
-        let numbered = |every: usize, word: &str| {
+    let sides = |lines: usize| {
+        [(1, ""), (5, "a"), (7, "b")].map(|(every, word)| {
             let line = |line: usize| {
                 // Few different lines, so that none of them leads.
                 let changed = if line.is_multiple_of(every) { word } else { "" };
@@ -1047,13 +1048,9 @@ fn a_long_text_takes_time_in_proportion() {
             Draft::new()
                 .with(|draft| draft.note.body = (0..lines).map(line).collect())
                 .bytes()
-        };
-        let sides = [numbered(1, ""), numbered(5, "a"), numbered(7, "b")];
-        let start = std::time::Instant::now();
-        let merged = merge(id(), Some(&sides[0]), &sides[1], &sides[2]);
-        assert!(!merged.bytes.is_empty());
-        start.elapsed()
+        })
     };
-    let (short, long) = (time_of(2_500), time_of(20_000));
-    assert!(long < short * 8 * 6, "{short:?} {long:?}");
+    let merged = |[base, a, b]: &[Vec<u8>; 3]| merge(id(), Some(base), a, b);
+    let (short, long) = (sides(1_250), sides(20_000));
+    assert_linear("merge", || merged(&short), || merged(&long));
 }
