@@ -142,10 +142,15 @@ fn complete(
             journal.unanswered_since(&session.id)?,
             journal.echoes(&session.id)?,
             journal.has_forgotten_prompt(&session.id)?,
+            journal.is_unsure(&session.id)?,
         ))
     };
-    let (extent, resumed, since, unanswered, echoes, has_forgotten) =
+    let (extent, resumed, since, unanswered, echoes, has_forgotten, is_unsure) =
         known().map_err(|error: journal::Error| error.to_string())?;
+    // It is unknown what was private in it, and the transcript may repeat that.
+    if is_unsure && read(context, path, None, ALWAYS)?.is_some_and(|whole| whole.private) {
+        return Ok(());
+    }
     let time = |at: Option<i64>| at.and_then(DateTime::from_timestamp_millis);
     let start = time(resumed).unwrap_or(ALWAYS.start);
     if !extent.has_action && !has_forgotten {

@@ -170,6 +170,11 @@ impl From<claude_memory::Error> for Failure {
 
 impl From<journal::Error> for Failure {
     fn from(error: journal::Error) -> Self {
-        Self::failed(error.to_string()).hint("anamnesis doctor")
+        let failure = Self::failed(error.to_string());
+        if error.is_damage() {
+            failure.hint("it is repaired in the background; try again in a moment")
+        } else {
+            failure.hint("anamnesis doctor")
+        }
     }
 }

@@ -19,6 +19,7 @@ pub mod failure;
 pub mod forget;
 pub mod format;
 pub mod interrupts;
+pub mod journal_repair;
 pub mod learn;
 pub mod model;
 pub mod pause;

@@ -7,9 +7,12 @@
 use std::{
     env, io,
     process::{Command, Stdio},
+    time::Duration,
 };
 
-use crate::environment::Environment;
+use anamnesis_store::journal;
+
+use crate::{context::Context, environment::Environment};
 
 /// The option of `work` that makes it start the real one and end.
 pub const DETACH: &str = "--detach";
@@ -29,6 +32,19 @@ pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
         spawn(environment, &["work", DETACH, CHECK])
     } else {
         spawn(environment, &["work", DETACH])
+    }
+}
+
+/// Starts a repair in the background if this process met damage in the journal.
+pub fn repair_if_damaged(environment: Environment) {
+    if !journal::damage_was_seen() {
+        return;
+    }
+    if let Ok(context) = Context::of(environment, Duration::ZERO) {
+        journal::request_repair(&context.home);
+        if let Err(error) = start_work(&context.environment, false) {
+            context.log(&format!("cannot start the deferred process: {error}"));
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use anamnesis_app::{
     capture, claude_memory, client,
     context::Context,
     environment::{Caller, Environment},
-    event_filter,
+    event_filter, journal_repair,
     learn::{self, TurnUses},
     pause::{self, Off},
     python_version,
@@ -37,7 +37,7 @@ use anamnesis_note::note::{Note, Source, parse_timestamp};
 use anamnesis_recall::render::{self, Block, Chosen, Reason};
 use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
 use anamnesis_session::{
-    event::{Agent, Record, Surroundings},
+    event::{Agent, Privacy, Record, Surroundings, What},
     hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource, ToolCall},
     intake::Intake,
     session_note::Account,
@@ -48,7 +48,7 @@ use anamnesis_store::{
     project::{self, Known, Project},
     session_note,
     settings::config::SessionLine,
-    spool::Spool,
+    spool::{Spool, Waiting},
 };
 use anamnesis_text::{clean::one_line, hash::text_hash, private_tokens::Key, redact::redact};
 use chrono::DateTime;
@@ -79,6 +79,9 @@ const LOG_PATIENCE: Duration = Duration::from_millis(50);
 
 /// How many notes that came from other machines are named at a prompt.
 const MAX_ARRIVALS: usize = 3;
+
+/// The key in `meta` of the repair that the person was told of.
+const REPAIR_TOLD: &str = "repair_told";
 
 /// The longest line for the person, in characters.
 const MAX_LINE_LENGTH: usize = 100;
@@ -228,7 +231,7 @@ fn answer(
         Ok(payload) => payload,
         Err(error) => {
             context.log(&format!("hook: {error}"));
-            if let Ok(journal) = Journal::open(&context.home, JOURNAL_PATIENCE) {
+            if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
                 let now = context.environment.now;
                 let _ = journal.hook_ran("unknown", started.elapsed(), Some(&error), now);
             }
@@ -245,7 +248,7 @@ fn answer(
     }
     event_filter::unrecorded(&context, &mut payload.event);
     let hook = Hook {
-        journal: Journal::open(&context.home, JOURNAL_PATIENCE),
+        journal: Journal::open(&context.home, journal_patience(&context)),
         event_name: payload.event_name.clone(),
         session_id: payload.session_id.clone(),
         agent: payload
@@ -280,10 +283,14 @@ fn answer(
     } else {
         std::mem::take(&mut handled.answer).to_json(&hook.event_name)
     };
+    // A hook has no time to repair: the deferred process does, started by the first one that met damage.
+    let is_first_request =
+        journal::damage_was_seen() && journal::request_repair(&hook.context.home);
     let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
     Reply {
         output,
         start_work: match handled.may_start {
+            _ if is_first_request => true,
             MayStart::Nothing => false,
             MayStart::Checkpoint => has_long_log(),
             MayStart::Work => handled.start_work || has_long_log(),
@@ -545,7 +552,10 @@ impl Hook {
         let notes_given = chosen.iter().filter(is_given).count();
         let ignored = self.context.environment.ignored_in_sessions();
         let ignored = ignored.first();
-        let problem = problem_line(journal, now);
+        let repair = repair_line(journal);
+        let told = repair.as_ref().map(|(of, _)| of.clone());
+        let problem = repair.map(|(_, line)| line);
+        let problem = problem.or_else(|| problem_line(journal, now));
         let problem =
             problem.or_else(|| ignored.map(|name| format!("{name} is ignored · anamnesis doctor")));
         let problem = problem.or_else(|| {
@@ -558,6 +568,7 @@ impl Hook {
             && journal.meta("problem_told").ok().flatten().as_deref() != Some(&today)
         {
             handled.meta.push(("problem_told", today));
+            handled.meta.extend(told.map(|of| (REPAIR_TOLD, of)));
             return Some(line(&problem));
         }
         // Told apart, so that it keeps no fault from being told.
@@ -683,7 +694,9 @@ impl Hook {
         let Ok(journal) = &self.journal else {
             return;
         };
-        let echoes = journal.echoes(&self.session_id).unwrap_or_default();
+        let Ok(echoes) = journal.echoes(&self.session_id) else {
+            return;
+        };
         let settings = &self.context.config.recall;
         let Ok(sentences) = recall::question(text, &echoes, lane, settings) else {
             return;
@@ -782,15 +795,17 @@ impl Hook {
         let spool = Spool::new(&self.context.home);
         let mut waiting = spool.waiting(MAX_DRAINED);
         let is_start = matches!(payload.event, Event::SessionStart { .. });
-        let record = self.record_of(payload);
+        let record = self.record_of(payload, &waiting);
         let stored = match &self.journal {
-            Ok(journal) => journal.together(|journal| {
-                let mut taken = journal.take_waiting(&mut waiting)?;
-                taken.has_job |= journal.take(&record)?.has_job;
-                self.keep_run(journal, handled, started)?;
-                Ok(taken)
-            }),
-            Err(error) => Err(journal::Error::Io(io::Error::other(error.to_string()))),
+            Ok(journal) => journal
+                .together(|journal| {
+                    let mut taken = journal.take_waiting(&mut waiting)?;
+                    taken.has_job |= journal.take(&record)?.has_job;
+                    self.keep_run(journal, handled, started)?;
+                    Ok(taken)
+                })
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
         };
         match stored {
             Ok(Taken { has_job }) => {
@@ -806,8 +821,8 @@ impl Hook {
                 true
             }
             Err(error) => {
-                handled.errors.push(error.to_string());
-                // A damaged file is moved out of the way by the deferred process.
+                handled.errors.push(error);
+                // A damaged file is repaired by the deferred process.
                 handled.start_work = true;
                 if let Err(error) = spool.keep(&record) {
                     handled.errors.push(format!("spool: {error}"));
@@ -828,8 +843,8 @@ impl Hook {
         })
     }
 
-    /// Makes the record of an event.
-    fn record_of(&self, mut payload: Payload) -> Record {
+    /// Makes the record of an event. The records in the spool come before it.
+    fn record_of(&self, mut payload: Payload, waiting: &[Waiting]) -> Record {
         let environment = &self.context.environment;
         // A newer program's file is not written to, but what is private in it stays so.
         let newer = match &self.journal {
@@ -840,13 +855,18 @@ impl Hook {
         };
         let journal = self.journal.as_ref().ok().or(newer.as_ref());
         let known = journal.and_then(|journal| journal.session(&self.session_id).ok().flatten());
-        let is_private = journal.is_none_or(|journal| {
-            journal
-                .is_private(&self.session_id, payload.prompt_id.as_deref())
-                .unwrap_or(true)
-        });
+        // If the private tokens cannot be read, the event may repeat them.
+        let echoes = journal.and_then(|journal| journal.echoes(&self.session_id).ok());
+        let is_private = echoes.is_none()
+            || journal.is_none_or(|journal| {
+                journal
+                    .is_private(&self.session_id, payload.prompt_id.as_deref())
+                    .unwrap_or(true)
+            })
+            || self.is_private_in_spool(waiting, payload.prompt_id.as_deref());
         let is_start = matches!(payload.event, Event::SessionStart { .. });
-        let looks = is_start || known.is_none();
+        // The row of a session that was restored after damage has no folder.
+        let looks = is_start || known.is_none_or(|known| known.folder.is_none());
         if let Event::Stop(answered) = &mut payload.event
             && answered.text.is_none()
             && let Some(journal) = journal
@@ -858,9 +878,14 @@ impl Hook {
             let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
             answered.text = end.ok().flatten().and_then(|transcript| transcript.outcome);
         }
-        let echoes = journal
-            .and_then(|journal| journal.echoes(&self.session_id).ok())
-            .unwrap_or_default();
+        let mut echoes = echoes.unwrap_or_default();
+        let marked = (waiting.iter()).filter_map(|waiting| waiting.record.as_ref());
+        let marked = marked.filter(|record| record.session == self.session_id);
+        echoes.extend(
+            marked
+                .flat_map(|record| &record.echoes)
+                .map(|echo| (echo.key, echo.hash)),
+        );
         let intake = Intake {
             echoes: &echoes,
             key: random_key(),
@@ -879,6 +904,23 @@ impl Hook {
             is_unsure: is_private && !matches!(payload.event, Event::UserPromptSubmit { .. }),
         };
         intake.record(payload)
+    }
+
+    /// Tells whether an event's prompt is in the spool and private. If not all of the spool was read, it may
+    /// be.
+    fn is_private_in_spool(&self, waiting: &[Waiting], prompt_id: Option<&str>) -> bool {
+        let records = waiting
+            .iter()
+            .rev()
+            .filter_map(|waiting| waiting.record.as_ref());
+        let mut prompts = records
+            .filter(|record| record.session == self.session_id)
+            .filter(|record| prompt_id.is_none_or(|id| record.prompt_id.as_deref() == Some(id)))
+            .filter_map(|record| match &record.what {
+                What::Prompted { privacy, .. } => Some(*privacy),
+                _ => None,
+            });
+        prompts.next() == Some(Privacy::Full) || waiting.len() >= MAX_DRAINED
     }
 
     /// Keeps what else this run did, within the transaction of its record.
@@ -1004,6 +1046,29 @@ fn random_key() -> Key {
 /// A text as it may stand in the records.
 fn kept(text: &str) -> String {
     redact(&one_line(text)).text.into_owned()
+}
+
+/// How long this hook waits for the journal: a repair takes longer than any hook can wait.
+fn journal_patience(context: &Context) -> Duration {
+    if journal::is_repair_requested(&context.home) {
+        Duration::ZERO
+    } else {
+        JOURNAL_PATIENCE
+    }
+}
+
+/// The name of the last repair and its line for the person; none if there was no repair, or the person was
+/// told.
+fn repair_line(journal: &Journal) -> Option<(String, String)> {
+    let repair = journal.last_repair().ok()??;
+    if journal.meta(REPAIR_TOLD).ok()?.as_ref() == Some(&repair.kept) {
+        return None;
+    }
+    let line = format!(
+        "journal.db was damaged: {} · anamnesis doctor",
+        journal_repair::rows_saved(&repair)
+    );
+    Some((repair.kept, line))
 }
 
 /// What went wrong lately, for the person; nothing when nothing did.

@@ -23,6 +23,9 @@ pub trait Host: Send + Sync {
     /// git: nobody waits for that, and a session's changes are one commit.
     fn changed(&self);
 
+    /// Requests a repair of `journal.db` after a tool met damage in it. It runs in the background.
+    fn met_damage(&self);
+
     /// Lets the notes be used that a reflection of this key proposed; what came of it, in words. Only a
     /// dialogue that the client shows the person may lead here.
     ///

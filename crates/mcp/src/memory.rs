@@ -278,6 +278,10 @@ impl From<index::Error> for Refusal {
 
 impl From<journal::Error> for Refusal {
     fn from(error: journal::Error) -> Self {
+        if error.is_damage() {
+            let hint = "they are repaired in the background: ask again in a moment";
+            return Self::new("busy", quoted(&error.to_string()), hint);
+        }
         Self::internal(&error.to_string())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anamnesis_store::journal;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -80,6 +81,9 @@ impl Server {
             Some(tool) => tool.run()(&self.memory, arguments),
             None => Err(Refusal::unknown_tool(&asked.name, &self.tools)),
         };
+        if journal::damage_was_seen() {
+            self.memory.host.met_damage();
+        }
         match answer {
             Ok(answer) => CallToolResult::structured(answer),
             // Text alone: clients hold structured content to the schema of an answer.

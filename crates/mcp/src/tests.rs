@@ -59,6 +59,10 @@ impl Host for Alone {
         self.wish("changed".to_owned());
     }
 
+    fn met_damage(&self) {
+        self.wish("damage".to_owned());
+    }
+
     fn approve(&self, reflection: &str) -> Result<String, Unable> {
         self.wish(format!("approve {reflection}"));
         Ok("done".to_owned())

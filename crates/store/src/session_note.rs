@@ -75,8 +75,12 @@ pub fn capture(
         .session
         .map_or_else(|| NoteId::generate(request.now), NoteId::of_session);
     let text = own_text(&title, &body);
-    let forgotten =
-        journal.is_some_and(|journal| journal.forgotten_at(&body).is_ok_and(|at| at.is_some()));
+    let forgotten = match journal.map(|journal| journal.forgotten_at(&body)) {
+        Some(Ok(at)) => at.is_some(),
+        // If the journal cannot be read, the text may have been forgotten.
+        Some(Err(_)) => return Err(Error::Locked),
+        None => false,
+    };
     // A time of the future would put the note before all others for ever.
     let changed_at = account
         .last_at

@@ -31,8 +31,8 @@ pub(crate) struct Crate {
 /// One source file that is part of a product build.
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
-    /// The folder that the module stands for: `hook.rs` and `hook/mod.rs` are both of `hook/` where
-    /// that folder exists.
+    /// The folder of the module's children, or that of the file if it has none: `hook.rs` belongs to
+    /// `hook/`, as `hook/mod.rs` does.
     folder: PathBuf,
     text: String,
     /// Ranges of lines (from 1) of items that only a test build compiles.
@@ -238,11 +238,12 @@ impl Reader {
                     .count(),
             })
             .collect();
-        let own = path.with_extension("");
-        let folder = if own.is_dir() {
-            own
+        let parent = path.parent().unwrap_or(&path).to_path_buf();
+        let is_named_mod = path.file_stem().is_some_and(|stem| stem == "mod");
+        let folder = if self.module.is_empty() || is_named_mod || self.submodules.is_empty() {
+            parent
         } else {
-            path.parent().unwrap_or(&path).to_path_buf()
+            path.with_extension("")
         };
         SourceFile {
             path,

@@ -16,9 +16,9 @@ use anamnesis_app::{
     context::{Context, PATIENCE},
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
-    model,
+    journal_repair, model,
     pause::{self, Off},
-    python_version, remote, summary,
+    python_version, remote, spawn, summary,
     sync::{self, Standing},
     terminal_command,
 };
@@ -26,7 +26,7 @@ use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
 use anamnesis_store::{
     fs::file,
     index::{Error as IndexError, Filter, Index},
-    journal::{Error as JournalError, HookRuns, Journal},
+    journal::{self, Error as JournalError, HookRuns, Journal},
     project::Places,
     settings::{TRUSTED_VARIABLES, config::Paused},
     usage_log::Receipts,
@@ -36,8 +36,8 @@ use anamnesis_text::clean::{has_tag_characters, one_line};
 use chrono::Utc;
 use serde_json::{Value, json};
 
-use self::records::{recording, records};
-use super::{Outcome, init::SERVER_NAME};
+use self::records::{damage, recording, records};
+use super::{Outcome, init::SERVER_NAME, work};
 use crate::ui::{self, Ui};
 
 /// The hooks that the plugin registers.
@@ -69,7 +69,7 @@ const SILENCE: Duration = Duration::from_secs(3600);
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Args {
-    /// Repair what needs no judgement: file modes, the index, damaged records
+    /// Repair what needs no judgement: file modes, the index, damaged or waiting records
     #[arg(long)]
     fix: bool,
     /// Print a text for a bug report: no note, no prompt, no name of yours
@@ -82,6 +82,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// The hint for a journal that cannot be used.
+const REPAIR: &str = "anamnesis doctor --fix   (repairs a damaged journal.db)";
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,6 +132,11 @@ impl Check {
             lines: vec![line.into()],
             hint: None,
         }
+    }
+
+    fn line(mut self, line: impl Into<String>) -> Self {
+        self.lines.push(line.into());
+        self
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -199,6 +207,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     let context = Context::unchecked(environment, PATIENCE)?;
     let fixed = if args.fix { fix(&context) } else { Vec::new() };
     let checks = checks(&context);
+    // Without --fix, doctor reports damage and starts no repair.
+    journal::damage_was_seen();
     let worst = checks
         .iter()
         .map(|check| check.level)
@@ -293,6 +303,7 @@ fn checks(context: &Context) -> Vec<Check> {
     checks.push(store);
     checks.extend(ignored_variables(context));
     if is_usable {
+        checks.extend(damage(context));
         checks.extend(records(context, journal.as_ref()));
         checks.extend(notes_and_index(context));
         checks.push(privacy(context));
@@ -376,11 +387,11 @@ fn hooks(journal: Option<&Journal>, context: &Context) -> Check {
             Level::Broken,
             "this machine's records cannot be used (log/anamnesis.log says why)",
         )
-        .hint("anamnesis doctor --fix   (sets a damaged journal.db aside)");
+        .hint(REPAIR);
     };
     let runs = match journal.hook_runs(context.environment.now) {
         Ok(runs) => runs,
-        Err(error) => return Check::new("hooks", Level::Broken, error.to_string()),
+        Err(error) => return Check::new("hooks", Level::Broken, error.to_string()).hint(REPAIR),
     };
     let known: Vec<&HookRuns> = runs
         .iter()
@@ -501,7 +512,7 @@ fn without_journal(error: &JournalError) -> Check {
     match error {
         // The error itself says what to do.
         JournalError::Newer(_) => check,
-        error if error.is_damage() => check.hint("anamnesis doctor --fix   (sets it aside)"),
+        error if error.is_damage() => check.hint("anamnesis doctor --fix"),
         error if error.is_busy() => check.hint("try again in a moment"),
         _ => check.hint("move away what is in its place, or make it writable for you"),
     }
@@ -954,25 +965,31 @@ fn fix(context: &Context) -> Vec<String> {
             ));
         }
     }
-    let journal = Journal::open(&context.home, Duration::from_secs(10));
-    if journal.is_err_and(|error| error.is_damage())
-        && let Ok(kept) = Journal::set_aside(&context.home, context.environment.now)
-    {
-        fixed.push(format!(
-            "journal.db was damaged; it is kept as {}",
-            context.home.relative(&kept)
-        ));
+    match journal_repair::repair(context, PATIENCE) {
+        Ok(Some(repair)) => fixed.push(journal_repair::sentence(context, &repair)),
+        Ok(None) => {}
+        Err(error) => context.log(&format!("doctor: not repaired: {error}")),
     }
     if let Ok(Some(line)) = sync::repair(context, Duration::from_secs(10)) {
         fixed.push(line);
     }
-    if let Some(journal) = context.journal()
-        && let Ok(jobs @ 1..) = journal.retry(context.environment.now.timestamp_millis())
-    {
-        fixed.push(format!(
-            "{} that had failed will be tried again",
-            ui::count(jobs, "job")
-        ));
+    if let Some(journal) = context.journal() {
+        if let Ok(drained @ 1..) = work::drain(context, &journal) {
+            fixed.push(format!(
+                "{} taken up from spool/",
+                ui::count(drained, "record")
+            ));
+        }
+        if let Ok(jobs @ 1..) = journal.retry(context.environment.now.timestamp_millis()) {
+            fixed.push(format!(
+                "{} that had failed will be tried again",
+                ui::count(jobs, "job")
+            ));
+        }
+        let now = context.environment.now.timestamp_millis();
+        if journal.has_jobs(now).unwrap_or(false) {
+            let _ = spawn::start_work(&context.environment, false);
+        }
     }
     let needs_index = match Index::open(&context.home) {
         Ok(index) => index.integrity().is_err(),

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anamnesis_app::{context::Context, failure::Failure};
+use anamnesis_app::{context::Context, failure::Failure, journal_repair};
 use anamnesis_store::journal::Journal;
 
 use super::{Outcome, work};
@@ -23,6 +23,9 @@ pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
         );
     };
     let done = work::pass(context, true, true)?;
+    if let Some(repair) = &done.repair {
+        ui.print(&format!("{}\n", journal_repair::sentence(context, repair)));
+    }
     let journal = Journal::open(&context.home, Duration::from_secs(10))?;
     journal.checkpoint()?;
     let mut lines = vec![
@@ -45,7 +48,7 @@ pub(crate) fn run(_: &Args, context: &Context, ui: &Ui) -> Outcome {
     if done.pruned.is_full {
         ui.note("the records are over their ceiling, and all of them are of today: raise retention.ceiling_mib in config.json\n");
     }
-    if lines.is_empty() && done.pruned.bytes == 0 {
+    if lines.is_empty() && done.pruned.bytes == 0 && done.repair.is_none() {
         ui.print("nothing to do\n");
     }
     Ok(ExitCode::SUCCESS)

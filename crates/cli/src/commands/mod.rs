@@ -60,7 +60,7 @@ pub(crate) use self::sync::{PATIENCE as SYNC_PATIENCE, outcome as sync_outcome};
 
 use std::{io::Read, process::ExitCode, time::Duration};
 
-use anamnesis_app::{context::Context, environment::Environment, failure::Failure};
+use anamnesis_app::{context::Context, environment::Environment, failure::Failure, spawn};
 use anamnesis_session::hook::MAX_PAYLOAD_LENGTH;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
@@ -162,7 +162,13 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
             };
         }
     };
-    match run(arguments, environment, &ui) {
+    let is_deferred = matches!(arguments.command, Some(Verb::Work(_)));
+    let outcome = run(arguments, environment.clone(), &ui);
+    // The deferred process repairs the journal itself, and must not start itself again and again.
+    if !is_deferred {
+        spawn::repair_if_damaged(environment);
+    }
+    match outcome {
         Ok(code) => code,
         Err(failure) => {
             ui.note(&failure.text());

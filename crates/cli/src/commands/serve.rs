@@ -15,7 +15,11 @@ use anamnesis_app::{
 use anamnesis_mcp::{Host, LastLook, Memory, Standing, Synced, Unable};
 use anamnesis_note::{agent_policy::Review, draft::safe_line, id::NoteId, usage_log::Usage};
 use anamnesis_session::hook::{MAX_PAYLOAD_LENGTH, Payload};
-use anamnesis_store::{journal::Journal, notes::NotePath, settings::config::Config};
+use anamnesis_store::{
+    journal::{self, Journal},
+    notes::NotePath,
+    settings::config::Config,
+};
 use anamnesis_sync::Answer;
 use chrono::{DateTime, Utc};
 use serde_json::error::Category;
@@ -120,6 +124,11 @@ impl Host for Program {
             // The next hook starts it.
             self.0.log(&format!("serve: the deferred process: {error}"));
         }
+    }
+
+    fn met_damage(&self) {
+        journal::request_repair(&self.0.home);
+        self.changed();
     }
 
     fn approve(&self, reflection: &str) -> Result<String, Unable> {

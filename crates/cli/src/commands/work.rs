@@ -15,7 +15,7 @@ use anamnesis_app::{
     environment::Environment,
     evaluation_set,
     failure::Failure,
-    learn, python_version, remote,
+    journal_repair, learn, python_version, remote,
     spawn::{self, INDEX_DAMAGED, UNREADABLE},
     summary,
     sync::{self, History},
@@ -24,7 +24,7 @@ use anamnesis_app::{
 use anamnesis_store::{
     fs::lock::{self, Lock, Subject},
     index::Index,
-    journal::{Error, Journal, NOTE, Pruned},
+    journal::{self, Error, Journal, NOTE, Pruned, Repair},
     project::Identities,
     spool::Spool,
     usage_log::Receipts,
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Start it in the background and return
     #[arg(long)]
     detach: bool,
-    /// Look for damage in the index, too: a hook met some
+    /// Check journal.db and the index for damage: a hook met some
     #[arg(long)]
     check: bool,
 }
@@ -81,6 +81,8 @@ pub(super) struct Done {
     pub(super) pruned: Pruned,
     /// Files of the trash that were deleted.
     pub(super) trash: usize,
+    /// The repair of the journal, if there was one.
+    pub(super) repair: Option<Repair>,
 }
 
 pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
@@ -100,27 +102,36 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     be_humble();
+    let outcome = work(&context, args.check);
+    if journal::damage_was_seen() {
+        // The next run repairs it.
+        journal::request_repair(&context.home);
+    }
+    outcome
+}
+
+fn work(context: &Context, check: bool) -> Outcome {
     for _ in 0..MAX_LOOKS {
-        let done = pass(&context, args.check, false).inspect_err(|failure| {
+        let done = pass(context, check, false).inspect_err(|failure| {
             context.log(&format!("work: {}", failure.text()));
         })?;
         let Some(journal) = context.journal_within(JOURNAL_PATIENCE) else {
             break;
         };
-        if let Err(error) = terminal_command::keep(&context, &journal) {
+        if let Err(error) = terminal_command::keep(context, &journal) {
             context.log(&format!("work: the command in bin/: {error}"));
         }
         if let Err(error) = python_version::note_hooks(&context.environment, &journal) {
             context.log(&format!("work: {error}"));
         }
-        citation_check::follow(&context, &journal);
-        if exchange(&context, &journal, done.notes > 0)
-            && let Err(failure) = upkeep::look_after_sync(&context, &journal)
+        citation_check::follow(context, &journal);
+        if exchange(context, &journal, done.notes > 0)
+            && let Err(failure) = upkeep::look_after_sync(context, &journal)
         {
             context.log(&format!("work: {}", failure.message()));
         }
         // The network took its time, and whoever came meanwhile found the place taken, and left.
-        if !is_called(&context, &journal) && !is_sync_due(&context, &journal, false) {
+        if !is_called(context, &journal) && !is_sync_due(context, &journal, false) {
             break;
         }
     }
@@ -152,7 +163,7 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     // First: a file that goes is a change of its folder, which the index would be behind of again.
     context.notes.sweep(LEFTOVER_AGE);
     // The journal's faults are its own: the index is brought in step all the same.
-    let opened = open_journal(context);
+    let mut opened = open_journal(context, check, &mut done);
     if let Ok(journal) = &opened {
         let present = || {
             context
@@ -168,6 +179,10 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
         claude_memory::follow(context, journal);
     }
     for _ in 0..MAX_LOOKS {
+        if is_damaged(context) {
+            drop(opened);
+            opened = open_journal(context, false, &mut done);
+        }
         let kept = match &opened {
             Ok(journal) => take_up(context, journal, prune, &mut done),
             Err(_) => Ok(()),
@@ -179,12 +194,15 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
                 context.log(&format!("work: {error}"));
             }
         }
-        let is_damaged = opened.as_ref().is_ok_and(has_damage);
-        if is_damaged && let Ok(journal) = &opened {
+        let is_index_damaged = opened.as_ref().is_ok_and(has_damage);
+        if is_index_damaged && let Ok(journal) = &opened {
             // Before the look: what is met from now on is another matter.
             journal.set_meta(INDEX_DAMAGED, "")?;
         }
-        refresh(context, check || is_damaged)?;
+        refresh(context, check || is_index_damaged)?;
+        if kept.is_err() && is_damaged(context) {
+            continue;
+        }
         kept?;
         // Whoever came meanwhile found the place taken, and left.
         if !opened
@@ -232,6 +250,15 @@ fn is_called(context: &Context, journal: &Journal) -> bool {
     !Spool::new(&context.home).is_empty()
         || journal.has_jobs(now).unwrap_or(false)
         || has_damage(journal)
+        || is_damaged(context)
+}
+
+/// Tells whether a hook or this process met damage in the journal.
+fn is_damaged(context: &Context) -> bool {
+    if journal::damage_was_seen() {
+        journal::request_repair(&context.home);
+    }
+    journal::is_repair_requested(&context.home)
 }
 
 /// Tells whether a hook met damage in the index.
@@ -240,20 +267,29 @@ fn has_damage(journal: &Journal) -> bool {
     mark.is_some_and(|mark| !mark.is_empty())
 }
 
-/// Opens the journal; a damaged one is moved out of the way.
-fn open_journal(context: &Context) -> Result<Journal, Failure> {
-    match Journal::open(&context.home, JOURNAL_PATIENCE) {
-        Err(error) if error.is_damage() => {
-            let kept = Journal::set_aside(&context.home, context.environment.now)
-                .map_err(|error| Failure::failed(format!("cannot move journal.db: {error}")))?;
-            context.log(&format!(
-                "journal.db was damaged; it is kept as {}, and a new one is made",
-                context.home.relative(&kept)
-            ));
-            Ok(Journal::open(&context.home, JOURNAL_PATIENCE)?)
-        }
-        opened => Ok(opened?),
+/// Opens the journal, and repairs it if it is damaged. It is checked on request, after an error that shows
+/// damage, and once a day.
+fn open_journal(context: &Context, check: bool, done: &mut Done) -> Result<Journal, Failure> {
+    let open = || Journal::open(&context.home, JOURNAL_PATIENCE);
+    let is_due = |journal: &Journal| {
+        let pruned = journal.meta(PRUNED).ok().flatten();
+        pruned.as_deref() != Some(&today(context))
+    };
+    let opened = open();
+    if !check && !is_damaged(context) && !opened.as_ref().is_ok_and(is_due) {
+        return Ok(opened?);
     }
+    drop(opened);
+    match journal_repair::repair(context, JOURNAL_PATIENCE) {
+        Ok(repair) => done.repair = repair.or(done.repair.take()),
+        // The rest of the work may still succeed.
+        Err(error) => context.log(&format!("work: not repaired: {error}")),
+    }
+    Ok(open()?)
+}
+
+fn today(context: &Context) -> String {
+    context.environment.now.date_naive().to_string()
 }
 
 /// Takes up what waits and lets go what is old.
@@ -312,7 +348,7 @@ fn take_up(
             break;
         }
     }
-    let today = context.environment.now.date_naive().to_string();
+    let today = today(context);
     let retention = &context.config.retention;
     if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) || journal.needs_room(retention)? {
         done.pruned = journal.prune(retention, now)?;
@@ -321,6 +357,7 @@ fn take_up(
         done.trash = term(retention.trash_days).map_or(0, |age| context.notes.empty_trash(age));
         if let Some(age) = term(retention.spool_days) {
             Spool::new(&context.home).forget_unreadable(age);
+            journal::drop_old_quarantine(&context.home, context.environment.now - age);
         }
         eval::sweep(&context.home);
         if let Err(failure) = forget_questions(context) {
@@ -353,7 +390,7 @@ fn forget_questions(context: &Context) -> Result<(), Failure> {
 const PRUNED: &str = "pruned";
 
 /// Takes up the records that wait; tells how many.
-fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
+pub(super) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
     let spool = Spool::new(&context.home);
     let mut drained = 0;
     loop {

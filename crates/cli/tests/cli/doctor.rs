@@ -42,7 +42,7 @@ fn enable_plugin(home: &TestHome) {
 }
 
 /// A home in which everything has run once and nothing is wrong.
-fn sound() -> TestHome {
+pub(crate) fn sound() -> TestHome {
     let home = furnished();
     enable_plugin(&home);
     home.run("reindex").well();
@@ -601,15 +601,14 @@ fn a_store_whose_journal_cannot_be_opened_is_not_well() {
     }
     fs::create_dir(home.store().join("journal.db")).unwrap();
     snapshot!(check(&home, "store"), @"
-    ✗ store      journal.db: Invalid path: [ROOT]/home/.anamnesis/journal.db: Is a directory (os error 21)
-    → move away what is in its place, or make it writable for you
+    ✗ store      journal.db is damaged: it is a folder
+    → anamnesis doctor --fix
     ");
-    // A damaged file needs another repair.
     fs::remove_dir(home.store().join("journal.db")).unwrap();
     home.write("journal.db", "these are no records");
     snapshot!(check(&home, "store"), @"
     ✗ store      journal.db: file is not a database
-    → anamnesis doctor --fix   (sets it aside)
+    → anamnesis doctor --fix
     ");
     fs::remove_file(home.store().join("journal.db")).unwrap();
     let journal = rusqlite::Connection::open(home.store().join("journal.db")).unwrap();
@@ -837,14 +836,14 @@ fn records_that_wait_or_cannot_be_read() {
                  → anamnesis maintain
     ! records    1 record could not be read, moved to quarantine/
                  → rm ~/.anamnesis/quarantine/spool-*   (each is one event)
-    ! records    the records until 2026-01-01 are damaged; no note is lost
-                 → rm ~/.anamnesis/quarantine/journal-20260101T020304Z.db*
+    ✓ records    journal.db was damaged on 2026-01-01
+                 it is kept for 30 days as quarantine/journal-20260101T020304Z.db
     ✓ notes      5 notes readable
     ✓ index      in step with the notes
     ✓ privacy    for you alone
     ✓ sync       none; notes stay on this machine
     ✓ beside     no other memory found
-    3 to look at
+    2 to look at
     ");
     snapshot!(home.run("status").shown(), @"
     exit 0

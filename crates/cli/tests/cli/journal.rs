@@ -16,7 +16,7 @@ use crate::{NO_OP, SESSION, furnished, home, snapshot};
 const MARKER: &str = "heron-4821-lagoon";
 
 /// A session that is played event by event.
-struct Played<'a> {
+pub(crate) struct Played<'a> {
     home: &'a TestHome,
     id: String,
     prompt: usize,
@@ -24,7 +24,7 @@ struct Played<'a> {
 }
 
 impl<'a> Played<'a> {
-    fn new(home: &'a TestHome, id: &str) -> Self {
+    pub(crate) fn new(home: &'a TestHome, id: &str) -> Self {
         Self {
             home,
             id: id.to_owned(),
@@ -49,13 +49,13 @@ impl<'a> Played<'a> {
         payload
     }
 
-    fn start(&self) -> Value {
+    pub(crate) fn start(&self) -> Value {
         let payload = self.home.start(&self.id, "startup");
         self.home.hook(&payload).well();
         payload
     }
 
-    fn says(&mut self, prompt: &str) -> Value {
+    pub(crate) fn says(&mut self, prompt: &str) -> Value {
         self.prompt += 1;
         self.silent("UserPromptSubmit", &json!({ "prompt": prompt }))
     }
@@ -65,20 +65,20 @@ impl<'a> Played<'a> {
         json!({ "tool_name": tool, "tool_input": input, "tool_use_id": format!("t-{}", self.tool) })
     }
 
-    fn uses(&mut self, tool: &str, input: &Value, response: &Value) -> Value {
+    pub(crate) fn uses(&mut self, tool: &str, input: &Value, response: &Value) -> Value {
         let mut call = self.call(tool, input);
         call["tool_response"] = response.clone();
         call["duration_ms"] = 12.into();
         self.silent("PostToolUse", &call)
     }
 
-    fn fails(&mut self, tool: &str, input: &Value, error: &str) -> Value {
+    pub(crate) fn fails(&mut self, tool: &str, input: &Value, error: &str) -> Value {
         let mut call = self.call(tool, input);
         call["error"] = error.into();
         self.silent("PostToolUseFailure", &call)
     }
 
-    fn edits(&mut self, path: &str) -> Value {
+    pub(crate) fn edits(&mut self, path: &str) -> Value {
         let path = self.home.project().join(path);
         self.uses(
             "Edit",
@@ -87,14 +87,14 @@ impl<'a> Played<'a> {
         )
     }
 
-    fn answers(&self, text: &str) -> Value {
+    pub(crate) fn answers(&self, text: &str) -> Value {
         self.silent(
             "Stop",
             &json!({ "last_assistant_message": text, "stop_hook_active": false }),
         )
     }
 
-    fn ends(&self) -> Value {
+    pub(crate) fn ends(&self) -> Value {
         let payload = self.payload("SessionEnd", &json!({ "reason": "other" }));
         assert_eq!(self.home.hook(&payload).well(), "");
         payload
@@ -102,7 +102,7 @@ impl<'a> Played<'a> {
 }
 
 /// The rows of a query, columns joined by `|`.
-fn rows(home: &TestHome, query: &str) -> Vec<String> {
+pub(crate) fn rows(home: &TestHome, query: &str) -> Vec<String> {
     let connection = Connection::open(home.store().join("journal.db")).unwrap();
     let mut statement = connection.prepare(query).unwrap();
     let columns = statement.column_count();

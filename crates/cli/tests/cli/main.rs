@@ -22,6 +22,7 @@ mod hook_input;
 mod init;
 mod inject;
 mod journal;
+mod journal_damage;
 mod learning;
 mod links;
 mod model;

@@ -5,7 +5,7 @@ use super::{Error, Journal};
 use anamnesis_note::id::NoteId;
 
 /// Under this name the journal holds that what was there at first is known.
-const BEGUN: &str = "known_notes";
+pub(super) const BEGUN: &str = "known_notes";
 
 impl Journal {
     /// Takes note that it is known how these notes got here.

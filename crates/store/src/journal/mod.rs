@@ -7,6 +7,7 @@
 
 mod agent;
 mod budget;
+mod damage;
 mod forget;
 mod job;
 mod known;
@@ -16,16 +17,20 @@ mod purge;
 mod recall;
 mod reference;
 mod reflection;
+mod repair;
 mod resolved;
 mod retention;
+mod salvage;
 mod schema;
 mod session;
 mod take;
 mod timeline;
+mod unsure;
 mod usage;
 
 pub use self::{
     budget::{Budget, REFLECTION, SUMMARY, Spending},
+    damage::{Examination, damage_was_seen, examine, is_repair_requested, request_repair},
     forget::ForgottenPrompt,
     job::{Job, NOTE, Queue},
     listing::{Contents, StoredDelegation, StoredJob, StoredPrompt, StoredSummary, StoredTurnEnd},
@@ -33,6 +38,7 @@ pub use self::{
     recall::{Evidence, Given, Held, Ledger, Run, STOPPED, Seen, WARNING, Warned},
     reference::Stale,
     reflection::Reflection,
+    repair::{Repair, drop_old_quarantine, kept_files, repair},
     resolved::{Mended, Resolved},
     retention::Pruned,
     session::{Extent, Session, StoredEvent},
@@ -48,7 +54,7 @@ pub(crate) use self::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
@@ -63,6 +69,7 @@ use ulid::Ulid;
 
 use crate::{
     fs::{
+        file::{self, Stamp},
         home::Home,
         lock::{self, Subject},
     },
@@ -90,29 +97,24 @@ pub enum Error {
     /// A newer program made the file; this one touches nothing in it.
     #[error("journal.db is of version {0}, this program knows {VERSION}; update anamnesis")]
     Newer(i64),
-    /// Somebody else makes the tables for longer than this caller can wait.
-    #[error("journal.db is being made by another anamnesis process")]
+    /// Another process holds the journal lock for longer than this caller can wait.
+    #[error("journal.db is being made or repaired by another anamnesis process")]
     Locked,
+    /// A repair replaced the file while this process had it open; nothing was written.
+    #[error("journal.db was replaced by another anamnesis process")]
+    Replaced,
+    /// The file is damaged, though SQLite can open it.
+    #[error("journal.db is damaged: {0}")]
+    Damaged(String),
     /// The file system refused.
     #[error("journal.db: {0}")]
     Io(#[from] std::io::Error),
     /// SQLite refused.
     #[error("journal.db: {0}")]
-    Sqlite(#[from] rusqlite::Error),
+    Sqlite(#[source] rusqlite::Error),
 }
 
 impl Error {
-    /// Tells whether the file itself is damaged: waiting or making room does not help.
-    pub fn is_damage(&self) -> bool {
-        let Self::Sqlite(error) = self else {
-            return false;
-        };
-        matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
-        )
-    }
-
     /// Tells whether another process holds a lock on it; it may be free in a moment.
     pub fn is_busy(&self) -> bool {
         match self {
@@ -121,7 +123,7 @@ impl Error {
                 error.sqlite_error_code(),
                 Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
             ),
-            Self::Newer(_) | Self::Io(_) => false,
+            Self::Newer(_) | Self::Io(_) | Self::Replaced | Self::Damaged(_) => false,
         }
     }
 
@@ -200,7 +202,7 @@ impl Journal {
     pub fn open(home: &Home, patience: Duration) -> Result<Self, Error> {
         let path = home.journal();
         if path.exists() {
-            let connection = sqlite::open_write(&path, patience)?;
+            let connection = connect(&path, patience)?;
             match sqlite::version(&connection)? {
                 VERSION => return Ok(Self { connection }.configured()?),
                 newer if newer > VERSION => return Err(Error::Newer(newer)),
@@ -209,18 +211,20 @@ impl Journal {
         }
         // One process makes the tables; SQLite alone would let two switch the journal mode at once.
         let _lock = lock::acquire(home, Subject::Journal, patience)?.ok_or(Error::Locked)?;
-        let connection = sqlite::open_write(&path, patience)?;
+        repair::finish(home)?;
+        let connection = connect(&path, patience)?;
         let version = sqlite::version(&connection)?;
         if version == 0 {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
             // Where the file system has no shared memory, SQLite stays with the mode it can have.
             let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         }
-        let missing = usize::try_from(version).unwrap_or(0);
-        let scripts = schema::VERSIONS.get(missing..).unwrap_or_default().concat();
-        connection.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {scripts} PRAGMA user_version = {VERSION}; COMMIT;"
-        ))?;
+        connection
+            .execute_batch(&format!(
+                "BEGIN IMMEDIATE; {} PRAGMA user_version = {VERSION}; COMMIT;",
+                schema::scripts_from(version)
+            ))
+            .map_err(damage::migration_error)?;
         Ok(Self { connection }.configured()?)
     }
 
@@ -240,31 +244,6 @@ impl Journal {
             newer if newer > VERSION => Err(Error::Newer(newer)),
             _ => Ok(None),
         }
-    }
-
-    /// Moves a file that is no database, or a damaged one, out of the way, and says where it is.
-    ///
-    /// What it held cannot be rebuilt, so it is kept; the next process makes a new one.
-    ///
-    /// # Errors
-    /// When it cannot be moved.
-    pub fn set_aside(home: &Home, now: DateTime<Utc>) -> std::io::Result<PathBuf> {
-        let folder = home.root().join("quarantine");
-        if let Err(error) = crate::fs::home::ensure_folder(&folder) {
-            return Err(std::io::Error::other(error));
-        }
-        let name = format!("journal-{}.db", now.format("%Y%m%dT%H%M%SZ"));
-        let target = folder.join(&name);
-        fs::rename(home.journal(), &target)?;
-        // The log of a database belongs to it; a new one would take it for its own.
-        for suffix in ["-wal", "-shm"] {
-            let beside = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
-            match fs::rename(beside(&home.journal()), beside(&target)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(target)
     }
 
     fn configured(self) -> rusqlite::Result<Self> {
@@ -720,6 +699,29 @@ impl Journal {
     }
 }
 
+/// Opens the file for writing. Once a repair has replaced the file, every commit to the old one fails,
+/// because its rows would be lost. The repair holds the old file's write lock while it replaces the file,
+/// and the commit hook runs under that lock.
+fn connect(path: &Path, patience: Duration) -> Result<Connection, Error> {
+    if path.is_dir() {
+        return Err(damage::seen(Error::Damaged(damage::A_FOLDER.to_owned())));
+    }
+    let before = inode(path);
+    let mut connection = sqlite::open_write(path, patience)?;
+    let opened = inode(path);
+    if before.is_some() && before != opened {
+        return Err(Error::Replaced);
+    }
+    let path = path.to_owned();
+    connection.commit_hook(Some(move || inode(&path) != opened))?;
+    Ok(connection)
+}
+
+fn inode(path: &Path) -> Option<i64> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some(Stamp::of(&metadata).inode)
+}
+
 /// The name of the time at which recording was switched on again.
 fn resumed_key(project: Option<&str>) -> String {
     format!("resumed {}", project.unwrap_or("*").to_lowercase())
@@ -731,3 +733,18 @@ fn day_of(now: DateTime<Utc>) -> i64 {
 
 #[cfg(test)]
 mod tests;
+
+/// The key in the journal's `meta` of the installation's id. It is made of what a copy of the installation
+/// does not share with it: the machine, and the inode and creation time of `journal.db`.
+pub(crate) fn installation_key(journal: &Path) -> String {
+    let machine = file::read_head(Path::new("/etc/machine-id"), 64);
+    let machine = machine.map(|(bytes, ..)| bytes).unwrap_or_default();
+    let journal = fs::metadata(journal).ok();
+    let inode = journal.as_ref().map(|metadata| Stamp::of(metadata).inode);
+    let made = journal.and_then(|metadata| metadata.created().ok());
+    let place = text_hash(&format!(
+        "{} {inode:?} {made:?}",
+        String::from_utf8_lossy(&machine).trim()
+    ));
+    format!("install {place}")
+}

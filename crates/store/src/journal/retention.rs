@@ -181,6 +181,7 @@ impl Journal {
             upkeep.pruned.is_full = self.used_bytes()? > ceiling;
         }
         upkeep.give_back()?;
+        self.expire_unsure(now)?;
         Ok(upkeep.pruned)
     }
 

@@ -1,10 +1,84 @@
 //! The tables of the journal. A version only adds to the one before, so that two versions of the
 //! program can stand side by side for the time of an update.
 
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use super::VERSION;
+use crate::sqlite;
+
 /// The scripts that make each version of the one before; the first one starts from nothing.
 pub(super) const VERSIONS: [&str; 7] = [
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7,
 ];
+
+/// The scripts that are missing to a file of this version.
+pub(super) fn scripts_from(version: i64) -> String {
+    let made = usize::try_from(version).unwrap_or(0);
+    VERSIONS.get(made..).unwrap_or_default().concat()
+}
+
+/// The tables of a file: each column and each index as a line, with the table's name.
+#[derive(Debug, Default)]
+struct Shape {
+    columns: BTreeSet<(String, String)>,
+    indexes: BTreeSet<(String, String)>,
+}
+
+impl Shape {
+    fn of(connection: &Connection) -> rusqlite::Result<Self> {
+        let lines = |sql: &str| -> rusqlite::Result<BTreeSet<(String, String)>> {
+            connection
+                .prepare(sql)?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        };
+        Ok(Self {
+            columns: lines(
+                "SELECT made.name, format('%d %d %s %s %d %d', wr, strict, c.name, c.type, c.\"notnull\", c.pk)
+                 FROM pragma_table_list AS made, pragma_table_xinfo(made.name) AS c
+                 WHERE made.schema = 'main' AND made.type = 'table' AND made.name NOT LIKE 'sqlite_%'",
+            )?,
+            indexes: lines(
+                "SELECT made.name, format('%s %d %d %s', i.name, i.\"unique\", i.partial, group_concat(c.name))
+                 FROM pragma_table_list AS made, pragma_index_list(made.name) AS i, pragma_index_info(i.name) AS c
+                 WHERE made.schema = 'main' AND made.type = 'table' GROUP BY made.name, i.name",
+            )?,
+        })
+    }
+
+    /// What the scripts make up to a version.
+    fn made(version: usize) -> rusqlite::Result<Self> {
+        let connection = sqlite::open_in_memory()?;
+        let scripts = VERSIONS.get(..version).unwrap_or_default();
+        connection.execute_batch(&scripts.concat())?;
+        Self::of(&connection)
+    }
+}
+
+/// The first table of a file that is not as the scripts up to its version make it. Tables that this
+/// program knows nothing of are left alone.
+pub(super) fn differing_table(
+    connection: &Connection,
+    version: i64,
+) -> rusqlite::Result<Option<String>> {
+    let made = usize::try_from(version).unwrap_or(0);
+    let expected = Shape::made(made)?;
+    let mut known = expected.columns.clone();
+    if version != VERSION {
+        known.extend(Shape::made(VERSIONS.len())?.columns);
+    }
+    let known: BTreeSet<&String> = known.iter().map(|(table, _)| table).collect();
+    let mut actual = Shape::of(connection)?;
+    actual.columns.retain(|(table, _)| known.contains(table));
+    let columns = expected.columns.symmetric_difference(&actual.columns);
+    let indexes = expected.indexes.difference(&actual.indexes);
+    Ok(columns
+        .chain(indexes)
+        .next()
+        .map(|(table, _)| table.clone()))
+}
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;

@@ -138,7 +138,7 @@ impl Journal {
             .optional()?)
     }
 
-    /// Tells whether a person kept anything of a session private; not so where it is unknown.
+    /// Tells whether a person kept anything of a session private, or may have; not so where it is unknown.
     ///
     /// # Errors
     /// When SQLite refuses.
@@ -149,7 +149,8 @@ impl Journal {
                 "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?1 AND is_private = 1)
                    OR EXISTS (SELECT 1 FROM prompt WHERE session = ?1 AND privacy <> 'none')",
             )?
-            .query_row([session], |row| row.get(0))?)
+            .query_row([session], |row| row.get::<_, bool>(0))?
+            || self.is_unsure(session)?)
     }
 
     /// When the last prompt of a session came, milliseconds since 1970; none before the first.
@@ -577,6 +578,7 @@ impl Journal {
             journal
                 .connection
                 .execute("DELETE FROM meta WHERE key = ?", [forget::key_of(id)])?;
+            journal.forget_sure(Some(id))?;
             // Its prompts, events and all else go with it.
             Ok(journal
                 .connection

@@ -65,8 +65,10 @@ impl Journal {
                 self.take_start(record, source, model.as_deref())?;
             }
             What::Prompted { .. } => {
-                self.reopen(session)?;
-                self.take_prompt(record)?;
+                // A known prompt may be from the spool, taken by two processes at once.
+                if self.take_prompt(record)? {
+                    self.reopen(session)?;
+                }
             }
             What::Delegated { id, kind, prompt } => {
                 if self
@@ -219,6 +221,10 @@ impl Journal {
                  WHERE id = ?1",
             )?
             .execute(params![record.session, source, model, is_new])?;
+        // A compacted session continues its last prompt, which may be private.
+        if source != "compact" {
+            self.mark_sure(&record.session, is_new)?;
+        }
         // The start of a new session that comes after its end is late; any other opens it again.
         if !is_new {
             self.reopen(&record.session)?;
@@ -252,7 +258,8 @@ impl Journal {
         Ok(())
     }
 
-    fn take_prompt(&self, record: &Record) -> Result<(), Error> {
+    /// Stores a prompt. Returns false if it is known already.
+    fn take_prompt(&self, record: &Record) -> Result<bool, Error> {
         let What::Prompted {
             kind,
             privacy,
@@ -260,7 +267,7 @@ impl Journal {
             many_tags,
         } = &record.what
         else {
-            return Ok(());
+            return Ok(false);
         };
         let session = &record.session;
         let is_known = if let Some(id) = &record.prompt_id {
@@ -275,12 +282,14 @@ impl Journal {
                 .exists(params![session, text, kind.as_str(), record.at, SAME_PROMPT])?
         };
         if is_known {
-            return Ok(());
+            return Ok(false);
         }
         let number: i64 = self
             .connection
             .prepare_cached(
-                "UPDATE session SET prompts = prompts + 1, change = change + 1,
+                // After damage the count may be lower than the last number.
+                "UPDATE session SET change = change + 1,
+                   prompts = 1 + max(prompts, coalesce((SELECT max(number) FROM prompt WHERE session = ?1), 0)),
                    first_prompt = CASE WHEN ?2 THEN coalesce(first_prompt, ?3) ELSE first_prompt END
                  WHERE id = ?1 RETURNING prompts",
             )?
@@ -302,19 +311,18 @@ impl Journal {
                 many_tags,
                 record.at,
             ])?;
-        let Some(id) = &record.prompt_id else {
-            return Ok(());
-        };
-        if *privacy == Privacy::Full {
-            self.suppress_all_of(session, id, number)
-        } else {
-            self.connection
-                .prepare_cached(
-                    "UPDATE tool_event SET prompt = ?3 WHERE session = ?1 AND prompt_id = ?2 AND prompt IS NULL",
-                )?
-                .execute(params![session, id, number])?;
-            Ok(())
+        if let Some(id) = &record.prompt_id {
+            if *privacy == Privacy::Full {
+                self.suppress_all_of(session, id, number)?;
+            } else {
+                self.connection
+                    .prepare_cached(
+                        "UPDATE tool_event SET prompt = ?3 WHERE session = ?1 AND prompt_id = ?2 AND prompt IS NULL",
+                    )?
+                    .execute(params![session, id, number])?;
+            }
         }
+        Ok(true)
     }
 
     /// Takes back what was stored of a prompt before it was known to be private.
@@ -352,14 +360,14 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether what happens under this prompt may not be stored, for a caller that would rather
-    /// not do the work of a record that is thrown away.
+    /// Tells whether what happens under this prompt may not be stored, or cannot be known to be storable,
+    /// for a caller that would rather not do the work of a record that is thrown away.
     ///
     /// # Errors
     /// When SQLite refuses.
     pub fn is_private(&self, session: &str, prompt_id: Option<&str>) -> Result<bool, Error> {
         let owner = self.owner(session, prompt_id)?;
-        Ok(owner.is_some_and(|owner| owner.is_private))
+        Ok(owner.is_some_and(|owner| owner.is_private) || self.is_unsure(session)?)
     }
 
     /// The prompt that an event belongs to: the one it names, else the newest.
@@ -367,7 +375,9 @@ impl Journal {
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Owner {
                 number: row.get(0)?,
-                is_private: row.get::<_, String>(1)? == Privacy::Full.as_str(),
+                // An unknown word may be damage, and counts as private.
+                is_private: Privacy::of(&row.get::<_, String>(1)?)
+                    .is_none_or(|privacy| privacy == Privacy::Full),
             })
         };
         let owner = match prompt_id {

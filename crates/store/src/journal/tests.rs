@@ -15,7 +15,7 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-fn fresh() -> (tempfile::TempDir, Home) {
+pub(super) fn fresh() -> (tempfile::TempDir, Home) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path().join("store"));
     home.create().unwrap();
@@ -64,19 +64,6 @@ fn a_newer_file_is_left_alone() {
         .unwrap();
     let newer = Journal::open(&home, PATIENCE).unwrap_err();
     assert!(matches!(newer, Error::Newer(99)) && !newer.is_damage());
-}
-
-#[test]
-fn a_damaged_file_is_set_aside_and_kept() {
-    let (_folder, home) = fresh();
-    std::fs::write(home.journal(), [0xff; 8192]).unwrap();
-    assert!(Journal::open(&home, PATIENCE).unwrap_err().is_damage());
-    let kept = Journal::set_aside(&home, now()).unwrap();
-    assert_eq!(std::fs::read(kept).unwrap(), [0xff; 8192]);
-    Journal::open(&home, PATIENCE)
-        .unwrap()
-        .set_meta("a", "1")
-        .unwrap();
 }
 
 #[test]
@@ -257,7 +244,7 @@ pub(super) fn ended(session: &str, reason: &str) -> Record {
     )
 }
 
-fn under(prompt: &str, record: Record) -> Record {
+pub(super) fn under(prompt: &str, record: Record) -> Record {
     Record {
         prompt_id: Some(prompt.to_owned()),
         ..record
@@ -313,7 +300,7 @@ fn rows(journal: &Journal) -> Vec<String> {
 }
 
 /// A session of a prompt, three tools and an answer.
-fn session_of(id: &str) -> Vec<Record> {
+pub(super) fn session_of(id: &str) -> Vec<Record> {
     vec![
         started(id, "startup"),
         prompted(id, "Add limits to the login"),
@@ -373,6 +360,21 @@ proptest! {
         // A prompt opens a session again; nobody takes its end back.
         take(&journal, &records[6..]);
         prop_assert_eq!(rows(&journal), expected);
+    }
+}
+
+#[test]
+fn a_prompt_that_is_taken_twice_does_not_open_its_ended_session() {
+    let (_folder, home) = fresh();
+    let journal = Journal::open(&home, PATIENCE).unwrap();
+    let records = session_of("s");
+    take(&journal, &records);
+    let before = rows(&journal);
+    assert!(journal.session("s").unwrap().unwrap().is_completed());
+    // As a record from the spool that a hook and the deferred process take at once.
+    for record in &records[1..] {
+        take(&journal, std::slice::from_ref(record));
+        assert_eq!(rows(&journal), before);
     }
 }
 

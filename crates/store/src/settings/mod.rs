@@ -314,7 +314,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "retention.spool_days",
         kind: Kind::Number,
         variable: None,
-        meaning: "Days for which records that could not be read are kept.",
+        meaning: "Days for which records that could not be read, and a damaged journal.db, are kept.",
         value: |config| config.retention.spool_days.into(),
     },
     Setting {

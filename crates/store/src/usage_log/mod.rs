@@ -21,7 +21,6 @@ use anamnesis_note::{
     id::NoteId,
     usage_log::{Aliases, Fold, FoldFile, Month, PortableId, Receipt, SessionMark, Source},
 };
-use anamnesis_text::hash::text_hash;
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 
@@ -155,7 +154,7 @@ impl Receipts {
     /// # Errors
     /// When this machine's records cannot be used.
     pub fn installation(&self, journal: &Journal) -> Result<String, Error> {
-        Ok(journal.drawn(&format!("install {}", self.place()))?)
+        Ok(journal.drawn(&journal::installation_key(&self.home.journal()))?)
     }
 
     /// The mark of a session in receipts.
@@ -400,20 +399,6 @@ impl Receipts {
             }
         }
         Err(Error::Taken(self.home.relative(&root.join(name))))
-    }
-
-    /// What a copy of this installation does not share with it: the machine, the file of its records,
-    /// and when that was made.
-    fn place(&self) -> String {
-        let machine = file::read_head(Path::new("/etc/machine-id"), 64);
-        let machine = machine.map(|(bytes, ..)| bytes).unwrap_or_default();
-        let journal = fs::metadata(self.home.journal()).ok();
-        let inode = journal.as_ref().map(|metadata| Stamp::of(metadata).inode);
-        let made = journal.and_then(|metadata| metadata.created().ok());
-        text_hash(&format!(
-            "{} {inode:?} {made:?}",
-            String::from_utf8_lossy(&machine).trim()
-        ))
     }
 
     fn lock(&self, patience: Duration) -> Result<Lock, Error> {

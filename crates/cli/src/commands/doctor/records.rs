@@ -1,18 +1,21 @@
 //! Whether sessions are recorded, and whether the records themselves are well.
 
-use std::{fs, path::Path};
+use std::{path::Path, time::Duration};
 
-use anamnesis_app::{capture, context::Context, event_filter};
+use anamnesis_app::{capture, context::Context, event_filter, journal_repair::rows_saved};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
-    journal::{Journal, Session},
+    journal::{self, Examination, Journal, Session},
     spool::Spool,
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use super::{Check, Level};
+use super::{Check, Level, REPAIR};
 use crate::ui;
+
+/// The time limit of the check for damage.
+const CHECK_LIMIT: Duration = Duration::from_secs(1);
 
 /// Of how many of the last sessions the transcripts are looked at.
 const LOOKED_AT: usize = 10;
@@ -112,15 +115,6 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
             ),
         );
     }
-    for name in damaged(&quarantine) {
-        look(
-            format!(
-                "the records until {} are damaged; no note is lost",
-                day_of(&name)
-            ),
-            format!("rm {}/{name}*", context.shown(&quarantine)),
-        );
-    }
     let Some(journal) = journal else {
         return checks;
     };
@@ -161,24 +155,59 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
         let kept = format!("{}, none waits", ui::size(used));
         checks.push(Check::new("records", Level::Well, kept));
     }
+    let mut lines = repaired(context, journal).into_iter();
+    if let Some(first) = lines.next() {
+        let mut check = Check::new("records", Level::Well, first);
+        check.lines.extend(lines);
+        checks.push(check);
+    }
     checks
 }
 
-/// The names of the databases that were set aside.
-fn damaged(quarantine: &Path) -> Vec<String> {
-    let entries = fs::read_dir(quarantine).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter(|entry| {
-            entry
-                .path()
-                .extension()
-                .is_some_and(|ending| ending == "db")
-        })
-        .map(|entry| one_line(&entry.file_name().to_string_lossy()))
-        .filter(|name| name.starts_with("journal-"))
-        .collect();
-    names.sort();
-    names
+/// Checks the journal for damage within [`CHECK_LIMIT`]; none if it is sound.
+pub(super) fn damage(context: &Context) -> Option<Check> {
+    match journal::examine(&context.home, Some(CHECK_LIMIT)) {
+        // Other errors are reported where the journal is opened.
+        Ok(Examination::Sound) | Err(_) => None,
+        Ok(Examination::Damaged(reason)) => Some(
+            Check::new("records", Level::Broken, "journal.db is damaged")
+                .line(one_line(&reason))
+                .hint(REPAIR),
+        ),
+        Ok(Examination::Unfinished) => Some(
+            Check::new(
+                "records",
+                Level::Unknown,
+                format!(
+                    "journal.db: no damage in the first {} s of the check",
+                    CHECK_LIMIT.as_secs()
+                ),
+            )
+            .hint("anamnesis maintain   (checks all of it)"),
+        ),
+    }
+}
+
+/// The damaged files that are kept in `quarantine/`, newest last.
+fn repaired(context: &Context, journal: &Journal) -> Vec<String> {
+    let last = journal.last_repair().ok().flatten();
+    let mut lines = Vec::new();
+    for name in journal::kept_files(&context.home) {
+        let repair = last.as_ref().filter(|repair| repair.kept == name);
+        let saved = repair.map_or_else(String::new, |repair| format!(": {}", rows_saved(repair)));
+        lines.push(format!(
+            "journal.db was damaged on {}{saved}",
+            day_of(&name)
+        ));
+        lines.push(match context.config.retention.spool_days {
+            0 => format!("it is kept as quarantine/{}", one_line(&name)),
+            days => format!(
+                "it is kept for {days} days as quarantine/{}",
+                one_line(&name)
+            ),
+        });
+    }
+    lines
 }
 
 /// The day in the name of a database that was set aside, as people write it.

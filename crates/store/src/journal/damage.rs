@@ -1,0 +1,236 @@
+//! The rule for "damaged": which errors mean damage, and a check of the whole file.
+//!
+//! A file is damaged if SQLite says so ([`shows_damage`]), or if the check finds an unexpected schema, an
+//! inconsistency or invalid UTF-8 ([`find_damage`]). Locks, a full disk and a newer version are not damage.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use rusqlite::{Connection, ErrorCode, ffi, types::ValueRef};
+
+use super::{Error, VERSION, schema};
+use crate::{
+    fs::{
+        file::private_options,
+        home::{Home, ensure_folder},
+    },
+    sqlite,
+};
+
+/// SQLite's messages for a missing table or column, and for an invalid schema format in the header. They
+/// have no error code of their own. Statements here name only tables that the schema has.
+const SCHEMA_ERRORS: [&str; 6] = [
+    "unsupported file format",
+    "no such table",
+    "no such column",
+    "has no column named",
+    "values were supplied",
+    "ON CONFLICT clause does not match",
+];
+
+/// Why a folder in place of the file is damage.
+pub(super) const A_FOLDER: &str = "it is a folder";
+
+/// How long a check waits for SQLite's locks.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// SQLite instructions between two looks at the time limit.
+const INSTRUCTIONS: i32 = 10_000;
+
+/// Whether an error in this process showed damage. It is set where errors are converted, because many
+/// callers go on without an answer and drop the error.
+static WAS_SEEN: AtomicBool = AtomicBool::new(false);
+
+/// The result of a check of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Examination {
+    /// No damage was found.
+    Sound,
+    /// The first damage that was found.
+    Damaged(String),
+    /// No damage was found before the time limit.
+    Unfinished,
+}
+
+impl Error {
+    /// Tells whether the file is damaged, so that neither waiting nor freeing space helps.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            Self::Sqlite(error) => shows_damage(error),
+            Self::Newer(_) | Self::Locked | Self::Replaced | Self::Io(_) => false,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        if error.sqlite_extended_error_code() == Some(ffi::SQLITE_CONSTRAINT_COMMITHOOK) {
+            return Self::Replaced;
+        }
+        seen(Self::Sqlite(error))
+    }
+}
+
+/// Converts the error of a migration script. A script fails where the tables do not match the version in
+/// the header: a table exists already, or is missing.
+pub(super) fn migration_error(error: rusqlite::Error) -> Error {
+    match code_of(&error) {
+        Some((code, message)) if code.extended_code == ffi::SQLITE_ERROR => {
+            seen(Error::Damaged(message.to_owned()))
+        }
+        _ => error.into(),
+    }
+}
+
+pub(super) fn seen(error: Error) -> Error {
+    if error.is_damage() {
+        WAS_SEEN.store(true, Ordering::Relaxed);
+    }
+    error
+}
+
+fn code_of(error: &rusqlite::Error) -> Option<(&ffi::Error, &str)> {
+    match error {
+        rusqlite::Error::SqliteFailure(code, message) => {
+            Some((code, message.as_deref().unwrap_or_default()))
+        }
+        rusqlite::Error::SqlInputError { error, msg, .. } => Some((error, msg)),
+        _ => None,
+    }
+}
+
+fn shows_damage(error: &rusqlite::Error) -> bool {
+    if let Some((code, message)) = code_of(error) {
+        return matches!(
+            code.code,
+            ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt
+        ) || SCHEMA_ERRORS.iter().any(|part| message.contains(part));
+    }
+    // Tables are STRICT and only UTF-8 is written, so the bytes have changed since.
+    matches!(
+        error,
+        rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}
+
+/// Tells whether this process met damage since the last call.
+pub fn damage_was_seen() -> bool {
+    WAS_SEEN.swap(false, Ordering::Relaxed)
+}
+
+/// Requests a [repair](super::repair()), which checks the file first. Returns whether this is the first
+/// request since the last check.
+pub fn request_repair(home: &Home) -> bool {
+    let _ = ensure_folder(&home.derived());
+    private_options()
+        .create_new(true)
+        .open(request(home))
+        .is_ok()
+}
+
+/// Tells whether a repair is requested and not done yet.
+pub fn is_repair_requested(home: &Home) -> bool {
+    request(home).exists()
+}
+
+/// Clears the request for a repair, after the check and the repair.
+pub(super) fn clear_request(home: &Home) {
+    let _ = fs::remove_file(request(home));
+    damage_was_seen();
+}
+
+fn request(home: &Home) -> PathBuf {
+    home.derived().join("journal.suspect")
+}
+
+/// Checks the journal for damage, for `limit` at most. It changes nothing.
+///
+/// # Errors
+/// When a newer version wrote the file, or it cannot be read for another reason than damage.
+pub fn examine(home: &Home, limit: Option<Duration>) -> Result<Examination, Error> {
+    if home.journal().exists() {
+        examine_file(&home.journal(), limit)
+    } else {
+        Ok(Examination::Sound)
+    }
+}
+
+pub(super) fn examine_file(path: &Path, limit: Option<Duration>) -> Result<Examination, Error> {
+    match find_damage(path, limit) {
+        Ok(None) => Ok(Examination::Sound),
+        Ok(Some(reason)) => Ok(Examination::Damaged(reason)),
+        Err(Error::Sqlite(error))
+            if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
+        {
+            Ok(Examination::Unfinished)
+        }
+        Err(Error::Sqlite(error)) if shows_damage(&error) => {
+            Ok(Examination::Damaged(error.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn find_damage(path: &Path, limit: Option<Duration>) -> Result<Option<String>, Error> {
+    if path.is_dir() {
+        return Ok(Some(A_FOLDER.to_owned()));
+    }
+    let mut connection = sqlite::open_read(path, PATIENCE)?;
+    let version = sqlite::version(&connection)?;
+    if version > VERSION {
+        return Err(Error::Newer(version));
+    }
+    if let Some(limit) = limit {
+        let begun = Instant::now();
+        let is_over = move || begun.elapsed() > limit;
+        connection.progress_handler(INSTRUCTIONS, Some(is_over))?;
+    }
+    if let Some(table) = schema::differing_table(&connection, version)? {
+        return Ok(Some(format!("table {table} has an unexpected schema")));
+    }
+    let answer: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if answer != "ok" {
+        // The first line may be the database's name.
+        return Ok(answer.lines().last().map(str::to_owned));
+    }
+    // integrity_check looks at the types of values, not at the encoding of text.
+    for table in tables(&connection)? {
+        if has_invalid_text(&connection, &table)? {
+            return Ok(Some(format!("table {table} has text that is not UTF-8")));
+        }
+    }
+    Ok(None)
+}
+
+/// The tables of a file in the order of their creation, so that a referenced table comes first.
+pub(super) fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    connection
+        .prepare(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+        )?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+fn has_invalid_text(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare(&format!("SELECT * FROM \"{table}\" NOT INDEXED"))?;
+    let width = statement.column_count();
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        for column in 0..width {
+            if let ValueRef::Text(text) = row.get_ref(column)?
+                && std::str::from_utf8(text).is_err()
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
