@@ -5,7 +5,8 @@
 //! is then read again until nothing more is found, so that masking is idempotent.
 //!
 //! Not here: private regions (`<private>`), cutting to size, and any judgement of whose secret it
-//! is. What is matched, and where the formats were published, is listed in `docs/redaction.md`.
+//! is. What is matched, and where the formats were published, is listed in
+//! `docs/reference/redaction.md`.
 //!
 //! Invariants:
 //! - Findings are sorted, do not overlap, and lie on character boundaries of the input.

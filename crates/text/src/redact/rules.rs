@@ -1,7 +1,7 @@
 //! The table of rules: what each looks for, and examples it must and must not match.
 //!
 //! Examples are put together from parts, so that no scanner of repositories takes them for live
-//! credentials. Where formats come from is said in `docs/redaction.md`.
+//! credentials. Where formats come from is said in `docs/reference/redaction.md`.
 
 use super::scan::Scan;
 use super::tokens::{Alphabet, Demand, Part, Token};

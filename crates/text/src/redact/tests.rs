@@ -32,11 +32,11 @@ fn every_rule_matches_its_examples_and_nothing_else() {
 
 #[test]
 fn the_documentation_names_every_rule() {
-    let page = include_str!("../../../../docs/redaction.md");
+    let page = include_str!("../../../../docs/reference/redaction.md");
     for rule in rules() {
         assert!(
             page.contains(&format!("| `{}` |", rule.name)),
-            "{} is not in docs/redaction.md",
+            "{} is not in docs/reference/redaction.md",
             rule.name
         );
         assert!(

@@ -22,7 +22,7 @@ use crate::{
     ui::{self, Ui},
 };
 
-/// The version of the form; docs/sessions.md describes it.
+/// The version of the form; docs/reference/sessions.md describes it.
 const VERSION: u32 = 1;
 
 /// Print everything that is recorded of a session as JSON
