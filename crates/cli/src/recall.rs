@@ -21,7 +21,7 @@ use anamnesis_store::{
 use anamnesis_text::{
     clean::one_line,
     hash::text_hash,
-    private_tokens::Echoes,
+    private_tokens::PrivateTokens,
     prompt_text::{Prompt, PromptKind},
     sanitize,
 };
@@ -128,7 +128,7 @@ impl Unasked {
 /// Why it is not asked.
 pub(crate) fn question(
     text: &str,
-    echoes: &Echoes,
+    echoes: &PrivateTokens,
     lane: Lane,
     settings: &config::Recall,
 ) -> Result<Vec<String>, Unasked> {

@@ -18,7 +18,7 @@ use anamnesis_store::{
     journal::{self, Budget, Job, Journal, SUMMARY, Spending},
     session_note,
 };
-use anamnesis_text::{clean::one_line, private_tokens::Echoes};
+use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use chrono::{DateTime, Days, NaiveTime, Utc};
 
 use crate::{context::Context, model};
@@ -146,7 +146,7 @@ fn told(
     asked: Vec<String>,
     account: Account,
     observed: Vec<String>,
-    echoes: &Echoes,
+    echoes: &PrivateTokens,
 ) -> Option<String> {
     let parts = [
         ("What was asked", asked),
@@ -194,7 +194,7 @@ pub(crate) fn tell_now(
     } else {
         let account = Account::from(transcript);
         let asked = account.ask.clone().into_iter().collect();
-        told(asked, account, Vec::new(), &Echoes::default())
+        told(asked, account, Vec::new(), &PrivateTokens::default())
     };
     let Some(record) = record else {
         return Ok(());

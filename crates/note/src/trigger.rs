@@ -26,7 +26,7 @@ use anamnesis_text::{
     glob::{ANY_DEPTH, covers, matches},
     shell::{
         self,
-        command::{CLOSERS, PREPARES, VIEWERS},
+        command::{REPORTERS, SETUP_PROGRAMS, VIEWERS},
     },
     truncate::first_characters,
 };
@@ -456,7 +456,7 @@ fn only_speaks(command: &[String]) -> bool {
     let speaks = |(name, verbs): &(&str, &[&str])| {
         *name == program && arguments.iter().any(|word| verbs.contains(&word.as_str()))
     };
-    [&VIEWERS[..], &CLOSERS, &PREPARES]
+    [&VIEWERS[..], &REPORTERS, &SETUP_PROGRAMS]
         .iter()
         .any(|list| list.contains(&program))
         || SPEAKERS.iter().any(speaks)

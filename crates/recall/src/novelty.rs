@@ -105,7 +105,7 @@ impl Said {
                 .map(str::to_lowercase)
                 .collect::<Vec<_>>()
                 .join(" "),
-            statement: Statement::of(&text),
+            statement: Statement::parse(&text),
         }
     }
 

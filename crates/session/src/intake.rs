@@ -19,7 +19,7 @@ use anamnesis_text::{
     clean::one_line,
     hash::text_hash,
     privacy::{self, PrivateTexts},
-    private_tokens::{self, Echoes, Key},
+    private_tokens::{self, Key, PrivateTokens},
     prompt_text::Prompt,
     sanitize,
 };
@@ -49,7 +49,7 @@ const REFUSED: (&str, &str) = ("<tool_use_error>", "</tool_use_error>");
 #[derive(Debug)]
 pub struct Intake<'a> {
     /// What the session's texts must not repeat.
-    pub echoes: &'a Echoes,
+    pub echoes: &'a PrivateTokens,
     /// The key of what this event marks as private; random, kept with what it hashes.
     pub key: Key,
     /// The project's folder.
@@ -392,7 +392,7 @@ mod tests {
     fn record_with(payload: &Value, is_unsure: bool) -> Record {
         let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
         let intake = Intake {
-            echoes: &Echoes::default(),
+            echoes: &PrivateTokens::default(),
             key: Key::new([7; 16]),
             folder: Path::new("/w/shop"),
             surroundings: Surroundings::default(),
@@ -669,7 +669,7 @@ mod tests {
         assert!(record.private && !record.echoes.is_empty());
         let text = serde_json::to_string(&record).unwrap();
         assert!(!text.contains(MARKER));
-        let echoes: Echoes = record
+        let echoes: PrivateTokens = record
             .echoes
             .iter()
             .map(|echo| (echo.key, echo.hash))

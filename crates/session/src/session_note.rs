@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use crate::{observe::FIXED, transcript::Transcript};
 use anamnesis_text::{
     clean::one_line,
-    private_tokens::Echoes,
+    private_tokens::PrivateTokens,
     truncate::{first_characters, line},
 };
 
@@ -85,7 +85,7 @@ impl From<&Transcript> for Account {
 
 impl Account {
     /// Masks what was marked as private elsewhere in the session.
-    pub fn mask(&mut self, echoes: &Echoes) {
+    pub fn mask(&mut self, echoes: &PrivateTokens) {
         let lists = [&mut self.files, &mut self.fixed, &mut self.next_steps];
         let texts = [&mut self.ask, &mut self.title_ask, &mut self.outcome];
         let all = lists

@@ -29,7 +29,7 @@ pub(super) struct Text {
 impl Text {
     fn of(note: &Note) -> Self {
         let said = Said::of(note);
-        let title = Statement::of(&note.title);
+        let title = Statement::parse(&note.title);
         let title = title.sentences().iter().flat_map(Sentence::terms);
         let ticked = [&note.title, &note.body]
             .into_iter()

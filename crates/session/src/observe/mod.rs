@@ -155,7 +155,7 @@ pub fn observations(events: &[ToolEvent]) -> Observed {
 /// Returns the command of an event if it passed and says something about the project.
 pub fn passed_command(event: &ToolEvent) -> Option<String> {
     let (command, verdict) = run_of(event)?;
-    (verdict == Verdict::Passed && command.is_telling()).then(|| command.shown(MAX_LINE))
+    (verdict == Verdict::Passed && command.is_significant()).then(|| command.shown(MAX_LINE))
 }
 
 /// Returns the line of a session note that says what mended the command that failed now.
@@ -163,7 +163,7 @@ pub fn passed_command(event: &ToolEvent) -> Option<String> {
 /// Notes hold no signature of an error, so it is told by the command; the note may be another
 /// machine's.
 pub fn mended_in<'a>(body: &'a str, command: &str) -> Option<&'a str> {
-    let command = Command::parse(command).filter(Command::is_telling)?;
+    let command = Command::parse(command).filter(Command::is_significant)?;
     let wanted = format!("`{}` passes again ", command.shown(MAX_COMMAND));
     let heading = format!("**{FIXED}:**");
     let mut lines = body.lines().skip_while(|line| line.trim() != heading);
@@ -223,7 +223,7 @@ impl<'a> Watch<'a> {
         }
         match run_of(event) {
             Some((command, Verdict::Passed)) => self.take_pass(index, event, &command),
-            Some((command, Verdict::Failed)) if command.is_telling() => {
+            Some((command, Verdict::Failed)) if command.is_significant() => {
                 let error = event.error.clone().unwrap_or_else(|| output(event));
                 self.failures.push(Failure {
                     index,
@@ -252,7 +252,7 @@ impl<'a> Watch<'a> {
     fn take_pass(&mut self, index: usize, event: &'a ToolEvent, command: &Command<'a>) {
         let (mended, failures) = std::mem::take(&mut self.failures)
             .into_iter()
-            .partition::<Vec<_>, _>(|failure| failure.command.is_mended_by(command));
+            .partition::<Vec<_>, _>(|failure| failure.command.is_fixed_by(command));
         self.failures = failures;
         self.spans
             .extend(mended.iter().map(|failure| (failure.index, index)));
@@ -324,7 +324,7 @@ impl<'a> Watch<'a> {
         let position = self.failures.iter().rposition(|failure| {
             failure.agent == by
                 && !failure.is_answered
-                && failure.command.is_done_by(command)
+                && failure.command.has_workaround(command)
                 && self
                     .edits(failure.index + 1, index, |agent| agent == by)
                     .is_empty()
@@ -528,7 +528,7 @@ fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
         && !code.starts_with('0')
     {
         Verdict::Failed
-    } else if command.hides_its_end {
+    } else if command.hides_exit_status {
         result(&output)
     } else {
         Verdict::Passed

@@ -31,7 +31,7 @@ use self::lines::{Line, Lines, MAX_LINE};
 use self::record::{Block, Content, Record, Text};
 use anamnesis_text::{
     clean::one_line,
-    prompt_text::{Prompt, PromptKind, Words, unmasked, words},
+    prompt_text::{Prompt, PromptKind, SafeText, unmasked, words},
 };
 
 /// How many tools are named.
@@ -152,7 +152,7 @@ struct Session<'a> {
     /// The answer that is being put together from its records.
     answer: Answer,
     /// The last answer with words in it, not yet masked.
-    outcome: Words,
+    outcome: SafeText,
     /// The paths seen, as the tools gave them.
     paths: HashSet<String>,
     /// Whether the prompt that began this turn was private as a whole, or the turn went into an
@@ -411,7 +411,7 @@ impl Session<'_> {
             self.transcript.edits_left_out += 1;
             return;
         }
-        let Words { text, private } = words(&path);
+        let SafeText { text, private } = words(&path);
         self.transcript.private |= private;
         // Blanks inside a path mean something; only what would end a line goes.
         let file = text.replace(['\n', '\t'], " ");

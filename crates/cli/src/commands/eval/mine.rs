@@ -19,7 +19,7 @@ use anamnesis_store::{
     index::{Filter, Index},
     journal::{Contents, Journal, StoredPrompt},
 };
-use anamnesis_text::{clean::one_line, private_tokens::Echoes};
+use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use serde_json::json;
 
 use super::set::{Case, Set};
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = Journal::open_to_read(&context.home, PATIENCE)?;
     let echoes = |session: &str| match &journal {
         Some(journal) => journal.echoes(session),
-        None => Ok(Echoes::default()),
+        None => Ok(PrivateTokens::default()),
     };
     let mut cases = Vec::new();
     let of_no_session = echoes("")?;
