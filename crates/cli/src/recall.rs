@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::render::{Block, Budget, Level, recalled_block};
 use anamnesis_recall::{
-    knowledge::Known,
+    knowledge::StoreKnowledge,
     note_set::{self, Limits, Outcome, Request},
     prompt::sentences,
     threshold::Floor,
@@ -233,8 +233,8 @@ pub(crate) fn known<'a>(
     context: &Context,
     index: &'a Index,
     journal: Option<&'a Journal>,
-) -> Known<'a> {
-    Known {
+) -> StoreKnowledge<'a> {
+    StoreKnowledge {
         index,
         journal,
         with_learned: context.config.learn.links,

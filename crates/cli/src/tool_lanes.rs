@@ -5,8 +5,10 @@ use anamnesis_note::{
     note::{Note, NoteType, State, parse_timestamp},
     trigger::Call,
 };
-use anamnesis_recall::render::{Mended, denial, mended_block, warning_block};
-use anamnesis_recall::warning::{Action, Candidate, Relevance, fitting_by_text, warning};
+use anamnesis_recall::render::{KnownFix, denial, fix_block, warning_block};
+use anamnesis_recall::warning::{
+    Relevance, WarningAction, WarningCandidate, fitting_by_text, warning,
+};
 use anamnesis_session::{
     hook::ToolCall,
     observe::{mended_in, signature},
@@ -85,9 +87,9 @@ pub(crate) fn warn(
     let Ok(warned) = journal.warned(session, agent) else {
         return Ok(None);
     };
-    let candidates: Vec<Candidate<'_>> = notes
+    let candidates: Vec<WarningCandidate<'_>> = notes
         .iter()
-        .map(|fitting| Candidate {
+        .map(|fitting| WarningCandidate {
             note: &fitting.note,
             is_persons: fitting.is_persons,
             relevance: fitting.relevance,
@@ -117,7 +119,7 @@ pub(crate) fn warn(
         evidence: None,
     };
     Ok(Some(match (found.action, &found.trigger) {
-        (Action::Deny, Some(trigger)) => AtTool {
+        (WarningAction::Deny, Some(trigger)) => AtTool {
             context: None,
             denial: Some(denial(note, trigger, now, &short)),
             shown: shown(STOPPED),
@@ -153,7 +155,7 @@ pub(crate) fn mended(
     if ledger.get(&id).is_some_and(|seen| seen.hash == hash) {
         return None;
     }
-    let block = mended_block(&[mended], context.environment.now);
+    let block = fix_block(&[mended], context.environment.now);
     Some(AtTool {
         context: Some(block.text),
         denial: None,
@@ -174,7 +176,7 @@ fn observed(
     project: &Project,
     session: &str,
     error: &str,
-) -> Option<(Mended, NoteId, &'static str)> {
+) -> Option<(KnownFix, NoteId, &'static str)> {
     let signature = signature(error)?;
     let resolved = journal
         .resolved(&signature, &project.all_keys(), session, 1)
@@ -189,7 +191,7 @@ fn observed(
         is_there.then(|| (id, Context::short(&index, id)))
     });
     let at = ui::time(resolved.at);
-    let mended = Mended::observed(resolved.observation, at, resolved.session, note);
+    let mended = KnownFix::observed(resolved.observation, at, resolved.session, note);
     Some((mended, id, "mended the same failure"))
 }
 
@@ -200,7 +202,7 @@ fn noted(
     project: &Project,
     session: &str,
     call: &ToolCall,
-) -> Option<(Mended, NoteId, &'static str)> {
+) -> Option<(KnownFix, NoteId, &'static str)> {
     let command = call.input.get("command").and_then(Value::as_str)?;
     let index = Index::open(&context.home).ok()?;
     let mut entries: Vec<Entry> = Vec::new();
@@ -220,7 +222,7 @@ fn noted(
     others.take(MAX_SESSIONS).find_map(|entry| {
         let note = context.notes.read(entry.path).ok()?.note();
         let title = mended_in(&note.body, command)?.to_owned();
-        let mended = Mended {
+        let mended = KnownFix {
             title,
             narrative: String::new(),
             at: parse_timestamp(&entry.updated_at)?,

@@ -343,7 +343,7 @@ fn finish(context: &Context, status: Status, id: &str) -> Result<String, Failure
     context.take_up(&stored, INDEX_PATIENCE);
     let mut said = format!("{status} #{short} \"{}\"", one_line(&entry.title));
     if status == Status::Done {
-        let due = stale::due_after(&index, entry.id(), context.environment.now)?;
+        let due = stale::outdated_by_task(&index, entry.id(), context.environment.now)?;
         let due: Vec<String> = due
             .iter()
             .take(LIST_LENGTH)
@@ -375,7 +375,7 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
     }
     let index = context.index()?;
     let due = if status == Status::Done && before != status {
-        stale::due_after(&index, entry.id(), now)?
+        stale::outdated_by_task(&index, entry.id(), now)?
     } else {
         Vec::new()
     };

@@ -15,7 +15,7 @@ use anamnesis_note::{
     note::{Enforce, Kind, Note, NoteType, Scope, Severity},
     trigger::Trigger,
 };
-use anamnesis_recall::{admission::Wanted, novelty::Novelty};
+use anamnesis_recall::{admission::NewNote, novelty::Novelty};
 use anamnesis_store::index::{Entry, Index};
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'
     let note = writing.note;
     let journal = context.journal();
     let novelty = if writing.is_judged {
-        let wanted = Wanted {
+        let wanted = NewNote {
             note,
             projects: &context.project(Some(&note.project)).all_keys(),
             replaced: writing.replaced,

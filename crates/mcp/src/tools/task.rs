@@ -139,7 +139,7 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let is_proposed = written.note.id() != entry.id().to_string();
     let is_finished = status == Status::Done && before != status && !is_proposed;
     let review = if is_finished {
-        let due = stale::due_after(&writing.index()?, entry.id(), now)?;
+        let due = stale::outdated_by_task(&writing.index()?, entry.id(), now)?;
         due.iter().map(Named::of).collect()
     } else {
         Vec::new()

@@ -12,7 +12,7 @@ use anamnesis_note::{
 };
 use anamnesis_recall::{
     mining::{self, Prompt},
-    usage_detection::{Act, Turn, named},
+    usage_detection::{ToolCall, Turn, named},
 };
 use anamnesis_session::event::{Privacy, PromptKind, Speaker};
 use anamnesis_store::{
@@ -185,12 +185,12 @@ fn needed(
     until: i64,
     index: &Index,
 ) -> Result<Vec<NoteId>, Failure> {
-    let acts = contents
+    let calls = contents
         .events
         .iter()
         .filter(|event| event.prompt == Some(prompt.number) && event.event.agent.is_none());
-    let acts: Vec<Act<'_>> = acts
-        .map(|event| Act {
+    let calls: Vec<ToolCall<'_>> = calls
+        .map(|event| ToolCall {
             tool: &event.event.tool,
             input: &event.event.input,
             at: event.at,
@@ -204,7 +204,7 @@ fn needed(
     let turn = Turn {
         prompt: "",
         answer: &answers.join("\n"),
-        acts: &acts,
+        calls: &calls,
     };
     let came: Vec<&str> = contents
         .shown
