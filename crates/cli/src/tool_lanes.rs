@@ -53,7 +53,7 @@ pub(crate) fn warn(
     (session, agent): (&str, &str),
     call: &ToolCall,
 ) -> Result<Option<AtTool>, Error> {
-    let call = Call::of(&call.tool, &call.input);
+    let call = Call::new(&call.tool, &call.input);
     let index = Index::open(&context.home)?;
     let projects = project.all_keys();
     let by_trigger = index.warnings_for(&call, &projects)?.into_iter();

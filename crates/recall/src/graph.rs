@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{
     id::NoteId,
-    link::{Edge, together},
+    link::{Edge, combined_weight},
 };
 use anamnesis_store::index::{Error, Index};
 
@@ -103,7 +103,7 @@ pub fn neighbours(id: NoteId, edges: &[Edge]) -> Vec<Neighbour> {
             let (_, edge) = *links.first()?;
             Some(Neighbour {
                 id: other,
-                weight: together(links.iter().map(|(weight, _)| *weight)),
+                weight: combined_weight(links.iter().map(|(weight, _)| *weight)),
                 edge,
                 is_declared: links.iter().any(|(_, edge)| edge.relation.is_declared()),
             })

@@ -251,7 +251,7 @@ fn match_call(call: &Call, candidate: &WarningCandidate<'_>) -> Option<TriggerMa
         });
     }
     let trigger = triggers
-        .filter(|trigger| trigger.fits(call))
+        .filter(|trigger| trigger.matches(call))
         .max_by_key(Trigger::specificity)?;
     Some(TriggerMatch {
         specificity: Some(trigger.specificity()),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn push() -> Call {
-        Call::of("Bash", &json!({"command": "git push --force origin main"}))
+        Call::new("Bash", &json!({"command": "git push --force origin main"}))
     }
 
     /// Returns the action for one note, if it is shown.
@@ -326,7 +326,7 @@ mod tests {
                 action: WarningAction::Context,
             })
         );
-        let other = Call::of("Bash", &json!({"command": "git push origin main"}));
+        let other = Call::new("Bash", &json!({"command": "git push origin main"}));
         assert_eq!(warning(&other, &[candidate(&fits)], 0), None);
     }
 
@@ -601,8 +601,8 @@ mod tests {
             .strip_prefix("Edit ")
             .and_then(|edit| edit.split_once(" << "))
         {
-            Some((path, new)) => Call::of("Edit", &json!({"file_path": path, "new_string": new})),
-            None => Call::of("Bash", &json!({"command": text})),
+            Some((path, new)) => Call::new("Edit", &json!({"file_path": path, "new_string": new})),
+            None => Call::new("Bash", &json!({"command": text})),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use anamnesis_note::{
-    draft::{Change, Draft, saved},
+    draft::{Draft, NoteChange, saved},
     id::IdPrefix,
     link::{Link, Relation},
     note::{Kind, Note, State, Status},
@@ -238,9 +238,9 @@ fn is_task(entry: &Entry) -> bool {
 /// Sets the status of a task, and tells which one it had.
 fn set(context: &Context, entry: &Entry, status: Status) -> Result<(Status, Stored), Failure> {
     let mut before = status;
-    let change = Change {
+    let change = NoteChange {
         status: Some(status),
-        ..Change::default()
+        ..NoteChange::default()
     };
     let lock = context.notes.lock()?;
     let stored = context.notes.update(&lock, entry.path, |note| {

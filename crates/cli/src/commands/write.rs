@@ -9,7 +9,7 @@ use std::{
 
 use anamnesis_note::{
     agent_policy,
-    draft::{Draft, Unfit, safe_line, saved},
+    draft::{Draft, InvalidDraft, safe_line, saved},
     id::NoteId,
     link::{self, Relation, declarable},
     note::{Enforce, Kind, Note, NoteType, Scope, Severity},
@@ -138,7 +138,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut note = draft
         .note(context.machine_id(), context.environment.now)
         .map_err(|unfit| match unfit {
-            Unfit::NoText => Failure::from(unfit).hint("--title, --file, stdin, or set EDITOR"),
+            InvalidDraft::NoText => {
+                Failure::from(unfit).hint("--title, --file, stdin, or set EDITOR")
+            }
             unfit => unfit.into(),
         })?;
     let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry));
