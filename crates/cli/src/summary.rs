@@ -13,7 +13,7 @@ use anamnesis_distill::{
     window::window,
 };
 use anamnesis_note::draft::safe;
-use anamnesis_session::{session_note::Account, transcript::Transcript};
+use anamnesis_session::{session_note::SessionDigest, transcript::Transcript};
 use anamnesis_store::{
     journal::{self, Budget, Job, Journal, SUMMARY, Spending},
     session_note,
@@ -144,7 +144,7 @@ fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::E
 /// The parts of a session as they are told, a line each.
 fn told(
     asked: Vec<String>,
-    account: Account,
+    account: SessionDigest,
     observed: Vec<String>,
     echoes: &PrivateTokens,
 ) -> Option<String> {
@@ -192,7 +192,7 @@ pub(crate) fn tell_now(
     let record = if known.is_some() {
         record(journal, session).map_err(refused)?
     } else {
-        let account = Account::from(transcript);
+        let account = SessionDigest::from(transcript);
         let asked = account.ask.clone().into_iter().collect();
         told(asked, account, Vec::new(), &PrivateTokens::default())
     };

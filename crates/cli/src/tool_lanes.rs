@@ -11,7 +11,7 @@ use anamnesis_recall::warning::{
 };
 use anamnesis_session::{
     hook::ToolCall,
-    observe::{mended_in, signature},
+    observe::{fix_in_note, signature},
 };
 use anamnesis_store::{
     index::{Entry, Error, Index, Recent},
@@ -221,7 +221,7 @@ fn noted(
     let others = entries.iter().filter(|entry| entry.id() != own);
     others.take(MAX_SESSIONS).find_map(|entry| {
         let note = context.notes.read(entry.path).ok()?.note();
-        let title = mended_in(&note.body, command)?.to_owned();
+        let title = fix_in_note(&note.body, command)?.to_owned();
         let mended = KnownFix {
             title,
             narrative: String::new(),

@@ -9,7 +9,7 @@ use std::{
 
 use anamnesis_note::{draft::safe_line, id::NoteId};
 use anamnesis_session::{
-    session_note::Account,
+    session_note::SessionDigest,
     transcript::{self, Transcript},
 };
 use anamnesis_store::{
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let captured = capture::write(
         context,
         journal.as_ref(),
-        &Account::from(&transcript),
+        &SessionDigest::from(&transcript),
         &request,
     )?;
     // The note is there: a model may tell the session better.

@@ -68,7 +68,7 @@ fn labels_in_other_languages() {
 }
 
 #[test]
-fn what_is_no_step() {
+fn other_text_names_no_step() {
     for answer in [
         "",
         "All done.",
@@ -128,7 +128,10 @@ fn lists_below_a_label() {
         ),
         ("**Next steps**\n* the cart", &["the cart"]),
         ("**Next steps:**\n* the cart", &["the cart"]),
-        ("### What's next\nThe cart.\nNot this.", &["The cart."]),
+        (
+            "### What's next\nThe cart.\nNot this.",
+            &["The cart."],
+        ),
         ("Next steps:\nThe cart.\n- not this", &["The cart."]),
         (
             "Next steps:\n- the cart\n  wraps to here\n    - a detail\n- the till",
@@ -178,7 +181,7 @@ fn the_work_is_linear() {
     }
 }
 
-/// Texts made of what the reader cares about.
+/// Generates texts of the parts that matter to the reader.
 fn answers() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
         "Next",
