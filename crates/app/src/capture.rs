@@ -3,9 +3,9 @@
 use std::{io::BufReader, ops::Range, path::Path, time::Duration};
 
 use anamnesis_session::{
-    session_note::Account,
+    session_note::SessionDigest,
     summary,
-    transcript::{self, Part, Transcript},
+    transcript::{self, Transcript, TranscriptPart},
 };
 use anamnesis_store::{
     fs::file,
@@ -26,7 +26,7 @@ const TRANSCRIPT_END: u64 = 4 * 1024 * 1024;
 pub fn write(
     context: &Context,
     journal: Option<&Journal>,
-    account: &Account,
+    account: &SessionDigest,
     request: &Request<'_>,
 ) -> Result<Outcome, anamnesis_store::notes::Error> {
     let outcome = session_note::capture(&context.notes, journal, account, request)?;
@@ -131,7 +131,7 @@ fn complete(
     context: &Context,
     journal: &Journal,
     session: &Session,
-    account: &mut Account,
+    account: &mut SessionDigest,
 ) -> Result<(), String> {
     let path = session.transcript.as_deref().map(Path::new);
     let known = || {
@@ -155,15 +155,15 @@ fn complete(
     let start = time(resumed).unwrap_or(ALWAYS.start);
     if !extent.has_action && !has_forgotten {
         if let Some(transcript) = read(context, path, None, start..ALWAYS.end)? {
-            *account = Account {
+            *account = SessionDigest {
                 fixed: std::mem::take(&mut account.fixed),
-                ..Account::from(&transcript)
+                ..SessionDigest::from(&transcript)
             };
         }
     } else if session.is_partial {
         let end = time(extent.first_at.into_iter().chain(since).min()).unwrap_or(ALWAYS.end);
         if let Some(earlier) = read(context, path, None, start..end)? {
-            account.precede(&Account::from(&earlier));
+            account.prepend(&SessionDigest::from(&earlier));
         }
     }
     // Only what came after the prompt: what came before it may have been private.
@@ -195,7 +195,7 @@ pub fn read(
         return Ok(None);
     };
     let exclusions = context.exclusions();
-    let part = Part {
+    let part = TranscriptPart {
         span: Some(span),
         is_excluded: Some(&|folder| exclusions.excludes(Path::new(folder))),
     };

@@ -6,7 +6,7 @@
 use anamnesis_recall::note_set::Silence;
 use anamnesis_session::intake::MAX_TEXT;
 use anamnesis_store::{index::Index, journal::Ledger, project::Project};
-use anamnesis_text::{private_tokens::Echoes, sanitize};
+use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
 
 use crate::{
     context::Context,
@@ -79,7 +79,7 @@ impl Trial<'_> {
                 journal.ledger(&session.id, "")?,
                 journal.echoes(&session.id)?,
             ),
-            _ => (Ledger::new(), Echoes::default()),
+            _ => (Ledger::new(), PrivateTokens::default()),
         };
         let outcome = match self.asked(context, &project, &echoes) {
             Err(reason) => Err(reason),
@@ -112,7 +112,7 @@ impl Trial<'_> {
         self,
         context: &Context,
         project: &Project,
-        echoes: &Echoes,
+        echoes: &PrivateTokens,
     ) -> Result<Vec<String>, String> {
         let here = match self.project {
             Some(_) => pause::why(context, &[], || project.clone()),

@@ -537,7 +537,7 @@ mod tests {
 
     #[test]
     fn the_documentation_lists_every_variable() {
-        let page = include_str!("../../../docs/environment.md");
+        let page = include_str!("../../../docs/reference/environment.md");
         let rows: Vec<&str> = page
             .lines()
             .filter(|line| line.starts_with("| `"))

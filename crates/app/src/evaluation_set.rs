@@ -14,7 +14,7 @@ use anamnesis_store::fs::{
     file,
     home::{Home, ensure_folder},
 };
-use anamnesis_text::{clean::one_line, private_tokens::Echoes, sanitize};
+use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens, sanitize};
 use serde::{Deserialize, Serialize};
 
 use crate::{context::Context, failure::Failure, format};
@@ -54,7 +54,7 @@ pub struct Case {
 
 impl Case {
     /// The title of a note as the question for it. That it answers is sure, so it is approved.
-    pub fn of_title(note: &Note, echoes: &Echoes) -> Self {
+    pub fn of_title(note: &Note, echoes: &PrivateTokens) -> Self {
         Self {
             query: fit(&plain(&note.title), echoes),
             relevant_ids: vec![note.id.to_string()],
@@ -70,7 +70,7 @@ impl Case {
         text: &str,
         (session, number): (&str, i64),
         notes: &[&Note],
-        echoes: &Echoes,
+        echoes: &PrivateTokens,
     ) -> Self {
         let titles = notes.iter().map(|note| fit(&note.title, echoes));
         Self {
@@ -83,7 +83,7 @@ impl Case {
     }
 
     /// A question that a model asked of a note; somebody has to approve it.
-    pub fn by_model(query: &str, note: &Note, label: &str, echoes: &Echoes) -> Self {
+    pub fn by_model(query: &str, note: &Note, label: &str, echoes: &PrivateTokens) -> Self {
         Self {
             query: fit(&plain(query), echoes),
             relevant_ids: vec![note.id.to_string()],
@@ -123,7 +123,7 @@ impl Case {
 }
 
 /// Makes a text fit to be kept.
-fn fit(text: &str, echoes: &Echoes) -> String {
+fn fit(text: &str, echoes: &PrivateTokens) -> String {
     sanitize::text(text, echoes, MAX_QUERY).value
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anamnesis_note::draft::Unfit;
+use anamnesis_note::draft::InvalidDraft;
 use anamnesis_store::{claude_memory, index, journal, notes, settings::config, usage_log, writing};
 
 /// Something looks wrong and needs the user, but the command was done.
@@ -130,8 +130,8 @@ impl From<writing::Error> for Failure {
     }
 }
 
-impl From<Unfit> for Failure {
-    fn from(unfit: Unfit) -> Self {
+impl From<InvalidDraft> for Failure {
+    fn from(unfit: InvalidDraft) -> Self {
         Self::usage(unfit.to_string())
     }
 }

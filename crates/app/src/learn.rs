@@ -12,7 +12,7 @@ use anamnesis_note::{
 };
 use anamnesis_recall::{
     rank,
-    usage_detection::{self, Act, Given, Turn},
+    usage_detection::{self, GivenNote, ToolCall, Turn},
 };
 use anamnesis_store::{
     index::{Filter, Index},
@@ -67,7 +67,7 @@ pub fn uses(
         return Ok(None);
     };
     let mut notes = HashMap::new();
-    let given: Vec<Given> = shown
+    let given: Vec<GivenNote> = shown
         .iter()
         .filter_map(|shown| {
             let id: NoteId = shown.note.parse().ok()?;
@@ -84,7 +84,7 @@ pub fn uses(
             }
             let with_text = matches!(shown.level.as_str(), "body" | "part");
             let body = if with_text { note.body.as_str() } else { "" };
-            Some(Given {
+            Some(GivenNote {
                 note: id,
                 text: format!("{}\n{body}", note.title),
                 instead: note.instead.clone(),
@@ -92,10 +92,10 @@ pub fn uses(
             })
         })
         .collect();
-    let acts: Vec<Act<'_>> = turn
+    let calls: Vec<ToolCall<'_>> = turn
         .events
         .iter()
-        .map(|event| Act {
+        .map(|event| ToolCall {
             tool: &event.tool,
             input: &event.input,
             at: event.at,
@@ -104,7 +104,7 @@ pub fn uses(
     let happened = Turn {
         prompt: turn.prompt.as_deref().unwrap_or_default(),
         answer,
-        acts: &acts,
+        calls: &calls,
     };
     // Opened once a word has to be weighed; without an index all weigh the same.
     let index = OnceCell::new();
@@ -115,10 +115,10 @@ pub fn uses(
             Some((index, count))
         });
         let known = known.as_ref();
-        let rarity = known.and_then(|(index, count)| rank::rarity(index, *count, term).ok());
+        let rarity = known.and_then(|(index, count)| rank::term_idf(index, *count, term).ok());
         rarity.unwrap_or(1.0)
     };
-    let notes = usage_detection::uses(&given, &happened, rarity);
+    let notes = usage_detection::detect(&given, &happened, rarity);
     Ok((!notes.is_empty()).then(|| TurnUses {
         agent: agent.to_owned(),
         turn: turn.number,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use anamnesis_note::id::NoteId;
 use anamnesis_recall::render::{Block, Budget, Level, recalled_block};
 use anamnesis_recall::{
-    knowledge::Known,
+    knowledge::StoreKnowledge,
     note_set::{self, Limits, Outcome, Request},
     prompt::sentences,
     threshold::Floor,
@@ -21,7 +21,7 @@ use anamnesis_store::{
 use anamnesis_text::{
     clean::one_line,
     hash::text_hash,
-    private_tokens::Echoes,
+    private_tokens::PrivateTokens,
     prompt_text::{Prompt, PromptKind},
     sanitize,
 };
@@ -136,7 +136,7 @@ impl Unasked {
 /// Why it is not asked.
 pub fn question(
     text: &str,
-    echoes: &Echoes,
+    echoes: &PrivateTokens,
     lane: Lane,
     settings: &config::Recall,
 ) -> Result<Vec<String>, Unasked> {
@@ -237,8 +237,12 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
 }
 
 /// What index and records know of notes, with links as the settings want them.
-pub fn known<'a>(context: &Context, index: &'a Index, journal: Option<&'a Journal>) -> Known<'a> {
-    Known {
+pub fn known<'a>(
+    context: &Context,
+    index: &'a Index,
+    journal: Option<&'a Journal>,
+) -> StoreKnowledge<'a> {
+    StoreKnowledge {
         index,
         journal,
         with_learned: context.config.learn.links,

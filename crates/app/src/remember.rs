@@ -8,7 +8,7 @@ use anamnesis_note::{
     note::Note,
 };
 use anamnesis_recall::{
-    admission::{self, Refusal, Wanted},
+    admission::{self, NewNote, Refusal},
     novelty::Novelty,
 };
 use anamnesis_store::{index::Index, journal::Journal, notes::Stored, writing::Writer};
@@ -48,7 +48,7 @@ pub fn save_words(
         .note(context.machine_id(), context.environment.now)
         .map_err(|unfit| unfit.to_string())?;
     let novelty = Index::open(&context.home).ok().and_then(|index| {
-        let wanted = Wanted {
+        let wanted = NewNote {
             note: &note,
             projects: &[project.to_owned()],
             replaced: &[],
@@ -79,7 +79,7 @@ pub fn admit(
     context: &Context,
     journal: Option<&Journal>,
     index: &Index,
-    wanted: &Wanted<'_>,
+    wanted: &NewNote<'_>,
 ) -> Result<Novelty, Failure> {
     let refusal = match admission::admit(index, &context.notes, journal, wanted)? {
         Ok(novelty) => return Ok(novelty),

@@ -11,7 +11,7 @@ use anamnesis_note::{
     note::{Note, Scope, State, timestamp},
     usage_log::Usage,
 };
-use anamnesis_recall::review::{self, Batch, Wait, Waiting};
+use anamnesis_recall::review::{self, PendingGroup, PendingNote, PendingReason};
 use anamnesis_store::{
     fs::lock::Lock,
     index::Index,
@@ -41,7 +41,7 @@ pub enum Decision {
 pub fn decide(
     context: &Context,
     journal: &Journal,
-    waiting: &[&Waiting],
+    waiting: &[&PendingNote],
     decision: Decision,
 ) -> Result<Option<Ulid>, Failure> {
     let reflections = journal.proposed_reflections()?;
@@ -57,7 +57,7 @@ pub fn decide(
         touched.insert(waiting.entry.id());
     }
     for reflection in reflections {
-        let is_of_it = |waiting: &&Waiting| reflection.notes.contains(&waiting.entry.id());
+        let is_of_it = |waiting: &&PendingNote| reflection.notes.contains(&waiting.entry.id());
         if !waiting.iter().any(is_of_it) {
             continue;
         }
@@ -82,14 +82,14 @@ pub fn decide(
 fn approve(
     context: &Context,
     journal: &Journal,
-    waiting: &Waiting,
+    waiting: &PendingNote,
     replaced: Option<NoteId>,
 ) -> Result<(), Failure> {
     let path = waiting.entry.path;
-    if waiting.wait == Wait::Forgotten {
+    if waiting.reason == PendingReason::Forgotten {
         return Ok(journal.forgetting_seen(path.id)?);
     }
-    if waiting.wait == Wait::Stale && replaced.is_none() {
+    if waiting.reason == PendingReason::Stale && replaced.is_none() {
         let usage = Usage {
             verified: vec![path.id],
             ..Usage::default()
@@ -101,7 +101,7 @@ fn approve(
     let lock = context.notes.lock()?;
     let change = |note: &mut Note| {
         let before = note.clone();
-        if waiting.wait == Wait::Proposal {
+        if waiting.reason == PendingReason::Proposal {
             note.state = State::Active;
         }
         note.tags.retain(|tag| tag != CONFLICT_TAG);
@@ -113,8 +113,8 @@ fn approve(
             note.updated_at = timestamp(now);
         }
     };
-    let scope = match waiting.wait {
-        Wait::Proposal if !replaces_local(context, path)? => Scope::Portable,
+    let scope = match waiting.reason {
+        PendingReason::Proposal if !replaces_local(context, path)? => Scope::Portable,
         _ => path.scope,
     };
     let stored = context.notes.move_changed(&lock, path, scope, change)?;
@@ -142,9 +142,9 @@ fn seen(
 }
 
 /// Forgets a note, or brings back what an agent had forgotten.
-fn reject(context: &Context, journal: &Journal, waiting: &Waiting) -> Result<(), Failure> {
+fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result<(), Failure> {
     let path = waiting.entry.path;
-    if waiting.wait != Wait::Forgotten {
+    if waiting.reason != PendingReason::Forgotten {
         return forget::forget_notes(context, &[path]);
     }
     let lock = context.notes.lock()?;
@@ -171,9 +171,9 @@ pub fn waiting(
     index: &Index,
     journal: Option<&Journal>,
     projects: &[String],
-) -> Result<Vec<Batch>, Failure> {
+) -> Result<Vec<PendingGroup>, Failure> {
     let machine = context.machine_id();
-    Ok(review::waiting(
+    Ok(review::pending(
         index,
         &context.notes,
         journal,

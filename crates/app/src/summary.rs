@@ -13,12 +13,12 @@ use anamnesis_distill::{
     window::window,
 };
 use anamnesis_note::draft::safe;
-use anamnesis_session::{session_note::Account, transcript::Transcript};
+use anamnesis_session::{session_note::SessionDigest, transcript::Transcript};
 use anamnesis_store::{
     journal::{self, Budget, Job, Journal, SUMMARY, Spending},
     session_note,
 };
-use anamnesis_text::{clean::one_line, private_tokens::Echoes};
+use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use chrono::{DateTime, Days, NaiveTime, Utc};
 
 use crate::{context::Context, model};
@@ -144,9 +144,9 @@ fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::E
 /// The parts of a session as they are told, a line each.
 fn told(
     asked: Vec<String>,
-    account: Account,
+    account: SessionDigest,
     observed: Vec<String>,
-    echoes: &Echoes,
+    echoes: &PrivateTokens,
 ) -> Option<String> {
     let parts = [
         ("What was asked", asked),
@@ -192,9 +192,9 @@ pub fn tell_now(
     let record = if known.is_some() {
         record(journal, session).map_err(refused)?
     } else {
-        let account = Account::from(transcript);
+        let account = SessionDigest::from(transcript);
         let asked = account.ask.clone().into_iter().collect();
-        told(asked, account, Vec::new(), &Echoes::default())
+        told(asked, account, Vec::new(), &PrivateTokens::default())
     };
     let Some(record) = record else {
         return Ok(());

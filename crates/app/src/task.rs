@@ -1,7 +1,7 @@
 //! Tasks: adds one, sets its status, and reads what a person typed about them at a prompt.
 
 use anamnesis_note::{
-    draft::{Change, Draft, saved},
+    draft::{Draft, NoteChange, saved},
     id::IdPrefix,
     note::{Kind, State, Status},
 };
@@ -32,9 +32,9 @@ pub fn set_status(
     status: Status,
 ) -> Result<(Status, Stored), Failure> {
     let mut before = status;
-    let change = Change {
+    let change = NoteChange {
         status: Some(status),
-        ..Change::default()
+        ..NoteChange::default()
     };
     let lock = context.notes.lock()?;
     let stored = context.notes.update(&lock, entry.path, |note| {
@@ -137,7 +137,7 @@ fn finish(context: &Context, status: Status, id: &str) -> Result<String, Failure
     context.take_up(&stored, INDEX_PATIENCE);
     let mut said = format!("{status} #{short} \"{}\"", one_line(&entry.title));
     if status == Status::Done {
-        let due = stale::due_after(&index, entry.id(), context.environment.now)?;
+        let due = stale::outdated_by_task(&index, entry.id(), context.environment.now)?;
         let due: Vec<String> = due
             .iter()
             .take(LIST_LENGTH)

@@ -5,11 +5,13 @@ use anamnesis_note::{
     note::{Note, NoteType, State, parse_timestamp},
     trigger::Call,
 };
-use anamnesis_recall::render::{Mended, denial, mended_block, warning_block};
-use anamnesis_recall::warning::{Action, Candidate, Relevance, fitting_by_text, warning};
+use anamnesis_recall::render::{KnownFix, denial, fix_block, warning_block};
+use anamnesis_recall::warning::{
+    Relevance, WarningAction, WarningCandidate, fitting_by_text, warning,
+};
 use anamnesis_session::{
     hook::ToolCall,
-    observe::{mended_in, signature},
+    observe::{fix_in_note, signature},
 };
 use anamnesis_store::{
     index::{Entry, Error, Index, Recent},
@@ -53,7 +55,7 @@ pub fn warn(
     (session, agent): (&str, &str),
     call: &ToolCall,
 ) -> Result<Option<AtTool>, Error> {
-    let call = Call::of(&call.tool, &call.input);
+    let call = Call::new(&call.tool, &call.input);
     let index = Index::open(&context.home)?;
     let projects = project.all_keys();
     let by_trigger = index.warnings_for(&call, &projects)?.into_iter();
@@ -87,9 +89,9 @@ pub fn warn(
     let Ok(warned) = journal.warned(session, agent) else {
         return Ok(None);
     };
-    let candidates: Vec<Candidate<'_>> = notes
+    let candidates: Vec<WarningCandidate<'_>> = notes
         .iter()
-        .map(|fitting| Candidate {
+        .map(|fitting| WarningCandidate {
             note: &fitting.note,
             is_persons: fitting.is_persons,
             relevance: fitting.relevance,
@@ -119,7 +121,7 @@ pub fn warn(
         evidence: None,
     };
     Ok(Some(match (found.action, &found.trigger) {
-        (Action::Deny, Some(trigger)) => AtTool {
+        (WarningAction::Deny, Some(trigger)) => AtTool {
             context: None,
             denial: Some(denial(note, trigger, now, &short)),
             shown: shown(STOPPED),
@@ -155,7 +157,7 @@ pub fn mended(
     if ledger.get(&id).is_some_and(|seen| seen.hash == hash) {
         return None;
     }
-    let block = mended_block(&[mended], context.environment.now);
+    let block = fix_block(&[mended], context.environment.now);
     Some(AtTool {
         context: Some(block.text),
         denial: None,
@@ -176,7 +178,7 @@ fn observed(
     project: &Project,
     session: &str,
     error: &str,
-) -> Option<(Mended, NoteId, &'static str)> {
+) -> Option<(KnownFix, NoteId, &'static str)> {
     let signature = signature(error)?;
     let resolved = journal
         .resolved(&signature, &project.all_keys(), session, 1)
@@ -191,7 +193,7 @@ fn observed(
         is_there.then(|| (id, Context::short(&index, id)))
     });
     let at = format::time(resolved.at);
-    let mended = Mended::observed(resolved.observation, at, resolved.session, note);
+    let mended = KnownFix::observed(resolved.observation, at, resolved.session, note);
     Some((mended, id, "mended the same failure"))
 }
 
@@ -202,7 +204,7 @@ fn noted(
     project: &Project,
     session: &str,
     call: &ToolCall,
-) -> Option<(Mended, NoteId, &'static str)> {
+) -> Option<(KnownFix, NoteId, &'static str)> {
     let command = call.input.get("command").and_then(Value::as_str)?;
     let index = Index::open(&context.home).ok()?;
     let mut entries: Vec<Entry> = Vec::new();
@@ -221,8 +223,8 @@ fn noted(
     let others = entries.iter().filter(|entry| entry.id() != own);
     others.take(MAX_SESSIONS).find_map(|entry| {
         let note = context.notes.read(entry.path).ok()?.note();
-        let title = mended_in(&note.body, command)?.to_owned();
-        let mended = Mended {
+        let title = fix_in_note(&note.body, command)?.to_owned();
+        let mended = KnownFix {
             title,
             narrative: String::new(),
             at: parse_timestamp(&entry.updated_at)?,

@@ -37,10 +37,10 @@ use anamnesis_note::note::{Note, Source, parse_timestamp};
 use anamnesis_recall::render::{self, Block, Chosen, Reason};
 use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
 use anamnesis_session::{
-    event::{Agent, Privacy, Record, Surroundings, What},
-    hook::{Answer, Event, MAX_PAYLOAD_LENGTH, Payload, StartSource, ToolCall},
+    event::{Agent, Privacy, Record, RecordedEvent, Surroundings},
+    hook::{Event, HookOutput, MAX_PAYLOAD_LENGTH, Payload, StartSource, ToolCall},
     intake::Intake,
-    session_note::Account,
+    session_note::SessionDigest,
 };
 use anamnesis_store::{
     index::{self, Index},
@@ -124,7 +124,7 @@ fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCo
     });
     if watch.is_err() {
         // Without a watch nothing is begun that could hang.
-        print(&Answer::default().to_json(""));
+        print(&HookOutput::default().to_json(""));
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
@@ -164,7 +164,7 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
     if answered.swap(true, Ordering::AcqRel) {
         return;
     }
-    print(&Answer::default().to_json(""));
+    print(&HookOutput::default().to_json(""));
     // The disk may be what hangs, so the log is not waited for, either.
     let (done, logged) = mpsc::channel();
     let elapsed = started.elapsed();
@@ -203,7 +203,7 @@ fn answer(
     sender: &Sender<Patient>,
 ) -> Reply {
     let no_op = || Reply {
-        output: Answer::default().to_json(""),
+        output: HookOutput::default().to_json(""),
         ..Reply::default()
     };
     if environment.is_off || environment.is_internal {
@@ -306,12 +306,12 @@ fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply
     });
     let answer = if off == Off::Settings && is_start && context.environment.is_interactive {
         let text = format!("nothing is recorded: {} · anamnesis doctor", off.reason());
-        Answer {
+        HookOutput {
             system_message: Some(line(&text)),
-            ..Answer::default()
+            ..HookOutput::default()
         }
     } else {
-        Answer::default()
+        HookOutput::default()
     };
     let name = payload.map_or("", |payload| payload.event_name.as_str());
     Reply {
@@ -370,7 +370,7 @@ enum MayStart {
 /// What handling an event came to.
 #[derive(Default)]
 struct Handled {
-    answer: Answer,
+    answer: HookOutput,
     /// What was given, by lane.
     given: Vec<(&'static str, Vec<Shown>)>,
     /// Whether the session's context is empty now.
@@ -917,7 +917,7 @@ impl Hook {
             .filter(|record| record.session == self.session_id)
             .filter(|record| prompt_id.is_none_or(|id| record.prompt_id.as_deref() == Some(id)))
             .filter_map(|record| match &record.what {
-                What::Prompted { privacy, .. } => Some(*privacy),
+                RecordedEvent::Prompted { privacy, .. } => Some(*privacy),
                 _ => None,
             });
         prompts.next() == Some(Privacy::Full) || waiting.len() >= MAX_DRAINED
@@ -1006,9 +1006,14 @@ impl Hook {
             source: Some(tag),
             now: self.context.environment.now,
         };
-        capture::write(&self.context, None, &Account::from(&transcript), &request)
-            .map(drop)
-            .map_err(|error| error.to_string())
+        capture::write(
+            &self.context,
+            None,
+            &SessionDigest::from(&transcript),
+            &request,
+        )
+        .map(drop)
+        .map_err(|error| error.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anamnesis_distill::reflection;
-use anamnesis_note::{draft::Unfit, id::NoteId};
+use anamnesis_note::{draft::InvalidDraft, id::NoteId};
 use anamnesis_recall::render::inert_line;
 use anamnesis_store::{
     fs::home::Home,
@@ -318,8 +318,8 @@ impl From<reflection::Error> for Refusal {
     }
 }
 
-impl From<Unfit> for Refusal {
-    fn from(unfit: Unfit) -> Self {
+impl From<InvalidDraft> for Refusal {
+    fn from(unfit: InvalidDraft) -> Self {
         let hint = "what stands in <private> tags is left out; nothing else may be missing";
         Self::new("bad_argument", unfit.to_string(), hint)
     }

@@ -9,7 +9,7 @@ use anamnesis_note::{
 };
 use anamnesis_recall::render::inert_line;
 use anamnesis_recall::{
-    admission::{self, Wanted},
+    admission::{self, NewNote},
     novelty::Novelty,
     similar::Similar,
 };
@@ -212,7 +212,7 @@ impl<'a> Writing<'a> {
         replaced: &[NoteId],
         is_forced: bool,
     ) -> Result<Novelty, Refusal> {
-        let wanted = Wanted {
+        let wanted = NewNote {
             note,
             projects: &self.memory.keys(Some(&note.project))?,
             replaced,

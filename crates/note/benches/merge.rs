@@ -1,7 +1,7 @@
-//! Measures the merge of two sides of one note, and prints how many nanoseconds one takes.
+//! Measures the merge of two versions of a note and prints the nanoseconds per merge.
 //!
-//! Both sides changed a field and paragraphs of their own, so that every step of a merge is taken. The
-//! median of many short series counts: others use the machine, too.
+//! Both sides changed a field and different paragraphs, so every step of a merge runs. The result
+//! is the median of many short series, because the machine may be busy.
 
 use std::{
     hint::black_box,
@@ -11,13 +11,13 @@ use std::{
 
 use anamnesis_note::{id::NoteId, merge::merge};
 
-/// How many series are measured.
+/// The number of series.
 const SERIES: usize = 101;
 
-/// How many merges are in one.
+/// The number of merges per series.
 const MERGES: u32 = 20;
 
-/// How many paragraphs the note has: with them it has about 3,500 bytes.
+/// The number of paragraphs of the note, which gives it about 3,500 bytes.
 const PARAGRAPHS: usize = 12;
 
 fn main() -> io::Result<()> {
@@ -41,7 +41,7 @@ fn main() -> io::Result<()> {
     writeln!(io::stdout(), "{}", times[SERIES / 2].as_nanos())
 }
 
-/// A note of a usual length, with something more in its first and in its last paragraph.
+/// Returns a note of typical length, with additions to its first and last paragraph.
 fn note(id: NoteId, title: &str, tag: &str, first: &str, last: &str) -> Vec<u8> {
     let mut body = String::new();
     for number in 0..PARAGRAPHS {

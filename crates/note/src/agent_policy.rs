@@ -1,9 +1,9 @@
-//! What an agent may do to notes: Claude, when it runs our commands or calls our tools.
+//! What an agent (Claude, running our commands or calling our tools) may do to notes.
 //!
-//! It writes in its own name, only so many notes a session, and nothing that it writes changes, hides or
-//! replaces a note of a person or one for all projects: what would do so becomes a proposal, which is
-//! unused until a person approves it. These are rules for what comes through our commands and tools; what
-//! a note's file says of itself is a label, and an editor can write anything.
+//! An agent writes in its own name and a limited number of notes per session. A change that would
+//! alter, hide or replace a person's note or a global note becomes a proposal, which is unused
+//! until a person approves it. The policy covers our commands and tools only: the author in a
+//! note's file is just a label, and an editor can write anything.
 
 use chrono::{DateTime, Utc};
 
@@ -12,24 +12,24 @@ use crate::{
     note::{Enforce, GLOBAL, Note, Scope, Source, State, timestamp},
 };
 
-/// How many notes agents may write in one session.
+/// The most notes that agents may write in one session.
 pub const MAX_NOTES: usize = 10;
 
-/// How sure an agent's note is at most.
+/// The highest confidence of an agent's note.
 pub const MAX_CONFIDENCE: f64 = 0.9;
 
-/// What becomes of what agents and models write.
+/// Whether notes of agents and models need approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Review {
-    /// It is used at once, labelled, and a person can take it back.
+    /// Used at once with a label; a person can undo it.
     #[default]
     Off,
-    /// It is unused until a person approves it.
+    /// Unused until a person approves it.
     Proposals,
 }
 
 impl Review {
-    /// The word for it in settings.
+    /// Returns the word for it in the settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -37,20 +37,20 @@ impl Review {
         }
     }
 
-    /// Tells whether an agent's change of a note in this state has to be proposed. What is not used yet
-    /// may be changed: it waits anyway.
+    /// Returns whether an agent's change of a note in this state must be proposed. A pending
+    /// proposal may be changed directly, because it is unused anyway.
     pub fn holds(self, state: State) -> bool {
         self == Self::Proposals && state != State::Proposed
     }
 }
 
-/// Tells whether a note is out of an agent's reach: a person's, or for all projects.
+/// Returns whether an agent may not change a note: it is a person's or global.
 pub fn is_out_of_reach(project: &str, source: Source, by_agent: bool) -> bool {
     project == GLOBAL || (source == Source::Human && !by_agent)
 }
 
-/// Marks a note as written by an agent in a session. Where it is for all projects, or `is_reaching` out
-/// for a note that is none of an agent's, it waits for approval on this machine.
+/// Marks a note as written by an agent in a session. If it is global, or `is_reaching` says that it
+/// affects a note that is not an agent's, it becomes a proposal on this machine.
 pub fn sign(note: &mut Note, session: Option<&str>, is_reaching: bool) {
     note.source = Source::Human;
     note.actor = Some("agent".to_owned());
@@ -64,8 +64,8 @@ pub fn sign(note: &mut Note, session: Option<&str>, is_reaching: bool) {
     }
 }
 
-/// A change that an agent may not make, as a proposal: the note as it would be, in the place of the note
-/// that it is.
+/// Returns a change that an agent may not make as a proposal: the changed note, which supersedes
+/// the original.
 pub fn proposal(
     changed: Note,
     id: NoteId,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_reach() {
+    fn notes_of_people_and_global_notes_are_out_of_reach() {
         for (project, source, by_agent, expected) in [
             ("p", Source::Human, false, true),
             ("p", Source::Human, true, false),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_note_claims_nothing() {
+    fn an_agents_note_has_no_privileges() {
         // MCP-02
         let mut one = note();
         one.pinned = true;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proposal_stands_for_the_note_it_changes() {
+    fn a_proposal_supersedes_the_note_that_it_changes() {
         let mut original = note();
         original.supersedes = vec!["older".to_owned()];
         original.title = "Changed".to_owned();

@@ -1,20 +1,20 @@
-//! What a note's text cites of a project: files and folders, symbols, commands, commits.
+//! The citations in a note's text: paths, symbols, commands and commits of its project.
 //!
-//! Only the text is looked at, so a reference is a guess: whoever asks a repository for it treats one
-//! that was never there as the guess that it is. What is no reference for sure is left out: addresses,
+//! Only the text is read, so a citation is a guess. A caller that looks it up in a repository
+//! ignores one that never existed there. Text that is certainly not a citation is left out: URLs,
 //! patterns, versions, alternatives (`and/or`), places outside of the project.
 //!
-//! Invariant: the text is gone through once, and at most [`MOST`] references come of it, each of them
-//! one word without control characters (a command: words parted by one blank).
+//! Invariant: the text is read once, and yields at most [`MAX_CITATIONS`] citations. Each is one
+//! word without control characters; a command is words separated by single blanks.
 
 use std::collections::BTreeSet;
 
 use anamnesis_text::sanitize::head;
 
-/// The most references that a text has.
-pub const MOST: usize = 64;
+/// The most citations of a text.
+pub const MAX_CITATIONS: usize = 64;
 
-/// How much of a text is looked at, in bytes.
+/// The most of a text that is read, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
 
 /// The longest path, in bytes.
@@ -23,17 +23,17 @@ const MAX_PATH: usize = 256;
 /// The longest symbol, in bytes.
 const MAX_SYMBOL: usize = 128;
 
-/// The most names that a symbol is made of.
+/// The most names in a symbol.
 const MAX_NAMES: usize = 5;
 
 /// The longest target of a command, in bytes.
 const MAX_TARGET: usize = 64;
 
-/// How many digits of a commit's id are an id.
+/// The lengths of abbreviated and full commit ids, in digits.
 const COMMIT_LENGTHS: std::ops::RangeInclusive<usize> = 7..=40;
 
-/// Endings by which a name without a folder is a file's.
-const ENDINGS: [&str; 73] = [
+/// Extensions that make a file of a name without a folder.
+const EXTENSIONS: [&str; 73] = [
     "adoc", "bash", "bat", "c", "cc", "cfg", "cjs", "clj", "cmake", "conf", "cpp", "cs", "css",
     "csv", "dart", "env", "erl", "ex", "exs", "fish", "go", "gradle", "graphql", "h", "hcl", "hpp",
     "hs", "html", "ini", "ipynb", "java", "js", "json", "jsonl", "jsx", "kt", "kts", "lock", "lua",
@@ -42,7 +42,7 @@ const ENDINGS: [&str; 73] = [
     "tsx", "txt", "vue", "xml", "yaml", "yml", "zig",
 ];
 
-/// Files that are known by their name alone.
+/// Files without an extension.
 const FILES: [&str; 12] = [
     "Dockerfile",
     "GNUmakefile",
@@ -58,7 +58,8 @@ const FILES: [&str; 12] = [
     "makefile",
 ];
 
-/// Folders with which a path begins, so that two words with a stroke between them are one.
+/// Common first folders; two words with a slash between them are a path if the first is one of
+/// these.
 const FOLDERS: [&str; 34] = [
     "app",
     "apps",
@@ -96,8 +97,8 @@ const FOLDERS: [&str; 34] = [
     "xtask",
 ];
 
-/// What stands before a stroke where no folder does: of branches, of media types, of alternatives.
-const NO_FOLDERS: [&str; 28] = [
+/// Words before a slash that are not folders: of branches, media types and alternatives.
+const NOT_FOLDERS: [&str; 28] = [
     "and",
     "application",
     "audio",
@@ -128,7 +129,7 @@ const NO_FOLDERS: [&str; 28] = [
     "yes",
 ];
 
-/// Words before the name of a thing.
+/// Keywords before the name of a definition.
 const KEYWORDS: [&str; 16] = [
     "class",
     "const",
@@ -148,32 +149,32 @@ const KEYWORDS: [&str; 16] = [
     "type",
 ];
 
-/// Names that stand for where one is.
-const HERE: [&str; 7] = ["Self", "cls", "crate", "self", "std", "super", "this"];
+/// Names for the current scope.
+const SCOPE_NAMES: [&str; 7] = ["Self", "cls", "crate", "self", "std", "super", "this"];
 
-/// By these a sentence says of what it cites that it is no more.
-const PAST: [&str; 7] = [
+/// Words by which a sentence says that the cited thing no longer exists.
+const REMOVAL_WORDS: [&str; 7] = [
     "deleted", "dropped", "gone", "obsolete", "removed", "renamed", "replaced",
 ];
 
-/// What a reference is to.
+/// What a citation refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A file or a folder, relative to some folder of the project.
+pub enum CitationKind {
+    /// A file or folder, relative to some folder of the project.
     Path,
-    /// A function, a type or another name of the code.
+    /// A function, type or other name in the code.
     Symbol,
-    /// A command that the project defines: a target of make, a script of its package.
+    /// A command that the project defines: a make target, a package script.
     Command,
-    /// A commit, by the beginning of its id.
+    /// A commit, by an abbreviated id.
     Commit,
 }
 
-impl Kind {
-    /// Every kind.
+impl CitationKind {
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Path, Self::Symbol, Self::Command, Self::Commit];
 
-    /// The word that it is stored as.
+    /// Returns the stored word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -183,43 +184,43 @@ impl Kind {
         }
     }
 
-    /// The kind of a stored word.
-    pub fn of(word: &str) -> Option<Self> {
+    /// Parses the stored word.
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-/// Something of a project that a text cites.
+/// A citation of something in the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
-    /// What it is to.
-    pub kind: Kind,
-    /// What is cited: of a path without what leads up to it (`./`) and without the line.
+pub struct Citation {
+    /// What it refers to.
+    pub kind: CitationKind,
+    /// The cited text; a path is without `./` and without the line number.
     pub text: String,
-    /// The line of the file, if the text names one.
+    /// The line of the file, if given.
     pub line: Option<u32>,
-    /// Whether the sentence says that something was removed or renamed: then nothing follows from it
-    /// not being there.
+    /// Whether the sentence says that something was removed or renamed. Then it may be missing
+    /// without the note being outdated.
     pub is_past: bool,
 }
 
-impl Reference {
-    /// The names that a symbol is made of: `Journal` and `open` of `Journal::open`.
+impl Citation {
+    /// Returns the names in a symbol: `Journal` and `open` of `Journal::open`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        names(&self.text).filter(|name| !HERE.contains(name))
+        names(&self.text).filter(|name| !SCOPE_NAMES.contains(name))
     }
 }
 
-/// The references in a text, in its order, each once. `root` is the project's folder: a path below it
-/// is taken as relative to it.
-pub fn references(text: &str, root: Option<&str>) -> Vec<Reference> {
-    let mut found = Found {
+/// Returns the citations in a text in order, without duplicates. A path below `root`, the project's
+/// folder, is returned relative to it.
+pub fn citations(text: &str, root: Option<&str>) -> Vec<Citation> {
+    let mut finder = Finder {
         root: root
             .map(|root| root.trim_end_matches('/'))
             .filter(|root| !root.is_empty()),
         is_past: false,
         seen: BTreeSet::new(),
-        references: Vec::new(),
+        citations: Vec::new(),
     };
     let mut is_fenced = false;
     for line in head(text, MAX_TEXT).lines() {
@@ -227,30 +228,30 @@ pub fn references(text: &str, root: Option<&str>) -> Vec<Reference> {
         if start.starts_with("```") || start.starts_with("~~~") {
             is_fenced = !is_fenced;
         } else if is_fenced {
-            found.is_past = false;
-            found.code(line);
+            finder.is_past = false;
+            finder.code(line);
         } else {
             for sentence in line.split_inclusive(". ") {
-                found.is_past = is_past(sentence);
-                found.prose(sentence);
+                finder.is_past = is_past(sentence);
+                finder.prose(sentence);
             }
         }
     }
-    found.references
+    finder.citations
 }
 
-/// What was found so far, and where.
-struct Found<'a> {
+/// The state of the search for citations.
+struct Finder<'a> {
     root: Option<&'a str>,
     is_past: bool,
-    seen: BTreeSet<(Kind, String)>,
-    references: Vec<Reference>,
+    seen: BTreeSet<(CitationKind, String)>,
+    citations: Vec<Citation>,
 }
 
-impl Found<'_> {
-    fn add(&mut self, kind: Kind, text: String, line: Option<u32>) {
-        if self.references.len() < MOST && self.seen.insert((kind, text.clone())) {
-            self.references.push(Reference {
+impl Finder<'_> {
+    fn add(&mut self, kind: CitationKind, text: String, line: Option<u32>) {
+        if self.citations.len() < MAX_CITATIONS && self.seen.insert((kind, text.clone())) {
+            self.citations.push(Citation {
                 kind,
                 text,
                 line,
@@ -259,7 +260,7 @@ impl Found<'_> {
         }
     }
 
-    /// Text in which what stands in back-ticks is code.
+    /// Reads prose, in which text between backticks is code.
     fn prose(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find('`') {
@@ -277,24 +278,24 @@ impl Found<'_> {
         self.words(rest, false);
     }
 
-    /// What stood in back-ticks.
+    /// Reads the text between backticks.
     fn span(&mut self, code: &str) {
         if let Some((path, line)) = path(code, true, self.root) {
-            self.add(Kind::Path, path, line);
+            self.add(CitationKind::Path, path, line);
         } else if is_commit(code) {
-            self.add(Kind::Commit, code.to_owned(), None);
+            self.add(CitationKind::Commit, code.to_owned(), None);
         } else if let Some(symbol) = symbol(code) {
-            self.add(Kind::Symbol, symbol, None);
+            self.add(CitationKind::Symbol, symbol, None);
         } else {
             self.code(code);
         }
     }
 
-    /// A line of a script or of a program.
+    /// Reads a line of a script or program.
     fn code(&mut self, line: &str) {
         for part in line.split(['&', ';', '|']) {
             if let Some(command) = command(part) {
-                self.add(Kind::Command, command, None);
+                self.add(CitationKind::Command, command, None);
             }
         }
         self.words(line, true);
@@ -306,29 +307,31 @@ impl Found<'_> {
             let word = word.trim_start_matches(['*', '_', ':', '!']);
             let word = word.trim_end_matches(['.', ':', '!', '?', '*']);
             if let Some((path, line)) = path(word, is_code, self.root) {
-                self.add(Kind::Path, path, line);
+                self.add(CitationKind::Path, path, line);
             } else if is_commit(word) {
-                self.add(Kind::Commit, word.to_owned(), None);
+                self.add(CitationKind::Commit, word.to_owned(), None);
             }
         }
     }
 }
 
-/// Tells whether a sentence says that something is no more.
+/// Returns whether a sentence says that something no longer exists.
 fn is_past(sentence: &str) -> bool {
     let mut before = "";
     sentence
         .split(|sign: char| !sign.is_alphanumeric() && sign != '_')
         .filter(|word| !word.is_empty())
         .any(|word| {
-            let is_end = PAST.iter().any(|past| past.eq_ignore_ascii_case(word))
+            let is_end = REMOVAL_WORDS
+                .iter()
+                .any(|past| past.eq_ignore_ascii_case(word))
                 || (before.eq_ignore_ascii_case("no") && word.eq_ignore_ascii_case("longer"));
             before = word;
             is_end
         })
 }
 
-/// Reads a word as a path, with the line behind it. In prose less is one than in code.
+/// Parses a word as a path with an optional line number. Prose needs stronger evidence than code.
 fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<(String, Option<u32>)> {
     if word.len() > MAX_PATH || word.contains("://") {
         return None;
@@ -370,22 +373,22 @@ fn path(word: &str, is_code: bool, root: Option<&str>) -> Option<(String, Option
     let (first, last) = (names.next()?, names.next_back());
     let is_path = match last {
         None => is_lone_name(first, is_code, is_folder),
-        // A host's name, or a version.
+        // A host name or a version.
         Some(_) if first.rfind('.').is_some_and(|at| at > 0) => false,
         Some(last) => {
-            has_ending(last)
+            has_extension(last)
                 || is_folder
                 || FOLDERS.contains(&first)
                 || below_root.is_some()
                 || (is_code
-                    && !NO_FOLDERS.contains(&first)
+                    && !NOT_FOLDERS.contains(&first)
                     && relative.split('/').all(|name| name.len() > 1))
         }
     };
     is_path.then(|| (relative.to_owned(), line))
 }
 
-/// Tells whether a name without a folder is a file's or a folder's.
+/// Returns whether a name without a folder is a file or folder.
 fn is_lone_name(name: &str, is_code: bool, is_folder: bool) -> bool {
     let hidden = name.strip_prefix('.');
     if is_folder || hidden.is_some_and(|hidden| !hidden.contains('.')) {
@@ -397,12 +400,12 @@ fn is_lone_name(name: &str, is_code: bool, is_folder: bool) -> bool {
     let Some((stem, ending)) = name.rsplit_once('.') else {
         return false;
     };
-    // `Node.js` is a product's name, `server.js` a file's.
+    // `Node.js` is a product, `server.js` a file.
     let is_product = !is_code && ending == "js" && stem.starts_with(char::is_uppercase);
-    ENDINGS.contains(&ending) && !is_product && stem.chars().any(char::is_alphabetic)
+    EXTENSIONS.contains(&ending) && !is_product && stem.chars().any(char::is_alphabetic)
 }
 
-fn has_ending(name: &str) -> bool {
+fn has_extension(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(stem, ending)| {
         !stem.is_empty()
             && ending.len() <= 8
@@ -420,7 +423,7 @@ fn is_commit(word: &str) -> bool {
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Reads code as one name: what is no ordinary word, or is written as a call or behind a keyword.
+/// Parses code as a name: not an ordinary word, or a call, or after a keyword.
 fn symbol(code: &str) -> Option<String> {
     let after_keyword = code
         .split_once(' ')
@@ -430,7 +433,7 @@ fn symbol(code: &str) -> Option<String> {
         .unwrap_or(code)
         .trim_start_matches(['&', '*', '@', '$', '#']);
     let end = code.find(['(', '<', '!', '{', ':']);
-    // A type is written before its items with two colons; with one it is that of a field.
+    // `Type::item` is a path of names; after a single colon comes the type of a field.
     let end = match end {
         Some(at) if code[at..].starts_with("::") => code.find(['(', '<', '!', '{']),
         end => end,
@@ -443,7 +446,7 @@ fn symbol(code: &str) -> Option<String> {
     if !names(head).all(is_identifier) {
         return None;
     }
-    let mut own = names(head).filter(|name| !HERE.contains(name));
+    let mut own = names(head).filter(|name| !SCOPE_NAMES.contains(name));
     let (first, second) = (own.next()?, own.next());
     let is_symbol = second.is_some()
         || is_call
@@ -453,9 +456,9 @@ fn symbol(code: &str) -> Option<String> {
     is_symbol.then(|| head.to_owned())
 }
 
-/// The names of which a symbol is made.
+/// Returns the names in a symbol.
 fn names(symbol: &str) -> impl Iterator<Item = &str> {
-    // Two colons leave an empty piece between them.
+    // `::` leaves an empty piece.
     let is_parted = |sign: char| matches!(sign, ':' | '.' | '#' | '>');
     symbol
         .split(is_parted)
@@ -471,7 +474,7 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().any(char::is_alphabetic)
 }
 
-/// Tells whether a capital follows a small letter.
+/// Returns whether a capital follows a small letter.
 fn has_hump(name: &str) -> bool {
     let small = name
         .chars()
@@ -480,7 +483,7 @@ fn has_hump(name: &str) -> bool {
     small.zip(capital).any(|(small, capital)| small && capital)
 }
 
-/// Reads a line as a command that the project defines: the program and its target.
+/// Parses a line as a command of the project: the program and its target.
 fn command(line: &str) -> Option<String> {
     let mut words = line
         .split_whitespace()

@@ -1,7 +1,7 @@
-//! What somebody wants to be a note, or changed in one, made fit to be kept.
+//! Input for a new note or a change, sanitized.
 //!
-//! Commands of people and tools of models come through here: nothing private, nothing that cannot be
-//! seen and no credential gets into a note, and what is one line stays one.
+//! Commands and tools use this: no private text, invisible character or credential gets into a
+//! note, and single-line fields stay on one line.
 
 use chrono::{DateTime, Utc};
 
@@ -13,20 +13,20 @@ use crate::{
 };
 use anamnesis_text::{clean::one_line, prompt_text::words, redact::redact};
 
-/// The longest title that is made of a text, in characters.
+/// The longest title derived from a text, in characters.
 const MAX_TITLE_LENGTH: usize = 120;
 
-/// Makes a text safe to be kept: nothing private, nothing invisible, no secret. In this order.
+/// Makes a text safe to store: removes private and invisible text, then masks secrets.
 pub fn safe(text: &str) -> String {
     words(text).text
 }
 
-/// Makes a text safe to be kept, on one line.
+/// Makes a text safe to store, on one line.
 pub fn safe_line(text: &str) -> String {
     one_line(&safe(text))
 }
 
-/// The title of a text: its first line, cut to a length.
+/// Returns the title of a text: its first non-empty line, truncated.
 pub fn title_of(text: &str) -> String {
     let line = one_line(
         text.lines()
@@ -37,37 +37,37 @@ pub fn title_of(text: &str) -> String {
     title.trim_end().to_owned()
 }
 
-/// Why a draft is no note.
+/// Why a draft is not a valid note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// It says nothing, or nothing that may be kept.
+pub enum InvalidDraft {
+    /// It has no text, or none that may be stored.
     #[error("there is no text")]
     NoText,
-    /// A title without a word.
+    /// The title is empty.
     #[error("the title is empty")]
     NoTitle,
-    /// A project without a name.
+    /// The project is empty.
     #[error("the project is empty")]
     NoProject,
-    /// The kind is not one of the type.
+    /// The kind belongs to another type.
     #[error("a {} is {}, not {}", .0.shown(), .0.note_type(), .1)]
     AnotherType(Kind, NoteType),
 }
 
-/// What somebody wants to be a note.
+/// Input for a new note.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// The type; the kind decides without it.
+    /// The type; derived from the kind if missing.
     pub note_type: Option<NoteType>,
-    /// The kind; the type decides without it, and a fact is what has neither.
+    /// The kind; derived from the type if missing, else a fact.
     pub kind: Option<Kind>,
-    /// One line that says it all; the text's first line without it.
+    /// A one-line summary; the text's first line if missing.
     pub title: Option<String>,
     /// The text.
     pub text: String,
     /// The project's key.
     pub project: String,
-    /// Whether it travels.
+    /// Whether it is synchronized.
     pub scope: Scope,
     /// The Python version's user.
     pub user_id: Option<String>,
@@ -75,17 +75,17 @@ pub struct Draft {
     pub workspace_id: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
-    /// Where a warning comes up.
+    /// The triggers of a warning.
     pub when: Vec<Trigger>,
     /// What to do instead of what a warning is about.
     pub instead: Option<String>,
-    /// How bad it is.
+    /// How severe it is.
     pub severity: Option<Severity>,
-    /// Whether a warning may stop a call.
+    /// Whether a warning may block a tool call.
     pub enforce: Enforce,
-    /// Kept at the top.
+    /// Whether it is always kept at the top.
     pub pinned: bool,
-    /// How far a task is.
+    /// The status of a task.
     pub status: Option<Status>,
     /// Links to other notes.
     pub links: Vec<Link>,
@@ -94,7 +94,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A text that is a note of a project.
+    /// Returns a draft with a text for a project.
     pub fn new(text: String, project: String) -> Self {
         Self {
             note_type: None,
@@ -117,7 +117,7 @@ impl Draft {
         }
     }
 
-    /// A text that is something to do.
+    /// Returns a draft of a task.
     pub fn task(text: String, project: String) -> Self {
         Self {
             kind: Some(Kind::Task),
@@ -126,17 +126,14 @@ impl Draft {
         }
     }
 
-    /// The note, written by a person on a machine.
-    ///
-    /// # Errors
-    /// When it would say nothing, or contradicts itself.
-    pub fn note(self, machine: String, now: DateTime<Utc>) -> Result<Note, Unfit> {
+    /// Returns the note, written by a person on this machine.
+    pub fn note(self, machine: String, now: DateTime<Utc>) -> Result<Note, InvalidDraft> {
         let of_type = || self.note_type.map_or(Kind::Fact, Kind::of_type);
         let kind = self.kind.unwrap_or_else(of_type);
         if let Some(note_type) = self.note_type
             && note_type != kind.note_type()
         {
-            return Err(Unfit::AnotherType(kind, note_type));
+            return Err(InvalidDraft::AnotherType(kind, note_type));
         }
         let body = safe(&self.text);
         let title = match &self.title {
@@ -144,12 +141,12 @@ impl Draft {
             None => title_of(&body),
         };
         if title.is_empty() {
-            return Err(Unfit::NoText);
+            return Err(InvalidDraft::NoText);
         }
         if self.project.is_empty() {
-            return Err(Unfit::NoProject);
+            return Err(InvalidDraft::NoProject);
         }
-        // A task's title alone is no text: one line says it all.
+        // A task whose text is only its title has no body.
         let is_all = self.status.is_some() && body.trim() == title;
         let mut note = Note {
             title,
@@ -170,49 +167,46 @@ impl Draft {
             body: if is_all { String::new() } else { body },
             ..Note::new(NoteId::generate(now), kind.note_type(), now)
         };
-        // The kind is a tag as well, for tools that know only tags.
+        // The kind is also a tag, for tools that read only tags.
         note.add_tags(self.kind.map(Kind::as_str));
         tag(&mut note, &self.tags);
         Ok(note)
     }
 }
 
-/// What somebody wants changed of a note. What is none stays as it is.
+/// A change of a note. `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
-pub struct Change {
-    /// Its title.
+pub struct NoteChange {
+    /// The title.
     pub title: Option<String>,
-    /// Its text.
+    /// The text.
     pub body: Option<String>,
-    /// What follows its text from now on, as a paragraph of its own.
+    /// A paragraph to append to the text.
     pub addition: Option<String>,
-    /// Its kind, and with it its type.
+    /// The kind, and with it the type.
     pub kind: Option<Kind>,
-    /// All of its tags.
+    /// All tags.
     pub tags: Option<Vec<String>>,
-    /// How sure it is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: Option<f64>,
-    /// Where a warning comes up.
+    /// The triggers of a warning.
     pub when: Option<Vec<Trigger>>,
-    /// What to do instead of what a warning is about; nothing if it is empty.
+    /// What to do instead of what a warning is about; empty removes it.
     pub instead: Option<String>,
-    /// How bad it is.
+    /// How severe it is.
     pub severity: Option<Severity>,
-    /// How far a task is.
+    /// The status of a task.
     pub status: Option<Status>,
-    /// Whether it is kept at the top.
+    /// Whether it is always kept at the top.
     pub pinned: Option<bool>,
 }
 
-impl Change {
-    /// The same with texts that are safe to be kept.
-    ///
-    /// # Errors
-    /// When the title would be empty.
-    pub fn fit(self) -> Result<Self, Unfit> {
+impl NoteChange {
+    /// Returns the change with sanitized texts.
+    pub fn fit(self) -> Result<Self, InvalidDraft> {
         let title = self.title.as_deref().map(safe_line);
         if title.as_deref() == Some("") {
-            return Err(Unfit::NoTitle);
+            return Err(InvalidDraft::NoTitle);
         }
         Ok(Self {
             title,
@@ -223,7 +217,7 @@ impl Change {
         })
     }
 
-    /// Makes the change, at a time that the note is told where its content is another one.
+    /// Applies the change. Sets the note's time if its content changed.
     pub fn apply(&self, note: &mut Note, now: DateTime<Utc>) {
         let (before, was_pinned) = (note.clone(), note.pinned);
         if let Some(title) = &self.title {
@@ -271,7 +265,7 @@ impl Change {
     }
 }
 
-/// What becomes of a note that was saved, as every reply says it.
+/// Returns the reply to a saved note, which all commands and tools use.
 pub fn saved(note: &Note, short: &str) -> String {
     let place = if note.is_global() {
         "all projects"
@@ -297,7 +291,7 @@ pub fn saved(note: &Note, short: &str) -> String {
     }
 }
 
-/// A line that may be kept; none where nothing is left of it.
+/// Returns a sanitized line; `None` if it is empty.
 fn line(text: Option<&str>) -> Option<String> {
     text.map(safe_line).filter(|text| !text.is_empty())
 }
@@ -339,9 +333,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_private_is_gone() {
+    fn private_text_is_removed() {
         assert_eq!(safe("a <private>b</private> c\u{202e}"), "a  c");
-        // What cannot be seen may part a tag.
+        // Invisible characters may split a tag.
         assert_eq!(safe("a <pri\u{200b}vate>b</private> c"), "a  c");
     }
 
@@ -365,20 +359,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note() {
-        let unfit = |draft: Draft| draft.note("laptop".to_owned(), now()).unwrap_err();
+    fn invalid_drafts_are_refused() {
+        let invalid = |draft: Draft| draft.note("laptop".to_owned(), now()).unwrap_err();
         assert_eq!(
-            unfit(draft(" <private>all of it</private> ")),
-            Unfit::NoText
+            invalid(draft(" <private>all of it</private> ")),
+            InvalidDraft::NoText
         );
         let nowhere = Draft::new("text".to_owned(), String::new());
-        assert_eq!(unfit(nowhere), Unfit::NoProject);
+        assert_eq!(invalid(nowhere), InvalidDraft::NoProject);
         let both = Draft {
             note_type: Some(NoteType::Semantic),
             kind: Some(Kind::Skill),
             ..draft("text")
         };
-        let error = unfit(both);
+        let error = invalid(both);
         assert_eq!(error.to_string(), "a how-to is procedural, not semantic");
     }
 
@@ -401,24 +395,24 @@ mod tests {
     }
 
     #[test]
-    fn a_change_changes_what_it_names() {
+    fn a_change_leaves_other_fields() {
         let before = note(Draft {
             kind: Some(Kind::Fact),
             tags: vec!["one".to_owned()],
             ..draft("Old\n\ntext")
         });
-        let changed = |change: Change| {
+        let changed = |change: NoteChange| {
             let mut note = before.clone();
             change.fit().unwrap().apply(&mut note, later());
             note
         };
-        assert_eq!(changed(Change::default()), before);
-        let pinned = changed(Change {
+        assert_eq!(changed(NoteChange::default()), before);
+        let pinned = changed(NoteChange {
             pinned: Some(true),
-            ..Change::default()
+            ..NoteChange::default()
         });
         assert!(pinned.pinned && pinned.updated_at == before.updated_at);
-        let other = changed(Change {
+        let other = changed(NoteChange {
             title: Some("New <private>not</private>".to_owned()),
             addition: Some("more".to_owned()),
             kind: Some(Kind::Skill),
@@ -427,7 +421,7 @@ mod tests {
             instead: Some("wait".to_owned()),
             severity: Some(Severity::High),
             status: Some(Status::Done),
-            ..Change::default()
+            ..NoteChange::default()
         });
         assert_eq!(other.title, "New");
         assert_eq!(other.body, "Old\n\ntext\n\nmore");
@@ -436,11 +430,11 @@ mod tests {
         assert_eq!(other.status(), Status::Done);
         assert_eq!(other.updated_at, timestamp(later()));
         let title = Some("\u{200b}".to_owned());
-        let empty = Change {
+        let empty = NoteChange {
             title,
-            ..Change::default()
+            ..NoteChange::default()
         }
         .fit();
-        assert_eq!(empty.unwrap_err(), Unfit::NoTitle);
+        assert_eq!(empty.unwrap_err(), InvalidDraft::NoTitle);
     }
 }

@@ -1,8 +1,8 @@
-//! The YAML that notes are written in: a block mapping of scalars and lists of scalars.
+//! The YAML front matter of notes: a block mapping of scalars and lists of scalars.
 //!
-//! Reading is left to the YAML library, behind limits. Writing is ours, because a rewrite must keep
-//! every byte that it does not change, and because a scalar has to look as PyYAML, which the Python
-//! version uses, would write it (but unfolded), and to read back equal in YAML 1.1 and 1.2 alike.
+//! A library parses it, behind limits. We write it ourselves, because a rewrite must keep every
+//! unchanged byte, and because scalars must look like PyYAML's (which the Python version uses), but
+//! unfolded, and read back equal in YAML 1.1 and 1.2.
 
 use std::{
     borrow::Cow,
@@ -18,77 +18,76 @@ use serde::de::{
 
 /// The largest front matter that is read, in bytes.
 ///
-/// A note's own keys take a few hundred bytes, a long list of links a few thousand.
+/// A note's keys take a few hundred bytes; a long list of links takes a few thousand.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
-/// The deepest nesting that is read. No key of ours nests at all.
+/// The deepest nesting that is read. None of our keys nests.
 pub const MAX_DEPTH: usize = 64;
 
-/// Why a mapping was refused.
+/// Why front matter was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It is larger than [`MAX_LENGTH`].
     #[error("front matter of {0} bytes, over the limit of {MAX_LENGTH}")]
     TooLong(usize),
-    /// An anchor, an alias or a tag: they can make a small file mean a large one, and no note needs them.
-    #[error("line {line}: anchors, aliases and tags are not taken")]
+    /// It has an anchor, alias or tag. They can expand a small file to a large one, and notes need
+    /// none.
+    #[error("line {line}: anchors, aliases and tags are not supported")]
     Alias {
         /// The line in the file, counted from 1.
         line: usize,
     },
-    /// A value is nested deeper than [`MAX_DEPTH`]; the library takes quadratic time to find that out.
-    #[error("line {line}: nested too deeply")]
+    /// It is nested deeper than [`MAX_DEPTH`]; the library would take quadratic time to find out.
+    #[error("line {line}: nested deeper than {MAX_DEPTH} levels")]
     TooDeep {
         /// The line in the file, counted from 1.
         line: usize,
     },
-    /// A key stands twice.
-    #[error("line {line}: key \"{key}\" twice")]
+    /// A key occurs twice.
+    #[error("line {line}: duplicate key \"{key}\"")]
     DuplicateKey {
         /// The key.
         key: String,
-        /// The line of the second one in the file, counted from 1.
+        /// The line of the second key in the file, counted from 1.
         line: usize,
     },
-    /// The library could not read it.
+    /// The library could not parse it.
     #[error("line {line}: {message}")]
     Syntax {
-        /// What the library says.
+        /// The library's message.
         message: String,
         /// The line in the file, counted from 1.
         line: usize,
     },
 }
 
-/// What a key is read as.
+/// How the value of a key is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// A scalar: its text as written, whatever type YAML would give it.
+    /// A scalar, as its source text, whatever YAML type it has.
     Text,
     /// A list of scalars; a single scalar is a list of one.
     List,
-    /// Anything, looked at by nobody.
+    /// Any value; it is ignored.
     Any,
 }
 
 /// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A scalar, as written: `1e3` is the text `1e3`.
+    /// A scalar as written: `1e3` is the text `1e3`.
     Text(String),
     /// A list of scalars.
     List(Vec<String>),
-    /// No value, `null`, or a value that nobody looks at.
+    /// No value, `null`, or an ignored value.
     Null,
 }
 
-/// Reads the lines of a block mapping into values by key.
+/// Parses the lines of a block mapping into values by key.
 ///
-/// `shape` says how to read each key. The block is taken to start on the file's second line, behind
-/// the opening `---`.
-///
-/// # Errors
-/// See [`Error`]. Nothing is ever evaluated: an include is text, a tag an error.
+/// `shape` tells how to read each key. Line numbers assume that the block starts on the file's
+/// second line, after the opening `---`. Nothing is evaluated: an include is text, a tag is an
+/// error.
 pub fn read_mapping(
     block: &str,
     shape: fn(&str) -> Shape,
@@ -97,10 +96,10 @@ pub fn read_mapping(
         return Err(Error::TooLong(block.len()));
     }
     let entries = entries(block);
-    if let Some((line, refused)) = find_refused(block, &entries) {
-        return Err(match refused {
-            Refused::Alias => Error::Alias { line },
-            Refused::Depth => Error::TooDeep { line },
+    if let Some((line, rejected)) = find_rejected(block, &entries) {
+        return Err(match rejected {
+            Rejected::Alias => Error::Alias { line },
+            Rejected::Depth => Error::TooDeep { line },
         });
     }
     let mut seen = BTreeSet::new();
@@ -157,16 +156,16 @@ impl<'de> Visitor<'de> for MappingSeed {
                 Shape::List => map.next_value::<TextOrList>()?.0,
                 Shape::Any => map.next_value::<Skipped>().map(|_| Value::Null)?,
             };
-            // Keys that are spelt differently and mean the same, such as `a` and `"a"`.
+            // Different spellings of one key, such as `a` and `"a"`.
             if values.insert(key.clone(), value).is_some() {
-                return Err(A::Error::custom(format_args!("key \"{key}\" twice")));
+                return Err(A::Error::custom(format_args!("duplicate key \"{key}\"")));
             }
         }
         Ok(values)
     }
 }
 
-/// Passes over a value. Unlike `IgnoredAny` it goes through the library's limit on depth.
+/// Skips a value. Unlike `IgnoredAny`, it respects the library's depth limit.
 struct Skipped;
 
 impl<'de> Deserialize<'de> for Skipped {
@@ -261,22 +260,22 @@ impl<'de> Visitor<'de> for TextOrListVisitor {
     }
 }
 
-/// One key of a block mapping and the lines that belong to it.
+/// A key of a block mapping and its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The key, without quotes.
     pub key: String,
-    /// The bytes of its lines in the block, line ends included.
+    /// The bytes of its lines in the block, with line ends.
     pub range: Range<usize>,
-    /// The line in the file, counted from 1, when the block starts on the second.
+    /// The line in the file, counted from 1, if the block starts on the second line.
     pub line: usize,
 }
 
 /// Splits a block mapping into its keys and their lines.
 ///
-/// Comments and blank lines between keys belong to none. Lines that are no block mapping (a flow
-/// mapping, for one) are left out, so a caller that rewrites has to compare the keys with what
-/// [`read_mapping`] found.
+/// Comments and blank lines between keys belong to no key. Lines that are not a block mapping (such
+/// as a flow mapping) are left out, so a caller that rewrites must compare the keys with the result
+/// of [`read_mapping`].
 pub fn entries(block: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut start = 0;
@@ -285,7 +284,8 @@ pub fn entries(block: &str) -> Vec<Entry> {
         let continues =
             line.starts_with([' ', '\t']) || line.starts_with("- ") || line.trim_end() == "-";
         if continues && !line.trim().is_empty() {
-            // A blank line inside a quoted text or a block scalar is covered by the line after it.
+            // A blank line inside a quoted text or block scalar is included by the line
+            // after it.
             if let Some(entry) = entries.last_mut() {
                 entry.range.end = end;
             }
@@ -319,41 +319,41 @@ fn key_of(line: &str) -> Option<String> {
     Some(unquoted.unwrap_or(key).to_owned())
 }
 
-/// What is not even shown to the library.
+/// Why a block is not passed to the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
+enum Rejected {
     Alias,
     Depth,
 }
 
-/// Returns the line in the file of the first anchor, alias, tag or deep nesting of a block.
+/// Finds the first anchor, alias, tag or deep nesting of a block and returns its line in the file.
 ///
-/// Only places where YAML takes an alias count: `title: R&D` and a folded line that starts with `*`
-/// are text. What slips through in a nested structure meets the library's own limits.
-fn find_refused(block: &str, entries: &[Entry]) -> Option<(usize, Refused)> {
+/// Only positions where YAML allows an alias count: `title: R&D` and a folded line that starts with
+/// `*` are text. Anything missed in a nested structure meets the library's own limits.
+fn find_rejected(block: &str, entries: &[Entry]) -> Option<(usize, Rejected)> {
     if block.trim_start().starts_with(['[', '{']) {
-        return refused_in_flow(block.trim_start()).map(|refused| (2, refused));
+        return rejected_in_flow(block.trim_start()).map(|rejected| (2, rejected));
     }
     for entry in entries {
         let text = &block[entry.range.clone()];
         let first_line = text.lines().next().unwrap_or_default();
         let after_key = first_line.find(": ").map_or(first_line.len(), |at| at + 2);
         let value = text[after_key..].trim_start_matches(' ');
-        let refused = match value.chars().next() {
-            Some('&' | '*' | '!') => Some((0, Refused::Alias)),
-            Some('[' | '{') => refused_in_flow(value).map(|refused| (0, refused)),
-            Some('\n' | '\r' | '#') | None => refused_in_block(value),
+        let rejected = match value.chars().next() {
+            Some('&' | '*' | '!') => Some((0, Rejected::Alias)),
+            Some('[' | '{') => rejected_in_flow(value).map(|rejected| (0, rejected)),
+            Some('\n' | '\r' | '#') | None => rejected_in_block(value),
             _ => None,
         };
-        if let Some((offset, refused)) = refused {
-            return Some((entry.line + offset, refused));
+        if let Some((offset, rejected)) = rejected {
+            return Some((entry.line + offset, rejected));
         }
     }
     None
 }
 
-/// Looks through a flow collection for a token that starts with `&`, `*` or `!`, and for its depth.
-fn refused_in_flow(value: &str) -> Option<Refused> {
+/// Searches a flow collection for a token that starts with `&`, `*` or `!`, and checks its depth.
+fn rejected_in_flow(value: &str) -> Option<Rejected> {
     let mut quote = None;
     let mut at_token_start = true;
     let mut depth: usize = 0;
@@ -362,13 +362,13 @@ fn refused_in_flow(value: &str) -> Option<Refused> {
             Some(open) if character == open => quote = None,
             Some(_) => {}
             None => match character {
-                '&' | '*' | '!' if at_token_start => return Some(Refused::Alias),
+                '&' | '*' | '!' if at_token_start => return Some(Rejected::Alias),
                 '"' | '\'' if at_token_start => quote = Some(character),
                 '[' | '{' | ',' | ':' | ' ' | '\n' => {
                     at_token_start = at_token_start || character != ' ';
                     depth += usize::from(matches!(character, '[' | '{'));
                     if depth > MAX_DEPTH {
-                        return Some(Refused::Depth);
+                        return Some(Rejected::Depth);
                     }
                     continue;
                 }
@@ -381,9 +381,9 @@ fn refused_in_flow(value: &str) -> Option<Refused> {
     None
 }
 
-/// Looks through an indented block; also tells how many lines below the key it found something.
-fn refused_in_block(value: &str) -> Option<(usize, Refused)> {
-    // The indentation of the last line that began a plain or quoted text: deeper lines go on with it.
+/// Searches an indented block; also returns the offset of the line from the key.
+fn rejected_in_block(value: &str) -> Option<(usize, Rejected)> {
+    // The indentation of the last line that began a text; deeper lines continue it.
     let mut text_indent: Option<usize> = None;
     for (offset, line) in value.lines().enumerate() {
         let mut rest = line.trim_start_matches(' ');
@@ -400,7 +400,7 @@ fn refused_in_block(value: &str) -> Option<(usize, Refused)> {
             depth += 1;
         }
         if depth > MAX_DEPTH {
-            return Some((offset, Refused::Depth));
+            return Some((offset, Rejected::Depth));
         }
         let is_alias = |token: &str| token.starts_with(['&', '*', '!']);
         let quoted = rest.starts_with(['"', '\'']);
@@ -410,14 +410,14 @@ fn refused_in_block(value: &str) -> Option<(usize, Refused)> {
             rest.split_once(": ").map(|(_, value)| value.trim_start())
         };
         if is_alias(rest) || value.is_some_and(is_alias) {
-            return Some((offset, Refused::Alias));
+            return Some((offset, Rejected::Alias));
         }
         let flow = [Some(rest), value]
             .into_iter()
             .flatten()
             .find(|token| token.starts_with(['[', '{']));
-        if let Some(refused) = flow.and_then(refused_in_flow) {
-            return Some((offset, refused));
+        if let Some(rejected) = flow.and_then(rejected_in_flow) {
+            return Some((offset, rejected));
         }
         let starts_text = value.is_none() && !rest.ends_with(':') && rest != "-";
         text_indent = starts_text.then_some(indent);
@@ -431,7 +431,7 @@ pub fn write_scalar(out: &mut String, key: &str, value: &str) {
     let _ = writeln!(out, "{key}: {}", scalar(value));
 }
 
-/// Writes a list of texts, one a line, or `[]`.
+/// Writes a list of texts, one per line, or `[]`.
 pub fn write_list(out: &mut String, key: &str, items: &[String]) {
     if items.is_empty() {
         let _ = writeln!(out, "{key}: []");
@@ -443,8 +443,8 @@ pub fn write_list(out: &mut String, key: &str, items: &[String]) {
     }
 }
 
-/// Returns a text as a YAML scalar on one line: plain where that is safe, single-quoted where a
-/// plain scalar would break or read as another type, double-quoted where escapes are needed.
+/// Returns a text as a YAML scalar on one line: plain if that is safe, single-quoted if a plain
+/// scalar would break or have another type, double-quoted if escapes are needed.
 pub fn scalar(text: &str) -> Cow<'_, str> {
     if needs_escapes(text) {
         Cow::Owned(double_quoted(text))
@@ -455,7 +455,7 @@ pub fn scalar(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Characters that PyYAML writes as they are outside double quotes.
+/// Returns whether PyYAML writes a character unescaped outside double quotes.
 fn is_printable(character: char) -> bool {
     matches!(character, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
         && !matches!(character, '\u{feff}' | '\u{2028}' | '\u{2029}')
@@ -465,7 +465,7 @@ fn needs_escapes(text: &str) -> bool {
     !text.chars().all(is_printable)
 }
 
-/// The rules of a plain scalar in block context, YAML 1.1 §9.1.3.
+/// Returns whether a plain scalar in block context can hold the text, YAML 1.1 §9.1.3.
 fn is_plain_safe(text: &str) -> bool {
     let Some(first) = text.chars().next() else {
         return false;
@@ -487,9 +487,9 @@ fn is_plain_safe(text: &str) -> bool {
     !(text.contains(": ") || text.ends_with(':') || text.contains(" #"))
 }
 
-/// Tells whether YAML 1.1 or 1.2 would read the plain text as something other than text.
+/// Returns whether YAML 1.1 or 1.2 reads the plain text as another type than text.
 ///
-/// The forms of <https://yaml.org/type/> (as PyYAML has them) and of the YAML 1.2 core schema.
+/// Covers the types of <https://yaml.org/type/> as in PyYAML, and of the YAML 1.2 core schema.
 fn resolves_to_another_type(text: &str) -> bool {
     const WORDS: [&str; 12] = [
         "~", "null", "true", "false", "yes", "no", "on", "off", "<<", "=", ".nan", ".inf",
@@ -541,7 +541,7 @@ fn is_integer(text: &str) -> bool {
     is_sexagesimal(text)
 }
 
-/// `190:20:30`, a number to base 60 in YAML 1.1.
+/// Returns whether a text is a base-60 number of YAML 1.1, such as `190:20:30`.
 fn is_sexagesimal(text: &str) -> bool {
     let mut parts = text.split(':');
     let leading = parts.next().is_some_and(|first| {
@@ -583,7 +583,7 @@ fn is_float(text: &str) -> bool {
     }
 }
 
-/// `2026-01-02`, or a date and a time: what PyYAML resolves to a date.
+/// Returns whether PyYAML reads a text as a date, with or without a time.
 fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits_at = |range: Range<usize>| {
@@ -632,7 +632,8 @@ fn double_quoted(text: &str) -> String {
             '\u{85}' => out.push_str("\\N"),
             '\u{2028}' => out.push_str("\\L"),
             '\u{2029}' => out.push_str("\\P"),
-            // Inside double quotes PyYAML also escapes what lies beyond the basic plane.
+            // Inside double quotes PyYAML also escapes characters beyond the basic
+            // plane.
             _ if is_printable(character) && character <= '\u{fffd}' => out.push(character),
             _ => {
                 let code = u32::from(character);
@@ -668,10 +669,11 @@ mod tests {
         Shape::Any
     }
 
-    /// Each text and the scalar that PyYAML 6 writes for it (`safe_dump`, no folding), but for line
-    /// breaks, which stay on one line here, and the last two, which YAML 1.2 alone reads as numbers.
+    /// Texts and the scalars that PyYAML 6 writes for them (`safe_dump`, no folding).
+    /// Exceptions: line breaks stay on one line here, and the last two are numbers in YAML 1.2
+    /// only.
     #[test]
-    fn scalars_look_as_pyyaml_writes_them() {
+    fn scalars_match_pyyaml() {
         for (text, expected) in [
             ("plain words", "plain words"),
             ("", "''"),
@@ -766,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_text_is_a_list_of_one() {
+    fn a_scalar_is_read_as_a_list_of_one() {
         assert_eq!(
             read_mapping("k: one\n", lists).unwrap()["k"],
             Value::List(vec!["one".to_owned()])
@@ -826,7 +828,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_an_error_and_no_overflow() {
+    fn deep_nesting_is_refused() {
         // YAML-03
         for deep in [
             format!("a: {}\n", "[".repeat(30_000)),
@@ -853,7 +855,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_own_their_lines() {
+    fn entries_include_their_lines() {
         let block = "id: x\n# a comment\ntitle: long\n  folded\ntags:\n- a\n- b\n\"q k\": 'x\n\n  y'\nlast: 1\n";
         let found: Vec<(String, &str)> = entries(block)
             .into_iter()
@@ -872,7 +874,7 @@ mod tests {
     }
 
     proptest! {
-        /// YAML-13, YAML-15: whatever the text, what is written reads back equal.
+                /// YAML-13, YAML-15: every written text reads back equal.
         #[test]
         fn every_text_reads_back(text in any::<String>(), items in prop::collection::vec("\\PC*|[-+0-9eE._:xob]{0,12}", 0..5)) {
             let mut block = String::new();

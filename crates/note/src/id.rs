@@ -1,7 +1,7 @@
-//! Note ids: ULIDs, their short form, and the ids that are derived instead of drawn.
+//! Note ids: ULIDs, their short form, and ids derived from a text.
 //!
-//! An id is also a file name, so the grammar is strict: 26 upper-case Crockford characters and
-//! nothing else. Text that is not an id never becomes a path.
+//! An id is also a file name, so the grammar is strict: exactly 26 upper-case Crockford characters.
+//! Text that is not an id never becomes a path.
 
 use std::{fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
-/// How many characters of an id a person is shown, unless two notes share them.
+/// The number of characters of an id that people are shown, unless two notes share them.
 pub const SHORT_ID_LENGTH: usize = 6;
 
 /// The length of an id in characters.
@@ -25,29 +25,28 @@ pub struct NoteId(Ulid);
 pub struct InvalidId(pub String);
 
 impl NoteId {
-    /// Draws a new id for a note made at `now`.
+    /// Generates a new id for a note created at `now`.
     pub fn generate(now: DateTime<Utc>) -> Self {
         let milliseconds = u64::try_from(now.timestamp_millis()).unwrap_or(0);
         Self(Ulid::from_parts(milliseconds, Ulid::generate().random()))
     }
 
-    /// Returns the id of the note of a session: the same session has the same id on every machine.
+    /// Returns the id of a session's note, which is the same on every machine.
     ///
-    /// It is made of `session:` and the client's session id.
+    /// It is derived from `session:` and the client's session id.
     pub fn of_session(session_id: &str) -> Self {
         Self::made_of(&format!("session:{session_id}"))
     }
 
-    /// Returns the id that is made of a text: the same on every machine, and no other's.
-    ///
-    /// The first 16 bytes of SHA-256 over the text.
+    /// Derives an id from a text: the first 16 bytes of its SHA-256. It is the same on every
+    /// machine.
     pub fn made_of(text: &str) -> Self {
         let mut bytes = [0_u8; 16];
         bytes.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
         Self(Ulid::from_bytes(bytes))
     }
 
-    /// Returns the last characters of the id, as people are shown it.
+    /// Returns the short form that people are shown: the last characters of the id.
     pub fn short(self) -> String {
         self.tail(SHORT_ID_LENGTH)
     }
@@ -77,8 +76,8 @@ impl FromStr for NoteId {
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         let invalid = || InvalidId(text.to_owned());
         let id = Self(Ulid::from_string(text).map_err(|_| invalid())?);
-        // The ULID reader also takes lower case and values that do not fit 128 bits; an id has one
-        // spelling, or two files could stand for one note on a file system that folds case.
+        // `Ulid` also accepts lower case and values over 128 bits. An id has one spelling,
+        // so that two files cannot be one note on a file system that ignores case.
         if id.to_string() == text {
             Ok(id)
         } else {
@@ -87,15 +86,12 @@ impl FromStr for NoteId {
     }
 }
 
-/// What a person may type for a note: a whole id, or six or more characters of its beginning or end.
+/// A note reference as typed by a person: an id, or at least six characters of its start or end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdPrefix(String);
 
 impl IdPrefix {
-    /// Reads a reference, with or without a leading `#`, in any letter case.
-    ///
-    /// # Errors
-    /// When it is shorter than six characters, longer than an id, or has other characters.
+    /// Parses a reference, with or without a leading `#`, in any letter case.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let bare = text.trim().trim_start_matches('#').to_ascii_uppercase();
         let is_crockford =
@@ -107,12 +103,12 @@ impl IdPrefix {
         }
     }
 
-    /// Tells whether the id begins or ends with what was typed.
+    /// Returns whether the id begins or ends with the reference.
     pub fn matches(&self, id: &str) -> bool {
         id.starts_with(&self.0) || id.ends_with(&self.0)
     }
 
-    /// The characters that were typed, in upper case.
+    /// Returns the reference in upper case.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -141,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_session_has_one_id() {
-        // SHA-256("session:abc") begins with these bytes, worked out with an independent tool.
+        // The first bytes of SHA-256("session:abc") were computed with an independent tool.
         let id = NoteId::of_session("abc");
         assert_eq!(id, NoteId::of_session("abc"));
         assert_ne!(id, NoteId::of_session("abd"));
@@ -157,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_a_beginning_or_an_end() {
+    fn a_reference_is_a_prefix_or_suffix() {
         let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
         for good in ["9G5FAV", "#9g5fav", "01ARZ3", id] {
             assert!(IdPrefix::parse(good).unwrap().matches(id), "{good}");

@@ -1,4 +1,4 @@
-//! The note: its file, its id, what it links to, how two versions of it are merged.
+//! The note: its file, id, links, triggers, citations and merge.
 //!
 //! Nothing here touches a disk, a clock, the environment or the network.
 

@@ -1,8 +1,8 @@
-//! Links between notes: what a note declares, what its text mentions, and what a link is worth.
+//! Links between notes: declared links, mentions in a text, and the weights of links.
 //!
-//! A note declares a link on a line of `links`, `RELATION ID [WEIGHT]`, or by `[[…]]` in its text. A line
-//! that is none stays in the note as it is written, and is reported. Links that follow from what
-//! notes have in common are [`Edge`]s that nobody writes down.
+//! A note declares a link by a line of `links`, `RELATION ID [WEIGHT]`, or by `[[…]]` in its text.
+//! An invalid line is kept as written and reported. Links derived from what notes have in common
+//! are [`Edge`]s that no note contains.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,51 +16,51 @@ use crate::{
 };
 use anamnesis_text::clean::one_line;
 
-/// The longest line that is looked at, in bytes: nobody writes links into a longer one.
+/// The longest line that is searched for links, in bytes. Nobody writes links into a longer one.
 const MAX_LINE_LENGTH: usize = 16 * 1024;
 
-/// How many `[[…]]` of a text count, from its beginning on.
+/// The most `[[…]]` of a text that count, from its start.
 pub const MAX_WIKILINKS: usize = 64;
 
-/// The longest title that is looked for, in characters.
+/// The longest title that is compared, in characters.
 const MAX_TITLE_LENGTH: usize = 300;
 
-/// What several links between two notes are worth together, at most.
-const MAX_TOGETHER: f64 = 0.9;
+/// The highest combined weight of several links between two notes.
+const MAX_COMBINED_WEIGHT: f64 = 0.9;
 
 /// How one note is related to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Relation {
-    /// The other one is the cause.
+    /// The other note is the cause.
     CausedBy,
-    /// It says more about what the other one says.
+    /// It adds details to the other note.
     Elaborates,
-    /// It belongs to the other one.
+    /// It is part of the other note.
     PartOf,
-    /// They have to do with each other.
+    /// They are about related topics.
     RelatedTo,
-    /// Its text names the other one: `[[…]]`.
+    /// Its text names the other note: `[[…]]`.
     Mentions,
-    /// A task that is about the other one.
+    /// A task about the other note.
     About,
-    /// It replaces the other one.
+    /// It replaces the other note.
     Supersedes,
-    /// Only one of the two can be right.
+    /// They may contradict each other.
     Contradicts,
-    /// A warning about what the other one says.
+    /// A warning about the other note's topic.
     WarnsAgainst,
-    /// Both come from one session, one after the other.
+    /// Consecutive notes of one session.
     Session,
-    /// Both name one file.
+    /// Both cite the same file.
     File,
-    /// Both say much the same.
+    /// Their texts are similar.
     Similar,
-    /// Both were used together.
+    /// They were used together.
     Learned,
 }
 
 impl Relation {
-    /// Every relation, in the order of the documentation.
+    /// All relations, in the order of the documentation.
     pub const ALL: &'static [Self] = &[
         Self::CausedBy,
         Self::Elaborates,
@@ -77,7 +77,8 @@ impl Relation {
         Self::Learned,
     ];
 
-    /// The relations that a line of `links` may have. Texts mention, and `supersedes` is a key.
+    /// The relations that a line of `links` may have. Mentions are in the text, and `supersedes` is
+    /// a key.
     pub const DECLARABLE: &'static [Self] = &[
         Self::CausedBy,
         Self::Elaborates,
@@ -88,7 +89,7 @@ impl Relation {
         Self::WarnsAgainst,
     ];
 
-    /// The relations that one note can be given to another one: a line of `links`, or a replacement.
+    /// The relations that a person or agent can set: those of `links`, and `supersedes`.
     pub const GIVEN: &'static [Self] = &[
         Self::CausedBy,
         Self::Elaborates,
@@ -100,7 +101,7 @@ impl Relation {
         Self::Supersedes,
     ];
 
-    /// The word for it.
+    /// Returns its word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::CausedBy => "caused-by",
@@ -119,11 +120,11 @@ impl Relation {
         }
     }
 
-    /// What a link is worth along its direction and against it, from 0 to 1, unless it says so itself.
+    /// Returns the default weights along and against the direction, from 0 to 1.
     ///
-    /// Nothing is recalled over a relation of 0: a replaced note hands over to the one that replaces
-    /// it, a contradiction is shown as one, a warning comes up where it is due. Similar notes are
-    /// found by the words already. What is derived or learned has the weight that it was made with.
+    /// Recall does not follow a relation of weight 0: a replaced note is represented by its
+    /// successor, a contradiction is shown as such, a warning comes up by its triggers, and similar
+    /// notes are found by their words. Derived and learned edges have their own weights.
     pub const fn weights(self) -> (f64, f64) {
         match self {
             Self::CausedBy => (1.0, 0.8),
@@ -134,13 +135,13 @@ impl Relation {
             Self::About => (0.6, 0.3),
             Self::Session => (0.5, 0.5),
             Self::File => (0.4, 0.4),
-            // Use says of each direction by itself what it is worth.
+            // Each direction is learned separately.
             Self::Learned => (1.0, 0.0),
             Self::Supersedes | Self::Contradicts | Self::WarnsAgainst | Self::Similar => (0.0, 0.0),
         }
     }
 
-    /// Tells whether somebody wrote the link down.
+    /// Returns whether it is declared in a note rather than derived.
     pub const fn is_declared(self) -> bool {
         !matches!(
             self,
@@ -148,7 +149,7 @@ impl Relation {
         )
     }
 
-    /// Tells whether it says the same from both ends.
+    /// Returns whether it is symmetric.
     pub const fn is_mutual(self) -> bool {
         matches!(
             self,
@@ -198,38 +199,35 @@ impl fmt::Display for Relation {
     }
 }
 
-/// A line of `links`.
+/// A declared link: a line of `links`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// How the note is related to the other one.
+    /// How the note is related to the target.
     pub relation: Relation,
-    /// The other one.
+    /// The target.
     pub target: NoteId,
-    /// What it is worth along its direction, above 0 and at most 1, where somebody says so.
+    /// The declared weight along its direction, above 0 and at most 1.
     pub weight: Option<f64>,
 }
 
-/// Why a line of `links` is no link.
+/// Why a line of `links` is not a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLink {
-    /// The line has not two or three words.
-    #[error("not `RELATION ID [WEIGHT]`")]
+    /// The line does not have two or three words.
+    #[error("expected `RELATION ID [WEIGHT]`")]
     Form,
-    /// The first word is no relation that a line can have.
+    /// The first word is not a relation of `links`.
     #[error("{0}")]
     Relation(UnknownWord),
-    /// The second word is no id.
+    /// The second word is not an id.
     #[error("\"{0}\" is not a note id")]
     Target(String),
-    /// The third word is no number above 0 and at most 1.
-    #[error("\"{0}\" is no weight above 0 and at most 1")]
+    /// The third word is not a number above 0 and at most 1.
+    #[error("expected a weight above 0 and at most 1, got \"{0}\"")]
     Weight(String),
 }
 
-/// Reads a relation that a line of `links` may have.
-///
-/// # Errors
-/// When it is none of these.
+/// Parses a relation of `links`.
 pub fn declarable(word: &str) -> Result<Relation, UnknownWord> {
     let found = Relation::DECLARABLE
         .iter()
@@ -240,10 +238,7 @@ pub fn declarable(word: &str) -> Result<Relation, UnknownWord> {
     })
 }
 
-/// Reads a relation that one note can be given to another one, `supersedes` among them.
-///
-/// # Errors
-/// When it is none of these.
+/// Parses a relation that can be set, including `supersedes`.
 pub fn given(word: &str) -> Result<Relation, UnknownWord> {
     let found = Relation::GIVEN
         .iter()
@@ -254,10 +249,7 @@ pub fn given(word: &str) -> Result<Relation, UnknownWord> {
     })
 }
 
-/// Reads a weight: a number above 0 and at most 1.
-///
-/// # Errors
-/// When it is none.
+/// Parses a weight: a number above 0 and at most 1.
 pub fn parse_weight(text: &str) -> Result<f64, InvalidLink> {
     let weight = text.parse::<f64>().ok();
     weight
@@ -266,7 +258,7 @@ pub fn parse_weight(text: &str) -> Result<f64, InvalidLink> {
 }
 
 impl Link {
-    /// Declares the link in a note, in the place of one that says the same.
+    /// Declares the link in a note; replaces a link with the same relation and target.
     pub fn declare(&self, note: &mut Note) {
         if self.relation == Relation::Supersedes {
             let id = self.target.to_string();
@@ -275,26 +267,30 @@ impl Link {
             }
             return;
         }
-        match note.links.iter_mut().find(|known| self.is_said_by(known)) {
-            // What is written otherwise and says the same stays as it is written.
+        match note
+            .links
+            .iter_mut()
+            .find(|known| self.is_declared_by(known))
+        {
+            // An equal link in another spelling is kept as written.
             Some(known) if known.parse() == Ok(*self) => {}
             Some(known) => *known = self.to_string(),
             None => note.links.push(self.to_string()),
         }
     }
 
-    /// Takes the link out of a note, whatever its weight.
+    /// Removes the link from a note, whatever its weight.
     pub fn withdraw(&self, note: &mut Note) {
         if self.relation == Relation::Supersedes {
             let id = self.target.to_string();
             note.supersedes.retain(|known| *known != id);
         } else {
-            note.links.retain(|known| !self.is_said_by(known));
+            note.links.retain(|known| !self.is_declared_by(known));
         }
     }
 
-    /// Tells whether a line says the same of the same note, whatever its weight.
-    fn is_said_by(&self, line: &str) -> bool {
+    /// Returns whether a line has the same relation and target.
+    fn is_declared_by(&self, line: &str) -> bool {
         line.parse::<Self>()
             .is_ok_and(|known| (known.relation, known.target) == (self.relation, self.target))
     }
@@ -330,12 +326,12 @@ impl fmt::Display for Link {
     }
 }
 
-/// What stands between `[[` and `]]`, as far as it names a note.
+/// The reference in `[[…]]`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mention {
-    /// A note by its id.
+    /// A note's id.
     Id(NoteId),
-    /// A note by its title, as [`title_key`] has it.
+    /// A note's title, as a [`title_key`].
     Title(String),
 }
 
@@ -350,7 +346,7 @@ impl FromStr for Mention {
     }
 }
 
-/// The form of a title in which it is compared: one line, without upper case.
+/// Returns the form of a title in which it is compared: one line in lower case, truncated.
 pub fn title_key(title: &str) -> String {
     let line = one_line(title).to_lowercase();
     match line.char_indices().nth(MAX_TITLE_LENGTH) {
@@ -359,17 +355,18 @@ pub fn title_key(title: &str) -> String {
     }
 }
 
-/// The notes that a text names by `[[id]]`, `[[title]]` or `[[title|shown]]`, each once, in order.
+/// Returns the notes that a text mentions by `[[id]]`, `[[title]]` or `[[title|label]]`, in order
+/// and without duplicates.
 ///
-/// What stands in a code block or between back-ticks names nothing, and neither does what goes over
-/// the end of a line. At most [`MAX_WIKILINKS`] are looked at.
+/// Code blocks, code spans and brackets that span lines do not count. At most [`MAX_WIKILINKS`] are
+/// read.
 pub fn mentions(text: &str) -> Vec<Mention> {
     let mut found: Vec<Mention> = Vec::new();
     let mut looked_at = 0;
     for line in prose(text).filter(|line| line.len() <= MAX_LINE_LENGTH) {
         let mut rest = line;
-        while let Some((inner, behind)) = next_wikilink(rest) {
-            rest = behind;
+        while let Some((inner, after)) = next_wikilink(rest) {
+            rest = after;
             looked_at += 1;
             if looked_at > MAX_WIKILINKS {
                 return found;
@@ -385,9 +382,9 @@ pub fn mentions(text: &str) -> Vec<Mention> {
     found
 }
 
-/// The lines of a text that are not in a fenced code block.
+/// Returns the lines of a text outside fenced code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
-    // The sign and the length of the fence that is open.
+    // The character and the length of the open fence.
     let mut fence: Option<(char, usize)> = None;
     text.lines().filter(move |line| {
         let trimmed = line.trim_start();
@@ -404,7 +401,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
             }
             (Some(_), _) => false,
             (None, Some(sign)) if length >= 3 => {
-                // A line such as ```x``` is code within a line and opens nothing.
+                // A line such as ```x``` is a code span and opens no block.
                 let info = trimmed.trim_start_matches(sign);
                 if sign == '~' || !info.contains('`') {
                     fence = Some((sign, length));
@@ -417,7 +414,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands in the next `[[…]]` of a line outside back-ticks, and what stands behind it.
+/// Returns the content of the next `[[…]]` of a line outside code spans, and the rest of the line.
 fn next_wikilink(line: &str) -> Option<(&str, &str)> {
     let mut rest = line;
     loop {
@@ -425,9 +422,9 @@ fn next_wikilink(line: &str) -> Option<(&str, &str)> {
         let from = &rest[at..];
         if from.starts_with('`') {
             let ticks = from.len() - from.trim_start_matches('`').len();
-            let (open, behind) = from.split_at(ticks);
-            // Back-ticks that nothing closes are back-ticks.
-            rest = closing(behind, open.len()).unwrap_or(behind);
+            let (open, after) = from.split_at(ticks);
+            // Unclosed backticks are plain text.
+            rest = closing(after, open.len()).unwrap_or(after);
         } else if let Some(inner) = from.strip_prefix("[[") {
             let end = inner.find(['[', ']', '`']);
             match end.and_then(|end| Some((&inner[..end], inner[end..].strip_prefix("]]")?))) {
@@ -440,35 +437,36 @@ fn next_wikilink(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What stands behind the next run of exactly `ticks` back-ticks.
+/// Returns the text after the next run of exactly `ticks` backticks.
 fn closing(text: &str, ticks: usize) -> Option<&str> {
     let mut rest = text;
     loop {
         let run = &rest[rest.find('`')?..];
-        let behind = run.trim_start_matches('`');
-        if run.len() - behind.len() == ticks {
-            return Some(behind);
+        let after = run.trim_start_matches('`');
+        if run.len() - after.len() == ticks {
+            return Some(after);
         }
-        rest = behind;
+        rest = after;
     }
 }
 
-/// What a note declares: its links, one for each relation and target, and the lines that are none.
+/// The links that a note declares, one per relation and target.
 ///
-/// Of two lines that say the same the one of greater weight counts. A link to the note itself is none.
+/// Of two lines with the same relation and target the greater weight counts. Links of a note to
+/// itself are ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Declared {
-    /// The links to notes named by id, mentions included.
+pub struct DeclaredLinks {
+    /// The links to ids, including mentions.
     pub links: Vec<Link>,
-    /// Titles that the text mentions, as [`title_key`] has them.
+    /// The mentioned titles, as [`title_key`]s.
     pub titles: Vec<String>,
-    /// Lines that are no links, as written, and why.
+    /// Invalid lines as written, and why they are invalid.
     pub invalid: Vec<(String, InvalidLink)>,
 }
 
-impl Declared {
-    /// Reads what a note declares.
-    pub fn of(note: &Note) -> Self {
+impl DeclaredLinks {
+    /// Reads the links that a note declares.
+    pub fn from_note(note: &Note) -> Self {
         let mut links: BTreeMap<(Relation, NoteId), Option<f64>> = BTreeMap::new();
         let mut declared = Self::default();
         for line in &note.links {
@@ -503,24 +501,24 @@ impl Declared {
     }
 }
 
-/// A link between two notes, whoever says so.
+/// A link between two notes, declared or derived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge {
-    /// The note that it goes out from. Of a mutual relation: either of them.
+    /// Its source; either end of a symmetric relation.
     pub from: NoteId,
-    /// The note that it goes to.
+    /// Its target.
     pub to: NoteId,
     /// How they are related.
     pub relation: Relation,
-    /// What it is worth along its direction, where that is not what the relation is worth.
+    /// Its weight along its direction, if that differs from the relation's.
     pub weight: Option<f64>,
 }
 
 impl Edge {
-    /// What it is worth to somebody who comes from `end`, from 0 to 1; 0 where it has no such end.
+    /// Returns its weight seen from `end`, from 0 to 1; 0 if `end` is not one of its ends.
     ///
-    /// A weight of its own counts along the direction; against it, it keeps the relation's proportion.
-    /// Similar notes have nothing but what they have in common, the same from both ends.
+    /// An own weight applies along the direction; against it, it is scaled by the relation's ratio.
+    /// Similar notes have only their own weight, the same from both ends.
     pub fn weight_from(&self, end: NoteId) -> f64 {
         if self.relation == Relation::Similar {
             let has_end = end == self.from || end == self.to;
@@ -537,17 +535,17 @@ impl Edge {
         }
     }
 
-    /// The other note, seen from `end`.
+    /// Returns the other end, seen from `end`.
     pub fn other(&self, end: NoteId) -> NoteId {
         if end == self.from { self.to } else { self.from }
     }
 }
 
-/// How many notes may cite a file that is to join them.
+/// The most notes citing a file that are linked by it.
 pub const MAX_CITING: usize = 10;
 
-/// The links between the notes that cite one file; none where more than [`MAX_CITING`] do: that file
-/// says nothing about what they have in common.
+/// Returns the links between the notes that cite one file; empty if more than [`MAX_CITING`] do,
+/// because such a file does not relate them.
 pub fn file_edges(citing: &[NoteId]) -> Vec<Edge> {
     let citing: BTreeSet<NoteId> = citing.iter().copied().collect();
     let count = citing.len();
@@ -568,14 +566,15 @@ pub fn file_edges(citing: &[NoteId]) -> Vec<Edge> {
         .collect()
 }
 
-/// What several links between two notes are worth together: more than the strongest, less than 1.
-pub fn together(weights: impl IntoIterator<Item = f64>) -> f64 {
+/// Combines the weights of several links between two notes (noisy or): at least the strongest, and
+/// below 1.
+pub fn combined_weight(weights: impl IntoIterator<Item = f64>) -> f64 {
     let (mut strongest, mut missing) = (0.0_f64, 1.0);
     for weight in weights {
         strongest = strongest.max(weight);
         missing *= 1.0 - weight;
     }
-    (1.0 - missing).min(MAX_TOGETHER).max(strongest)
+    (1.0 - missing).min(MAX_COMBINED_WEIGHT).max(strongest)
 }
 
 #[cfg(test)]
@@ -593,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_and_written() {
+    fn lines_read_back_equal() {
         for line in [
             "related-to 01ARZ3NDEKTSV4RRFFQ69G5FAV",
             "caused-by 01ARZ3NDEKTSV4RRFFQ69G5FAV 0.5",
@@ -604,33 +603,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_link_says_why() {
+    fn invalid_links_say_why() {
         for (line, reason) in [
-            ("", "not `RELATION ID [WEIGHT]`"),
-            ("related-to", "not `RELATION ID [WEIGHT]`"),
+            ("", "expected `RELATION ID [WEIGHT]`"),
+            ("related-to", "expected `RELATION ID [WEIGHT]`"),
             (
                 "about 01ARZ3NDEKTSV4RRFFQ69G5FAV 0.5 x",
-                "not `RELATION ID [WEIGHT]`",
+                "expected `RELATION ID [WEIGHT]`",
             ),
-            // Nobody declares what is derived, and what replaces a note is a key.
+            // Derived relations cannot be declared, and `supersedes` is a key.
             (
                 "session 01ARZ3NDEKTSV4RRFFQ69G5FAV",
-                "\"session\" is none of caused-by, elaborates, part-of, related-to, about, contradicts, \
-                 warns-against",
+                "expected one of caused-by, elaborates, part-of, related-to, about, contradicts, \
+                 warns-against, got \"session\"",
             ),
             (
                 "supersedes 01ARZ3NDEKTSV4RRFFQ69G5FAV",
-                "\"supersedes\" is none of caused-by, elaborates, part-of, related-to, about, \
-                 contradicts, warns-against",
+                "expected one of caused-by, elaborates, part-of, related-to, about, \
+                 contradicts, warns-against, got \"supersedes\"",
             ),
             ("about G5FAV", "\"G5FAV\" is not a note id"),
             (
                 "about 01ARZ3NDEKTSV4RRFFQ69G5FAV 0",
-                "\"0\" is no weight above 0 and at most 1",
+                "expected a weight above 0 and at most 1, got \"0\"",
             ),
             (
                 "about 01ARZ3NDEKTSV4RRFFQ69G5FAV NaN",
-                "\"NaN\" is no weight above 0 and at most 1",
+                "expected a weight above 0 and at most 1, got \"NaN\"",
             ),
         ] {
             assert_eq!(line.parse::<Link>().unwrap_err().to_string(), reason);
@@ -638,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn wikilinks_of_a_text() {
+    fn wikilinks_are_found() {
         let titles = |text: &str| -> Vec<String> {
             mentions(text)
                 .into_iter()
@@ -652,7 +651,7 @@ mod tests {
             ("see [[Rate  Limits]].", &["rate limits"][..]),
             ("[[a|shown]] [[ B ]] [[a]]", &["a", "b"]),
             ("[[01ARZ3NDEKTSV4RRFFQ69G5FAV]]", &[ID]),
-            // Text order, in brackets of all kinds.
+            // Brackets of all kinds, in text order.
             ("[[[x]] [[y]]] ![[z]] [l](u)", &["x", "y", "z"]),
             ("`[[a]]` ``b ` [[c]]`` [[d]] ` [[e]]", &["d", "e"]),
             (
@@ -670,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_note_declares() {
+    fn declared_links_are_read() {
         let mut note = Note::new(id(0), NoteType::Semantic, DateTime::UNIX_EPOCH);
         note.links = vec![
             format!("related-to {} 0.3", id(1)),
@@ -679,7 +678,7 @@ mod tests {
             "depends-on x".to_owned(),
         ];
         note.body = format!("[[{}]] [[Title]]", id(2));
-        let declared = Declared::of(&note);
+        let declared = DeclaredLinks::from_note(&note);
         let lines: Vec<String> = declared.links.iter().map(Link::to_string).collect();
         assert_eq!(
             lines,
@@ -698,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_has_a_weight_from_each_end() {
+    fn weights_depend_on_the_direction() {
         let edge = |relation, weight| Edge {
             from: id(1),
             to: id(2),
@@ -720,7 +719,7 @@ mod tests {
             [1, 2].map(|end| percent(learned.weight_from(id(end)))),
             [30, 0]
         );
-        // Nobody can make a contradiction something that is recalled along.
+        // A weight cannot make recall follow a contradiction.
         let disputed = edge(Relation::Contradicts, Some(1.0));
         assert_eq!(
             [1, 2].map(|end| percent(disputed.weight_from(id(end)))),
@@ -729,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_joins_the_few_notes_that_cite_it() {
+    fn a_file_links_the_few_notes_that_cite_it() {
         let citing = |count: u8| file_edges(&(0..count).map(id).collect::<Vec<_>>());
         assert!(citing(1).is_empty());
         assert!((citing(3)[0].weight_from(citing(3)[0].to) - 0.2).abs() < 1e-9);
@@ -740,13 +739,13 @@ mod tests {
     }
 
     #[test]
-    fn links_add_up_below_one() {
-        assert!((together([0.5, 0.6]) - 0.8).abs() < 1e-9);
-        assert!((together([0.8, 0.8, 0.8]) - 0.9).abs() < 1e-9);
-        // One link is worth what it is worth, and a second one takes nothing from it.
-        assert!((together([1.0]) - 1.0).abs() < 1e-9);
-        assert!((together([1.0, 0.5]) - 1.0).abs() < 1e-9);
-        assert!(together([]).abs() < 1e-9);
+    fn combined_weights_stay_below_one() {
+        assert!((combined_weight([0.5, 0.6]) - 0.8).abs() < 1e-9);
+        assert!((combined_weight([0.8, 0.8, 0.8]) - 0.9).abs() < 1e-9);
+        // A single link keeps its weight, and a second one does not reduce it.
+        assert!((combined_weight([1.0]) - 1.0).abs() < 1e-9);
+        assert!((combined_weight([1.0, 0.5]) - 1.0).abs() < 1e-9);
+        assert!(combined_weight([]).abs() < 1e-9);
     }
 
     proptest! {
@@ -763,7 +762,7 @@ mod tests {
         }
 
         #[test]
-        fn a_link_reads_what_it_writes(relation in 0..Relation::DECLARABLE.len(), text in any::<String>(), weight in prop::option::of(0.001..=1.0_f64)) {
+        fn any_link_reads_back_equal(relation in 0..Relation::DECLARABLE.len(), text in any::<String>(), weight in prop::option::of(0.001..=1.0_f64)) {
             let link = Link { relation: Relation::DECLARABLE[relation], target: NoteId::made_of(&text), weight };
             prop_assert_eq!(link.to_string().parse::<Link>(), Ok(link));
         }

@@ -1,8 +1,8 @@
-//! A note and the markdown file it is written in.
+//! A note and its markdown file.
 //!
-//! A file is `---`, a block mapping, `---`, the body, one line end. [`Note`] is what the file says;
-//! [`NoteFile`] is its bytes, so that a rewrite changes the lines of changed keys and nothing else:
-//! unknown keys, comments, order and line ends of other programs stay as they are.
+//! A file is `---`, a block mapping, `---`, the body, one line end. [`Note`] is its content.
+//! [`NoteFile`] also has its bytes, so that a rewrite changes only the lines of changed keys:
+//! unknown keys, comments, order and line ends of other programs are kept.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, fmt::Write as _, ops::Range, str::FromStr};
 
@@ -13,13 +13,13 @@ use crate::{
     id::NoteId,
 };
 
-/// The project of a note that applies to all projects.
+/// The project of a global note.
 pub const GLOBAL: &str = "global";
 
-/// The largest file that is read whole, in bytes; of a larger one only the head is read.
+/// The largest file that is read completely, in bytes; of a larger one only the head is read.
 pub const MAX_FILE_LENGTH: usize = 1024 * 1024;
 
-/// A word that stands for one value in the front matter.
+/// Defines an enum whose values are words in the front matter.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -27,10 +27,10 @@ macro_rules! words {
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
 
         impl $name {
-            /// Every value, in the order of the specification.
+                        /// All values, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The word in the front matter.
+                        /// Returns the word in the front matter.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
@@ -57,20 +57,20 @@ macro_rules! words {
 
 /// A word that is not one of the known ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{word}\" is none of {}", known.join(", "))]
+#[error("expected one of {}, got \"{word}\"", known.join(", "))]
 pub struct UnknownWord {
-    /// What was written.
+    /// The word.
     pub word: String,
-    /// What could have been.
+    /// The known words.
     pub known: &'static [&'static str],
 }
 
 words! {
-    /// What a note is: how to do something, what is so, or what happened.
+    /// The type of a note: a method, a fact or an event.
     NoteType {
         /// How to do something. Durable.
         Procedural = "procedural",
-        /// What is so. Durable.
+        /// A fact. Durable.
         Semantic = "semantic",
         /// What a session did.
         Episodic = "episodic",
@@ -78,18 +78,18 @@ words! {
 }
 
 words! {
-    /// Whether a note travels.
+    /// Whether a note is synchronized.
     Scope {
-        /// In `memory/`, which sync carries.
+        /// In `memory/`, which is synchronized.
         Portable = "portable",
-        /// In `local/`, which nothing carries.
+        /// In `local/`, which is not.
         MachineLocal = "machine-local",
     }
 }
 
 words! {
-    /// How a note came to be. Anything else in a file is unreadable: the Python version's index
-    /// refuses it, too.
+    /// The origin of a note. A file with another word is unreadable, as for the Python version's
+    /// index.
     Source {
         /// A person, or an agent on request (see [`Note::is_by_agent`]).
         Human = "human",
@@ -97,7 +97,7 @@ words! {
         SessionEnd = "session-end",
         /// Distilled from session notes.
         Reflection = "reflection",
-        /// Taken over from another memory.
+        /// Imported from another memory.
         Import = "import",
         /// Written by the Python version's merge; we write `reflection` instead.
         Merge = "merge",
@@ -105,27 +105,27 @@ words! {
 }
 
 words! {
-    /// The finer kind of a note; each belongs to one type.
+    /// The kind of a note, finer than its type; each kind belongs to one type.
     Kind {
-        /// What is so.
+        /// A fact.
         Fact = "fact",
-        /// What the person likes.
+        /// A preference of the person.
         Preference = "preference",
-        /// What follows from several things.
+        /// A conclusion from several facts.
         Insight = "insight",
         /// How to do something; shown as `how-to`.
         Skill = "skill",
-        /// What not to do; shown as `warning`.
+        /// What to avoid; shown as `warning`.
         Antipattern = "antipattern",
         /// What a session did; shown as `session`.
         Experience = "experience",
-        /// What is to be done.
+        /// Something to do.
         Task = "task",
     }
 }
 
 impl Kind {
-    /// The kind of a note that names none.
+    /// Returns the default kind of a type.
     pub const fn of_type(note_type: NoteType) -> Self {
         match note_type {
             NoteType::Procedural => Self::Skill,
@@ -134,7 +134,7 @@ impl Kind {
         }
     }
 
-    /// The type that notes of this kind have.
+    /// Returns the type of the kind.
     pub const fn note_type(self) -> NoteType {
         match self {
             Self::Skill | Self::Antipattern => NoteType::Procedural,
@@ -143,7 +143,7 @@ impl Kind {
         }
     }
 
-    /// The one word that a person is shown.
+    /// Returns the word that people are shown.
     pub const fn shown(self) -> &'static str {
         match self {
             Self::Skill => "how-to",
@@ -153,10 +153,7 @@ impl Kind {
         }
     }
 
-    /// Reads a kind from the shown or the stored word.
-    ///
-    /// # Errors
-    /// When it is neither.
+    /// Parses a kind from the shown or the stored word.
     pub fn from_word(word: &str) -> Result<Self, UnknownWord> {
         let shown = Self::ALL.iter().find(|kind| kind.shown() == word);
         shown.copied().map_or_else(|| word.parse(), Ok)
@@ -166,11 +163,11 @@ impl Kind {
 words! {
     /// Whether a note is in use.
     State {
-        /// In use; not written.
+        /// In use; not written to the file.
         Active = "active",
-        /// Waits for a person, inert until then.
+        /// Pending approval by a person; unused until then.
         Proposed = "proposed",
-        /// Never comes up by itself.
+        /// Never injected automatically.
         Muted = "muted",
         /// A tombstone.
         Forgotten = "forgotten",
@@ -178,7 +175,7 @@ words! {
 }
 
 words! {
-    /// How bad it is to run into a warning.
+    /// How severe the problem is that a warning is about.
     Severity {
         /// An inconvenience.
         Low = "low",
@@ -192,21 +189,21 @@ words! {
 }
 
 words! {
-    /// Whether a warning may stop a call.
+    /// Whether a warning may block a tool call.
     Enforce {
-        /// It may not; not written.
+        /// Never; not written to the file.
         Never = "never",
-        /// Once in a session, if a person wrote it and it is severe enough.
+        /// Once per session, if a person wrote it and it is severe enough.
         Once = "once",
     }
 }
 
 words! {
-    /// How far a task is. Every change between them is allowed.
+    /// The status of a task. Any transition is allowed.
     Status {
         /// Not begun.
         Pending = "pending",
-        /// Being worked on.
+        /// In progress.
         Active = "active",
         /// Finished.
         Done = "done",
@@ -216,68 +213,68 @@ words! {
 }
 
 impl Status {
-    /// Tells whether there is still something to do.
+    /// Returns whether there is still something to do.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Active)
     }
 }
 
-/// A note: one thing remembered.
+/// A note.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
     /// The id, which is also the file name.
     pub id: NoteId,
     /// The type.
     pub note_type: NoteType,
-    /// The title; may be empty, may hold line breaks if another program wrote it.
+    /// The title. It may be empty, and may have line breaks if another program wrote it.
     pub title: String,
     /// The project key, or [`GLOBAL`].
     pub project: String,
     /// The machine that wrote it.
     pub machine_id: String,
-    /// Whether it travels. What the file says; the tree it lies in decides.
+    /// Whether it is synchronized, according to the file; the tree that it is in decides.
     pub scope: Scope,
-    /// The Python version's user, if the file names one.
+    /// The Python version's user, if given.
     pub user_id: Option<String>,
-    /// The Python version's workspace, if the file names one.
+    /// The Python version's workspace, if given.
     pub workspace_id: Option<String>,
-    /// How it came to be.
+    /// Its origin.
     pub source: Source,
-    /// From 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f64,
     /// The model that wrote it, as `provider/model`.
     pub model: Option<String>,
-    /// The client's id of the session it came from.
+    /// The client's id of the session that it comes from.
     pub session: Option<String>,
-    /// Ids of notes that this one replaces, as written.
+    /// The ids of notes that it replaces, as written.
     pub supersedes: Vec<String>,
-    /// When it was made, as written.
+    /// When it was created, as written.
     pub created_at: String,
     /// When its content last changed, as written.
     pub updated_at: String,
     /// Tags, as written.
     pub tags: Vec<String>,
-    /// The finer kind, if the file names one (by key or by tag).
+    /// The kind, if the file has one (as a key or as a tag).
     pub kind: Option<Kind>,
     /// Whether it is in use.
     pub state: State,
-    /// Declared links, `RELATION ID [WEIGHT]` each.
+    /// Declared links, each `RELATION ID [WEIGHT]`.
     pub links: Vec<String>,
-    /// Where a warning fires.
+    /// The triggers of a warning.
     pub when: Vec<String>,
     /// What to do instead of what a warning is about.
     pub instead: Option<String>,
-    /// How bad it is to run into a warning.
+    /// The severity of a warning.
     pub severity: Option<Severity>,
-    /// Whether a warning may stop a call.
+    /// Whether a warning may block a tool call.
     pub enforce: Enforce,
-    /// How far a task is, as written: many programs have a key of this name, with words of their own.
+    /// The status of a task, as written; other programs use this key with their own words.
     pub status: Option<String>,
-    /// Kept at the top and never faded.
+    /// Whether it is kept at the top and never ages.
     pub pinned: bool,
-    /// `agent` when a model wrote it through a tool.
+    /// `agent` if a model wrote it through a tool.
     pub actor: Option<String>,
-    /// The text, without the file's final line end, lines ended by `\n`.
+    /// The text with `\n` line ends, without the file's final line end.
     pub body: String,
 }
 
@@ -315,23 +312,23 @@ impl Note {
         }
     }
 
-    /// The finer kind: the one named, else the one of the type.
+    /// Returns the kind: the given one, else the default of the type.
     pub fn kind(&self) -> Kind {
         self.kind.unwrap_or(Kind::of_type(self.note_type))
     }
 
-    /// How far a task is: pending, unless it says otherwise.
+    /// Returns the status of a task; pending if missing or unknown.
     pub fn status(&self) -> Status {
         let status = self.status.as_deref().map(str::parse);
         status.and_then(Result::ok).unwrap_or(Status::Pending)
     }
 
-    /// Tells whether the note says of itself that a model wrote it through a tool.
+    /// Returns whether the file says that a model wrote it through a tool.
     pub fn is_by_agent(&self) -> bool {
         self.actor.as_deref() == Some("agent")
     }
 
-    /// The word for who wrote it, as people and models are shown it.
+    /// Returns the word for the author that people and models are shown.
     pub fn author(&self) -> &'static str {
         match self.source {
             Source::Human if self.is_by_agent() => "agent",
@@ -342,17 +339,17 @@ impl Note {
         }
     }
 
-    /// Tells whether it applies to all projects.
+    /// Returns whether it applies to all projects.
     pub fn is_global(&self) -> bool {
         self.project == GLOBAL
     }
 
-    /// Tells whether the note carries the tag.
+    /// Returns whether it has a tag.
     pub fn has_tag(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own == tag)
     }
 
-    /// Adds tags that are not there yet, at the end.
+    /// Appends tags that it does not have yet.
     pub fn add_tags<'a>(&mut self, tags: impl IntoIterator<Item = &'a str>) {
         for tag in tags {
             if !self.has_tag(tag) {
@@ -361,9 +358,9 @@ impl Note {
         }
     }
 
-    /// Turns the note into its tombstone: what it was is gone, that it was stays.
+    /// Turns the note into its tombstone: keeps identity and origin, drops the content.
     ///
-    /// The title stays as an empty key, since the Python version reads no note without one.
+    /// The title is kept as an empty key, because the Python version requires one.
     pub fn forget(&mut self, now: DateTime<Utc>) {
         let blank = Self::new(self.id, self.note_type, now);
         *self = Self {
@@ -390,7 +387,7 @@ impl Note {
         out
     }
 
-    /// Writes the lines of one key; none for an optional key that is empty.
+    /// Writes the lines of one key; nothing for an empty optional key.
     fn write_key(&self, key: &str, out: &mut String) {
         let mut optional = |value: Option<&str>| {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -418,7 +415,7 @@ impl Note {
             "machine_id" => front_matter::write_scalar(out, key, &self.machine_id),
             "scope" => front_matter::write_scalar(out, key, self.scope.as_str()),
             "prov_source" => front_matter::write_scalar(out, key, self.source.as_str()),
-            // A float always shows its point, or YAML would read an integer.
+            // `{:?}` always has a decimal point; without it YAML reads an integer.
             "confidence" => drop(writeln!(out, "{key}: {:?}", self.confidence)),
             "created_at" => front_matter::write_scalar(out, key, &self.created_at),
             "updated_at" => front_matter::write_scalar(out, key, &self.updated_at),
@@ -440,7 +437,7 @@ impl Note {
     }
 }
 
-/// The keys we write, in the order of the file: the Python version's, then ours.
+/// The keys we write, in the order of the file: the Python version's keys first.
 const KEYS: [&str; 26] = [
     "id",
     "type",
@@ -470,17 +467,17 @@ const KEYS: [&str; 26] = [
     "prov_actor",
 ];
 
-/// How many of [`KEYS`] the Python version knows, from the first one on.
-const KEYS_OF_PYTHON: usize = 16;
+/// The number of leading [`KEYS`] that the Python version knows.
+const PYTHON_KEYS: usize = 16;
 
-/// Tells whether a key is one that [`Note`] has a field for.
+/// Returns whether [`Note`] has a field for a key.
 pub(crate) fn is_own_key(key: &str) -> bool {
     KEYS.contains(&key)
 }
 
-/// Tells whether the Python version knows a key. Others it drops whenever it rewrites a note.
-pub(crate) fn is_key_of_python(key: &str) -> bool {
-    KEYS[..KEYS_OF_PYTHON].contains(&key)
+/// Returns whether the Python version knows a key. It drops others whenever it rewrites a note.
+pub(crate) fn is_python_key(key: &str) -> bool {
+    KEYS[..PYTHON_KEYS].contains(&key)
 }
 
 fn shape(key: &str) -> Shape {
@@ -491,36 +488,36 @@ fn shape(key: &str) -> Shape {
     }
 }
 
-/// Why a file is not a note. It is left as it is, and listed.
+/// Why a file is not a valid note. Such a file is not changed, and reported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// The bytes are no UTF-8.
+    /// The bytes are not UTF-8.
     #[error("not UTF-8 (byte {offset})")]
     NotUtf8 {
-        /// The first bad byte.
+        /// The first invalid byte.
         offset: usize,
     },
     /// The file does not begin with `---`.
     #[error("line 1: no front matter")]
     NoFrontMatter,
-    /// No second `---` line.
-    #[error("front matter without an end")]
+    /// There is no second `---` line.
+    #[error("front matter is not closed by a line ---")]
     UnclosedFrontMatter,
-    /// The YAML was refused.
+    /// The YAML was rejected.
     #[error("{0}")]
     Yaml(#[from] front_matter::Error),
-    /// A key that every note has is missing.
-    #[error("key \"{0}\" missing")]
+    /// A required key is missing.
+    #[error("missing key \"{0}\"")]
     MissingKey(&'static str),
-    /// A key has a value that it cannot have.
+    /// A key has an invalid value.
     #[error("key \"{key}\": {reason}")]
     InvalidValue {
         /// The key.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The id in the file is not the id in its name.
+    /// The id in the file differs from the id in its name.
     #[error("key \"id\" is {found}, the file name says {expected}")]
     IdMismatch {
         /// The id in the file.
@@ -528,27 +525,27 @@ pub enum Unreadable {
         /// The id in the name.
         expected: NoteId,
     },
-    /// A git that could not merge has written both sides into it. [`NoteFile::parse`] does not look for
-    /// that, since a merge has to read such a file.
+    /// It has git conflict markers. [`NoteFile::parse`] does not check this, because a merge must
+    /// be able to read such a file.
     #[error("holds the conflict markers of a git merge")]
     ConflictMarkers,
 }
 
-/// A rewrite that cannot be done without touching what is not ours.
+/// The front matter has a form in which single keys cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the front matter is written in a form that cannot be changed key by key; edit it by hand")]
 pub struct CannotRewrite;
 
-/// The lines of one key, or those between two keys.
+/// The lines of one key, or the lines between two keys.
 #[derive(Debug, Clone)]
 pub(crate) struct Part<'a> {
-    /// The key; none for comments and blank lines.
+    /// The key; `None` for comments and blank lines.
     pub(crate) key: Option<String>,
-    /// The lines, with their ends.
+    /// The lines with their line ends.
     pub(crate) text: Cow<'a, str>,
 }
 
-/// A note's file: its text and what it says.
+/// A note's file: its text and its content.
 #[derive(Debug, Clone)]
 pub struct NoteFile {
     text: String,
@@ -560,12 +557,9 @@ pub struct NoteFile {
 }
 
 impl NoteFile {
-    /// Reads the bytes of a note's file; `name` is the id in its file name.
+    /// Parses a note's file; `name` is the id in its file name.
     ///
-    /// A byte order mark and CRLF line ends are taken.
-    ///
-    /// # Errors
-    /// See [`Unreadable`].
+    /// A byte order mark and CRLF line ends are accepted.
     pub fn parse(bytes: &[u8], name: NoteId) -> Result<Self, Unreadable> {
         let text = std::str::from_utf8(bytes).map_err(|error| Unreadable::NotUtf8 {
             offset: error.valid_up_to(),
@@ -598,7 +592,7 @@ impl NoteFile {
         }
         let (front_end, body_start) = close.ok_or(Unreadable::UnclosedFrontMatter)?;
         let front = front_start..front_end;
-        // A carriage return is white space to YAML only at the end of a line, as here.
+        // YAML treats a carriage return as white space at the end of a line, as here.
         let values = front_matter::read_mapping(&text[front.clone()], shape)?;
         let raw_body = &text[body_start..];
         let body_length = if crlf {
@@ -632,17 +626,17 @@ impl NoteFile {
         })
     }
 
-    /// What the file says.
+    /// Returns the content.
     pub fn note(&self) -> &Note {
         &self.note
     }
 
-    /// What the file says, without its bytes.
+    /// Returns the content, without the bytes.
     pub fn into_note(self) -> Note {
         self.note
     }
 
-    /// The text of a key that no field stands for; none where it is missing or no text.
+    /// Returns the text of a key without a field; `None` if it is missing or not a text.
     pub fn text_of(&self, key: &str) -> Option<String> {
         let block = &self.text[self.front.clone()];
         let entry = self.entries().ok()?.into_iter().find(|e| e.key == key)?;
@@ -656,15 +650,13 @@ impl NoteFile {
         }
     }
 
-    /// The keys of the front matter, sorted.
+    /// Returns the keys of the front matter, sorted.
     pub(crate) fn keys(&self) -> &[String] {
         &self.keys
     }
 
-    /// Takes the front matter apart; together the parts are all of it.
-    ///
-    /// # Errors
-    /// When it is valid YAML but no block mapping, one key a line.
+    /// Splits the front matter into parts, which together are all of it. Fails if it is not a block
+    /// mapping.
     pub(crate) fn parts(&self) -> Result<Vec<Part<'_>>, CannotRewrite> {
         let block = &self.text[self.front.clone()];
         let entries = self.entries()?;
@@ -688,33 +680,27 @@ impl NoteFile {
         Ok(parts)
     }
 
-    /// Returns the file with other front matter.
-    ///
-    /// # Errors
-    /// When the result would not be a note.
+    /// Returns the file with other front matter. Fails if the result is not a valid note.
     pub(crate) fn with_parts(&self, parts: &[Part<'_>]) -> Result<Self, Unreadable> {
         let front: String = parts.iter().map(|part| part.text.as_ref()).collect();
         let (before, after) = (&self.text[..self.front.start], &self.text[self.front.end..]);
         Self::parse(format!("{before}{front}{after}").as_bytes(), self.note.id)
     }
 
-    /// Tells whether these are the file's bytes.
+    /// Returns whether the file has this text.
     pub fn is_text(&self, text: &str) -> bool {
         self.text == text
     }
 
-    /// The file's bytes.
+    /// Returns the file's text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the file with `note` in place of what it says now.
+    /// Returns the file with `note` as its content.
     ///
-    /// Only the lines of keys whose value differs are replaced, removed or put in; the body only
-    /// when it differs.
-    ///
-    /// # Errors
-    /// When the front matter is valid YAML but no block mapping, one key a line.
+    /// Only lines of changed keys are replaced, removed or inserted; the body only if it changed.
+    /// Fails if the front matter is valid YAML but not a block mapping.
     pub fn rewrite(&self, note: &Note) -> Result<String, CannotRewrite> {
         let block = &self.text[self.front.clone()];
         let mut entries = self.entries()?;
@@ -758,25 +744,25 @@ impl NoteFile {
         };
         let close = &self.text[self.front.end..self.body.start];
         let text = format!("{}{front}{close}{body}", &self.text[..self.front.start]);
-        // YAML has more corners than a change of lines can know of, so the result is read again.
+        // Line-based changes cannot handle all of YAML, so the result is parsed and
+        // compared.
         let read = Self::parse(text.as_bytes(), note.id).map_err(|_| CannotRewrite)?;
-        let says_it = Note {
+        let is_equal = Note {
             // A tag may be read as the kind.
             kind: note.kind,
             ..read.into_note()
         } == *note;
-        if says_it {
+        if is_equal {
             Ok(text)
         } else {
             Err(CannotRewrite)
         }
     }
 
-    /// Returns the file with its front matter as a new note has it: what `note` says in our order, each
-    /// comment before its key, keys of others behind ours as they are. The body stays byte for byte.
+    /// Returns the file with its front matter in the current format: our keys in our order with the
+    /// comments before them, then other keys unchanged. The body is kept byte for byte.
     ///
-    /// # Errors
-    /// When the front matter is no block mapping and holds what is not ours.
+    /// Fails if the front matter is not a block mapping and has comments or other keys.
     pub fn normalised(&self, note: &Note) -> Result<String, CannotRewrite> {
         let mut leads: BTreeMap<String, Cow<'_, str>> = BTreeMap::new();
         let mut others = String::new();
@@ -795,7 +781,7 @@ impl NoteFile {
                         }
                     }
                 }
-                // What stands behind the last key.
+                // The lines after the last key.
                 others.push_str(&lead);
             }
             Err(error) => {
@@ -821,7 +807,7 @@ impl NoteFile {
         }
     }
 
-    /// The keys and where their lines are, if the front matter is one key a line.
+    /// Returns the keys and the ranges of their lines, if the front matter is a block mapping.
     fn entries(&self) -> Result<Vec<front_matter::Entry>, CannotRewrite> {
         let entries = front_matter::entries(&self.text[self.front.clone()]);
         let mut found: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
@@ -843,7 +829,8 @@ impl NoteFile {
     }
 }
 
-/// Where a new key goes: before the first key that comes after it in the order of the file.
+/// Returns where a new key is inserted: before the first key that follows it in the order of the
+/// file.
 fn insertion_point(entries: &[front_matter::Entry], key: &str, end: usize) -> usize {
     let rank = |key: &str| KEYS.iter().position(|known| *known == key);
     let own = rank(key);
@@ -853,7 +840,7 @@ fn insertion_point(entries: &[front_matter::Entry], key: &str, end: usize) -> us
         .map_or(end, |entry| entry.range.start)
 }
 
-/// Reads an optional word; an empty one counts as none.
+/// Parses an optional word; an empty one is `None`.
 fn word<T: FromStr<Err = UnknownWord>>(
     key: &'static str,
     text: Option<String>,
@@ -868,13 +855,13 @@ fn word<T: FromStr<Err = UnknownWord>>(
     })
 }
 
-/// Reduces the values of a file to a note.
+/// Converts the values of a file to a note.
 fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unreadable> {
     let text = |key: &str| match values.get(key) {
         Some(Value::Text(text)) => Some(text.clone()),
         _ => None,
     };
-    // An optional key that is empty is one that is not there, which is how it is written.
+    // An empty optional key equals a missing one, because it is not written.
     let optional = |key: &str| text(key).filter(|text| !text.is_empty());
     let list = |key: &str| match values.get(key) {
         Some(Value::List(items)) => items
@@ -902,7 +889,7 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
         reason: "empty".to_owned(),
     })?;
     let tags: Vec<String> = list("tags");
-    // The kind may stand as a tag alone, for tools that know only tags.
+    // The kind may be given by a tag only, for tools that read only tags.
     let kind = match word("kind", text("kind"))? {
         Some(kind) => Some(kind),
         None => tags
@@ -941,7 +928,7 @@ fn note_of(values: &BTreeMap<String, Value>, body: String) -> Result<Note, Unrea
     })
 }
 
-/// Reads a confidence and holds it between 0 and 1: no number in a file may win for ever.
+/// Parses a confidence and clamps it to 0 to 1, so that no value in a file outranks all others.
 fn confidence(text: Option<&str>) -> Result<f64, Unreadable> {
     let Some(text) = text else { return Ok(1.0) };
     let number = match text {
@@ -949,7 +936,7 @@ fn confidence(text: Option<&str>) -> Result<f64, Unreadable> {
         "-.inf" => f64::NEG_INFINITY,
         _ => text.parse::<f64>().map_err(|_| Unreadable::InvalidValue {
             key: "confidence",
-            reason: format!("\"{text}\" is no number"),
+            reason: format!("expected a number from 0 to 1, got \"{text}\""),
         })?,
     };
     Ok(if number.is_nan() {
@@ -959,12 +946,13 @@ fn confidence(text: Option<&str>) -> Result<f64, Unreadable> {
     })
 }
 
-/// Writes a time as notes have it: UTC, seconds, `+00:00`.
+/// Formats a time as in notes: UTC, whole seconds, `+00:00`.
 pub fn timestamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, false)
 }
 
-/// Reads a time as notes and editors write it: ISO 8601 with an offset, without one (UTC), or a date.
+/// Parses a time as notes and editors write it: ISO 8601 with an offset, without one (UTC), or a
+/// date.
 pub fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
     let text = text.trim();
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
@@ -1023,7 +1011,7 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_is_brought_into_order_and_nothing_is_lost() {
+    fn normalising_front_matter_loses_nothing() {
         let odd = "\u{feff}---\r\n# mine\r\ntags: [b, a]\r\nown: {x: 1}\r\n\r\n# of the title\r\n\
                    title: \"A\"\r\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\r\ntype: semantic\r\n# end\r\n---\r\nText \n\r\n";
         let expected = "\u{feff}---\r\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\r\ntype: semantic\r\n\r\n# of the title\r\n\
@@ -1038,7 +1026,7 @@ mod tests {
             text.starts_with("---\nid: 01ARZ") && text.ends_with("---\nText"),
             "{text}"
         );
-        // What is not ours cannot be told apart there.
+        // Other keys and comments cannot be separated in a flow mapping.
         assert_eq!(
             normalised(&flow.replace("title", "own: 1, title")),
             Err(CannotRewrite)
@@ -1049,7 +1037,7 @@ mod tests {
         );
     }
 
-    /// A note that holds every key, as the Python version lists them, then ours.
+    /// The Python version's keys come first.
     #[test]
     fn a_new_note_has_the_keys_in_order() {
         let mut note = Note::new(id(), NoteType::Procedural, now());
@@ -1091,7 +1079,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_another_program_is_kept_and_counts_as_none() {
+    fn an_unknown_status_is_kept_and_ignored() {
         let text = "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\ntitle: ''\nstatus: draft\n---\n\n";
         let note = parse(text).unwrap();
         assert_eq!(note.status(), Status::Pending);
@@ -1102,7 +1090,7 @@ mod tests {
         assert_eq!(parse(&done).unwrap().status(), Status::Done);
     }
 
-    /// What the Python version's emitter writes: folded titles, escapes, lists at column 0.
+    /// The Python version's output: folded titles, escapes, lists at column 0.
     #[test]
     fn files_of_the_python_version_are_read() {
         let text = "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\n\
@@ -1137,8 +1125,8 @@ mod tests {
         for (text, reason) in [
             ("", "line 1: no front matter"),
             ("no front matter\n", "line 1: no front matter"),
-            ("---\nid: x\n", "front matter without an end"),
-            ("---\ntype: semantic\ntitle: t\n---\n", "key \"id\" missing"),
+            ("---\nid: x\n", "front matter is not closed by a line ---"),
+            ("---\ntype: semantic\ntitle: t\n---\n", "missing key \"id\""),
             (
                 "---\nid: ../../x\ntype: semantic\ntitle: t\n---\n",
                 "key \"id\": \"../../x\" is not a note id (26 characters of 0-9 and A-Z without I, L, O, U)",
@@ -1149,7 +1137,7 @@ mod tests {
             ),
             (
                 "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: ../evil\ntitle: t\n---\n",
-                "key \"type\": \"../evil\" is none of procedural, semantic, episodic",
+                "key \"type\": expected one of procedural, semantic, episodic, got \"../evil\"",
             ),
             (
                 "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\ntitle: [a]\n---\n",
@@ -1157,19 +1145,19 @@ mod tests {
             ),
             (
                 "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\ntitle: t\ntitle: u\n---\n",
-                "line 5: key \"title\" twice",
+                "line 5: duplicate key \"title\"",
             ),
             (
                 "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\ntitle: &a t\n---\n",
-                "line 4: anchors, aliases and tags are not taken",
+                "line 4: anchors, aliases and tags are not supported",
             ),
             (
                 "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\ntitle: t\nprov_source: magic\n---\n",
-                "key \"prov_source\": \"magic\" is none of human, session-end, reflection, import, merge",
+                "key \"prov_source\": expected one of human, session-end, reflection, import, merge, got \"magic\"",
             ),
             (
                 "---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ntype: semantic\ntitle: t\nconfidence: lots\n---\n",
-                "key \"confidence\": \"lots\" is no number",
+                "key \"confidence\": expected a number from 0 to 1, got \"lots\"",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), reason, "{text}");
@@ -1182,7 +1170,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_cannot_win_for_ever() {
+    fn confidence_is_clamped() {
         // YAML-08
         for (written, read) in [
             ("999", 1.0),
@@ -1229,7 +1217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rewrite_can_take_a_key_out() {
+    fn a_rewrite_can_remove_a_key() {
         let text =
             format!("---\nid: {ID}\ntype: semantic\ntitle: t\nstate: muted\npinned: true\n---\n");
         let changed = rewrite(&text, |note| {
@@ -1243,7 +1231,7 @@ mod tests {
     }
 
     #[test]
-    fn crlf_and_byte_order_marks_stay() {
+    fn crlf_and_byte_order_marks_are_kept() {
         let text = format!(
             "\u{feff}---\r\nid: {ID}\r\ntype: semantic\r\ntitle: t\r\n---\r\none\r\ntwo\r\n"
         );
@@ -1267,8 +1255,8 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_read_back_is_not_written() {
-        // The end of a YAML document: keys behind it are not read.
+    fn a_rewrite_that_would_not_read_back_is_refused() {
+        // `...` ends the YAML document, so keys after it are not read.
         let text = format!("---\nid: {ID}\ntype: semantic\ntitle: t\n...\n---\nb\n");
         let file = NoteFile::parse(text.as_bytes(), id()).unwrap();
         let mut note = file.note().clone();
@@ -1297,7 +1285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_may_stand_as_a_tag() {
+    fn a_kind_may_be_given_as_a_tag() {
         let text =
             format!("---\nid: {ID}\ntype: procedural\ntitle: t\ntags: [x, antipattern]\n---\n");
         assert_eq!(parse(&text).unwrap().kind(), Kind::Antipattern);
@@ -1307,7 +1295,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_editors_are_read() {
+    fn timestamps_are_parsed() {
         for text in [
             "2026-01-02T03:04:05+00:00",
             "2026-01-02T03:04:05Z",
@@ -1342,7 +1330,8 @@ mod tests {
                     let mut note = Note::new(id(), NoteType::ALL[kind], now());
                     note.title = title;
                     note.project = project;
-                    // A body is what stands between the last `---` and the final line end; CR has no place in it.
+                    // The body is the text between the last `---` and the final
+                    // line end, with LF line ends.
                     note.body = body.replace('\r', "");
                     note.confidence = confidence;
                     note.tags = tags;
@@ -1359,7 +1348,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_new_note_is_in_order(note in any_note()) {
+        fn a_new_note_is_normalised(note in any_note()) {
             let text = note.render();
             let file = NoteFile::parse(text.as_bytes(), note.id).unwrap();
             prop_assert_eq!(file.normalised(file.note()).unwrap(), text);
@@ -1368,7 +1357,7 @@ mod tests {
         #[test]
         fn every_note_reads_back(note in any_note()) {
             let read = parse(&note.render()).unwrap();
-            // A tag may be taken for the kind, which the file then says.
+                        // A tag may be read as the kind.
             prop_assert_eq!(Note { kind: note.kind, ..read }, note);
         }
 

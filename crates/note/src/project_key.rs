@@ -1,17 +1,18 @@
-//! Project keys: the name under which the notes of a project are kept on every machine.
+//! Project keys: the name of a project, equal on every machine.
 //!
-//! Four steps give it, first one wins: a marker file, the remote `origin`, the repository's folder,
-//! the folder itself. Here is what each makes of a text; finding the texts is the store's business.
+//! The key comes from the first of four sources: a marker file, the remote `origin`, the
+//! repository's folder, the folder itself. This module turns their text into a key; the store finds
+//! the text.
 
 use crate::note::GLOBAL;
 
-/// The longest key, in characters. A marker file is anybody's text.
+/// The longest key, in characters. A marker file may contain any text.
 const MAX_LENGTH: usize = 200;
 
-/// Reduces the address of a git remote to a key that clones share however they were made.
+/// Reduces the URL of a git remote to a key that is the same for every way to clone it.
 ///
 /// `git@host:Owner/Repo.git`, `https://user:token@host/owner/repo` and `ssh://git@host/owner/repo`
-/// are all `host/owner/repo`. Credentials never stay.
+/// all become `host/owner/repo`. Credentials are removed.
 pub fn of_remote(address: &str) -> Option<String> {
     let mut rest = address.trim();
     if let Some((scheme, after)) = rest.split_once("://")
@@ -33,29 +34,29 @@ pub fn of_remote(address: &str) -> Option<String> {
     valid(&key.trim_end_matches('/').to_lowercase())
 }
 
-/// Returns the key that a marker file gives: its first line with text, letter case kept.
+/// Returns the key in a marker file: its first non-empty line, with its letter case.
 ///
-/// A marker cannot put a project's notes into all projects: `global` is no key.
+/// `global` is not a valid key, so a marker cannot make notes global.
 pub fn of_marker(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     valid(line).filter(|key| key != GLOBAL)
 }
 
-/// Returns the key that a folder's name gives.
+/// Returns the key of a folder's name.
 pub fn of_folder_name(name: &str) -> Option<String> {
     valid(&name.to_lowercase())
 }
 
-/// Tells whether a text can be a project's key: one line of printable text, not too long.
+/// Returns whether a text is a valid key: one line of printable text within the length limit.
 ///
-/// What a project's folder, remote or marker gives always is.
+/// The keys of markers, remotes and folders are always valid.
 pub fn is_key(text: &str) -> bool {
     !text.is_empty()
         && text.chars().take(MAX_LENGTH + 1).count() <= MAX_LENGTH
         && anamnesis_text::clean::one_line(text) == text
 }
 
-/// A key is one line of printable text, not too long, without a secret.
+/// Returns a text as a key: one line of printable text within the length limit, without secrets.
 fn valid(text: &str) -> Option<String> {
     let line = anamnesis_text::clean::one_line(text);
     let redacted = anamnesis_text::redact::redact(&line);

@@ -1,12 +1,11 @@
-//! A text that is to be found wherever it was kept, and masked.
+//! The text that a purge finds and masks in every file.
 //!
-//! It is found as it is, and in the forms that our own files give a text: escaped once or twice in
-//! JSON, with its signs beyond ASCII escaped or not, and in YAML's quotation marks. White space inside
-//! it matches any white space, so a line end may be CRLF and a sentence may be wrapped elsewhere.
-//! It is not found in another encoding (base64, percent signs), in another letter case, or where a
-//! limit had cut it in two.
+//! It is found as it is and in the forms that our files give it: escaped once or twice in JSON,
+//! with or without escapes for non-ASCII characters, and in YAML quotation marks. White space in it
+//! matches any white space, so line ends and wrapping do not matter. It is not found in another
+//! encoding (base64, percent-encoding), in another letter case, or where truncation cut it.
 //!
-//! Invariant: nothing that was masked holds the text any more, and masking twice is masking once.
+//! Invariant: a masked file does not contain the text, and masking is idempotent.
 
 use std::fmt;
 
@@ -18,89 +17,86 @@ use crate::{
 };
 use anamnesis_text::{private_tokens, redact::MASK};
 
-/// The shortest text, in characters: a shorter one stands everywhere by chance.
-pub const SHORTEST: usize = 4;
+/// The shortest text, in characters; a shorter one occurs everywhere by chance.
+pub const MIN_LENGTH: usize = 4;
 
-/// The longest text, in bytes. A private key has some three thousand.
-pub const LONGEST: usize = 16 * 1024;
+/// The longest text, in bytes. A private key has about three thousand.
+pub const MAX_LENGTH: usize = 16 * 1024;
 
-/// What stands for the text in front matter where [`MASK`] would be read as a list.
+/// Replaces the text in front matter where [`MASK`] would be read as a list.
 const PLAIN_MASK: &str = "REDACTED";
 
-/// A text that is to be found.
+/// A text to purge.
 ///
 /// `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Needle {
-    /// For each of its words, how it may be written.
+pub struct PurgePattern {
+    /// For each word, its possible forms.
     words: Vec<Vec<Vec<u8>>>,
     text: String,
 }
 
-/// The text cannot be looked for.
+/// Why a text cannot be purged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// It would be found by chance.
-    #[error("the text is shorter than {SHORTEST} characters")]
+pub enum InvalidPattern {
+    /// It would match by chance.
+    #[error("the text is shorter than {MIN_LENGTH} characters")]
     TooShort,
-    /// It is no password and no key.
-    #[error("the text is longer than {LONGEST} bytes")]
+    /// It is too long for a password or key.
+    #[error("the text is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// What takes its place would hold it.
+    /// The mask would contain it.
     #[error("the text is a part of \"{MASK}\", which would take its place")]
     Mask,
 }
 
-/// A note in which the text stands where nothing else can stand: in its id, or as a key.
+/// The text occurs where it cannot be masked: in the note's id, or in a key of its front matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the text is a part of what makes the file a note")]
-pub struct Structural;
+pub struct NotMaskable;
 
-impl fmt::Debug for Needle {
+impl fmt::Debug for PurgePattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Needle")
+        formatter.write_str("PurgePattern")
     }
 }
 
-impl Needle {
-    /// Takes a text as it was typed; white space around it does not count.
-    ///
-    /// # Errors
-    /// See [`Unfit`].
-    pub fn new(text: &str) -> Result<Self, Unfit> {
+impl PurgePattern {
+    /// Creates a pattern from a typed text; surrounding white space is ignored.
+    pub fn new(text: &str) -> Result<Self, InvalidPattern> {
         let text = text.trim_ascii();
-        if text.chars().count() < SHORTEST {
-            return Err(Unfit::TooShort);
+        if text.chars().count() < MIN_LENGTH {
+            return Err(InvalidPattern::TooShort);
         }
-        if text.len() > LONGEST {
-            return Err(Unfit::TooLong);
+        if text.len() > MAX_LENGTH {
+            return Err(InvalidPattern::TooLong);
         }
-        let needle = Self {
+        let pattern = Self {
             words: text.split_ascii_whitespace().map(forms).collect(),
             text: text.to_owned(),
         };
-        // Beside each other, two masks make texts that neither of them holds.
+        // Adjacent masks form texts that a single mask does not contain.
         let masks = format!(
             "{MASK}{MASK} {MASK}{PLAIN_MASK}{PLAIN_MASK} {}",
             private_tokens::MASK
         );
-        if needle.is_in(masks.as_bytes()) {
-            return Err(Unfit::Mask);
+        if pattern.is_in(masks.as_bytes()) {
+            return Err(InvalidPattern::Mask);
         }
-        Ok(needle)
+        Ok(pattern)
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Tells whether bytes hold the text.
+    /// Returns whether bytes contain the text.
     pub fn is_in(&self, bytes: &[u8]) -> bool {
         self.next(bytes, 0).is_some()
     }
 
-    /// How often bytes hold the text.
+    /// Returns how often bytes contain the text.
     pub fn count_in(&self, bytes: &[u8]) -> usize {
         let mut count = 0;
         let mut from = 0;
@@ -111,30 +107,27 @@ impl Needle {
         count
     }
 
-    /// Returns the bytes with [`MASK`] in place of the text; none if they do not hold it.
+    /// Returns the bytes with [`MASK`] in place of the text; `None` if they do not contain it.
     pub fn mask(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.replace(bytes, |_| MASK.as_bytes().to_vec())
     }
 
-    /// As [`Needle::mask`], for text.
+    /// Does the same as [`PurgePattern::mask`] for a string.
     pub fn mask_text(&self, text: &str) -> Option<String> {
         let masked = self.mask(text.as_bytes())?;
         Some(String::from_utf8_lossy(&masked).into_owned())
     }
 
-    /// As [`Needle::mask`], without moving any other byte: for files whose parts are found by where
-    /// they are.
+    /// Does the same as [`PurgePattern::mask`] without moving other bytes, for files that are
+    /// addressed by offset.
     pub fn mask_in_place(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.replace(bytes, |found| vec![b'*'; found.len()])
     }
 
-    /// Returns the file of a note without the text; none if it does not hold it.
+    /// Returns a note's file with the text masked; `None` if it does not contain it.
     ///
-    /// Values that are masked are written as values, so the result is a note if the file was one.
-    ///
-    /// # Errors
-    /// When the text is a part of the note's id, or of a key.
-    pub fn mask_note(&self, id: NoteId, bytes: &[u8]) -> Result<Option<Vec<u8>>, Structural> {
+    /// Values are masked as values, so the result is a note if the file was one.
+    pub fn mask_note(&self, id: NoteId, bytes: &[u8]) -> Result<Option<Vec<u8>>, NotMaskable> {
         if !self.is_in(bytes) {
             return Ok(None);
         }
@@ -143,7 +136,7 @@ impl Needle {
         };
         let rewritten = file.rewrite(&self.masked_values(file.note()));
         let mut masked = rewritten.map_or_else(|_| bytes.to_vec(), String::into_bytes);
-        // What is left stands in keys that only another program knows, in a comment, or in names.
+        // The rest is in unknown keys, comments or names.
         if let Some(rest) = self.replace(&masked, |_| PLAIN_MASK.as_bytes().to_vec()) {
             masked = rest;
         }
@@ -155,7 +148,7 @@ impl Needle {
             {
                 Ok(Some(masked))
             }
-            _ => Err(Structural),
+            _ => Err(NotMaskable),
         }
     }
 
@@ -193,7 +186,7 @@ impl Needle {
         Some(out)
     }
 
-    /// Where the text stands next: its first byte, and the byte after its last.
+    /// Returns the first byte and the byte after the last of the next occurrence.
     fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
         let (first, others) = self.words.split_first()?;
         let is_start = |byte: u8| first.iter().any(|form| form.first() == Some(&byte));
@@ -209,14 +202,14 @@ impl Needle {
     }
 }
 
-/// Where a word that begins here ends, in the longest of its forms.
+/// Returns the end of a word at a position, in its longest matching form.
 fn word_end(bytes: &[u8], start: usize, word: &[Vec<u8>]) -> Option<usize> {
     let rest = bytes.get(start..)?;
-    let fitting = word.iter().filter(|form| rest.starts_with(form));
-    fitting.map(|form| start + form.len()).max()
+    let matching = word.iter().filter(|form| rest.starts_with(form));
+    matching.map(|form| start + form.len()).max()
 }
 
-/// Where the white space that begins here ends, escaped or not.
+/// Returns the end of the white space at a position, escaped or not.
 fn gap_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut end = start;
     loop {
@@ -231,7 +224,7 @@ fn gap_end(bytes: &[u8], start: usize) -> Option<usize> {
     (end > start).then_some(end)
 }
 
-/// How a word may be written.
+/// Returns the possible forms of a word.
 fn forms(word: &str) -> Vec<Vec<u8>> {
     let once = escaped(word);
     let ascii = ascii_escaped(&once);
@@ -248,13 +241,13 @@ fn forms(word: &str) -> Vec<Vec<u8>> {
     forms.into_iter().map(String::into_bytes).collect()
 }
 
-/// Returns a text as it stands in a JSON string.
+/// Returns a text as it is written in a JSON string.
 fn escaped(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Returns a text with everything beyond ASCII escaped, as some JSON writers do.
+/// Returns a text with all non-ASCII characters escaped, as some JSON writers do.
 fn ascii_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -280,12 +273,12 @@ mod tests {
 
     const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
-    fn needle(text: &str) -> Needle {
-        Needle::new(text).unwrap()
+    fn pattern(text: &str) -> PurgePattern {
+        PurgePattern::new(text).unwrap()
     }
 
     #[test]
-    fn a_text_is_found_in_the_forms_that_files_give_it() {
+    fn a_text_is_found_in_every_form() {
         let json = |text: &str| serde_json::to_string(text).unwrap();
         for (text, kept) in [
             ("s3cr-et", "x s3cr-et y".to_owned()),
@@ -299,37 +292,40 @@ mod tests {
             ("one two", "title: one\n  two".to_owned()),
             ("one two", json(&json("one\n\ttwo"))),
         ] {
-            let needle = needle(text);
-            let masked = needle.mask(kept.as_bytes()).expect(text);
+            let pattern = pattern(text);
+            let masked = pattern.mask(kept.as_bytes()).expect(text);
             let masked = String::from_utf8(masked).unwrap();
             assert!(masked.contains(MASK), "{masked}");
-            assert!(!needle.is_in(masked.as_bytes()), "{masked}");
+            assert!(!pattern.is_in(masked.as_bytes()), "{masked}");
         }
         for (text, other) in [
             ("s3cr-et", "S3cr-et"),
             ("one two", "onetwo"),
             ("abcd", "abc"),
         ] {
-            assert!(!needle(text).is_in(other.as_bytes()), "{text}");
+            assert!(!pattern(text).is_in(other.as_bytes()), "{text}");
         }
-        assert_eq!(needle("abab").count_in(b"ababab abab"), 2);
-        assert_eq!(needle("abab").mask_in_place(b"xababx").unwrap(), b"x****x");
-        assert_eq!(format!("{:?}", needle("abcd")), "Needle");
+        assert_eq!(pattern("abab").count_in(b"ababab abab"), 2);
+        assert_eq!(pattern("abab").mask_in_place(b"xababx").unwrap(), b"x****x");
+        assert_eq!(format!("{:?}", pattern("abcd")), "PurgePattern");
     }
 
     #[test]
-    fn what_cannot_be_looked_for_is_refused() {
+    fn invalid_patterns_are_refused() {
         for (text, why) in [
-            ("", Unfit::TooShort),
-            (" abc ", Unfit::TooShort),
-            ("REDACTED", Unfit::Mask),
-            ("[REDA", Unfit::Mask),
-            ("D][R", Unfit::Mask),
-            ("private", Unfit::Mask),
+            ("", InvalidPattern::TooShort),
+            (" abc ", InvalidPattern::TooShort),
+            ("REDACTED", InvalidPattern::Mask),
+            ("[REDA", InvalidPattern::Mask),
+            ("D][R", InvalidPattern::Mask),
+            ("private", InvalidPattern::Mask),
         ] {
-            assert_eq!(Needle::new(text), Err(why), "{text}");
+            assert_eq!(PurgePattern::new(text), Err(why), "{text}");
         }
-        assert_eq!(Needle::new(&"x".repeat(LONGEST + 1)), Err(Unfit::TooLong));
+        assert_eq!(
+            PurgePattern::new(&"x".repeat(MAX_LENGTH + 1)),
+            Err(InvalidPattern::TooLong)
+        );
     }
 
     #[test]
@@ -345,48 +341,48 @@ mod tests {
         let text = note
             .render()
             .replace("tags:", "own: s3cr-et\nlist: [s3cr-et]\ntags:");
-        let needle = needle("s3cr-et");
-        let masked = needle.mask_note(id, text.as_bytes()).unwrap().unwrap();
+        let pattern = pattern("s3cr-et");
+        let masked = pattern.mask_note(id, text.as_bytes()).unwrap().unwrap();
         let file = NoteFile::parse(&masked, id).unwrap();
         assert_eq!(file.note().title, MASK);
         assert_eq!(file.note().tags, [MASK, "b"]);
         assert_eq!(file.note().body, "the key is [REDACTED] now");
         let text = String::from_utf8(masked.clone()).unwrap();
         assert!(text.contains("own: REDACTED\nlist: [REDACTED]\n"), "{text}");
-        assert_eq!(needle.mask_note(id, &masked), Ok(None));
-        // A file that is no note is masked as what it is.
-        let broken = needle.mask_note(id, b"no note: s3cr-et");
+        assert_eq!(pattern.mask_note(id, &masked), Ok(None));
+        // A file that is not a note is masked as plain bytes.
+        let broken = pattern.mask_note(id, b"no note: s3cr-et");
         assert_eq!(broken, Ok(Some(b"no note: [REDACTED]".to_vec())));
     }
 
     #[test]
-    fn a_text_that_notes_are_made_of_is_refused() {
+    fn a_text_in_an_id_or_key_is_refused() {
         let id: NoteId = ID.parse().unwrap();
         let now = DateTime::from_timestamp(1_767_323_045, 0).unwrap();
         let text = Note::new(id, NoteType::Semantic, now).render();
         for part in [&ID[20..], "updated_at"] {
-            let masked = needle(part).mask_note(id, text.as_bytes());
-            assert_eq!(masked, Err(Structural), "{part}");
+            let masked = pattern(part).mask_note(id, text.as_bytes());
+            assert_eq!(masked, Err(NotMaskable), "{part}");
         }
     }
 
     proptest! {
         #[test]
-        fn nothing_masked_holds_the_text(text in "[ab\"\\\\' ]{4,8}", around in "[ab\"\\\\' \n]{0,40}") {
-            if let Ok(needle) = Needle::new(&text) {
+        fn masked_bytes_do_not_contain_the_text(text in "[ab\"\\\\' ]{4,8}", around in "[ab\"\\\\' \n]{0,40}") {
+            if let Ok(pattern) = PurgePattern::new(&text) {
                 for kept in [around.clone(), format!("{around}{text}{around}"), escaped(&format!("{text}{around}"))] {
-                    let masked = needle.mask(kept.as_bytes()).unwrap_or_else(|| kept.into_bytes());
-                    prop_assert!(!needle.is_in(&masked));
+                    let masked = pattern.mask(kept.as_bytes()).unwrap_or_else(|| kept.into_bytes());
+                    prop_assert!(!pattern.is_in(&masked));
                 }
             }
         }
 
         #[test]
-        fn the_form_that_is_written_is_the_one_that_is_found(text in "\\PC{4,12}") {
-            if let Ok(needle) = Needle::new(&text) {
+        fn the_written_form_is_found(text in "\\PC{4,12}") {
+            if let Ok(pattern) = PurgePattern::new(&text) {
                 let once = serde_json::to_string(&text).unwrap();
-                prop_assert!(needle.is_in(once.as_bytes()));
-                prop_assert!(needle.is_in(serde_json::to_string(&once).unwrap().as_bytes()));
+                prop_assert!(pattern.is_in(once.as_bytes()));
+                prop_assert!(pattern.is_in(serde_json::to_string(&once).unwrap().as_bytes()));
             }
         }
     }

@@ -1,17 +1,17 @@
-//! Where a warning comes up: the lines under `when` of a note, and the tool calls that they fit.
+//! Triggers: the lines under `when` of a warning, and the tool calls that they match.
 //!
 //! ```text
 //! cmd: git push --force        a command of this program with these words, in this order
-//! path: migrations/*.sql       a file that is written, or a folder that it lies in
+//! path: migrations/*.sql       a file that is written, or one of its folders
 //! tool: mcp__github__*         a tool
-//! text: "drop table"           words that are written, or run
+//! text: "drop table"           words that are written or run
 //! ```
 //!
-//! What fits too often is worse than nothing, so a trigger that would come up everywhere is refused
-//! when it is written ([`InvalidTrigger`]), and a call that only mentions the thing, or tries it
-//! without doing it, does not fit.
+//! A warning that comes up too often is ignored, so a trigger that would match everywhere is
+//! rejected when it is written ([`InvalidTrigger`]), and a call that only mentions the text or
+//! makes a dry run does not match.
 //!
-//! Invariants: any call is taken; what a comparison costs grows with the length of the call.
+//! Invariants: any call is accepted, and matching takes linear time in the length of the call.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -23,10 +23,10 @@ use serde_json::Value;
 
 use anamnesis_text::{
     clean::one_line,
-    glob::{ANY_DEPTH, covers, matches},
+    glob::{self, ANY_DEPTH, covers},
     shell::{
         self,
-        command::{CLOSERS, PREPARES, VIEWERS},
+        command::{REPORTERS, SETUP_PROGRAMS, VIEWERS},
     },
     truncate::first_characters,
 };
@@ -34,23 +34,23 @@ use anamnesis_text::{
 /// The longest trigger, in characters.
 const MAX_LENGTH: usize = 200;
 
-/// How many characters of what a call writes or runs are searched for words.
+/// The most characters of a call's text that are searched.
 const MAX_TEXT: usize = 256 * 1024;
 
-/// The longest path that any system knows, in bytes. What is longer is no path.
+/// The longest path, in bytes. No system supports longer ones.
 const MAX_PATH: usize = 32 * 1024;
 
-/// The shortest option of which letters are looked for among others: `-f` in `-rf`.
+/// The most letters of combined short options: `-f` is found in `-rf`.
 const MAX_LETTERS: usize = 4;
 
-/// Options with which a program says what it would do, and does nothing.
-const REHEARSALS: [&str; 3] = ["--dry-run", "--dryrun", "--help"];
+/// Options of a dry run.
+const DRY_RUN_OPTIONS: [&str; 3] = ["--dry-run", "--dryrun", "--help"];
 
-/// Values with which such an option is none.
-const IN_EARNEST: [&str; 2] = ["false", "none"];
+/// Values that disable such an option.
+const DISABLED_VALUES: [&str; 2] = ["false", "none"];
 
-/// Programs that only look, or speak of something, when their first argument says so.
-const SPEAKERS: [(&str, &[&str]); 2] = [
+/// Programs with the subcommands that only show or describe something.
+const DESCRIBERS: [(&str, &[&str]); 2] = [
     (
         "git",
         &[
@@ -60,61 +60,61 @@ const SPEAKERS: [(&str, &[&str]); 2] = [
     ("gh", &["issue", "pr", "release", "search"]),
 ];
 
-/// A line under `when`: a kind of call for which a note is to come up.
+/// A line under `when`: a pattern of tool calls for which a note comes up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    /// The line, in the one form that we write.
+    /// The line in canonical form.
     line: String,
     pattern: Pattern,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
-    /// The program and further words.
+    /// The program and the following words.
     Command(Vec<String>),
-    /// The names from the outermost on.
+    /// The names of the path, outermost first.
     Path(Vec<String>),
     Tool(String),
     /// In lower case, with single blanks.
     Text(String),
 }
 
-/// Why a line is no trigger.
+/// Why a line is not a valid trigger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrigger {
     /// It does not begin with a kind.
     #[error("a trigger is `cmd: …`, `path: …`, `tool: …` or `text: …`")]
     NoKind,
-    /// Nothing stands behind the kind.
-    #[error("`{0}:` needs something to look for")]
+    /// The pattern after the kind is empty.
+    #[error("`{0}:` needs a pattern")]
     Empty(&'static str),
     /// It is over 200 characters.
     #[error("a trigger has at most {MAX_LENGTH} characters")]
     TooLong,
-    /// A program without a further word.
+    /// It is only a program without another word.
     #[error(
         "`cmd: {0}` would come up at every run of it; add a further word, as in `cmd: git push --force`"
     )]
     BareProgram(String),
-    /// Operators of the shell.
+    /// It has shell operators.
     #[error("`cmd:` takes the words of one command; write a trigger for each, without operators")]
-    NoSingleCommand,
-    /// A pattern of any path.
+    NotSingleCommand,
+    /// The pattern matches every path.
     #[error(
         "`path: {0}` would come up at every file; name a folder or an ending, as in `migrations/*.sql`"
     )]
     AnyPath(String),
-    /// A pattern of any tool.
+    /// The pattern matches every tool.
     #[error(
         "`tool: {0}` would come up at every call; name a tool, as in `Write` or `mcp__github__*`"
     )]
     AnyTool(String),
-    /// Hardly any letters.
+    /// It has too few letters.
     #[error("`text: {0}` would come up everywhere; it needs at least three letters or digits")]
     ShortText(String),
 }
 
-/// How narrow a trigger is; the greater one fits fewer calls.
+/// How specific a trigger is; a greater one matches fewer calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Specificity(u8, usize);
 
@@ -149,7 +149,7 @@ impl FromStr for Trigger {
 }
 
 fn command_pattern(written: &str) -> Result<Pattern, InvalidTrigger> {
-    let words = shell::single_command(unquoted(written)).ok_or(InvalidTrigger::NoSingleCommand)?;
+    let words = shell::single_command(unquoted(written)).ok_or(InvalidTrigger::NotSingleCommand)?;
     if words.len() < 2 {
         return Err(InvalidTrigger::BareProgram(written.to_owned()));
     }
@@ -167,7 +167,7 @@ fn path_pattern(written: &str) -> Result<Pattern, InvalidTrigger> {
     if !is_rooted(unquoted(written)) {
         names.insert(0, ANY_DEPTH.to_owned());
     }
-    // What lies in a folder that matches fits as well, so what is below it need not be written.
+    // A folder also matches everything in it, so a trailing `**` is redundant.
     while names.last().is_some_and(|last| last == ANY_DEPTH) {
         names.pop();
     }
@@ -188,7 +188,7 @@ fn text_pattern(written: &str) -> Result<Pattern, InvalidTrigger> {
         .chars()
         .filter(|c| c.is_alphanumeric())
         .partition(char::is_ascii);
-    // A sign of Chinese says as much as three letters.
+    // A CJK character carries as much information as three letters.
     if ascii.len() + 3 * others.len() < 3 {
         return Err(InvalidTrigger::ShortText(written.to_owned()));
     }
@@ -202,22 +202,23 @@ impl fmt::Display for Trigger {
 }
 
 impl Trigger {
-    /// The line, in the one form that we write.
+    /// Returns the line in canonical form.
     pub fn as_str(&self) -> &str {
         &self.line
     }
 
-    /// Tells whether a call is of this kind.
-    pub fn fits(&self, call: &Call) -> bool {
+    /// Returns whether a call matches.
+    pub fn matches(&self, call: &Call) -> bool {
         match &self.pattern {
             Pattern::Command(words) => call.commands.iter().any(|command| runs(command, words)),
             Pattern::Path(pattern) => !call.path.is_empty() && covers(pattern, &call.path),
-            Pattern::Tool(pattern) => matches(pattern, &call.tool),
-            Pattern::Text(text) => holds(&call.text, text),
+            Pattern::Tool(pattern) => glob::matches(pattern, &call.tool),
+            Pattern::Text(text) => contains_words(&call.text, text),
         }
     }
 
-    /// How narrow it is: commands before paths, texts and tools, longer ones before shorter ones.
+    /// Returns its specificity: commands before paths, texts and tools, longer ones before shorter
+    /// ones.
     pub fn specificity(&self) -> Specificity {
         let literal = |text: &str| text.chars().filter(|c| !matches!(c, '*' | '?')).count();
         match &self.pattern {
@@ -228,7 +229,7 @@ impl Trigger {
         }
     }
 
-    /// Under what it is filed: a call that it fits has this key, see [`Call::keys`].
+    /// Returns its index key. A call that matches has this key, see [`Call::keys`].
     pub fn key(&self) -> String {
         match &self.pattern {
             Pattern::Command(words) => key(COMMAND, words.first().map_or("", String::as_str)),
@@ -248,14 +249,14 @@ const PATH: &str = "path";
 const TOOL: &str = "tool";
 const TEXT: &str = "text";
 
-/// What every key of a trigger of a text begins with.
+/// The prefix of the keys of text triggers.
 pub const TEXT_KEY: &str = "text ";
 
 fn key(kind: &str, word: &str) -> String {
     format!("{kind} {word}")
 }
 
-/// Returns the longest name that every path has that fits, or the ending of one.
+/// Returns the longest literal name of a path pattern, or its longest literal extension.
 fn path_key(names: &[String]) -> &str {
     let literal = names.iter().filter(|name| is_literal(name));
     if let Some(name) = literal.max_by_key(|name| name.len()) {
@@ -274,21 +275,21 @@ fn ending(name: &str) -> Option<&str> {
     name.rfind('.').and_then(|dot| name.get(dot..))
 }
 
-/// A tool call that is about to happen, as far as triggers look at it.
+/// A pending tool call, reduced to what triggers match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Call {
     tool: String,
     /// The commands that it runs.
     commands: Vec<Vec<String>>,
-    /// The names of the path that it writes to, from the outermost on.
+    /// The names of the path that it writes to, outermost first.
     path: Vec<String>,
-    /// What it writes or runs, in lower case, with single blanks.
+    /// The text that it writes or runs, in lower case, with single blanks.
     text: String,
 }
 
 impl Call {
-    /// Reads the tool's name and what it is given.
-    pub fn of(tool: &str, input: &Value) -> Self {
+    /// Reads a call from the tool's name and input.
+    pub fn new(tool: &str, input: &Value) -> Self {
         let field = |name: &str| input.get(name).and_then(Value::as_str);
         let mut call = Self {
             tool: tool.to_owned(),
@@ -303,7 +304,7 @@ impl Call {
             "Bash" => {
                 let script = field("command").unwrap_or_default();
                 call.commands = shell::commands(script);
-                if !call.commands.iter().all(|command| only_speaks(command)) {
+                if !call.commands.iter().all(|command| only_describes(command)) {
                     call.text = folded(script);
                 }
             }
@@ -316,21 +317,21 @@ impl Call {
                 let texts = edits.filter_map(|edit| edit.get("new_string")?.as_str());
                 call.text = folded_all(texts);
             }
-            // Of a tool that we do not know any text may be what it does.
+            // Any string of an unknown tool may be what it does.
             tool if tool.starts_with("mcp__") => {
                 let fields = input.as_object().into_iter().flatten();
                 call.text = folded_all(fields.filter_map(|(_, value)| value.as_str()));
             }
-            // Others look, or are told something in prose.
+            // Other tools read, or take prose.
             _ => {}
         }
         call
     }
 
-    /// Returns what it does, in its own words: a text for each command that it runs, without the
-    /// program, or one for what it writes, with the file and its folder.
+    /// Returns what the call does, as text: for each command its arguments, or the written text
+    /// with the file and its folder.
     ///
-    /// Commands that only look or speak do nothing, nor do those that only say what they would do.
+    /// Commands that only show something and dry runs are left out.
     pub fn acts(&self) -> Vec<String> {
         if self.tool != "Bash" {
             let file = self.path.len().saturating_sub(2);
@@ -340,18 +341,15 @@ impl Call {
         }
         let commands = self.commands.iter();
         commands
-            .filter(|command| !only_speaks(command) && !is_rehearsal(command, &[]))
+            .filter(|command| !only_describes(command) && !is_dry_run(command, &[]))
             .filter_map(|command| Some(command.split_first()?.1.join(" ")))
             .collect()
     }
 
-    /// Returns the keys of the triggers that may fit it, sorted, each once.
+    /// Returns the keys of the triggers that may match it, sorted and unique.
     ///
-    /// A text has too many words to ask for each: `texts` are the keys that triggers of texts are
-    /// filed under ([`TEXT_KEY`]), and only asked for if there is a text.
-    ///
-    /// # Errors
-    /// Those of `texts`.
+    /// A text has too many words to look up each, so `texts` returns the known keys of text
+    /// triggers ([`TEXT_KEY`]). It is called only if the call has a text.
     pub fn keys<E>(
         &self,
         texts: impl FnOnce() -> Result<Vec<String>, E>,
@@ -384,9 +382,9 @@ impl Call {
     }
 }
 
-/// Tells whether a command runs a trigger's program with its further words, in this order.
+/// Returns whether a command runs a trigger's program with its words in order.
 fn runs(command: &[String], trigger: &[String]) -> bool {
-    if command.first() != trigger.first() || is_rehearsal(command, trigger) {
+    if command.first() != trigger.first() || is_dry_run(command, trigger) {
         return false;
     }
     let mut words = command.iter().skip(1);
@@ -407,8 +405,8 @@ fn runs(command: &[String], trigger: &[String]) -> bool {
     })
 }
 
-/// Returns the letters of options that stand together: `-rf` is `-r -f` and `-fr`. A longer word
-/// behind one dash is the name of one option: `-auto`.
+/// Returns the letters of combined short options: `-rf` is `-r -f` and `-fr`. A longer word after
+/// one dash is a single option: `-auto`.
 fn letters(word: &str) -> Option<&str> {
     let letters = word.strip_prefix('-')?;
     let are_options = (1..=MAX_LETTERS).contains(&letters.len())
@@ -416,7 +414,7 @@ fn letters(word: &str) -> Option<&str> {
     are_options.then_some(letters)
 }
 
-/// Returns the options that a text names: `--force`, and each letter of `-rf`.
+/// Returns the options in a text: `--force`, and each letter of `-rf`.
 pub fn options(text: &str) -> BTreeSet<String> {
     let is_end = |c: char| c.is_whitespace() || "`'\"()[]{},;:.=|".contains(c);
     let mut options = BTreeSet::new();
@@ -433,38 +431,38 @@ pub fn options(text: &str) -> BTreeSet<String> {
     options
 }
 
-/// Tells whether a command only says what it would do, which the trigger did not ask for.
-fn is_rehearsal(command: &[String], trigger: &[String]) -> bool {
+/// Returns whether a command is a dry run that the trigger does not ask for.
+fn is_dry_run(command: &[String], trigger: &[String]) -> bool {
     command.iter().enumerate().any(|(index, word)| {
         let value = command
             .get(index + 1)
             .map(String::as_str)
             .unwrap_or_default();
-        REHEARSALS.contains(&word.as_str())
-            && !IN_EARNEST.contains(&value)
+        DRY_RUN_OPTIONS.contains(&word.as_str())
+            && !DISABLED_VALUES.contains(&value)
             && !trigger.contains(word)
     })
 }
 
-/// Tells whether a command does nothing but look at what is there, print, or speak of it. One that runs
-/// another is as good as that one.
-fn only_speaks(command: &[String]) -> bool {
+/// Returns whether a command only shows, prints or describes something. A wrapper counts as the
+/// command that it runs.
+fn only_describes(command: &[String]) -> bool {
     let Some((program, arguments)) = command.split_first() else {
         return true;
     };
     let program = program.as_str();
-    let speaks = |(name, verbs): &(&str, &[&str])| {
+    let describes = |(name, verbs): &(&str, &[&str])| {
         *name == program && arguments.iter().any(|word| verbs.contains(&word.as_str()))
     };
-    [&VIEWERS[..], &CLOSERS, &PREPARES]
+    [&VIEWERS[..], &REPORTERS, &SETUP_PROGRAMS]
         .iter()
         .any(|list| list.contains(&program))
-        || SPEAKERS.iter().any(speaks)
+        || DESCRIBERS.iter().any(describes)
         || shell::is_wrapper(program)
 }
 
-/// Tells whether a text holds another one that does not begin or end within a word.
-fn holds(text: &str, wanted: &str) -> bool {
+/// Returns whether a text contains another one at word boundaries.
+fn contains_words(text: &str, wanted: &str) -> bool {
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(wanted)) {
         let start = from + found;
@@ -474,7 +472,7 @@ fn holds(text: &str, wanted: &str) -> bool {
             .and_then(|before| before.chars().next_back());
         let after = text.get(end..).and_then(|after| after.chars().next());
         let parts = |outside: Option<char>, inside: Option<char>| {
-            !(outside.is_some_and(is_of_word) && inside.is_some_and(is_of_word))
+            !(outside.is_some_and(is_word_character) && inside.is_some_and(is_word_character))
         };
         if parts(before, wanted.chars().next()) && parts(after, wanted.chars().next_back()) {
             return true;
@@ -488,22 +486,22 @@ fn holds(text: &str, wanted: &str) -> bool {
     false
 }
 
-/// Tells whether a character is of a word. Other scripts do not part words by blanks.
-fn is_of_word(character: char) -> bool {
+/// Returns whether a character is part of a word. Other scripts do not separate words by blanks.
+fn is_word_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c| !is_of_word(c))
+    text.split(|c| !is_word_character(c))
         .filter(|word| !word.is_empty())
 }
 
-/// Returns a text in lower case, with one blank for any white space.
+/// Returns a text in lower case, with white space collapsed to single blanks.
 fn folded(text: &str) -> String {
     folded_all(std::iter::once(text))
 }
 
-/// As [`folded`], of several texts that are not one.
+/// Does the same as [`folded`] for several separate texts.
 fn folded_all<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut folded = String::new();
     for text in texts {
@@ -522,7 +520,7 @@ fn folded_all<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     folded
 }
 
-/// Takes off the quotes around a text.
+/// Removes the quotes around a text.
 fn unquoted(text: &str) -> &str {
     ['"', '\'', '`']
         .into_iter()
@@ -534,12 +532,12 @@ fn unquoted(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// Tells whether a path begins at a root or a drive.
+/// Returns whether a path begins at a root or a drive.
 fn is_rooted(path: &str) -> bool {
     path.starts_with(['/', '\\']) || path.get(1..2) == Some(":")
 }
 
-/// Returns the names of a path. `\` counts as `/`, and dots are gone where they lead.
+/// Returns the names of a path. `\` counts as `/`; `.` and `..` are resolved.
 fn names(path: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in path.split(['/', '\\']) {

@@ -1,5 +1,8 @@
-//! Whether an agent's note is taken: not what a person had forgotten, what is known, or what only repeats
-//! what its session was given. A person's note always is; what it is to others is told.
+//! Decides whether an agent's new note is accepted.
+//!
+//! An agent's note is refused if a person forgot that text, if a note already says it, or if it
+//! only repeats notes that its session was shown. A person's note is always accepted; the caller
+//! gets its [`Novelty`].
 
 use std::collections::BTreeSet;
 
@@ -10,44 +13,42 @@ use anamnesis_store::{
     notes::Notes,
 };
 
-use crate::novelty::{Among, Novelty, novelty};
+use crate::novelty::{Novelty, NoveltyScope, novelty};
 
-/// A note that somebody wants to write.
+/// A note about to be written.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct NewNote<'a> {
     /// The note.
     pub note: &'a Note,
-    /// The keys of its project.
+    /// The keys of the note's project.
     pub projects: &'a [String],
-    /// Notes that it replaces.
+    /// The notes it replaces.
     pub replaced: &'a [NoteId],
-    /// The session that it comes from, if an agent writes it and its session is known.
+    /// The session that writes it, if an agent writes it and the session is known.
     pub session: Option<&'a str>,
-    /// Whether it is to be written although a note says it.
+    /// Whether to write it even if another note says the same.
     pub is_forced: bool,
 }
 
-/// Why an agent's note is not taken.
+/// Why an agent's note is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// A person had this text forgotten, then (milliseconds since 1970).
+    /// A person had this text forgotten at this time (milliseconds since 1970).
     Forgotten(i64),
-    /// This note says it.
+    /// This note already says it.
     Known(NoteId),
-    /// It repeats what its session was given, this note before others.
+    /// The text repeats notes that the session was shown, this one most of all.
     Echo(NoteId),
 }
 
-/// Tells what a note is to the notes that there are, or why it is not taken. Records that cannot be read
-/// refuse nothing.
+/// Compares a new note with the store and returns its novelty, or why it is refused.
 ///
-/// # Errors
-/// When the index cannot be read.
+/// A journal that cannot be read refuses nothing.
 pub fn admit(
     index: &Index,
     notes: &Notes,
     journal: Option<&Journal>,
-    wanted: &Wanted<'_>,
+    wanted: &NewNote<'_>,
 ) -> Result<Result<Novelty, Refusal>, Error> {
     let note = wanted.note;
     let is_by_agent = note.is_by_agent();
@@ -57,7 +58,7 @@ pub fn admit(
     {
         return Ok(Err(Refusal::Forgotten(at)));
     }
-    let among = Among {
+    let among = NoveltyScope {
         projects: wanted.projects,
         replaced: wanted.replaced,
         given: given(journal, wanted.session.filter(|_| is_by_agent)),
@@ -71,7 +72,7 @@ pub fn admit(
     })
 }
 
-/// The notes whose text a session's context has seen.
+/// Returns the notes whose text the session's context has seen.
 fn given(journal: Option<&Journal>, session: Option<&str>) -> BTreeSet<NoteId> {
     let ledger = journal
         .zip(session)

@@ -1,8 +1,8 @@
-//! What memory says to a question that somebody puts to it: the command `recall`, and tools.
+//! Answers an explicit question: the `recall` command and the MCP tools.
 //!
-//! Who asks wants an answer, so the floor is low, what lies below it is counted and shown when it is
-//! wanted, and what links bring comes besides. Nothing is told of what a context has seen, and nothing
-//! is recorded. What was replaced, forgotten or waits for approval is not shown in any way.
+//! The caller wants an answer, so the threshold is low, weak matches are counted and shown on
+//! request, and linked notes are added. The answer ignores what the context has seen, and records
+//! nothing. Superseded, forgotten and proposed notes are never shown.
 
 use crate::render::{Budget, Level, Recalled, fitted};
 use anamnesis_note::{
@@ -19,104 +19,102 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     note_set::{
-        Admitted, CANDIDATES, Knowledge, SAME, in_their_place, likeness, linked, order, recalled,
+        Admitted, CANDIDATES, DUPLICATE, Knowledge, linked, recalled, replace_superseded,
+        similarity, sort_admitted,
     },
     rank::{Candidate, Mask},
     search::ranked,
 };
 
-/// How many notes an answer has, unless somebody asks for another number.
+/// The default number of notes in an answer.
 pub const DEFAULT_K: usize = 8;
 
-/// The most notes an answer has.
+/// The maximum number of notes in an answer.
 pub const MAX_K: usize = 50;
 
-/// How many tokens an answer may cost, unless somebody asks for another number.
+/// The default size of an answer, in tokens.
 pub const DEFAULT_BUDGET: usize = 2_000;
 
-/// How far links are followed at most.
+/// The maximum number of links to follow.
 pub const MAX_DEPTH: usize = 2;
 
-/// The share of the question, each word as much as it is rare, that a note has to have.
+/// The minimum share of the question's words, weighted by idf, that a note has to contain.
 const FLOOR: f32 = 0.25;
 
-/// How many notes links bring.
-const MAX_LINKED: usize = 5;
+/// The maximum number of linked notes.
+const MAX_LINKED_NOTES: usize = 5;
 
-/// How many warnings an answer has.
+/// The maximum number of warnings.
 const MAX_WARNINGS: usize = 3;
 
-/// What is asked.
+/// A question to memory.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// The words; a phrase in quotes and the beginning of a word (`migr*`) are conditions.
+    /// The words. A quoted phrase and a prefix (`migr*`) are conditions.
     pub text: &'a str,
-    /// The keys of the project that asks: its notes come before others that fit as well.
+    /// The keys of the asking project. Its notes come before others that match equally well.
     pub own: &'a [String],
-    /// Whether notes of other projects are looked at.
+    /// Whether to search notes of other projects.
     pub everywhere: bool,
     /// Only notes of this kind.
     pub kind: Option<Kind>,
-    /// How many notes at most.
+    /// The maximum number of notes.
     pub k: usize,
-    /// How many links far what they bring may be.
+    /// How many links to follow.
     pub depth: usize,
-    /// Whether notes that fit too little fill the places that are left.
+    /// Whether weak matches fill the remaining places.
     pub with_weak: bool,
-    /// How much the answer may cost.
+    /// The maximum size of the answer.
     pub budget: Budget,
-    /// What is known of notes beside what they say.
+    /// Usage history and staleness of notes.
     pub knowledge: &'a dyn Knowledge,
-    /// The time.
+    /// The current time.
     pub now: DateTime<Utc>,
 }
 
-/// A note of the answer.
+/// A note in the answer.
 #[derive(Debug, Clone)]
-pub struct Found {
-    /// What it says now, and what else is to be said of it.
+pub struct AnswerNote {
+    /// The note's current content and remarks about it.
     pub recalled: Recalled,
-    /// How much of it there is room for.
+    /// How much of it is shown.
     pub level: Level,
-    /// What there is room for of its body, each line behind two blanks; fit for a terminal and a model.
+    /// The shown part of its body, indented by two spaces, safe for terminals and models.
     pub text: String,
-    /// Why it is here, in a few words.
+    /// Why it is in the answer, in a few words.
     pub reason: &'static str,
-    /// What spoke for it.
+    /// The evidence that it matches.
     pub evidence: Evidence,
-    /// Whether it fits too little to be more than a guess.
+    /// Whether it is a weak match.
     pub is_weak: bool,
 }
 
-impl Found {
-    /// The note's id.
+impl AnswerNote {
+    /// Returns the note's id.
     pub fn id(&self) -> NoteId {
         self.recalled.note.id
     }
 }
 
-/// What memory says.
+/// The answer to a question.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
-    /// The notes that fit, the best first; behind them those that links bring, and the weak ones.
-    pub notes: Vec<Found>,
-    /// Warnings that fit, or that are about these notes.
-    pub warnings: Vec<Found>,
+pub struct MemoryAnswer {
+    /// Matching notes, best first, then linked notes, then weak matches.
+    pub notes: Vec<AnswerNote>,
+    /// Warnings that match or that are about these notes.
+    pub warnings: Vec<AnswerNote>,
     /// The links between these notes, sorted.
     pub links: Vec<Edge>,
-    /// How many more notes were found that fit too little.
+    /// How many weak matches are not in the answer.
     pub below_floor: usize,
     /// How many notes were searched.
     pub searched: usize,
-    /// What it costs a model, in tokens, roughly.
+    /// The answer's approximate size for a model, in tokens.
     pub tokens: usize,
 }
 
 /// Answers a question.
-///
-/// # Errors
-/// When the index cannot be read.
-pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Answer, Error> {
+pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<MemoryAnswer, Error> {
     let mask = Mask {
         own: question.own.to_vec(),
         with_global: true,
@@ -124,7 +122,7 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Answ
         only_unasked: false,
         filter: Filter {
             kind: question.kind,
-            // They hand their places over to the notes that replace them.
+            // A superseded note that matches is replaced by its successor.
             with_superseded: true,
             ..Filter::default()
         },
@@ -136,54 +134,54 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Answ
         .iter()
         .partition(|found| found.exact.is_some() || found.coverage >= FLOOR);
     let in_order = |found: &[&Candidate]| {
-        let mut admitted = in_their_place(index, found, best)?;
+        let mut admitted = replace_superseded(index, found, best)?;
         let ids: Vec<NoteId> = admitted.iter().map(|note| note.id).collect();
         let standings = question.knowledge.standings(&ids);
-        order(index, &mut admitted, question.knowledge, &standings)?;
+        sort_admitted(index, &mut admitted, question.knowledge, &standings)?;
         Ok::<_, Error>(admitted)
     };
     let strong = in_order(&strong)?;
-    let mut chosen = Chosen {
+    let mut chosen = AnswerBuilder {
         index,
         notes,
         question,
         mask: &mask,
-        answer: Answer::default(),
+        answer: MemoryAnswer::default(),
     };
     let k = question.k.min(MAX_K);
     let found = chosen.take(&strong, k, false)?;
     let hops = question.depth.min(MAX_DEPTH);
-    // What is not told brings nothing along.
-    let told = chosen.ids();
+    // Only notes in the answer may add linked notes.
+    let shown = chosen.ids();
     let seeds: Vec<&Admitted> = strong
         .iter()
-        .filter(|note| told.contains(&note.id))
+        .filter(|note| shown.contains(&note.id))
         .collect();
     let mut linked = linked(index, &seeds, &ranked.candidates, question.knowledge, hops)?;
-    chosen.keep_known_ways(&mut linked)?;
-    chosen.take(&linked, MAX_LINKED, false)?;
-    chosen.take(&chosen.warning_of_these()?, 0, false)?;
+    chosen.drop_hidden_paths(&mut linked)?;
+    chosen.take(&linked, MAX_LINKED_NOTES, false)?;
+    chosen.take(&chosen.linked_warnings()?, 0, false)?;
     let room = if question.with_weak { k - found } else { 0 };
     let guessed = chosen.take(&in_order(&weak)?, room, true)?;
-    Ok(Answer {
+    Ok(MemoryAnswer {
         below_floor: weak.len().saturating_sub(guessed),
         searched: ranked.searched,
         ..chosen.fitted()?
     })
 }
 
-/// An answer as it is put together.
-struct Chosen<'a> {
+/// An answer under construction.
+struct AnswerBuilder<'a> {
     index: &'a Index,
     notes: &'a Notes,
     question: &'a Question<'a>,
     mask: &'a Mask,
-    answer: Answer,
+    answer: MemoryAnswer,
 }
 
-impl Chosen<'_> {
-    /// Takes up to `most` notes in their order, and warnings as long as there are few. Returns how many
-    /// notes it took.
+impl AnswerBuilder<'_> {
+    /// Adds up to `most` notes in sort_admitted, and warnings up to their own limit. Returns the number of
+    /// notes added.
     fn take(
         &mut self,
         candidates: &[Admitted],
@@ -192,7 +190,7 @@ impl Chosen<'_> {
     ) -> Result<usize, Error> {
         let before = self.answer.notes.len();
         for candidate in candidates {
-            let Some(note) = self.look_at(candidate.id)? else {
+            let Some(note) = self.read_note(candidate.id)? else {
                 continue;
             };
             let is_warning = self.question.kind.is_none() && note.kind() == Kind::Antipattern;
@@ -201,8 +199,8 @@ impl Chosen<'_> {
             } else {
                 (&mut self.answer.notes, before + most)
             };
-            if list.len() < room && !is_like_another(self.index, list, &note)? {
-                list.push(Found {
+            if list.len() < room && !is_duplicate(self.index, list, &note)? {
+                list.push(AnswerNote {
                     recalled: recalled(self.index, note, candidate)?,
                     level: Level::Name,
                     text: String::new(),
@@ -215,41 +213,42 @@ impl Chosen<'_> {
         Ok(self.answer.notes.len() - before)
     }
 
-    /// Reads a note as it is now; none where it is gone, not to be shown, or in the answer already.
-    fn look_at(&self, id: NoteId) -> Result<Option<Note>, Error> {
+    /// Reads the current file of a note. Returns `None` if it is gone, may not be shown, or is in
+    /// the answer already.
+    fn read_note(&self, id: NoteId) -> Result<Option<Note>, Error> {
         if self.ids().contains(&id) {
             return Ok(None);
         }
-        let Some(entry) = self.in_use(id)? else {
+        let Some(entry) = self.shown_entry(id)? else {
             return Ok(None);
         };
         let Ok(stored) = self.notes.read(entry.path) else {
             return Ok(None);
         };
         let note = stored.note();
-        let is_wanted = may_be_told(note.state)
+        let is_wanted = may_be_shown(note.state)
             && self.mask.origin(&note.project).is_some()
             && self.question.kind.is_none_or(|kind| kind == note.kind());
         Ok(Some(note).filter(|_| is_wanted))
     }
 
-    /// A note that may be told of, as the index knows it.
-    fn in_use(&self, id: NoteId) -> Result<Option<Entry>, Error> {
+    /// Returns the index entry of a note that may be shown.
+    fn shown_entry(&self, id: NoteId) -> Result<Option<Entry>, Error> {
         Ok(self.index.get(id)?.filter(|entry| {
             !entry.superseded
-                && may_be_told(entry.state)
+                && may_be_shown(entry.state)
                 && self.mask.origin(&entry.project).is_some()
         }))
     }
 
-    /// Drops what only a note leads to that may not be told of.
-    fn keep_known_ways(&self, linked: &mut Vec<Admitted>) -> Result<(), Error> {
+    /// Drops linked notes that are reachable only through a note that may not be shown.
+    fn drop_hidden_paths(&self, linked: &mut Vec<Admitted>) -> Result<(), Error> {
         let mut known = Vec::with_capacity(linked.len());
         for note in linked.drain(..) {
             let via = note.evidence.via.as_ref();
             let via = via.and_then(|(_, via)| via.parse::<NoteId>().ok());
             if let Some(via) = via
-                && self.in_use(via)?.is_some()
+                && self.shown_entry(via)?.is_some()
             {
                 known.push(note);
             }
@@ -260,11 +259,11 @@ impl Chosen<'_> {
 
     fn ids(&self) -> Vec<NoteId> {
         let all = self.answer.notes.iter().chain(&self.answer.warnings);
-        all.map(Found::id).collect()
+        all.map(AnswerNote::id).collect()
     }
 
-    /// The warnings that say that they are about a note of the answer.
-    fn warning_of_these(&self) -> Result<Vec<Admitted>, Error> {
+    /// Returns the warnings that are linked to a note of the answer by `warns-against`.
+    fn linked_warnings(&self) -> Result<Vec<Admitted>, Error> {
         let ids = self.ids();
         let links = self.index.links_of(&ids)?.into_iter();
         Ok(links
@@ -273,8 +272,8 @@ impl Chosen<'_> {
             .collect())
     }
 
-    /// The answer with its links, and as much of each note as there is room for, warnings first.
-    fn fitted(self) -> Result<Answer, Error> {
+    /// Adds the links and fits the notes into the budget, warnings first.
+    fn fitted(self) -> Result<MemoryAnswer, Error> {
         let ids = self.ids();
         let mut answer = self.answer;
         let mut links = self.index.links_of(&ids)?;
@@ -298,15 +297,15 @@ impl Chosen<'_> {
     }
 }
 
-/// Tells whether a note in this state is told of to somebody who asks: what waits for approval is not.
-fn may_be_told(state: State) -> bool {
+/// Returns whether a note in this state may be shown. Proposed notes may not.
+fn may_be_shown(state: State) -> bool {
     matches!(state, State::Active | State::Muted)
 }
 
-/// Tells whether a note says what another one of the list says.
-fn is_like_another(index: &Index, list: &[Found], note: &Note) -> Result<bool, Error> {
+/// Returns whether the list already has a note that says the same.
+fn is_duplicate(index: &Index, list: &[AnswerNote], note: &Note) -> Result<bool, Error> {
     for other in list {
-        if likeness(index, &other.recalled.note, note)? >= SAME {
+        if similarity(index, &other.recalled.note, note)? >= DUPLICATE {
             return Ok(true);
         }
     }
@@ -320,16 +319,16 @@ mod tests {
     use super::*;
     use crate::{
         graph::{Graph as _, Links, MAX_LINKS, neighbours},
-        note_set::Standing,
+        note_set::NoteStanding,
         pathway::{MIN_STRENGTH, around},
         session_start::tests::{Fixture, now},
     };
 
-    /// Nothing is known but what notes say.
+    /// Knows nothing beyond the notes' text.
     struct Nothing;
 
     impl Knowledge for Nothing {
-        fn standings(&self, _: &[NoteId]) -> HashMap<NoteId, Standing> {
+        fn standings(&self, _: &[NoteId]) -> HashMap<NoteId, NoteStanding> {
             HashMap::new()
         }
 
@@ -358,13 +357,13 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_everything_is_linked_with_brings_few_and_comes_with_nothing() {
+    fn a_hub_adds_few_notes_and_is_not_added() {
         let fixture = Fixture::new();
         let hub = fixture
             .add("everything hangs on the schema", |_| {})
             .path
             .id;
-        // As many links as are counted: of what reaches it, next to nothing is left.
+        // A hub's activation is divided by the number of its links, so almost nothing is left.
         let relations = ["caused-by", "elaborates", "part-of", "related-to", "about"];
         for number in 0..220 {
             fixture.add(&format!("migration {number}"), |note| {
@@ -374,13 +373,13 @@ mod tests {
         let index = fixture.refreshed();
         let own = ["p".to_owned()];
         let answer = ask(&index, &fixture.notes, &question("schema", &own)).unwrap();
-        assert_eq!(answer.notes.first().map(Found::id), Some(hub));
+        assert_eq!(answer.notes.first().map(AnswerNote::id), Some(hub));
         assert!(
-            answer.notes.len() <= 1 + MAX_LINKED,
+            answer.notes.len() <= 1 + MAX_LINKED_NOTES,
             "{}",
             answer.notes.len()
         );
-        // Who asks for one that is linked with it is not given it for that.
+        // The hub is not in the answer to a question about one of its neighbours.
         let answer = ask(&index, &fixture.notes, &question("migration 7", &own)).unwrap();
         assert!(answer.notes.iter().all(|found| found.id() != hub));
         let links = Links {

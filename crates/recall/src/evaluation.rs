@@ -1,92 +1,98 @@
-//! What answers are worth: how early the right notes come, and what a gate lets through.
+//! Measures of retrieval quality: recall, reciprocal rank and nDCG of answers, and the error rates
+//! of a gate.
 //!
-//! Sums only. Who asks, of which notes and by which engine, decides what the figures mean. Of nothing
-//! measured there is no figure, rather than a nought.
+//! Pure arithmetic. A measure over an empty set is `None`, not 0.
 
 use anamnesis_note::id::NoteId;
 
-/// Where in an answer the right notes stand.
+/// The ranks of the relevant notes in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
-    /// From 0 on, in order.
-    at: Vec<usize>,
-    /// How many notes are right.
+pub struct RelevantRanks {
+    /// Ranks from 0, ascending.
+    ranks: Vec<usize>,
+    /// The number of relevant notes.
     right: usize,
 }
 
-impl Places {
-    /// The places of the right notes among the found ones, which come best first.
-    pub fn of(found: &[NoteId], right: &[NoteId]) -> Self {
-        let places = found.iter().enumerate();
-        let hits = places.filter(|(_, id)| right.contains(id));
+impl RelevantRanks {
+    /// Locates the relevant notes in `found`, which is sorted best first.
+    pub fn new(found: &[NoteId], right: &[NoteId]) -> Self {
+        let ranks = found.iter().enumerate();
+        let hits = ranks.filter(|(_, id)| right.contains(id));
         Self {
-            at: hits.map(|(place, _)| place).collect(),
+            ranks: hits.map(|(rank, _)| rank).collect(),
             right: right.len(),
         }
     }
 
-    /// The place of the first right note, from 0 on.
+    /// Returns the rank of the first relevant note, from 0.
     pub fn first(&self) -> Option<usize> {
-        self.at.first().copied()
+        self.ranks.first().copied()
     }
 
-    /// Tells whether a right note is among the first `depth`.
+    /// Returns whether a relevant note is among the first `depth`.
     pub fn is_within(&self, depth: usize) -> bool {
-        self.at.first().is_some_and(|place| *place < depth)
+        self.ranks.first().is_some_and(|rank| *rank < depth)
     }
 
-    /// The share of the right notes that are among the first `depth`.
+    /// Returns recall at `depth`: the share of the relevant notes among the first `depth`.
     pub fn recall(&self, depth: usize) -> f64 {
-        let found = self.at.iter().filter(|place| **place < depth).count();
+        let found = self.ranks.iter().filter(|rank| **rank < depth).count();
         number(found) / number(self.right.max(1))
     }
 
-    /// One divided by the place of the first right note, counted from 1; 0 if it is not among the first
+    /// Returns the reciprocal rank of the first relevant note, or 0 if it is not among the first
     /// `depth`.
     pub fn reciprocal_rank(&self, depth: usize) -> f64 {
-        let first = self.at.first().filter(|place| **place < depth);
-        first.map_or(0.0, |place| 1.0 / number(place + 1))
+        let first = self.ranks.first().filter(|rank| **rank < depth);
+        first.map_or(0.0, |rank| 1.0 / number(rank + 1))
     }
 
-    /// How early all right notes come, as a share of what the best order would give: nDCG.
-    pub fn gain(&self, depth: usize) -> f64 {
-        let gain = |place: usize| 1.0 / number(place + 2).log2();
+    /// Returns nDCG at `depth`.
+    pub fn ndcg(&self, depth: usize) -> f64 {
+        let gain = |rank: usize| 1.0 / number(rank + 2).log2();
         let best: f64 = (0..self.right.min(depth)).map(gain).sum();
         let gained: f64 = self
-            .at
+            .ranks
             .iter()
-            .filter(|place| **place < depth)
-            .map(|place| gain(*place))
+            .filter(|rank| **rank < depth)
+            .map(|rank| gain(*rank))
             .fold(0.0, |sum, gain| sum + gain);
         if best > 0.0 { gained / best } else { 0.0 }
     }
 }
 
-/// What became at a gate of a question that notes answer.
+/// What a gate did with an answerable question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gated {
-    /// Whether a right note would have come without a gate.
+pub struct GateResult {
+    /// Whether a relevant note would have been injected without the gate.
     pub is_reachable: bool,
-    /// How many notes came.
+    /// How many notes were injected.
     pub given: usize,
-    /// Whether a right one was among them.
+    /// Whether a relevant note was among them.
     pub is_right: bool,
 }
 
 /// A point of a gate's curve.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Point {
-    /// The share of the questions that nothing answers and that were given something.
+pub struct GatePoint {
+    /// The false positive rate: the share of unanswerable questions for which something was
+    /// injected.
     pub false_share: Option<f64>,
-    /// The share of the right notes within reach that came.
+    /// The true positive rate: the share of reachable questions for which a relevant note was
+    /// injected.
     pub kept: Option<f64>,
-    /// How many notes came where any did.
+    /// The mean number of injected notes where there were any.
     pub notes: Option<f64>,
 }
 
-impl Point {
-    /// Of questions that nothing answers, told by how many notes they were given, and of others.
-    pub fn of(unanswerable: impl IntoIterator<Item = usize>, answerable: &[Gated]) -> Self {
+impl GatePoint {
+    /// Computes a point from the number of notes injected per unanswerable question, and from the
+    /// answerable questions.
+    pub fn from_questions(
+        unanswerable: impl IntoIterator<Item = usize>,
+        answerable: &[GateResult],
+    ) -> Self {
         let reachable = answerable.iter().filter(|gated| gated.is_reachable);
         let given = answerable.iter().map(|gated| gated.given);
         Self {
@@ -97,7 +103,7 @@ impl Point {
     }
 }
 
-/// The mean; none of nothing.
+/// Returns the mean, or `None` if there are no values.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values = values.into_iter();
     let (sum, count) = values.fold((0.0, 0_usize), |(sum, count), value| {
@@ -106,7 +112,7 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / number(count))
 }
 
-/// How many of these are so; none of nothing.
+/// Returns the share of `true`, or `None` if there are no values.
 pub fn share(answers: impl IntoIterator<Item = bool>) -> Option<f64> {
     let answers = answers.into_iter();
     mean(answers.map(|is_so| if is_so { 1.0 } else { 0.0 }))
@@ -122,12 +128,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_are_those_of_the_trade() {
+    fn measures_match_known_values() {
         let [a, b, c, d] = ["a", "b", "c", "d"].map(NoteId::made_of);
         let check = |found: &[NoteId], right: &[NoteId], expected: &str| {
-            let places = Places::of(found, right);
-            let mut measured = [1, 3, 5, 10].map(|depth| places.recall(depth)).to_vec();
-            measured.extend([places.reciprocal_rank(8), places.gain(10)]);
+            let ranks = RelevantRanks::new(found, right);
+            let mut measured = [1, 3, 5, 10].map(|depth| ranks.recall(depth)).to_vec();
+            measured.extend([ranks.reciprocal_rank(8), ranks.ndcg(10)]);
             let measured: Vec<_> = measured.iter().map(|value| format!("{value:.3}")).collect();
             assert_eq!(measured.join(" "), expected);
         };
@@ -143,16 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_too_late_does_not_count() {
+    fn ranks_beyond_the_depth_do_not_count() {
         let found: Vec<NoteId> = (0..9).map(|n| NoteId::made_of(&n.to_string())).collect();
-        let ninth = Places::of(&found, &found[8..]);
+        let ninth = RelevantRanks::new(&found, &found[8..]);
         assert!(ninth.is_within(9) && !ninth.is_within(8));
         assert!(ninth.reciprocal_rank(8) < f64::EPSILON);
     }
 
     #[test]
-    fn a_gate_is_told_by_what_it_lets_through_and_what_it_keeps() {
-        let gated = |is_reachable, given, is_right| Gated {
+    fn a_gate_point_has_both_error_rates_and_the_size() {
+        let gated = |is_reachable, given, is_right| GateResult {
             is_reachable,
             given,
             is_right,
@@ -162,10 +168,10 @@ mod tests {
             gated(true, 0, false),
             gated(false, 2, false),
         ];
-        let point = Point::of([0, 0, 3, 0], &answered);
+        let point = GatePoint::from_questions([0, 0, 3, 0], &answered);
         assert_eq!(point.false_share, Some(0.25));
         assert_eq!(point.kept, Some(0.5));
         assert_eq!(point.notes, Some(1.5));
-        assert_eq!(Point::of([], &[]), Point::default());
+        assert_eq!(GatePoint::from_questions([], &[]), GatePoint::default());
     }
 }

@@ -1,20 +1,20 @@
-//! How fresh a note is: what is left of its worth since somebody last used, verified or changed it.
+//! Freshness of a note: a curve over the time since it was last used, verified or changed.
 //!
-//! A curve over the time that has passed, computed when it is asked for. It puts older notes a little
-//! behind and names those worth a look; it changes no note, and removes none.
+//! Freshness is computed on demand. It ranks older notes slightly lower and lists notes that may be
+//! outdated; it never changes or removes a note.
 
 use anamnesis_note::note::Kind;
 use chrono::{DateTime, Utc};
 
 use crate::usefulness::days_between;
 
-/// Below this a note that was never used is worth a look.
+/// A note below this freshness that was never used is listed as possibly outdated.
 pub const STALE: f64 = 0.5;
 
-/// The curve falls to nine tenths in the time that a kind of note stays fresh.
+/// Chosen so that freshness is 0.9 after the number of days of [`days_fresh`].
 const CURVE: f64 = 19.0 / 81.0;
 
-/// How many days notes of a kind stay fresh; without an end where there is none.
+/// Returns how many days notes of a kind stay fresh, or `None` for kinds that never age.
 fn days_fresh(kind: Kind) -> Option<f64> {
     match kind {
         Kind::Fact | Kind::Preference | Kind::Skill | Kind::Task => Some(365.0),
@@ -24,10 +24,10 @@ fn days_fresh(kind: Kind) -> Option<f64> {
     }
 }
 
-/// How fresh a note is, from 0 to 1.
+/// Returns a note's freshness, from 0 to 1.
 ///
-/// `since` is when it was last used, verified or changed, `uses` in how many sessions it was used,
-/// faded. `never_fades` is a note that is pinned, or a task that is open.
+/// `since` is when it was last used, verified or changed. `uses` is the decayed number of sessions
+/// that used it. `never_fades` is set for pinned notes and open tasks.
 pub fn freshness(
     kind: Kind,
     never_fades: bool,
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_keeps_nine_tenths_for_its_time() {
+    fn each_kind_has_nine_tenths_left_after_its_time() {
         for (kind, days) in [
             (Kind::Fact, 365),
             (Kind::Skill, 365),
@@ -70,14 +70,14 @@ mod tests {
             assert!((after(kind, days, 0.0) - 0.9).abs() < 1e-9, "{kind}");
             assert!((after(kind, 0, 0.0) - 1.0).abs() < 1e-9, "{kind}");
         }
-        // A session's note is worth a look after a bit more than a year, a fact never in a life.
+        // A session note is listed after little more than a year, a fact never within a lifetime.
         assert!(after(Kind::Experience, 383, 0.0) > STALE);
         assert!(after(Kind::Experience, 385, 0.0) < STALE);
         assert!(after(Kind::Fact, 10 * 365, 0.0) > STALE);
     }
 
     #[test]
-    fn some_never_fade() {
+    fn some_notes_never_age() {
         assert!((after(Kind::Antipattern, 10_000, 0.0) - 1.0).abs() < 1e-9);
         let long_ago = now() - Duration::days(10_000);
         assert!((freshness(Kind::Fact, true, long_ago, 0.0, now()) - 1.0).abs() < 1e-9);
@@ -85,12 +85,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_falls_with_time_and_slower_with_use(days in 0_i64..10_000, uses in 0.0..100.0_f64) {
+        fn freshness_falls_with_time_and_slower_with_use(days in 0_i64..10_000, uses in 0.0..100.0_f64) {
             let fresh = after(Kind::Insight, days, uses);
             prop_assert!((0.0..=1.0).contains(&fresh));
             prop_assert!(after(Kind::Insight, days + 1, uses) < fresh);
             prop_assert!(after(Kind::Insight, days, uses + 1.0) >= fresh);
-            // A clock that is behind another machine's makes nothing older.
+            // Another machine's clock that is ahead makes nothing older.
             prop_assert!(after(Kind::Insight, -days, uses) >= fresh);
         }
     }

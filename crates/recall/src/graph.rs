@@ -1,62 +1,56 @@
-//! Notes that come along with others: over links, and as neighbours in a session.
+//! Spreading activation: adds linked notes, and neighbours in a session, to a search result.
 //!
-//! A link tells what words cannot: that two notes belong together though they share none. So a note
-//! is activated only by notes that were found, never by popularity, and what a note passes on is
-//! divided among its links. Pure functions over a [`Graph`]; nothing here reads or writes.
+//! A link joins notes that share no words. Activation starts only at notes that were found, never
+//! at popular ones, and a note's activation is divided among its links. These are pure functions
+//! over a [`Graph`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{
     id::NoteId,
-    link::{Edge, together},
+    link::{Edge, combined_weight},
 };
 use anamnesis_store::index::{Error, Index};
 
-/// How many of the found notes pass something on.
+/// How many of the best found notes activate others.
 const MAX_SEEDS: usize = 5;
 
-/// How many links of a note something is passed on along, the strongest.
+/// The maximum number of links of a note that carry activation, the strongest ones.
 pub const MAX_LINKS: usize = 16;
 
-/// What is left of an activation after one step.
-const STEP: f64 = 0.85;
+/// The share of activation that is left after one link.
+const DECAY: f64 = 0.85;
 
-/// How much of what reaches a note over its weaker ways is added to the strongest.
-const FURTHER_WAYS: f64 = 0.25;
+/// The share of the weaker paths' activation that is added to the strongest path's.
+const WEAKER_PATHS_SHARE: f64 = 0.25;
 
-/// The most that a linked note may have of the best found one.
-const MAX_SHARE: f64 = 0.8;
+/// The maximum activation of a linked note, relative to the best found note.
+const MAX_RELATIVE_ACTIVATION: f64 = 0.8;
 
-/// The least activation at which a linked note is taken.
+/// The minimum activation of an added note.
 const MIN_ACTIVATION: f64 = 0.12;
 
-/// The least share of the question that a note has to cover that no declared link leads to.
+/// The minimum coverage of the question for a note that no declared link leads to.
 const MIN_COVERAGE: f64 = 0.10;
 
-/// Where links come from.
+/// A source of links.
 pub trait Graph {
-    /// Why they cannot be had.
+    /// The error of reading links.
     type Error;
 
-    /// The links that each of these notes has, in either direction, to notes that may be shown.
-    ///
-    /// # Errors
-    /// When they cannot be had.
+    /// Returns the links of these notes in either direction to notes that may be shown.
     fn edges(&self, ids: &[NoteId]) -> Result<Vec<Edge>, Self::Error>;
 
-    /// How many links each of these notes has; a note that is not told of has few.
-    ///
-    /// # Errors
-    /// When they cannot be counted.
+    /// Returns how many links each of these notes has. A missing note counts as having few.
     fn degrees(&self, ids: &[NoteId]) -> Result<HashMap<NoteId, usize>, Self::Error>;
 }
 
-/// The links of the index, and those that nobody wrote down.
+/// The links in the index, and derived links.
 #[derive(Clone, Copy)]
 pub struct Links<'a> {
-    /// What notes declare, mention, and have of their sessions.
+    /// Declared links, mentions and links between notes of a session.
     pub index: &'a Index,
-    /// The links of notes that the index does not make: of files, of use.
+    /// Derived links that are not in the index: same file, used together.
     pub derived: &'a dyn Fn(&[NoteId]) -> Vec<Edge>,
 }
 
@@ -79,16 +73,15 @@ impl Graph for Links<'_> {
 pub struct Neighbour {
     /// The note.
     pub id: NoteId,
-    /// What the links are worth together, above 0.
+    /// The combined weight of the links, above 0.
     pub weight: f64,
-    /// The strongest of them.
+    /// The strongest link.
     pub edge: Edge,
-    /// Whether somebody wrote one of them down.
+    /// Whether one of the links was declared.
     pub is_declared: bool,
 }
 
-/// The notes that something is passed on to from `id`: at most [`MAX_LINKS`], strongest first, ties
-/// by id.
+/// Returns the notes that `id` activates: at most [`MAX_LINKS`], strongest first, ties by id.
 pub fn neighbours(id: NoteId, edges: &[Edge]) -> Vec<Neighbour> {
     let mut by_note: BTreeMap<NoteId, Vec<(f64, Edge)>> = BTreeMap::new();
     for edge in edges {
@@ -110,60 +103,60 @@ pub fn neighbours(id: NoteId, edges: &[Edge]) -> Vec<Neighbour> {
             let (_, edge) = *links.first()?;
             Some(Neighbour {
                 id: other,
-                weight: together(links.iter().map(|(weight, _)| *weight)),
+                weight: combined_weight(links.iter().map(|(weight, _)| *weight)),
                 edge,
                 is_declared: links.iter().any(|(_, edge)| edge.relation.is_declared()),
             })
         })
         .collect();
-    // Stable, and sorted by id before.
+    // The sort is stable, so ties stay in the order of ids.
     neighbours.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     neighbours.truncate(MAX_LINKS);
     neighbours
 }
 
-/// A note that comes along with found ones.
+/// A linked note and its activation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Activated {
     /// The note.
     pub id: NoteId,
-    /// How strongly, on the scale of the found notes' scores.
+    /// Its activation, on the scale of the found notes' scores.
     pub activation: f64,
-    /// The note before it on the strongest way.
+    /// The previous note on the strongest path.
     pub via: NoteId,
-    /// The link that leads from that one to it.
+    /// The link from that note to this one.
     pub edge: Edge,
-    /// How many links it is away.
+    /// The number of links to the nearest found note.
     pub hops: usize,
-    /// Whether a way leads to it that somebody wrote down, link by link.
+    /// Whether a path of declared links leads to it.
     pub is_declared: bool,
 }
 
 impl Activated {
-    /// Tells whether the note is taken: strongly enough linked, and either by somebody's word or in
-    /// touch with the question, of which it shares `terms` and covers `coverage`.
+    /// Returns whether the note is added.
+    ///
+    /// Its activation must be high enough, and either a declared path leads to it, or it has
+    /// `terms` words of the question that cover enough of it.
     pub fn is_admitted(&self, terms: usize, coverage: f64) -> bool {
         let touches = terms >= 1 && coverage >= MIN_COVERAGE;
         self.activation >= MIN_ACTIVATION && (self.is_declared || touches)
     }
 }
 
-/// Passes the scores of found notes on along links, `hops` steps far. Strongest first, ties by id.
+/// Spreads the scores of found notes along links, `hops` steps far. Returns linked notes, strongest
+/// first, ties by id.
 ///
-/// The found notes themselves are not among the result; only the best five pass something on. What a
-/// note passes on is divided by the root of the number of its links, and what reaches a note of more
-/// than [`MAX_LINKS`] links is divided among all of them: a note that is linked with everything comes
-/// along with nothing.
-///
-/// # Errors
-/// When the links cannot be had.
+/// The found notes are not in the result, and only the best five activate others. Outgoing
+/// activation is divided by the square sqrt_degree of the number of links. Incoming activation of a note
+/// with more than [`MAX_LINKS`] links is divided by their number, so a hub adds nothing and is not
+/// added.
 pub fn spread<G: Graph>(
     found: &[(NoteId, f64)],
     hops: usize,
     graph: &G,
 ) -> Result<Vec<Activated>, G::Error> {
     let mut known: BTreeSet<NoteId> = found.iter().map(|(id, _)| *id).collect();
-    // Who passes something on, how much, and whether only declared links led there.
+    // The note, its activation, and whether only declared links led to it.
     let mut frontier: Vec<(NoteId, f64, bool)> = found
         .iter()
         .filter(|(_, score)| *score > 0.0)
@@ -171,7 +164,7 @@ pub fn spread<G: Graph>(
         .collect();
     frontier.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     frontier.truncate(MAX_SEEDS);
-    let limit = MAX_SHARE * frontier.first().map_or(0.0, |(_, score, _)| *score);
+    let limit = MAX_RELATIVE_ACTIVATION * frontier.first().map_or(0.0, |(_, score, _)| *score);
     let mut activated: Vec<Activated> = Vec::new();
     for hop in 1..=hops {
         let ids: Vec<NoteId> = frontier.iter().map(|(id, ..)| *id).collect();
@@ -179,12 +172,12 @@ pub fn spread<G: Graph>(
             break;
         }
         let edges = graph.edges(&ids)?;
-        let mut ways: BTreeMap<NoteId, Vec<Activated>> = BTreeMap::new();
+        let mut paths: BTreeMap<NoteId, Vec<Activated>> = BTreeMap::new();
         for (from, score, is_declared) in &frontier {
             let neighbours = neighbours(*from, &edges);
-            let share = score * STEP / root(neighbours.len());
+            let share = score * DECAY / sqrt_degree(neighbours.len());
             for neighbour in neighbours.iter().filter(|to| !known.contains(&to.id)) {
-                ways.entry(neighbour.id).or_default().push(Activated {
+                paths.entry(neighbour.id).or_default().push(Activated {
                     id: neighbour.id,
                     activation: share * neighbour.weight,
                     via: *from,
@@ -194,23 +187,23 @@ pub fn spread<G: Graph>(
                 });
             }
         }
-        let reached: Vec<NoteId> = ways.keys().copied().collect();
+        let reached: Vec<NoteId> = paths.keys().copied().collect();
         let degrees = graph.degrees(&reached)?;
         frontier.clear();
-        for (id, mut ways) in ways {
-            ways.sort_by(|a, b| {
+        for (id, mut paths) in paths {
+            paths.sort_by(|a, b| {
                 b.activation
                     .total_cmp(&a.activation)
                     .then(a.via.cmp(&b.via))
             });
-            let Some(strongest) = ways.first() else {
+            let Some(strongest) = paths.first() else {
                 continue;
             };
-            let sum: f64 = ways.iter().map(|way| way.activation).sum();
-            let joined = strongest.activation + FURTHER_WAYS * (sum - strongest.activation);
+            let sum: f64 = paths.iter().map(|path| path.activation).sum();
+            let joined = strongest.activation + WEAKER_PATHS_SHARE * (sum - strongest.activation);
             let note = Activated {
-                activation: (joined * fan(degrees.get(&id).copied())).min(limit),
-                is_declared: ways.iter().any(|way| way.is_declared),
+                activation: (joined * hub_share(degrees.get(&id).copied())).min(limit),
+                is_declared: paths.iter().any(|path| path.is_declared),
                 ..*strongest
             };
             frontier.push((id, note.activation, note.is_declared));
@@ -223,39 +216,41 @@ pub fn spread<G: Graph>(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most sixteen")]
-fn root(links: usize) -> f64 {
+fn sqrt_degree(links: usize) -> f64 {
     (links.max(1) as f64).sqrt()
 }
 
-/// The part that is left of what reaches a note with so many links.
+/// The share of incoming activation that a note of this degree keeps.
 #[expect(clippy::cast_precision_loss, reason = "counted up to a thousand")]
-fn fan(degree: Option<usize>) -> f64 {
+fn hub_share(degree: Option<usize>) -> f64 {
     MAX_LINKS as f64 / degree.unwrap_or(0).max(MAX_LINKS) as f64
 }
 
-/// What the score of the note before, the one after and the best of its group adds to a note's.
-const BEFORE: f64 = 0.2;
-const AFTER: f64 = 0.1;
-const BEST: f64 = 0.15;
+/// The shares of the previous note's, the next note's and the group's best score that are added.
+const PREVIOUS_SHARE: f64 = 0.2;
+const NEXT_SHARE: f64 = 0.1;
+const GROUP_BEST_SHARE: f64 = 0.15;
 
-/// Scores a ranked list anew by what stands around each note: for a long list, where more of the right
-/// notes count for more than the right one at the top.
+/// Rescores a ranked list by the neighbours of each note. Use it for long lists, where recall
+/// matters more than the first result.
 ///
-/// `groups` are the notes of sessions or files that the ranked ones belong to, each in its order. Notes
-/// of them that were not found come in. Best first, ties by id.
+/// `groups` are ordered lists of notes of one session or file. Members that were not found are
+/// added. Best first, ties by id.
 pub fn with_neighbours(ranked: &[(NoteId, f64)], groups: &[Vec<NoteId>]) -> Vec<(NoteId, f64)> {
     let scores: HashMap<NoteId, f64> = ranked.iter().copied().collect();
     let score = |id: Option<&NoteId>| id.and_then(|id| scores.get(id)).copied().unwrap_or(0.0);
-    // A note that is in no group is the best of its own.
+    // A note without a group is the best of its own group.
     let mut gains: BTreeMap<NoteId, f64> = ranked
         .iter()
-        .map(|(id, score)| (*id, BEST * score))
+        .map(|(id, score)| (*id, GROUP_BEST_SHARE * score))
         .collect();
     for group in groups {
         let best = group.iter().map(|id| score(Some(id))).fold(0.0, f64::max);
         for (place, id) in group.iter().enumerate() {
             let before = place.checked_sub(1).and_then(|place| group.get(place));
-            let gain = BEFORE * score(before) + AFTER * score(group.get(place + 1)) + BEST * best;
+            let gain = PREVIOUS_SHARE * score(before)
+                + NEXT_SHARE * score(group.get(place + 1))
+                + GROUP_BEST_SHARE * best;
             let known = gains.entry(*id).or_insert(0.0);
             *known = known.max(gain);
         }
@@ -277,10 +272,10 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A graph of edges in memory.
-    pub(crate) struct Given(pub(crate) Vec<Edge>);
+    /// An in-memory graph.
+    pub(crate) struct MemoryGraph(pub(crate) Vec<Edge>);
 
-    impl Graph for Given {
+    impl Graph for MemoryGraph {
         type Error = Infallible;
 
         fn edges(&self, ids: &[NoteId]) -> Result<Vec<Edge>, Infallible> {
@@ -294,7 +289,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Notes whose ids are in the order of their numbers.
+    /// Returns ids that sort by their number.
     pub(crate) fn id(number: usize) -> NoteId {
         format!("01ARZ3NDEKTSV4RRFFQ{number:07}").parse().unwrap()
     }
@@ -310,7 +305,7 @@ pub(crate) mod tests {
 
     fn spread_from(found: &[(usize, f64)], hops: usize, edges: Vec<Edge>) -> Vec<Activated> {
         let found: Vec<(NoteId, f64)> = found.iter().map(|(n, score)| (id(*n), *score)).collect();
-        let Ok(activated) = spread(&found, hops, &Given(edges));
+        let Ok(activated) = spread(&found, hops, &MemoryGraph(edges));
         activated
     }
 
@@ -331,7 +326,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_step_by_the_formula() {
+    fn one_step_follows_the_formula() {
         use Relation::{CausedBy, Elaborates, RelatedTo, Session};
         // Note 1 has three links, note 2 has one.
         let edges = vec![
@@ -348,14 +343,14 @@ pub(crate) mod tests {
                 "5 0.3088 via 2 by related-to",
                 // 0.6 × 1.0 × 0.85 / √3
                 "3 0.2944 via 1 by caused-by",
-                // Against the direction: 0.8 in place of 1.0.
+                // Against the direction of the link: 0.8 instead of 1.0.
                 "4 0.2356 via 1 by caused-by",
             ]
         );
     }
 
     #[test]
-    fn no_linked_note_has_more_than_its_share_of_the_best() {
+    fn activation_is_capped() {
         let edges = (2..=5).map(|n| edge(n, 9, Relation::CausedBy)).collect();
         let found = [(1, 0.5), (2, 0.5), (3, 0.5), (4, 0.5), (5, 0.5)];
         assert_eq!(
@@ -365,7 +360,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_second_step_fades_once_more_and_circles_end() {
+    fn activation_decays_per_step_and_cycles_end() {
         let edges = vec![
             edge(1, 2, Relation::CausedBy),
             edge(2, 3, Relation::CausedBy),
@@ -385,8 +380,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_hub_changes_no_answer_to_what_is_unrelated() {
-        // 500 notes in twenties, each linked with the next; the hub with every one of them.
+    fn a_hub_changes_no_unrelated_answer() {
+        // 500 notes in chains of twenty; the hub is linked to every one of them.
         let pairs = |n: usize| edge(n, n + 1, Relation::RelatedTo);
         let plain: Vec<Edge> = (1..500).filter(|n| n % 20 != 0).map(pairs).collect();
         let mut with_hub = plain.clone();
@@ -406,14 +401,14 @@ pub(crate) mod tests {
             assert!(!before.is_empty());
             assert_eq!(admitted(&with_hub, query), before, "query {query}");
         }
-        // Nor does it drag along what it is linked with.
+        // The hub activates no more than `MAX_LINKS` notes, each of them weakly.
         let from_hub = spread_from(&[(999, 0.9)], 1, with_hub);
         assert_eq!(from_hub.len(), MAX_LINKS);
         assert!(from_hub.iter().all(|note| note.activation < 0.16));
     }
 
     #[test]
-    fn links_without_weight_and_links_to_oneself_lead_nowhere() {
+    fn weightless_links_and_self_links_are_ignored() {
         let edges = vec![
             edge(1, 2, Relation::Contradicts),
             edge(1, 3, Relation::WarnsAgainst),
@@ -436,7 +431,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_taken() {
+    fn admission_needs_activation_and_a_declared_path_or_coverage() {
         let note = |activation, relation| Activated {
             id: id(1),
             activation,
@@ -461,7 +456,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn neighbours_in_a_session_rise_and_come_in() {
+    fn session_neighbours_gain_score() {
         let session: Vec<NoteId> = (1..=4).map(id).collect();
         let ranked = [(id(9), 0.62), (id(2), 0.6), (id(4), 0.1)];
         let scores: Vec<(NoteId, f64)> = with_neighbours(&ranked, &[session]);
@@ -474,7 +469,7 @@ pub(crate) mod tests {
             [
                 (id(9), 0.713),
                 (id(2), 0.69),
-                // After the second, before the fourth.
+                // After the second note and before the fourth.
                 (id(3), 0.22),
                 (id(4), 0.19),
                 (id(1), 0.15),

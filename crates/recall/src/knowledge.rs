@@ -1,4 +1,4 @@
-//! What the index and this machine's records know of notes, beside what the notes say themselves.
+//! What the index and this machine's journal know about notes beyond their text.
 
 use std::collections::HashMap;
 
@@ -11,28 +11,28 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     learned::learned_links,
-    note_set::{Knowledge, Standing},
+    note_set::{Knowledge, NoteStanding},
     stale::{is_news, looked_at, time},
 };
 
-/// More files of one note are not looked at.
+/// The maximum number of cited files of a note that are looked up.
 const MAX_PATHS: usize = 8;
 
-/// What index and records know of notes.
-pub struct Known<'a> {
+/// Reads usage, staleness and derived links from the index and the journal.
+pub struct StoreKnowledge<'a> {
     /// The index.
     pub index: &'a Index,
-    /// This machine's records, where there are some.
+    /// This machine's journal, if there is one.
     pub journal: Option<&'a Journal>,
-    /// Whether links follow from use.
+    /// Whether to derive links from use.
     pub with_learned: bool,
-    /// The time.
+    /// The current time.
     pub now: DateTime<Utc>,
 }
 
-impl Knowledge for Known<'_> {
-    // A fault here leaves a note as good as any other: what its words say still holds.
-    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, Standing> {
+impl Knowledge for StoreKnowledge<'_> {
+    // If the index cannot be read, notes are ranked without history: their text still matches.
+    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, NoteStanding> {
         let usage = self.index.usage_of(ids.iter().copied()).unwrap_or_default();
         let nothing = Vec::new();
         let now = self.now;
@@ -40,7 +40,7 @@ impl Knowledge for Known<'_> {
             .filter_map(|id| {
                 let entry = self.index.get(*id).ok()??;
                 let months = usage.get(id).unwrap_or(&nothing);
-                Some((*id, Standing::of(&entry, months, now)))
+                Some((*id, NoteStanding::from_usage(&entry, months, now)))
             })
             .collect()
     }
@@ -78,16 +78,16 @@ impl Knowledge for Known<'_> {
                 continue;
             };
             for path in paths.iter().take(MAX_PATHS) {
-                edges.extend(self.of_file(id, &entry.project, path));
+                edges.extend(self.same_file_links(id, &entry.project, path));
             }
         }
         edges
     }
 }
 
-impl Known<'_> {
-    /// Links to the other notes of its project that cite a file.
-    fn of_file(&self, id: NoteId, project: &str, path: &str) -> Vec<Edge> {
+impl StoreKnowledge<'_> {
+    /// Returns links to the other notes of its project that cite a file.
+    fn same_file_links(&self, id: NoteId, project: &str, path: &str) -> Vec<Edge> {
         let citing = self.index.notes_citing(project, path, MAX_CITING);
         let mut edges = file_edges(&citing.unwrap_or_default());
         edges.retain(|edge| edge.from == id || edge.to == id);

@@ -1,31 +1,31 @@
-//! Links that follow from notes being used together.
+//! Links between notes that are used joint.
 //!
-//! What one note's use says of the other's, less what is said of any note: a note that is used
-//! everywhere is linked to nothing. There is no stored weight, so nothing depends on order or on how
-//! often anything was computed, and what is no longer used together is forgotten.
+//! A link's weight is the probability of using one note given the other, less the base rate, so a
+//! note that is used everywhere is linked to nothing. No weight is stored: the result depends
+//! neither on order nor on when it was last computed, and old use decays.
 
 use anamnesis_note::{id::NoteId, usage_log::NoteCounts};
 use anamnesis_store::index::{ByMonth, Error, Index};
 use chrono::{DateTime, Utc};
 
-use crate::usefulness::{Faded, amount, fading};
+use crate::usefulness::{DecayedCounts, amount, decay_factor};
 
-/// In how many sessions two notes must have been used together.
+/// The minimum number of sessions that used both notes.
 const MIN_SESSIONS: u64 = 2;
 
-/// What a link is worth at most, and below which it is worth nothing.
+/// The bounds of a link's weight. A link below the minimum is dropped.
 const MAX_WEIGHT: f64 = 0.8;
 const MIN_WEIGHT: f64 = 0.01;
 
-/// How many links of this kind a note has.
+/// The maximum number of learned links of a note.
 const MAX_LINKS: usize = 8;
 
-/// Counted evidence of two notes, faded.
+/// Decayed counts of two notes' use.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
+pub struct PairCounts {
     /// Sessions that used the first note.
     pub one: f64,
-    /// Sessions that used the other one.
+    /// Sessions that used the other note.
     pub other: f64,
     /// Sessions that used both, within two turns of each other.
     pub both: f64,
@@ -33,25 +33,22 @@ pub struct Evidence {
     pub all: f64,
 }
 
-impl Evidence {
-    /// What the link from the first note to the other one is worth.
+impl PairCounts {
+    /// Returns the weight of the link from the first note to the other.
     pub fn weight(&self) -> f64 {
-        let together = self.both / (self.one + 2.0);
-        let anyway = self.other / (self.all + 2.0);
-        (together - anyway).clamp(0.0, MAX_WEIGHT)
+        let joint = self.both / (self.one + 2.0);
+        let base_rate = self.other / (self.all + 2.0);
+        (joint - base_rate).clamp(0.0, MAX_WEIGHT)
     }
 }
 
-/// The links of a note to those it was used together with, the strongest first, ties by id.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Returns a note's links to notes that it was used joint with, strongest first, ties by id.
 pub fn learned_links(
     index: &Index,
     note: NoteId,
     now: DateTime<Utc>,
 ) -> Result<Vec<(NoteId, f64)>, Error> {
-    let together: Vec<_> = index
+    let joint: Vec<_> = index
         .used_together(note)?
         .into_iter()
         .filter(|(_, months)| {
@@ -59,27 +56,27 @@ pub fn learned_links(
             sessions.fold(0, u64::saturating_add) >= MIN_SESSIONS
         })
         .collect();
-    if together.is_empty() {
+    if joint.is_empty() {
         return Ok(Vec::new());
     }
-    let all = faded(&index.sessions_by_month()?, now);
-    let others = together.iter().map(|(other, _)| *other);
+    let all = decayed(&index.sessions_by_month()?, now);
+    let others = joint.iter().map(|(other, _)| *other);
     let usage = index.usage_of(others.chain([note]))?;
     let sessions = |note: &NoteId| {
         let months: Option<&ByMonth<NoteCounts>> = usage.get(note);
-        months.map_or(0.0, |months| Faded::of(months, now).sessions)
+        months.map_or(0.0, |months| DecayedCounts::new(months, now).sessions)
     };
     let one = sessions(&note);
-    let mut links: Vec<(NoteId, f64)> = together
+    let mut links: Vec<(NoteId, f64)> = joint
         .iter()
         .map(|(other, months)| {
-            let evidence = Evidence {
+            let counts = PairCounts {
                 one,
                 other: sessions(other),
-                both: faded(months, now),
+                both: decayed(months, now),
                 all,
             };
-            (*other, evidence.weight())
+            (*other, counts.weight())
         })
         .filter(|(_, weight)| *weight >= MIN_WEIGHT)
         .collect();
@@ -88,8 +85,8 @@ pub fn learned_links(
     Ok(links)
 }
 
-fn faded(months: &ByMonth<u64>, now: DateTime<Utc>) -> f64 {
-    let left = |(month, count): &(DateTime<Utc>, u64)| fading(*month, now) * amount(*count);
+fn decayed(months: &ByMonth<u64>, now: DateTime<Utc>) -> f64 {
+    let left = |(month, count): &(DateTime<Utc>, u64)| decay_factor(*month, now) * amount(*count);
     months.iter().map(left).sum()
 }
 
@@ -115,7 +112,7 @@ mod tests {
         NoteId::of_session(&number.to_string())
     }
 
-    /// An index of sessions, each of which used these notes.
+    /// Builds an index of sessions, each of which used these notes.
     fn index(sessions: &[&[u32]]) -> (tempfile::TempDir, Index) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
@@ -153,7 +150,8 @@ mod tests {
         let sessions: [&[u32]; 6] = [&[1, 2], &[1, 2], &[1, 2], &[3], &[4], &[5]];
         let found = links(&sessions, 1);
         assert_eq!(found.len(), 1);
-        // 3 / (3 + 2) − 3 / (6 + 2), the month's middle lying ahead.
+        // 3 / (3 + 2) − 3 / (6 + 2). The middle of the current month is in the future, so nothing
+        // decays.
         assert_eq!(
             (found[0].0, (found[0].1 * 1000.0).round()),
             (note(2), 225.0)
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn one_session_proves_nothing() {
+    fn one_common_session_makes_no_link() {
         assert_eq!(links(&[&[1, 2], &[3], &[4], &[5]], 1), []);
     }
 
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_has_a_few_links_of_this_kind_in_a_fixed_order() {
+    fn links_are_limited_and_sorted() {
         let many: Vec<u32> = (1..=11).collect();
         let mut sessions: Vec<&[u32]> = vec![&many, &many];
         sessions.extend(std::iter::repeat_n::<&[u32]>(&[99], 10));
@@ -185,8 +183,8 @@ mod tests {
 
     #[test]
     fn the_weight_is_within_bounds() {
-        let evidence = |one, other, both, all| {
-            Evidence {
+        let counts = |one, other, both, all| {
+            PairCounts {
                 one,
                 other,
                 both,
@@ -194,9 +192,9 @@ mod tests {
             }
             .weight()
         };
-        assert!(evidence(1e6, 1e6, 1e6, 1e9) <= MAX_WEIGHT);
-        assert!(evidence(0.0, 1e6, 0.0, 0.0) >= 0.0);
-        assert!(evidence(4.0, 2.0, 2.0, 20.0) > evidence(4.0, 4.0, 2.0, 20.0));
-        assert!(evidence(4.0, 2.0, 2.0, 20.0) > evidence(4.0, 2.0, 1.0, 20.0));
+        assert!(counts(1e6, 1e6, 1e6, 1e9) <= MAX_WEIGHT);
+        assert!(counts(0.0, 1e6, 0.0, 0.0) >= 0.0);
+        assert!(counts(4.0, 2.0, 2.0, 20.0) > counts(4.0, 4.0, 2.0, 20.0));
+        assert!(counts(4.0, 2.0, 2.0, 20.0) > counts(4.0, 2.0, 1.0, 20.0));
     }
 }

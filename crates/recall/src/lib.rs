@@ -1,7 +1,7 @@
-//! What comes back from the store, and why.
+//! Retrieval: which notes are injected, found or suggested, and why.
 //!
-//! Pure functions of what the index and the notes say, the project and the time: hooks, commands
-//! and evaluation call the same ones, and whoever shows something records it.
+//! Pure functions of the index, the notes, the project and the time. Hooks, commands and evaluation
+//! call the same functions; the caller records what it shows.
 
 pub mod admission;
 pub mod ask;

@@ -1,8 +1,7 @@
-//! Questions whose answers are known, made of what is there, without a model: titles, and prompts of
-//! which it was seen what they needed.
+//! Makes evaluation questions with known answers from titles and past prompts, without a model.
 //!
-//! A question that its note repeats word for word measures nothing, so there are none of these. The same
-//! notes and prompts make the same questions, in the same order.
+//! A question that its note repeats word for word measures nothing, so it is left out. The same
+//! notes and prompts make the same questions in the same order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -13,51 +12,53 @@ use anamnesis_note::{
 
 use crate::rank::Query;
 
-/// With fewer words that say something nothing is asked.
-const FEWEST_WORDS: usize = 3;
+/// A text with fewer meaningful words is no question.
+const MIN_WORDS: usize = 3;
 
-/// A prompt, and the notes that it needed.
+/// A prompt and the notes that it needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// The session.
     pub session: String,
-    /// Its number there.
+    /// Its number in the session.
     pub number: i64,
     /// The key of the session's project.
     pub project: String,
-    /// What was asked, fit to be kept.
+    /// The prompt's text, sanitised for storage.
     pub text: String,
     /// The notes that were opened or named in its turn.
     pub notes: Vec<NoteId>,
 }
 
-/// The notes whose titles are questions to the rest of them, at most so many: some of each project, the
+/// Returns up to `most` notes whose titles can serve as questions, taken from each project in turn,
 /// oldest first.
 ///
-/// `notes` are all that are in use; of other types than these none is asked for. Left out is a title that
-/// says little, that another note has, too, or that the text repeats, and a task: it answers nothing.
+/// `notes` are all notes in use, and only those of `types` are returned. Excluded are titles with
+/// few meaningful words, titles that another note has, titles that the body repeats, and tasks,
+/// which answer nothing.
 pub fn titles<'a>(notes: &'a [Note], types: &[NoteType], most: usize) -> Vec<&'a Note> {
-    let mut having: HashMap<String, usize> = HashMap::new();
+    let mut titles: HashMap<String, usize> = HashMap::new();
     for note in notes {
-        *having.entry(spoken(&note.title)).or_default() += 1;
+        *titles.entry(normalised_words(&note.title)).or_default() += 1;
     }
     let mut asked: Vec<&Note> = notes
         .iter()
         .filter(|note| {
             can_answer(note, types)
-                && having.get(&spoken(&note.title)) == Some(&1)
-                && asks(&note.title)
+                && titles.get(&normalised_words(&note.title)) == Some(&1)
+                && is_question(&note.title)
                 && !repeats(&note.body, &note.title)
         })
         .collect();
     asked.sort_by_key(|note| note.id);
-    by_turns(asked, |note| note.project.clone(), most)
+    round_robin(asked, |note| note.project.clone(), most)
 }
 
-/// The prompts that are questions, with the notes that answer them, at most so many: some of each
-/// project, in the order in which they come.
+/// Returns up to `most` prompts that can serve as questions with the notes that answer them, taken
+/// from each project in turn.
 ///
-/// A note that repeats the prompt is no answer to it, and `note` says nothing of one that cannot be.
+/// A note that repeats the prompt does not count as an answer. `note` returns `None` for a note
+/// that cannot be one.
 pub fn prompts<'a>(
     prompts: impl IntoIterator<Item = Prompt>,
     note: impl Fn(NoteId) -> Option<&'a Note>,
@@ -70,62 +71,62 @@ pub fn prompts<'a>(
         prompt.notes.retain(|id| is_answer(*id, &prompt.text));
         prompt.notes.sort_unstable();
         prompt.notes.dedup();
-        (!prompt.notes.is_empty() && asks(&prompt.text)).then_some(prompt)
+        (!prompt.notes.is_empty() && is_question(&prompt.text)).then_some(prompt)
     });
-    by_turns(asked, |prompt| prompt.project.clone(), most)
+    round_robin(asked, |prompt| prompt.project.clone(), most)
 }
 
-/// Notes to ask a question about, at most so many: some of each project, the oldest first. A task answers
-/// nothing, and of other types than these none is taken.
+/// Returns up to `most` notes of these types to write questions about, taken from each project in
+/// turn, oldest first. Tasks are excluded: they answer nothing.
 pub fn sample<'a>(notes: &'a [Note], types: &[NoteType], most: usize) -> Vec<&'a Note> {
     let mut sampled: Vec<&Note> = notes
         .iter()
         .filter(|note| can_answer(note, types))
         .collect();
     sampled.sort_by_key(|note| note.id);
-    by_turns(sampled, |note| note.project.clone(), most)
+    round_robin(sampled, |note| note.project.clone(), most)
 }
 
-/// Tells whether a note of one of these types answers anything.
+/// Returns whether a note of one of these types can answer a question.
 fn can_answer(note: &Note, types: &[NoteType]) -> bool {
     types.contains(&note.note_type) && note.kind() != Kind::Task && !note.body.trim().is_empty()
 }
 
-/// Tells whether a text says enough to be a question.
-pub fn asks(text: &str) -> bool {
-    Query::of(text).term_count() >= FEWEST_WORDS
+/// Returns whether a text has enough meaningful words for a question.
+pub fn is_question(text: &str) -> bool {
+    Query::parse(text).term_count() >= MIN_WORDS
 }
 
-/// Tells whether the words of a question stand in a text as they are asked, one after the other.
+/// Returns whether a text contains the words of a question in order and adjacent.
 fn repeats(text: &str, question: &str) -> bool {
-    spoken(text).contains(&spoken(question))
+    normalised_words(text).contains(&normalised_words(question))
 }
 
-/// The words of a text alone, a blank before and after each.
-fn spoken(text: &str) -> String {
+/// Returns the lowercase words of a text, each surrounded by single spaces.
+fn normalised_words(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric());
     words
         .filter(|word| !word.is_empty())
-        .fold(String::from(" "), |mut spoken, word| {
-            spoken.push_str(&word.to_lowercase());
-            spoken.push(' ');
-            spoken
+        .fold(String::from(" "), |mut normalised_words, word| {
+            normalised_words.push_str(&word.to_lowercase());
+            normalised_words.push(' ');
+            normalised_words
         })
 }
 
-/// Takes one of each project in turn, until there are enough.
-fn by_turns<T>(
+/// Takes items from each project in turn until there are `most`.
+fn round_robin<T>(
     items: impl IntoIterator<Item = T>,
     project: impl Fn(&T) -> String,
     most: usize,
 ) -> Vec<T> {
-    let mut waiting: BTreeMap<String, VecDeque<T>> = BTreeMap::new();
+    let mut pending: BTreeMap<String, VecDeque<T>> = BTreeMap::new();
     for item in items {
-        waiting.entry(project(&item)).or_default().push_back(item);
+        pending.entry(project(&item)).or_default().push_back(item);
     }
     let mut taken = Vec::new();
-    while !waiting.is_empty() && taken.len() < most {
-        waiting.retain(|_, items| {
+    while !pending.is_empty() && taken.len() < most {
+        pending.retain(|_, items| {
             if taken.len() < most {
                 taken.extend(items.pop_front());
             }
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_asks_for_its_note_unless_the_text_gives_it_away() {
+    fn a_title_is_a_question_unless_the_body_repeats_it() {
         let question = "Login tests need the stub server";
         for (title, body, is_question) in [
             (question, "`make stub` binds port 9090.", true),
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_project_has_its_turn_and_the_order_of_notes_makes_no_difference() {
+    fn projects_take_turns_whatever_the_order_of_notes() {
         let mut notes: Vec<Note> = (0..6)
             .map(|n| {
                 let project = if n < 5 { "a" } else { "b" };
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_answered_by_a_note_that_does_not_repeat_it() {
+    fn a_note_that_repeats_the_prompt_is_no_answer() {
         let known = [
             note("1", "p", "Stub server", "`make stub` binds port 9090."),
             note("2", "p", "Asked", "**Ask:** Why do the login tests hang?"),

@@ -1,11 +1,11 @@
-//! Which notes come unasked: those that fit well enough, the notes their links bring, in which order,
-//! and why the others stay back.
+//! Chooses the notes to inject for a prompt: matching notes, the notes they are linked to, their
+//! sort_admitted, and why the others are withheld.
 //!
-//! A function of the question, the index, the notes and what the context has seen. Whoever shows the
-//! result records it; evaluation and `recall` call it and record nothing.
+//! A function of the prompt, the index, the notes and what the context has seen. The caller records
+//! the result; evaluation and `recall` record nothing.
 //!
-//! Relevance admits, all else only reorders: how often a note was used, how fresh it is and how sure
-//! it is settle what relevance leaves nearly equal.
+//! Only relevance admits a note. Usage, freshness and confidence reorder notes of nearly equal
+//! relevance.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,51 +29,50 @@ use crate::{
     graph::{Links, spread},
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
     threshold::{Floor, refusal},
-    usefulness::{Faded, is_benched, is_exempt, usefulness},
+    usefulness::{DecayedCounts, is_benched, is_exempt, usefulness},
 };
 
-/// How many notes are looked at.
+/// How many candidates are ranked.
 pub(crate) const CANDIDATES: usize = 50;
 
-/// Notes with less than this part of the best one's score do not come with it.
-const TAIL: f64 = 0.7;
+/// The minimum score relative to the best candidate.
+const MIN_RELATIVE_SCORE: f64 = 0.7;
 
-/// A note of which only the title was shown comes again with its text when it fits so much better.
-const LIFT: f64 = 1.3;
+/// A note whose title was shown is shown again with its text if it matches this much better.
+const REPEAT_FACTOR: f64 = 1.3;
 
-/// Two notes that have so much in common say the same.
-pub(crate) const SAME: f64 = 0.6;
+/// Two notes with this similarity count as duplicates.
+pub(crate) const DUPLICATE: f64 = 0.6;
 
-/// How many notes of one session, and how many session notes, come at once.
-const OF_ONE_SESSION: usize = 2;
-const OF_SESSIONS: usize = 2;
+/// The maximum number of notes of one session, and of session notes, per injection.
+const MAX_PER_SESSION: usize = 2;
+const MAX_SESSION_NOTES: usize = 2;
 
-/// Why a note is held back that this context was given before.
+/// The reason for withholding a note that this context was given before.
 pub const GIVEN_BEFORE: &str = "given before";
 
-/// How much usefulness, freshness and confidence may move a note, of a score from 0 to 1.
-const BY_USE: f64 = 0.12;
-const BY_FRESHNESS: f64 = 0.04;
-const BY_CONFIDENCE: f64 = 0.03;
+/// How much usefulness, freshness and confidence may change a score, which is between 0 and 1.
+const USEFULNESS_WEIGHT: f64 = 0.12;
+const FRESHNESS_WEIGHT: f64 = 0.04;
+const CONFIDENCE_WEIGHT: f64 = 0.03;
 
-/// How much less a note for all projects counts than one of the project, one of another project, and
-/// a stale one than a fresh one.
-const GLOBAL_SHARE: f64 = 0.9;
-const OTHER_SHARE: f64 = 0.67;
-const STALE_SHARE: f64 = 0.8;
+/// Score factors of notes for all projects, notes of other projects, and stale notes.
+const GLOBAL_FACTOR: f64 = 0.9;
+const OTHER_PROJECT_FACTOR: f64 = 0.67;
+const STALE_FACTOR: f64 = 0.8;
 
-/// What else speaks for a note, beside its words.
+/// A note's usage history, as ranking uses it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
-    /// How often it helped when it was given, from 0 to 1; ½ where nothing is known.
+pub struct NoteStanding {
+    /// How often it helped when it was shown, from 0 to 1; ½ if nothing is known.
     pub usefulness: f64,
-    /// How lately it was used, confirmed or written, from 0 to 1.
+    /// How recently it was used, verified or changed, from 0 to 1.
     pub freshness: f64,
-    /// Whether it was given often and never used: it has to fit better then.
+    /// Whether it was shown often and never used, and so needs a better match.
     pub is_benched: bool,
 }
 
-impl Default for Standing {
+impl Default for NoteStanding {
     fn default() -> Self {
         Self {
             usefulness: 0.5,
@@ -83,10 +82,10 @@ impl Default for Standing {
     }
 }
 
-impl Standing {
-    /// How a note stands by what became of it, month by month.
-    pub fn of(entry: &Entry, months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
-        let faded = Faded::of(months, now);
+impl NoteStanding {
+    /// Computes a note's standing from its monthly usage counts.
+    pub fn from_usage(entry: &Entry, months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
+        let faded = DecayedCounts::new(months, now);
         let last = months
             .iter()
             .filter_map(|(_, counts)| counts.last.max(counts.verified))
@@ -101,113 +100,113 @@ impl Standing {
     }
 }
 
-/// What is known of notes beside what they say.
+/// What is known about notes beyond their text.
 pub trait Knowledge {
-    /// How each of these notes stands; one that is not told of has no history.
-    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, Standing>;
+    /// Returns the standing of each note. A note without history is missing.
+    fn standings(&self, ids: &[NoteId]) -> HashMap<NoteId, NoteStanding>;
 
-    /// Of these notes those whose references are gone, with what is gone.
+    /// Returns those notes that cite something that no longer exists, with a description of it.
     fn stale(&self, ids: &[NoteId]) -> HashMap<NoteId, String>;
 
-    /// Links of these notes that nobody wrote down: to notes they were used with, to notes that name
-    /// the same file.
+    /// Returns derived links of these notes: to notes that were used with them or cite the same
+    /// file.
     fn links(&self, ids: &[NoteId]) -> Vec<Edge>;
 }
 
-/// How much may come.
+/// Limits of an injection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// What a note has to reach.
+    /// The match threshold.
     pub floor: Floor,
-    /// How many notes at most.
+    /// The maximum number of matching notes.
     pub notes: usize,
-    /// How many that links bring, besides.
+    /// The maximum number of linked notes, in addition.
     pub linked: usize,
 }
 
-/// What is asked, by whom.
+/// A recall request.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The sentences that are searched for.
+    /// The sentences to search for.
     pub sentences: &'a [String],
     /// The project's key.
     pub project: &'a str,
-    /// The other keys that it has or had.
+    /// The project's other current or former keys.
     pub also: &'a [String],
-    /// How much may come.
+    /// The limits of the injection.
     pub limits: Limits,
     /// What the context has seen.
     pub ledger: &'a Ledger,
-    /// What is known of notes beside what they say.
+    /// Usage, staleness and derived links of notes.
     pub knowledge: &'a dyn Knowledge,
 }
 
-/// Why nothing came.
+/// Why nothing is injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// Too few words say anything.
+    /// The prompt has too few meaningful words.
     TooFewWords,
-    /// No note has the words.
+    /// No note contains the words.
     NothingFound,
-    /// No note fits well enough.
+    /// No note matches well enough.
     NothingFits,
-    /// The context has seen what fits.
+    /// The context has seen all matching notes.
     AlreadySeen,
 }
 
 impl Silence {
-    /// The words that explain it to a person.
+    /// Returns the explanation shown to a person.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::TooFewWords => "too few words say anything",
-            Self::NothingFound => "no note has these words",
-            Self::NothingFits => "nothing fits well enough",
-            Self::AlreadySeen => "what fits was given before",
+            Self::TooFewWords => "the prompt has too few meaningful words",
+            Self::NothingFound => "no note contains these words",
+            Self::NothingFits => "no note matches well enough",
+            Self::AlreadySeen => "all matching notes were given before",
         }
     }
 }
 
-/// A note that comes.
+/// A note to inject.
 #[derive(Debug, Clone)]
-pub struct Given {
-    /// The note, and what is said of it.
+pub struct InjectedNote {
+    /// The note's content and remarks about it.
     pub recalled: Recalled,
     /// Why, in a few words.
     pub reason: &'static str,
-    /// What spoke for it.
+    /// The evidence that it matches.
     pub evidence: Evidence,
 }
 
-/// What recall came to.
+/// The result of recall.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// The notes that come, the best first.
-    pub given: Vec<Given>,
-    /// Those that stay back, the best first of each step.
+    /// The notes to inject, best first.
+    pub given: Vec<InjectedNote>,
+    /// The withheld notes, best first within each step.
     pub held: Vec<Held>,
-    /// Why nothing comes; none where something does.
+    /// Why nothing is injected, if nothing is.
     pub silence: Option<Silence>,
-    /// How many words of the question count.
+    /// How many meaningful words the prompt has.
     pub terms: usize,
     /// How many notes were searched.
     pub searched: usize,
-    /// What a note had to reach.
+    /// The threshold that notes had to reach.
     pub floor: f64,
 }
 
-/// A note that fits well enough.
+/// A note that passed the threshold.
 pub(crate) struct Admitted {
     pub(crate) id: NoteId,
     origin: Origin,
     pub(crate) evidence: Evidence,
-    /// How well it does beside the others: 1 for the best, before what is known of it moves it.
+    /// Its score relative to the best note's; `sort_admitted` adjusts it.
     score: f64,
     pub(crate) reason: &'static str,
     pub(crate) remarks: Vec<String>,
 }
 
 impl Admitted {
-    /// The note that a link leads to from `via`, and what it has of the question by itself.
+    /// Makes a note that `edge` leads to from `via`; `own` is its own match, if it has one.
     pub(crate) fn by_link(edge: &Edge, via: NoteId, score: f64, own: Option<&Candidate>) -> Self {
         let relation = edge.relation.as_str();
         Self {
@@ -220,14 +219,14 @@ impl Admitted {
                 via: Some((relation.to_owned(), via.to_string())),
             },
             score,
-            reason: "linked with a note that fits",
+            reason: "linked to a matching note",
             remarks: vec![format!("{relation} #{}", via.short())],
         }
     }
 }
 
-/// What comes of a prompt that says nothing, such as `ok, go on`: it needs no look into the index. None
-/// for any other.
+/// Returns the outcome for a prompt of small talk such as `ok, go on`, without reading the index.
+/// Returns `None` for any other prompt.
 pub fn small_talk(sentences: &[String]) -> Option<Outcome> {
     nothing_asked(&Query::from_segments(sentences))
 }
@@ -240,10 +239,7 @@ fn nothing_asked(query: &Query) -> Option<Outcome> {
     })
 }
 
-/// Chooses the notes that come with a question.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Chooses the notes to inject for a prompt.
 pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Outcome, Error> {
     let query = Query::from_segments(request.sentences);
     if let Some(outcome) = nothing_asked(&query) {
@@ -265,7 +261,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
             ..Filter::default()
         },
     };
-    let (ranked, floor) = answer(index, request, &mask)?;
+    let (ranked, floor) = best_ranking(index, request, &mask)?;
     outcome.searched = ranked.searched;
     outcome.floor = rounded(f64::from(floor));
     if ranked.candidates.is_empty() {
@@ -284,13 +280,13 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         });
         return Ok(outcome);
     }
-    order(index, &mut admitted, request.knowledge, &standings)?;
-    let mut chosen = Chosen {
+    sort_admitted(index, &mut admitted, request.knowledge, &standings)?;
+    let mut chosen = Selection {
         notes,
         request,
         outcome,
         keys: mask.own,
-        had_any: false,
+        has_seen_match: false,
     };
     chosen.take(index, &admitted, request.limits.notes)?;
     let seeds: Vec<&Admitted> = admitted.iter().collect();
@@ -301,7 +297,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
     }
     let mut outcome = chosen.outcome;
     if outcome.given.is_empty() {
-        outcome.silence = Some(if chosen.had_any {
+        outcome.silence = Some(if chosen.has_seen_match {
             Silence::AlreadySeen
         } else {
             Silence::NothingFits
@@ -310,11 +306,11 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
     Ok(outcome)
 }
 
-/// What is searched for finds: the prompt as a whole, or, where nothing fits that well enough, the
-/// sentence that something fits best. Tells what a note has to reach, too.
-fn answer(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ranked, f32), Error> {
+/// Ranks the whole prompt or, if nothing matches that well enough, its best matching sentence.
+/// Returns the threshold, too.
+fn best_ranking(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ranked, f32), Error> {
     let whole = [request.sentences.join("\n")];
-    let floor = request.limits.floor.of(1);
+    let floor = request.limits.floor.threshold(1);
     let ranked = rank(index, &Query::from_segments(&whole), mask, CANDIDATES)?;
     let fits = |ranked: &Ranked, floor| ranked.candidates.iter().any(|found| found.passes(floor));
     if request.sentences.len() < 2 || fits(&ranked, floor) {
@@ -330,7 +326,7 @@ fn answer(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ranked, 
         .candidates
         .iter()
         .max_by(|a, b| a.fit.total_cmp(&b.fit).then(b.id.cmp(&a.id)));
-    let floor = request.limits.floor.of(request.sentences.len());
+    let floor = request.limits.floor.threshold(request.sentences.len());
     match best.and_then(|best| request.sentences.get(best.segment)) {
         Some(sentence) => {
             let query = Query::from_segments(std::slice::from_ref(sentence));
@@ -357,18 +353,17 @@ fn evidence(found: &Candidate) -> Evidence {
     }
 }
 
-/// A number as it is told and kept.
+/// Rounds to three decimals, for records and output.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-/// The candidates that fit well enough; a note that was replaced hands its place to the one that
-/// replaces it.
+/// Returns the candidates that pass the threshold and records the others as withheld.
 fn admit(
     index: &Index,
     ranked: &Ranked,
     floor: f32,
-    standings: &HashMap<NoteId, Standing>,
+    standings: &HashMap<NoteId, NoteStanding>,
     outcome: &mut Outcome,
 ) -> Result<Vec<Admitted>, Error> {
     let best = ranked.candidates.first().map_or(0.0, |found| found.score);
@@ -378,8 +373,8 @@ fn admit(
             .get(&found.id)
             .is_some_and(|standing| standing.is_benched);
         let refusal = refusal(found, floor, is_benched).or_else(|| {
-            (relative(found, best) < TAIL && found.exact.is_none())
-                .then_some("others fit much better")
+            (relative(found, best) < MIN_RELATIVE_SCORE && found.exact.is_none())
+                .then_some("other notes match much better")
         });
         if let Some(reason) = refusal {
             outcome.held.push(held(found.id, reason, evidence(found)));
@@ -392,17 +387,16 @@ fn admit(
         }
         fitting.push(found);
     }
-    in_their_place(index, &fitting, best)
+    replace_superseded(index, &fitting, best)
 }
 
-/// How well a candidate does beside the best one, whose score is given.
+/// Returns a candidate's score relative to the best one's.
 fn relative(found: &Candidate, best: f32) -> f64 {
     f64::from(found.score) / f64::from(best).max(f64::MIN_POSITIVE)
 }
 
-/// The notes that come for these candidates: a note that was replaced hands its place to those that
-/// replace it. By id.
-pub(crate) fn in_their_place(
+/// Returns the notes to admit, sorted by id. A superseded note is replaced by its successors.
+pub(crate) fn replace_superseded(
     index: &Index,
     fitting: &[&Candidate],
     best: f32,
@@ -410,9 +404,9 @@ pub(crate) fn in_their_place(
     let mut admitted: BTreeMap<NoteId, Admitted> = BTreeMap::new();
     for found in fitting {
         let (ids, reason) = if found.is_superseded {
-            (index.successors(found.id)?, "replaces a note that fits")
+            (index.successors(found.id)?, "replaces a matching note")
         } else {
-            (vec![found.id], "fits what was asked")
+            (vec![found.id], "matches the question")
         };
         let score = relative(found, best);
         for id in ids {
@@ -430,12 +424,12 @@ pub(crate) fn in_their_place(
     Ok(admitted.into_values().collect())
 }
 
-/// Puts the best first. What is known of notes may move them by little.
-pub(crate) fn order(
+/// Sorts best first, after adjusting scores by project, staleness, usage, freshness and confidence.
+pub(crate) fn sort_admitted(
     index: &Index,
     admitted: &mut [Admitted],
     knowledge: &dyn Knowledge,
-    standings: &HashMap<NoteId, Standing>,
+    standings: &HashMap<NoteId, NoteStanding>,
 ) -> Result<(), Error> {
     let ids: Vec<NoteId> = admitted.iter().map(|note| note.id).collect();
     let mut stale = knowledge.stale(&ids);
@@ -444,23 +438,23 @@ pub(crate) fn order(
         let confidence = index.get(note.id)?.map_or(1.0, |entry| entry.confidence);
         let mut share = match note.origin {
             Origin::Own => 1.0,
-            Origin::Global => GLOBAL_SHARE,
-            Origin::Other => OTHER_SHARE,
+            Origin::Global => GLOBAL_FACTOR,
+            Origin::Other => OTHER_PROJECT_FACTOR,
         };
         if let Some(reason) = stale.remove(&note.id) {
-            share *= STALE_SHARE;
+            share *= STALE_FACTOR;
             note.remarks.push(format!("stale: {reason}"));
         }
         note.score = note.score * share
-            + BY_USE * (standing.usefulness - 0.5)
-            + BY_FRESHNESS * standing.freshness
-            + BY_CONFIDENCE * (confidence - 0.5);
+            + USEFULNESS_WEIGHT * (standing.usefulness - 0.5)
+            + FRESHNESS_WEIGHT * standing.freshness
+            + CONFIDENCE_WEIGHT * (confidence - 0.5);
     }
     admitted.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
     Ok(())
 }
 
-/// The notes that links of the admitted ones lead to, so many steps far.
+/// Returns the notes that links of the admitted notes lead to, up to `hops` links away.
 pub(crate) fn linked(
     index: &Index,
     admitted: &[&Admitted],
@@ -491,19 +485,19 @@ pub(crate) fn linked(
         .collect())
 }
 
-/// The notes that come, as they are chosen.
-struct Chosen<'a> {
+/// A selection under construction.
+struct Selection<'a> {
     notes: &'a Notes,
     request: &'a Request<'a>,
     outcome: Outcome,
     /// The project's keys.
     keys: Vec<String>,
-    /// Whether a note that fits was not given because the context has it.
-    had_any: bool,
+    /// Whether a matching note was withheld because the context has seen it.
+    has_seen_match: bool,
 }
 
-impl Chosen<'_> {
-    /// Takes notes in their order until there are `most`.
+impl Selection<'_> {
+    /// Adds notes in sort_admitted until there are `most`.
     fn take(&mut self, index: &Index, admitted: &[Admitted], most: usize) -> Result<(), Error> {
         for candidate in admitted {
             if self
@@ -515,9 +509,9 @@ impl Chosen<'_> {
                 continue;
             }
             let refusal = if self.outcome.given.len() >= most {
-                Err("there is no room for more")
+                Err("no room for more notes")
             } else {
-                self.look_at(index, candidate)?
+                self.read_note(index, candidate)?
             };
             match refusal {
                 Ok(given) => self.outcome.given.push(given),
@@ -531,27 +525,27 @@ impl Chosen<'_> {
         Ok(())
     }
 
-    /// Reads a note as it is now; says why it stays back if it does.
-    fn look_at(
+    /// Reads the current file of a note. Returns the note, or why it is withheld.
+    fn read_note(
         &mut self,
         index: &Index,
         candidate: &Admitted,
-    ) -> Result<Result<Given, &'static str>, Error> {
+    ) -> Result<Result<InjectedNote, &'static str>, Error> {
         let Some(entry) = index.get(candidate.id)? else {
-            return Ok(Err("it is gone"));
+            return Ok(Err("the note no longer exists"));
         };
         let Ok(stored) = self.notes.read(entry.path) else {
-            return Ok(Err("it is gone"));
+            return Ok(Err("the note no longer exists"));
         };
         let note = stored.note();
         if !self.may_come(&note, &entry) {
-            return Ok(Err("it is not in use here"));
+            return Ok(Err("the note is not in use in this project"));
         }
         if let Some(seen) = self.request.ledger.get(&note.id)
             && seen.hash == text_hash(&note.body)
-            && (seen.with_text || candidate.evidence.score < LIFT * self.outcome.floor)
+            && (seen.with_text || candidate.evidence.score < REPEAT_FACTOR * self.outcome.floor)
         {
-            self.had_any = true;
+            self.has_seen_match = true;
             return Ok(Err(GIVEN_BEFORE));
         }
         let given = || self.outcome.given.iter().map(|given| &given.recalled.note);
@@ -559,24 +553,24 @@ impl Chosen<'_> {
             && given()
                 .filter(|other| other.note_type == NoteType::Episodic)
                 .count()
-                >= OF_SESSIONS
+                >= MAX_SESSION_NOTES
         {
-            return Ok(Err("enough session notes come"));
+            return Ok(Err("enough session notes are included"));
         }
         if note.session.is_some()
             && given()
                 .filter(|other| other.session == note.session)
                 .count()
-                >= OF_ONE_SESSION
+                >= MAX_PER_SESSION
         {
-            return Ok(Err("enough notes of its session come"));
+            return Ok(Err("enough notes of its session are included"));
         }
         for other in given() {
-            if likeness(index, other, &note)? >= SAME {
-                return Ok(Err("another note says the same"));
+            if similarity(index, other, &note)? >= DUPLICATE {
+                return Ok(Err("an included note says the same"));
             }
         }
-        Ok(Ok(Given {
+        Ok(Ok(InjectedNote {
             recalled: recalled(index, note, candidate)?,
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
@@ -592,7 +586,7 @@ impl Chosen<'_> {
     }
 }
 
-/// A note as it is shown for what spoke for it, and who contradicts it.
+/// Prepares a note for display: where its body matches, and which notes contradict it.
 pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Recalled, Error> {
     let links = index.links_of(&[note.id])?;
     let disputes = links
@@ -600,15 +594,14 @@ pub(crate) fn recalled(index: &Index, note: Note, why: &Admitted) -> Result<Reca
         .filter(|edge| edge.relation == Relation::Contradicts)
         .map(|edge| format!("disputed by #{}", edge.other(note.id).short()));
     Ok(Recalled {
-        at: best_place(&note.body, &why.evidence.matched),
+        at: best_offset(&note.body, &why.evidence.matched),
         remarks: why.remarks.iter().cloned().chain(disputes).collect(),
         note,
     })
 }
 
-/// How much two notes have in common, from 0 to 1: Jaccard's index of their terms, each as much as it
-/// is rare in the store.
-pub(crate) fn likeness(index: &Index, one: &Note, other: &Note) -> Result<f64, Error> {
+/// Returns the idf-weighted Jaccard similarity of two notes' terms, from 0 to 1.
+pub(crate) fn similarity(index: &Index, one: &Note, other: &Note) -> Result<f64, Error> {
     let [one, other] = [one, other].map(|note| {
         let mut terms = BTreeSet::new();
         for text in [&note.title, &note.body] {
@@ -621,8 +614,8 @@ pub(crate) fn likeness(index: &Index, one: &Note, other: &Note) -> Result<f64, E
         terms
     });
     let plain = share(one.intersection(&other).count(), one.union(&other).count());
-    // Rarity moves it by so little that most pairs need not be looked up.
-    if plain < SAME / 2.0 {
+    // Weighting changes the result so little that most pairs need no lookups.
+    if plain < DUPLICATE / 2.0 {
         return Ok(plain);
     }
     let mut common = 0.0;
@@ -646,11 +639,11 @@ fn share(part: usize, whole: usize) -> f64 {
     }
 }
 
-/// Where in a body most of the words stand together, in bytes.
-fn best_place(body: &str, matched: &[String]) -> usize {
-    /// About what a passage shows.
+/// Returns the byte offset in a body where most of the matched words are close together.
+fn best_offset(body: &str, matched: &[String]) -> usize {
+    /// About the length of a shown passage, in bytes.
     const WINDOW: usize = 300;
-    /// Each is compared with all others.
+    /// Bounds the quadratic comparison.
     const MAX_PLACES: usize = 200;
     let wanted: BTreeSet<String> = matched
         .iter()
@@ -669,7 +662,7 @@ fn best_place(body: &str, matched: &[String]) -> usize {
             .filter(|(at, _)| (from..from + WINDOW).contains(at));
         near.map(|(_, term)| term).collect::<BTreeSet<_>>().len()
     };
-    // The first of the best: `max_by_key` would give the last.
+    // `rev`, because `max_by_key` returns the last maximum and the first is wanted.
     let best = places
         .iter()
         .map(|(at, _)| *at)
@@ -683,7 +676,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_talk_is_known_before_the_index_is_opened() {
+    fn small_talk_needs_no_index() {
         for (prompt, says_nothing) in [
             ("ok, go on", true),
             ("yes please", true),

@@ -1,13 +1,13 @@
-//! Whether a text that is to be remembered is new.
+//! Decides whether a new text is already in the store.
 //!
-//! It is compared with the notes that its words find first: how much of it they say, how much of them it
-//! says, each word as much as it is rare in the store. What says the same but for a number, a name or a
-//! denial (see [`guard`]) is never known; it may contradict. A text that mostly repeats what its
-//! session was given is an echo: kept again and again, it would drown what was learned once.
+//! A text is compared with its nearest notes by idf-weighted coverage in both directions. A text
+//! that differs only in a number, a name or a negation (see [`contradiction`]) is never "known"; it
+//! may contradict. A text that mostly repeats what its session was shown is an echo: storing echoes
+//! would crowd out the original notes.
 //!
-//! This only judges. Who may write in spite of it is the caller's.
+//! This module only classifies. The caller decides who may write anyway.
 //!
-//! [`guard`]: anamnesis_text::contradiction
+//! [`contradiction`]: anamnesis_text::contradiction
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,42 +23,43 @@ use crate::rank::{self, Mask, Query, rank};
 /// How many of the nearest notes a text is compared with.
 const NEAREST: usize = 10;
 
-/// A text of which a note says this much is known. A lower one finds more of what is said in other
-/// words, but a text that is taken for known by mistake is lost.
+/// The minimum coverage of a text by a note for it to count as known. A lower value finds more
+/// paraphrases, but a text wrongly taken for known is lost.
 pub const KNOWN: f64 = 0.85;
 
-/// A text that says this much of a note extends it.
+/// The minimum coverage of a note by a text for the text to extend it.
 pub const EXTENDS: f64 = 0.85;
 
-/// Texts that have this much in common are about the same.
+/// The minimum similarity of two texts about the same topic.
 pub const ALIKE: f64 = 0.5;
 
-/// A text of which this much was given to its session is an echo.
+/// The minimum coverage of a text by what its session was shown for it to be an echo.
 pub const ECHO: f64 = 0.6;
 
-/// How many sentences of a note in a row may say what one sentence of a text says.
+/// How many consecutive sentences of a note may together cover one sentence of a text.
 const WINDOW: usize = 3;
 
-/// A store counts as if it had so many notes more: in a small one every word would be rare or common.
-const BACKGROUND: usize = 300;
+/// Added to the number of notes for idf: in a small store every word would be either rare or
+/// common.
+const PRIOR_NOTES: usize = 300;
 
-/// What a text is to the notes that there are.
+/// How a text relates to the notes in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
     /// No note says it.
     Novel,
-    /// This note says it.
+    /// This note already says it.
     Known(NoteId),
     /// It says what this note says, and more.
     Extends(NoteId),
-    /// It says of the same something else than this note.
+    /// It is about the same topic as this note and may contradict it.
     MayContradict(NoteId),
-    /// It repeats what its session was given, this note before others.
+    /// It repeats notes that its session was shown, this one most of all.
     Echo(NoteId),
 }
 
 impl Novelty {
-    /// The word for it, for scripts and models.
+    /// Returns the machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Novel => "novel",
@@ -69,7 +70,7 @@ impl Novelty {
         }
     }
 
-    /// The note that it is about.
+    /// Returns the note concerned.
     pub fn note(self) -> Option<NoteId> {
         match self {
             Self::Novel => None,
@@ -80,17 +81,17 @@ impl Novelty {
     }
 }
 
-/// A text, ready to be compared.
+/// A note's text, prepared for comparison.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct ComparedText {
     kind: Kind,
     plain: String,
     statement: Statement,
 }
 
-impl Said {
-    /// What a note says.
-    pub fn of(note: &Note) -> Self {
+impl ComparedText {
+    /// Prepares a note's title and body.
+    pub fn new(note: &Note) -> Self {
         // Most titles are the first line of the body.
         let body = note.body.trim_start();
         let text = if body.starts_with(note.title.as_str()) {
@@ -105,23 +106,23 @@ impl Said {
                 .map(str::to_lowercase)
                 .collect::<Vec<_>>()
                 .join(" "),
-            statement: Statement::of(&text),
+            statement: Statement::parse(&text),
         }
     }
 
-    /// The words of the text.
+    /// Returns the words of the text.
     pub fn terms(&self) -> impl Iterator<Item = &String> {
         let sentences = self.statement.sentences().iter();
         sentences.flat_map(anamnesis_text::contradiction::Sentence::terms)
     }
 
-    /// In what this text differs from another one, in numbers, names and denials.
+    /// Returns how this text differs from another in numbers, names and negations.
     pub fn difference(&self, other: &Self) -> Difference {
         self.statement.difference(&other.statement)
     }
 
-    /// Tells whether a text of one kind can say what one of the other says: a task is no fact, and what
-    /// a warning does beside its words a fact does not.
+    /// Returns whether texts of these kinds can say the same. A task is not a fact, and a warning
+    /// does more than a fact of the same words.
     fn is_comparable(&self, other: &Self) -> bool {
         let group = |kind| match kind {
             Kind::Task | Kind::Antipattern | Kind::Experience => Some(kind),
@@ -131,22 +132,24 @@ impl Said {
     }
 }
 
-/// Judges a text by the notes it is most like; `given` are those that its session was given, none where
-/// a person wrote it. `rarity` weighs a word.
-pub fn judge(
-    said: &Said,
-    nearest: &[(NoteId, Said)],
+/// Classifies a text by its nearest notes.
+///
+/// `given` are the notes that its session was shown, empty if a person wrote the text. `idf`
+/// weights a word.
+pub fn classify(
+    said: &ComparedText,
+    nearest: &[(NoteId, ComparedText)],
     given: &BTreeSet<NoteId>,
-    mut rarity: impl FnMut(&str) -> f64,
+    mut idf: impl FnMut(&str) -> f64,
 ) -> Novelty {
-    let mut rarities = HashMap::new();
+    let mut idfs = HashMap::new();
     let texts = nearest.iter().map(|(_, said)| said).chain([said]);
-    for term in texts.flat_map(Said::terms) {
-        if !rarities.contains_key(term.as_str()) {
-            rarities.insert(term.as_str(), rarity(term));
+    for term in texts.flat_map(ComparedText::terms) {
+        if !idfs.contains_key(term.as_str()) {
+            idfs.insert(term.as_str(), idf(term));
         }
     }
-    let weigh = |term: &str| rarities.get(term).copied().unwrap_or_default();
+    let weigh = |term: &str| idfs.get(term).copied().unwrap_or_default();
     let mut best: Option<((u8, f64), Novelty)> = None;
     let mut repeated: Vec<(NoteId, Vec<f64>)> = Vec::new();
     let mut differs = false;
@@ -156,10 +159,10 @@ pub fn judge(
         }
         let shares = said.statement.sentences().iter();
         let shares: Vec<f64> = shares
-            .map(|sentence| covered(sentence.terms(), &note.statement, weigh))
+            .map(|sentence| coverage(sentence.terms(), &note.statement, weigh))
             .collect();
         let said_by = mean(&said.statement, &shares, weigh);
-        // A short sentence that nobody said hardly moves the mean of a long text.
+        // A short sentence that the note does not cover hardly lowers the mean of a long text.
         let is_said = said_by >= KNOWN && shares.iter().all(|share| *share >= ALIKE);
         let difference = said.difference(note);
         if given.contains(id) {
@@ -171,10 +174,10 @@ pub fn judge(
         }
         let backwards = note.statement.sentences().iter();
         let backwards: Vec<f64> = backwards
-            .map(|sentence| covered(sentence.terms(), &said.statement, weigh))
+            .map(|sentence| coverage(sentence.terms(), &said.statement, weigh))
             .collect();
         let says = mean(&note.statement, &backwards, weigh);
-        let in_common = likeness(said, note, weigh);
+        let in_common = similarity(said, note, weigh);
         let is_alike = in_common >= ALIKE || said_by >= KNOWN || says >= EXTENDS;
         let judged = match difference {
             Difference::Contradicts if is_alike => (2, Novelty::MayContradict(*id)),
@@ -195,10 +198,10 @@ pub fn judge(
     echo(said, &repeated, weigh).unwrap_or(judged)
 }
 
-/// Tells whether the notes of a session say most of a text together; the one that says the most stands
-/// for them.
+/// Returns an echo of the note that covers most of the text, if the notes of the session together
+/// cover enough of it.
 fn echo(
-    said: &Said,
+    said: &ComparedText,
     given: &[(NoteId, Vec<f64>)],
     weigh: impl Fn(&str) -> f64 + Copy,
 ) -> Option<Novelty> {
@@ -218,11 +221,12 @@ fn echo(
         .map(|(id, _)| Novelty::Echo(*id))
 }
 
-/// How much of a sentence's words stand close together somewhere in a text, from 0 to 1. A long text has
-/// every word somewhere; that says nothing.
-fn covered(terms: &BTreeSet<String>, text: &Statement, weigh: impl Fn(&str) -> f64 + Copy) -> f64 {
-    let all = mass(terms.iter(), weigh);
-    // A sentence without words is a number or a denial, which is for the guards.
+/// Returns the best coverage of a sentence by a window of a text, from 0 to 1.
+///
+/// The whole text does not count as a window: a long text contains every word somewhere.
+fn coverage(terms: &BTreeSet<String>, text: &Statement, weigh: impl Fn(&str) -> f64 + Copy) -> f64 {
+    let all = total_weight(terms.iter(), weigh);
+    // A sentence without words is a number or a negation, which `difference` compares.
     if all <= 0.0 {
         return 1.0;
     }
@@ -232,70 +236,68 @@ fn covered(terms: &BTreeSet<String>, text: &Statement, weigh: impl Fn(&str) -> f
         let said = terms
             .iter()
             .filter(|term| window.iter().any(|near| near.terms().contains(*term)));
-        mass(said, weigh) / all
+        total_weight(said, weigh) / all
     });
     shares.fold(0.0, f64::max)
 }
 
-/// The mean of what is covered of each sentence, long ones counting more.
+/// Returns the mean coverage of the sentences, weighted by the weight of their words.
 fn mean(text: &Statement, shares: &[f64], weigh: impl Fn(&str) -> f64 + Copy) -> f64 {
     let mut sum = 0.0;
     let mut all = 0.0;
     for (sentence, share) in text.sentences().iter().zip(shares) {
-        let mass = mass(sentence.terms().iter(), weigh);
-        sum += mass * share;
-        all += mass;
+        let total_weight = total_weight(sentence.terms().iter(), weigh);
+        sum += total_weight * share;
+        all += total_weight;
     }
     if all > 0.0 { sum / all } else { 0.0 }
 }
 
-/// What two texts have in common of all their words.
-fn likeness(one: &Said, other: &Said, weigh: impl Fn(&str) -> f64 + Copy) -> f64 {
+/// Returns the weighted Jaccard similarity of two texts' words.
+fn similarity(one: &ComparedText, other: &ComparedText, weigh: impl Fn(&str) -> f64 + Copy) -> f64 {
     let [one, other] = [one, other].map(|said| said.terms().collect::<BTreeSet<_>>());
-    let all = mass(one.union(&other).copied(), weigh);
+    let all = total_weight(one.union(&other).copied(), weigh);
     if all > 0.0 {
-        mass(one.intersection(&other).copied(), weigh) / all
+        total_weight(one.intersection(&other).copied(), weigh) / all
     } else {
         0.0
     }
 }
 
-fn mass<'a>(terms: impl Iterator<Item = &'a String>, weigh: impl Fn(&str) -> f64) -> f64 {
+fn total_weight<'a>(terms: impl Iterator<Item = &'a String>, weigh: impl Fn(&str) -> f64) -> f64 {
     terms.map(|term| weigh(term)).sum()
 }
 
-/// What a note that is to be written is compared with.
+/// What a new note is compared with.
 #[derive(Debug, Clone, Default)]
-pub struct Among<'a> {
-    /// The keys of its project; notes for all projects count, too.
+pub struct NoveltyScope<'a> {
+    /// The keys of its project. Notes for all projects are compared, too.
     pub projects: &'a [String],
-    /// Notes that it replaces: those it may be as like as it wants.
+    /// The notes it replaces, which it may repeat.
     pub replaced: &'a [NoteId],
-    /// Notes that its session was given; none where a person wrote it.
+    /// The notes that its session was shown; empty if a person writes it.
     pub given: BTreeSet<NoteId>,
 }
 
-/// Judges a note that is to be written by the notes of a store. Those that others replace are left out,
-/// and so is the note itself. `read` gives a note of the store.
+/// Classifies a new note by the notes of a store.
 ///
-/// # Errors
-/// When the index cannot be read.
+/// Superseded notes and the note itself are skipped. `read` returns a note of the store.
 pub fn novelty(
     index: &Index,
     note: &Note,
-    among: &Among<'_>,
+    among: &NoveltyScope<'_>,
     read: impl Fn(NoteId) -> Option<Note>,
 ) -> Result<Novelty, Error> {
-    let said = Said::of(note);
+    let said = ComparedText::new(note);
     let mask = Mask {
         own: among.projects.to_vec(),
         with_global: true,
         ..Mask::default()
     };
-    let query = Query::of(&format!("{}\n{}", note.title, note.body));
+    let query = Query::parse(&format!("{}\n{}", note.title, note.body));
     let found = rank(index, &query, &mask, NEAREST)?.candidates;
     let found = found.into_iter().map(|candidate| candidate.id);
-    let mut nearest: Vec<(NoteId, Said)> = Vec::new();
+    let mut nearest: Vec<(NoteId, ComparedText)> = Vec::new();
     let all: BTreeSet<NoteId> = found.chain(among.given.iter().copied()).collect();
     for id in all {
         if id == note.id || among.replaced.contains(&id) {
@@ -303,24 +305,24 @@ pub fn novelty(
         }
         let is_in_use = index.get(id)?.is_some_and(|entry| !entry.superseded);
         if let Some(note) = is_in_use.then(|| read(id)).flatten() {
-            nearest.push((id, Said::of(&note)));
+            nearest.push((id, ComparedText::new(&note)));
         }
     }
     let count = index.count(&Filter::default())?;
     let mut failed = None;
-    let judged = judge(&said, &nearest, &among.given, |term| {
-        let having = index.frequency(term).unwrap_or_else(|error| {
+    let judged = classify(&said, &nearest, &among.given, |term| {
+        let doc_freq = index.frequency(term).unwrap_or_else(|error| {
             failed.get_or_insert(error);
             0
         });
-        weight(count, having)
+        smoothed_idf(count, doc_freq)
     });
     failed.map_or(Ok(judged), Err)
 }
 
-/// What a word weighs that `having` of `notes` notes have.
-pub fn weight(notes: usize, having: u32) -> f64 {
-    rank::weight(notes + BACKGROUND, having.saturating_add(1)).into()
+/// Returns the idf of a word that is in `doc_freq` of `doc_count` notes, smoothed for small stores.
+pub fn smoothed_idf(doc_count: usize, doc_freq: u32) -> f64 {
+    rank::idf(doc_count + PRIOR_NOTES, doc_freq.saturating_add(1)).into()
 }
 
 #[cfg(test)]
@@ -343,22 +345,22 @@ mod tests {
         note
     }
 
-    fn judged(index: &Index, notes: &Notes, note: &Note, among: &Among<'_>) -> Novelty {
+    fn judged(index: &Index, notes: &Notes, note: &Note, among: &NoveltyScope<'_>) -> Novelty {
         let read = |id| Some(notes.read(notes.find(id)?).ok()?.note());
         novelty(index, note, among, read).unwrap()
     }
 
     fn check(index: &Index, notes: &Notes, text: &str) -> Novelty {
         let projects = ["p".to_owned()];
-        let among = Among {
+        let among = NoveltyScope {
             projects: &projects,
-            ..Among::default()
+            ..NoveltyScope::default()
         };
         judged(index, notes, &note(text), &among)
     }
 
     #[test]
-    fn two_hundred_pairs() {
+    fn two_hundred_pairs_are_classified() {
         let pairs: Vec<[&str; 3]> = PAIRS
             .lines()
             .filter(|line| !line.starts_with('#'))
@@ -446,11 +448,12 @@ mod tests {
         });
         let index = fixture.refreshed();
         assert_eq!(check(&index, &fixture.notes, text), Novelty::Novel);
-        let judged = |note: &Note, among: &Among<'_>| judged(&index, &fixture.notes, note, among);
+        let judged =
+            |note: &Note, among: &NoveltyScope<'_>| judged(&index, &fixture.notes, note, among);
         let projects = ["other".to_owned()];
-        let mut among = Among {
+        let mut among = NoveltyScope {
             projects: &projects,
-            ..Among::default()
+            ..NoveltyScope::default()
         };
         assert_eq!(judged(&note(text), &among), Novelty::Known(other.path.id));
         let replaced = [other.path.id];
@@ -464,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_note_that_has_every_word_says_nothing() {
+    fn scattered_words_of_a_long_note_cover_nothing() {
         let fixture = Fixture::new();
         let words = "photos squares uploaded cut banners widths margin";
         let long: String = words
@@ -482,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_session_was_given_is_an_echo() {
+    fn repeating_shown_notes_is_an_echo() {
         let fixture = Fixture::new();
         let given = fixture
             .add("Deploys go through GitLab pipelines of platform", |_| {})
@@ -494,10 +497,10 @@ mod tests {
             .id;
         let index = fixture.refreshed();
         let projects = ["p".to_owned()];
-        let among = Among {
+        let among = NoveltyScope {
             projects: &projects,
             given: BTreeSet::from([given, also]),
-            ..Among::default()
+            ..NoveltyScope::default()
         };
         let judged = |text| judged(&index, &fixture.notes, &note(text), &among);
         // Of two notes together.
@@ -507,20 +510,20 @@ mod tests {
             ),
             Novelty::Echo(given)
         );
-        // A correction is none, nor is what is new.
+        // Neither a correction nor a new text is an echo.
         assert_eq!(
             judged("Deploys do not go through GitLab pipelines of platform"),
             Novelty::MayContradict(given)
         );
         assert_eq!(judged("Fonts are subset to Latin"), Novelty::Novel);
-        // A person may repeat what they like; that a note says it is told all the same.
+        // A person may repeat anything; the result still names the note.
         let text = "Staging uses the replica in Frankfurt";
         assert_eq!(check(&index, &fixture.notes, text), Novelty::Known(also));
     }
 
     #[test]
-    fn in_a_small_store_words_weigh_about_the_same() {
-        assert!(weight(1, 0) < 1.25 * weight(1, 1));
-        assert!(weight(10_000, 1) > 4.0 * weight(10_000, 3_000));
+    fn idf_is_nearly_flat_in_a_small_store() {
+        assert!(smoothed_idf(1, 0) < 1.25 * smoothed_idf(1, 1));
+        assert!(smoothed_idf(10_000, 1) > 4.0 * smoothed_idf(10_000, 3_000));
     }
 }

@@ -1,8 +1,8 @@
-//! How two notes hang together, and what is around one.
+//! Finds paths between two notes, and the notes around one.
 //!
-//! The strongest way from one note to another, and up to three others: the way whose links' weights
-//! multiply to the most, each step paid for. Short before long, then by id, so the same notes give the
-//! same answer. For people: nothing here decides about what a model is shown.
+//! `between` returns the strongest path and up to three alternatives. A path's strength is the
+//! product of its links' weights; each step has an extra cost. Ties go to the shorter path, then by
+//! ids, so results are deterministic. For people only: injection does not use this module.
 
 use std::{
     cmp::Reverse,
@@ -13,63 +13,60 @@ use anamnesis_note::{id::NoteId, link::Edge};
 
 use crate::graph::{Graph, Neighbour, neighbours};
 
-/// The longest way, in links.
+/// The maximum length of a path, in links.
 pub const MAX_HOPS: usize = 6;
 
-/// How many notes a search goes through.
+/// The maximum number of notes that a search visits.
 const MAX_SETTLED: usize = 500;
 
-/// How many ways besides the strongest are given.
+/// The maximum number of alternative paths.
 const MAX_ALTERNATIVES: usize = 3;
 
-/// How many notes around one are given.
+/// The maximum number of notes returned by [`around`].
 const MAX_AROUND: usize = 50;
 
-/// How many notes are named where there is no way.
+/// How many reachable notes are named if there is no path.
 const MAX_NEAREST: usize = 3;
 
-/// The least weight of a link that counts, unless somebody asks for another.
+/// The default minimum weight of a link.
 pub const MIN_STRENGTH: f64 = 0.05;
 
-/// What a step costs beside the weight of its link, in [`COST_UNIT`]s.
+/// The cost of a step in addition to its link's, in [`COST_UNIT`]s.
 const STEP_COST: u64 = 100_000_000;
 
-/// Costs are whole numbers, so that equal ways cost the same in whatever order they are added up.
+/// Costs are integers, so that equal paths cost the same in any order of addition.
 const COST_UNIT: f64 = 1e9;
 
-/// A way from one note to another.
+/// A path from one note to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
-    /// The notes, both ends included.
+    /// The notes, including both ends.
     pub notes: Vec<NoteId>,
     /// The strongest link of each step.
     pub edges: Vec<Edge>,
-    /// What the links' weights multiply to.
+    /// The product of the links' weights.
     pub strength: f64,
 }
 
-/// What there is between two notes.
+/// The result of [`between`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Between {
-    /// Ways, the strongest first; one at least.
+    /// Paths, strongest first; at least one.
     Paths(Vec<Path>),
-    /// None; the notes that are nearest to the first one, strongest first.
+    /// No path; the notes nearest to the first one, strongest first.
     Nothing(Vec<NoteId>),
 }
 
-/// What is around a note.
+/// The result of [`around`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Around {
-    /// The strongest way to each note, the strongest first; the note itself is none of them.
+    /// The strongest path to each note other than the first, strongest first.
     pub paths: Vec<Path>,
-    /// Whether there are more than were looked at.
+    /// Whether there are more notes than returned.
     pub is_cut: bool,
 }
 
-/// Finds the ways between two notes.
-///
-/// # Errors
-/// When the links cannot be had.
+/// Finds the paths between two notes.
 pub fn between<G: Graph>(
     graph: &G,
     from: NoteId,
@@ -81,7 +78,7 @@ pub fn between<G: Graph>(
     let Some(first) = reached.iter().find(|label| label.end() == to) else {
         let mut nearest: Vec<NoteId> = Vec::new();
         for label in reached.iter().filter(|label| label.notes.len() > 1) {
-            // A shorter way to the same note may come behind the strongest.
+            // The list may have a shorter path to the same note after the strongest one.
             if nearest.len() < MAX_NEAREST && !nearest.contains(&label.end()) {
                 nearest.push(label.end());
             }
@@ -89,7 +86,8 @@ pub fn between<G: Graph>(
         return Ok(Between::Nothing(nearest));
     };
     let mut found = vec![first.clone()];
-    // Yen: another way leaves a known one somewhere and does not come back to what it left.
+    // Yen's algorithm: an alternative leaves a known path at some note and may not use the steps
+    // tried there.
     let mut candidates: BTreeSet<Label> = BTreeSet::new();
     while found.len() <= MAX_ALTERNATIVES {
         let Some(last) = found.last().cloned() else {
@@ -127,10 +125,7 @@ pub fn between<G: Graph>(
     ))
 }
 
-/// Finds the notes around one, `depth` links far.
-///
-/// # Errors
-/// When the links cannot be had.
+/// Finds the notes around one, up to `depth` links away.
 pub fn around<G: Graph>(
     graph: &G,
     from: NoteId,
@@ -138,12 +133,12 @@ pub fn around<G: Graph>(
     min_strength: f64,
 ) -> Result<Around, G::Error> {
     let mut search = Search::new(graph, min_strength);
-    // The note itself, those that are given, and one more that tells that there are more.
+    // The note itself, the returned notes, and one more that shows that there are more.
     let request = Request::all(from, None, depth.min(MAX_HOPS), MAX_AROUND + 2);
     let reached = search.run(&request)?;
     let mut paths: BTreeMap<NoteId, &Label> = BTreeMap::new();
     for label in reached.iter().filter(|label| label.notes.len() > 1) {
-        // Strongest first: a shorter way to the same note may come behind.
+        // The strongest path comes first; a shorter one to the same note may follow.
         paths.entry(label.end()).or_insert(label);
     }
     let mut labels: Vec<&Label> = paths.into_values().collect();
@@ -156,7 +151,7 @@ pub fn around<G: Graph>(
     })
 }
 
-/// A way as it is compared: cost, then hops, then ids.
+/// A path, ordered by cost, then hops, then ids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Label {
     cost: u64,
@@ -173,15 +168,15 @@ impl Label {
     }
 }
 
-/// What a search is after.
+/// A shortest path request.
 struct Request {
     from: NoteId,
     to: Option<NoteId>,
     hops: usize,
     settled: usize,
-    /// Notes that it may not go through.
+    /// Notes that the path may not visit.
     closed: BTreeSet<NoteId>,
-    /// Notes that it may not go to first.
+    /// Notes that the first step may not lead to.
     not_first: BTreeSet<NoteId>,
 }
 
@@ -198,7 +193,7 @@ impl Request {
     }
 }
 
-/// A graph, of which each note's links are read once.
+/// A graph with a cache of each note's links.
 struct Search<'a, G> {
     graph: &'a G,
     min_strength: f64,
@@ -214,8 +209,10 @@ impl<'a, G: Graph> Search<'a, G> {
         }
     }
 
-    /// Dijkstra's search, except that a costlier way to a note counts as long as it is shorter: with the
-    /// length limited, it may go where the cheaper one cannot. The ways to every note, best first.
+    /// Dijkstra's algorithm with a limit on hops. Returns the paths to every note, best first.
+    ///
+    /// A costlier path to a note is kept if it is shorter, because it may continue where the
+    /// cheaper path has no hops left.
     fn run(&mut self, request: &Request) -> Result<Vec<Label>, G::Error> {
         let mut pending = BinaryHeap::from([Reverse(Label {
             cost: 0,
@@ -265,7 +262,7 @@ impl<'a, G: Graph> Search<'a, G> {
         Ok(self.links.get(&id).map_or(&[], Vec::as_slice))
     }
 
-    /// The links of a way that was found.
+    /// Returns the links along a found path.
     fn steps<'s>(&'s self, notes: &'s [NoteId]) -> impl Iterator<Item = &'s Neighbour> {
         notes.windows(2).filter_map(|step| {
             let links = self.links.get(&step[0])?;
@@ -290,7 +287,7 @@ impl<'a, G: Graph> Search<'a, G> {
     }
 }
 
-/// What a step along a link costs.
+/// Returns the cost of a step along a link.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -309,7 +306,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::graph::tests::{Given, edge, id};
+    use crate::graph::tests::{MemoryGraph, edge, id};
 
     fn numbers(path: &Path) -> Vec<String> {
         path.notes
@@ -318,8 +315,8 @@ mod tests {
             .collect()
     }
 
-    fn ways(edges: Vec<Edge>, from: usize, to: usize) -> Vec<String> {
-        match between(&Given(edges), id(from), id(to), MIN_STRENGTH) {
+    fn paths_text(edges: Vec<Edge>, from: usize, to: usize) -> Vec<String> {
+        match between(&MemoryGraph(edges), id(from), id(to), MIN_STRENGTH) {
             Ok(Between::Paths(paths)) => paths
                 .iter()
                 .map(|path| format!("{} {:.3}", numbers(path).join(" "), path.strength))
@@ -329,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_way_and_others() {
+    fn between_returns_the_strongest_path_and_alternatives() {
         use Relation::{CausedBy, RelatedTo, Session};
         let edges = vec![
             edge(1, 2, CausedBy),
@@ -340,60 +337,60 @@ mod tests {
             edge(5, 6, RelatedTo),
         ];
         assert_eq!(
-            ways(edges.clone(), 1, 3),
+            paths_text(edges.clone(), 1, 3),
             ["1 2 3 1.000", "1 4 3 0.640", "1 3 0.500"]
         );
-        assert_eq!(ways(edges.clone(), 1, 1), ["1 1.000"]);
+        assert_eq!(paths_text(edges.clone(), 1, 1), ["1 1.000"]);
         let nearest = format!("{:?}", [id(2), id(3), id(4)]);
-        assert_eq!(ways(edges, 1, 6), [nearest]);
+        assert_eq!(paths_text(edges, 1, 6), [nearest]);
     }
 
     #[test]
-    fn a_way_has_at_most_six_links() {
+    fn a_path_has_at_most_six_links() {
         let chain = |length: usize| {
             (0..length)
                 .map(|n| edge(n, n + 1, Relation::RelatedTo))
                 .collect()
         };
-        assert_eq!(ways(chain(6), 0, 6).len(), 1);
-        assert!(ways(chain(7), 0, 7)[0].starts_with("[NoteId"));
-        // The strongest way to 3 is too long to go on from there; a weaker and shorter one is not.
+        assert_eq!(paths_text(chain(6), 0, 6).len(), 1);
+        assert!(paths_text(chain(7), 0, 7)[0].starts_with("[NoteId"));
+        // The strongest path to note 3 is too long to continue; the weaker, shorter one is not.
         let mut edges: Vec<Edge> = (0..3).map(|n| edge(n, n + 1, Relation::CausedBy)).collect();
         edges.push(edge(0, 3, Relation::File));
         edges.extend((3..8).map(|n| edge(n, n + 1, Relation::CausedBy)));
         assert_eq!(
-            ways(edges, 0, 8),
+            paths_text(edges, 0, 8),
             ["3 4 5 6 7 8 0.400".to_owned()].map(|way| format!(" {way}"))
         );
     }
 
     #[test]
-    fn what_is_around_a_note() {
+    fn around_returns_notes_within_the_depth() {
         let edges = vec![
             edge(1, 2, Relation::RelatedTo),
             edge(2, 3, Relation::RelatedTo),
             edge(3, 4, Relation::RelatedTo),
             edge(1, 5, Relation::File),
         ];
-        let Ok(around_one) = around(&Given(edges.clone()), id(1), 2, MIN_STRENGTH);
+        let Ok(around_one) = around(&MemoryGraph(edges.clone()), id(1), 2, MIN_STRENGTH);
         let shown: Vec<_> = around_one.paths.iter().map(numbers).collect();
         assert_eq!(shown, [vec!["1", "2"], vec!["1", "2", "3"], vec!["1", "5"]]);
         assert!(!around_one.is_cut);
-        let Ok(strong) = around(&Given(edges), id(1), 2, 0.5);
+        let Ok(strong) = around(&MemoryGraph(edges), id(1), 2, 0.5);
         assert_eq!(strong.paths.len(), 2);
-        // A note has at most sixteen neighbours, so fifty are two links away.
+        // A note has at most sixteen neighbours, so fifty notes need two steps.
         let tree: Vec<Edge> = (1..=16)
             .flat_map(|n| {
                 std::iter::once(edge(0, n, Relation::RelatedTo))
                     .chain((1..=10).map(move |m| edge(n, n * 100 + m, Relation::RelatedTo)))
             })
             .collect();
-        let Ok(many) = around(&Given(tree), id(0), 2, MIN_STRENGTH);
+        let Ok(many) = around(&MemoryGraph(tree), id(0), 2, MIN_STRENGTH);
         assert_eq!((many.paths.len(), many.is_cut), (50, true));
     }
 
-    /// Every loop-free way, in the order in which they are preferred.
-    fn all_ways(edges: &[Edge], from: NoteId, to: NoteId) -> Vec<Vec<NoteId>> {
+    /// Returns all loop-free paths in the order of preference.
+    fn all_paths(edges: &[Edge], from: NoteId, to: NoteId) -> Vec<Vec<NoteId>> {
         let mut done: Vec<(u64, usize, Vec<NoteId>)> = Vec::new();
         let mut pending = vec![(0, vec![from])];
         while let Some((spent, notes)) = pending.pop() {
@@ -418,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_ways_are_those_that_trying_all_would_find(
+        fn between_agrees_with_brute_force(
             links in prop::collection::vec((0..12_usize, 0..12_usize, 0..5_usize), 1..30),
             from in 0..12_usize,
             to in 0..12_usize,
@@ -426,9 +423,9 @@ mod tests {
             use Relation::{About, CausedBy, Contradicts, RelatedTo, Session};
             let relations = [CausedBy, RelatedTo, Session, About, Contradicts];
             let edges: Vec<Edge> = links.iter().map(|(a, b, r)| edge(*a, *b, relations[*r])).collect();
-            let mut expected = all_ways(&edges, id(from), id(to));
+            let mut expected = all_paths(&edges, id(from), id(to));
             expected.truncate(1 + MAX_ALTERNATIVES);
-            let Ok(found) = between(&Given(edges), id(from), id(to), MIN_STRENGTH);
+            let Ok(found) = between(&MemoryGraph(edges), id(from), id(to), MIN_STRENGTH);
             let found = match found {
                 Between::Paths(paths) => paths.into_iter().map(|path| path.notes).collect(),
                 Between::Nothing(_) => Vec::new(),

@@ -1,35 +1,35 @@
-//! What of a prompt is asked of memory: its sentences, without what was pasted around them.
+//! Splits a prompt into the sentences to search for, without pasted material.
 //!
-//! A question that stands among other sentences is found by its own words, not by all of them, so each
-//! sentence is searched for by itself. Of what was pasted (code, a stack trace, addresses) the
-//! identifiers stay, and the last line that says what went wrong.
+//! Each sentence is searched for by itself, because a question among other sentences is found by
+//! its own words. Pasted code, stack traces and URLs are reduced to identifiers and the last line
+//! that names an error.
 
 use anamnesis_text::sanitize::{head, tail};
 
-/// How many sentences are searched for: the first and the last ones of a longer prompt.
-const FIRST: usize = 3;
-const LAST: usize = 5;
+/// How many sentences are kept from the beginning and the end of a longer prompt.
+const MAX_FIRST: usize = 3;
+const MAX_LAST: usize = 5;
 
-/// How much of the beginning and of the end of a prompt is looked at, in bytes.
+/// How many bytes are read from the beginning and the end of a long prompt.
 const MAX_END: usize = 16 * 1024;
 
-/// Code of so many lines or fewer is read as what the person says.
-const SHORT_CODE: usize = 3;
+/// Code of up to so many lines is treated as prose.
+const MAX_SHORT_CODE: usize = 3;
 
-/// How many identifiers of pasted code are kept.
+/// The maximum number of identifiers kept from pasted code.
 const MAX_IDENTIFIERS: usize = 24;
 
-/// Blocks that programs put into prompts: what memory said before is no question to it.
-const BLOCKS: [&str; 4] = [
+/// Tags of blocks that programs insert into prompts. Their content is no question.
+const PROGRAM_TAGS: [&str; 4] = [
     "anamnesis-context",
     "claude-mem-context",
     "system-reminder",
     "persisted-output",
 ];
 
-/// The sentences of a prompt that are searched for, in their order; at most eight.
+/// Returns the sentences to search for, in order, at most eight.
 ///
-/// The prompt is given as it may be kept: what is private in it is out already.
+/// The prompt has to be sanitised already.
 pub fn sentences(prompt: &str) -> Vec<String> {
     let ends;
     let text = if prompt.len() > 2 * MAX_END {
@@ -38,37 +38,37 @@ pub fn sentences(prompt: &str) -> Vec<String> {
     } else {
         prompt
     };
-    let text = without_blocks(text);
+    let text = remove_program_blocks(text);
     let mut sentences = Vec::new();
     let mut code: Option<Vec<&str>> = None;
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
             match code.take() {
-                Some(lines) => sentences.extend(of_code(&lines)),
+                Some(lines) => sentences.extend(reduce_code(&lines)),
                 None => code = Some(Vec::new()),
             }
         } else if let Some(lines) = &mut code {
             lines.push(line);
-        } else if !is_frame(line) {
-            sentences.extend(of_line(line));
+        } else if !is_stack_frame(line) {
+            sentences.extend(split_line(line));
         }
     }
-    // A fence that nobody closed.
-    sentences.extend(code.map(|lines| of_code(&lines)).unwrap_or_default());
-    if sentences.len() > FIRST + LAST {
-        sentences.drain(FIRST..sentences.len() - LAST);
+    // An unclosed fence.
+    sentences.extend(code.map(|lines| reduce_code(&lines)).unwrap_or_default());
+    if sentences.len() > MAX_FIRST + MAX_LAST {
+        sentences.drain(MAX_FIRST..sentences.len() - MAX_LAST);
     }
     sentences
 }
 
-/// Takes out whole blocks of programs.
-fn without_blocks(text: &str) -> String {
+/// Removes blocks inserted by programs.
+fn remove_program_blocks(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let name = BLOCKS.iter().find(|name| {
+        let name = PROGRAM_TAGS.iter().find(|name| {
             rest[1..].starts_with(**name) && rest[1 + name.len()..].starts_with(['>', ' '])
         });
         let end = name.and_then(|name| {
@@ -87,15 +87,15 @@ fn without_blocks(text: &str) -> String {
     out
 }
 
-/// The sentences of a line, with what is left of addresses in them.
-fn of_line(line: &str) -> Vec<String> {
+/// Splits a line into sentences, with URLs shortened.
+fn split_line(line: &str) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut sentence = String::new();
     for word in line.split_whitespace() {
         if !sentence.is_empty() {
             sentence.push(' ');
         }
-        sentence.push_str(&address(word));
+        sentence.push_str(&shorten_url(word));
         let ends = word
             .trim_end_matches(['"', '\'', ')', ']', '*', '`'])
             .ends_with(['.', '!', '?', '。', '！', '？']);
@@ -108,8 +108,8 @@ fn of_line(line: &str) -> Vec<String> {
     sentences
 }
 
-/// Of an address the host and the last part of its path; any other word as it is.
-fn address(word: &str) -> String {
+/// Reduces a URL to its host and the last segment of its path. Returns any other word unchanged.
+fn shorten_url(word: &str) -> String {
     let Some(at) = word.find("://") else {
         return word.to_owned();
     };
@@ -117,7 +117,7 @@ fn address(word: &str) -> String {
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
     let mut parts = rest.split('/').filter(|part| !part.is_empty());
     let host = parts.next().unwrap_or_default();
-    // Who logs in there is nobody's question.
+    // Drop the user information.
     let host = host.rsplit('@').next().unwrap_or(host);
     match parts.next_back() {
         Some(last) => format!("{host} {last}"),
@@ -125,11 +125,11 @@ fn address(word: &str) -> String {
     }
 }
 
-/// What pasted code asks: a short piece is read as it is; of a long one the identifiers count, and the
-/// last line that names an error.
-fn of_code(lines: &[&str]) -> Vec<String> {
-    if lines.len() <= SHORT_CODE {
-        return lines.iter().flat_map(|line| of_line(line)).collect();
+/// Reduces pasted code. A short piece is treated as prose; of a long one the identifiers and the
+/// last line that names an error are kept.
+fn reduce_code(lines: &[&str]) -> Vec<String> {
+    if lines.len() <= MAX_SHORT_CODE {
+        return lines.iter().flat_map(|line| split_line(line)).collect();
     }
     let mut identifiers: Vec<&str> = Vec::new();
     for line in lines {
@@ -143,9 +143,9 @@ fn of_code(lines: &[&str]) -> Vec<String> {
     let error = lines
         .iter()
         .rev()
-        .find(|line| names_an_error(line) && !is_frame(line));
+        .find(|line| names_error(line) && !is_stack_frame(line));
     let mut sentences: Vec<String> = error
-        .map(|line| of_line(line).join(" "))
+        .map(|line| split_line(line).join(" "))
         .into_iter()
         .collect();
     sentences.push(identifiers.join(" "));
@@ -153,7 +153,7 @@ fn of_code(lines: &[&str]) -> Vec<String> {
     sentences
 }
 
-/// Words of several parts, as programs name things.
+/// Returns whether a word is a snake_case or camelCase name.
 fn is_identifier(word: &str) -> bool {
     let has_letter = word.chars().any(char::is_alphabetic);
     let is_joined = word.trim_matches('_').contains('_');
@@ -164,16 +164,15 @@ fn is_identifier(word: &str) -> bool {
     has_letter && (is_joined || is_camel)
 }
 
-fn names_an_error(line: &str) -> bool {
+fn names_error(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     ["error", "exception", "panicked", "failed", "fatal"]
         .iter()
         .any(|word| line.contains(word))
 }
 
-/// Whether a line is one of the places of a stack trace, as Python, JavaScript, Java, Rust and gdb
-/// print them.
-fn is_frame(line: &str) -> bool {
+/// Returns whether a line is a stack frame as printed by Python, JavaScript, Java, Rust or gdb.
+fn is_stack_frame(line: &str) -> bool {
     let line = line.trim_start();
     let is_numbered = || {
         let digits = line.trim_start_matches('#');
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_is_asked_sentence_by_sentence() {
+    fn a_prompt_is_split_into_sentences() {
         for (prompt, expected) in [
             ("", &[][..]),
             ("go on", &["go on"]),
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_prompt_the_first_and_the_last_sentences_count() {
+    fn a_long_prompt_keeps_its_first_and_last_sentences() {
         let prompt: String = (0..20)
             .map(|number| format!("sentence {number}. "))
             .collect();
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn of_pasted_code_the_identifiers_and_the_error_count() {
+    fn pasted_code_keeps_identifiers_and_the_error() {
         let prompt = "Why?\n```\nfn load_user(id: u32) {\n    userProfile.fetch(id)\n}\n\
             error[E0425]: cannot find value `id`\n```\nThanks.";
         assert_eq!(
@@ -257,11 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn what_memory_said_before_is_no_question() {
+    fn injected_blocks_are_removed() {
         let prompt = "<anamnesis-context>\nDeploys go through Jenkins.\n</anamnesis-context>\nWhat now?\n\
             <system-reminder>be brief</system-reminder> a < b";
         assert_eq!(sentences(prompt), ["What now?", "a < b"]);
-        // One that is not closed is text of the person's.
+        // An unclosed tag is the person's text.
         assert_eq!(
             sentences("<system-reminder> is a tag"),
             ["<system-reminder> is a tag"]
@@ -271,15 +270,15 @@ mod tests {
     proptest! {
         #[test]
         fn any_prompt_is_at_most_eight_sentences(prompt in "(?s).{0,400}") {
-            prop_assert!(sentences(&prompt).len() <= FIRST + LAST);
+            prop_assert!(sentences(&prompt).len() <= MAX_FIRST + MAX_LAST);
         }
 
         #[test]
-        fn any_mixture_of_marks_is_taken(parts in prop::collection::vec(
+        fn any_mixture_of_markup_is_accepted(parts in prop::collection::vec(
             prop::sample::select(vec!["```", "\n", "<system-reminder>", "</system-reminder>", "http://", "at x:1", "é.", " ", "#1 "]),
             0..60,
         )) {
-            prop_assert!(sentences(&parts.concat()).len() <= FIRST + LAST);
+            prop_assert!(sentences(&parts.concat()).len() <= MAX_FIRST + MAX_LAST);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What waits for the person: proposals, texts that clashed, what agents wrote or had forgotten, and
-//! notes that may be out of date.
+//! Finds the notes that are pending review: proposals, merge conflicts, notes by agents or of
+//! unknown origin, notes forgotten by agents, and notes that may be outdated.
 //!
-//! A proposal is unused until it is approved. All else is in use, and waits to be seen: approving it says
-//! so on this machine, of this very content.
+//! A proposal is not used until it is approved. All others are in use. Approving one of those
+//! records on this machine that its current content was seen.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,73 +18,72 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::stale::{self, Reason};
+use crate::stale::{self, StaleReason};
 
-/// Why a note waits for the person.
+/// Why a note is pending review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wait {
-    /// It is unused until it is approved.
+pub enum PendingReason {
+    /// It is a proposal, not used until it is approved.
     Proposal,
-    /// It is the other text of a note that two machines changed.
+    /// It is the other version of a note that two machines changed.
     Conflict,
-    /// An agent wrote it on this machine, and it is in use.
+    /// An agent on this machine wrote it, and it is in use.
     ByAgent,
-    /// It is for all projects, in use, and was put there neither by us nor by sync.
+    /// It applies to all projects, is in use, and came neither from our commands nor by sync.
     Foreign,
     /// An agent had it forgotten.
     Forgotten,
-    /// It may be out of date.
+    /// It may be outdated.
     Stale,
 }
 
-/// A note that waits.
+/// A note pending review.
 #[derive(Debug, Clone)]
-pub struct Waiting {
+pub struct PendingNote {
     /// The note.
     pub entry: Entry,
-    /// Why.
-    pub wait: Wait,
-    /// Why it may be out of date, if that is why.
-    pub reasons: Vec<Reason>,
+    /// Why it is pending.
+    pub reason: PendingReason,
+    /// Why it may be outdated, if it may.
+    pub stale_reasons: Vec<StaleReason>,
 }
 
-/// Notes that wait and came to be in one act.
+/// Pending notes that came from one operation.
 #[derive(Debug, Clone)]
-pub struct Batch {
-    /// The reflection that they came from, if it was one of this machine's.
+pub struct PendingGroup {
+    /// The reflection that created them, if it ran on this machine.
     pub reflection: Option<Reflection>,
-    /// The session that they came from, if it is known.
+    /// The session that created them, if known.
     pub session: Option<String>,
     /// The notes, newest first.
-    pub notes: Vec<Waiting>,
+    pub notes: Vec<PendingNote>,
 }
 
-/// Finds what waits: of projects, or of all if none is named. `machine` is this one. What only records
-/// that cannot be read would tell is left out.
+/// Finds the pending notes of these projects, or of all if none is given.
 ///
-/// # Errors
-/// When the index cannot be read.
-pub fn waiting(
+/// `machine` is this machine's id. If the journal cannot be read, notes that only it would reveal
+/// are left out.
+pub fn pending(
     index: &Index,
     notes: &Notes,
     journal: Option<&Journal>,
     projects: &[String],
     machine: &str,
     now: DateTime<Utc>,
-) -> Result<Vec<Batch>, Error> {
+) -> Result<Vec<PendingGroup>, Error> {
     let filter = Filter {
         projects: projects.to_vec(),
-        // A proposal to replace a note is no longer one when the note is replaced already.
+        // A proposal counts even if another note supersedes it.
         with_superseded: true,
         ..Filter::default()
     };
     let (mut waiting, mut others) = (Vec::new(), Vec::new());
     for entry in index.list(&filter, usize::MAX)? {
-        match wait_of(&entry, notes, journal, machine) {
-            Some(wait) => waiting.push(Waiting {
+        match pending_reason(&entry, notes, journal, machine) {
+            Some(reason) => waiting.push(PendingNote {
                 entry,
-                wait,
-                reasons: Vec::new(),
+                reason,
+                stale_reasons: Vec::new(),
             }),
             None if entry.state == State::Active && !entry.superseded => others.push(entry),
             None => {}
@@ -96,86 +95,92 @@ pub fn waiting(
             entry.state == State::Forgotten
                 && (projects.is_empty() || projects.contains(&entry.project))
         });
-        waiting.extend(entry.map(|entry| Waiting {
+        waiting.extend(entry.map(|entry| PendingNote {
             entry,
-            wait: Wait::Forgotten,
-            reasons: Vec::new(),
+            reason: PendingReason::Forgotten,
+            stale_reasons: Vec::new(),
         }));
     }
     let stale = stale::find(index, notes, journal, others, now)?;
-    waiting.extend(stale.into_iter().map(|(entry, reasons)| Waiting {
+    waiting.extend(stale.into_iter().map(|(entry, reasons)| PendingNote {
         entry,
-        wait: Wait::Stale,
-        reasons,
+        reason: PendingReason::Stale,
+        stale_reasons: reasons,
     }));
     let reflections = journal.and_then(|journal| journal.proposed_reflections().ok());
-    Ok(batches(waiting, &reflections.unwrap_or_default()))
+    Ok(groups(waiting, &reflections.unwrap_or_default()))
 }
 
-/// Why a note waits, if it does.
-fn wait_of(entry: &Entry, notes: &Notes, journal: Option<&Journal>, machine: &str) -> Option<Wait> {
+/// Returns why a note is pending, if it is.
+fn pending_reason(
+    entry: &Entry,
+    notes: &Notes,
+    journal: Option<&Journal>,
+    machine: &str,
+) -> Option<PendingReason> {
     if entry.state == State::Proposed {
-        return Some(Wait::Proposal);
+        return Some(PendingReason::Proposal);
     }
     if entry.state != State::Active || entry.superseded {
         return None;
     }
     if entry.tags.iter().any(|tag| tag == CONFLICT_TAG) {
-        return Some(Wait::Conflict);
+        return Some(PendingReason::Conflict);
     }
     if entry.project == GLOBAL
         && let Some(journal) = journal
         && !journal.knows(entry.id()).unwrap_or(true)
     {
-        return Some(Wait::Foreign);
+        return Some(PendingReason::Foreign);
     }
-    // What an agent wrote elsewhere is reviewed there. Tasks come up by themselves, and end.
+    // Notes by agents of other machines are reviewed there. Tasks are shown anyway, and end.
     if !entry.by_agent || entry.machine_id != machine || entry.kind == Kind::Task {
         return None;
     }
     let bytes = notes.bytes(entry.path).ok()?;
     let is_seen = journal?.was_written_here(entry.id(), &bytes).ok()?;
-    (!is_seen).then_some(Wait::ByAgent)
+    (!is_seen).then_some(PendingReason::ByAgent)
 }
 
-/// Tells whether the notes are told apart by their session.
-fn has_session(notes: &[Waiting]) -> bool {
-    let mut waits = notes.iter().map(|waiting| waiting.wait);
-    waits.all(|wait| matches!(wait, Wait::Proposal | Wait::ByAgent))
+/// Returns whether the notes are grouped by session.
+fn has_session(notes: &[PendingNote]) -> bool {
+    let mut reasons_of_notes = notes.iter().map(|waiting| waiting.reason);
+    reasons_of_notes
+        .all(|reason| matches!(reason, PendingReason::Proposal | PendingReason::ByAgent))
 }
 
-/// Puts together what came of one act: a reflection, else a session. Those with proposals come first,
-/// then the newest.
-fn batches(waiting: Vec<Waiting>, reflections: &[Reflection]) -> Vec<Batch> {
+/// Groups notes by the reflection or session they came from. Groups with proposals come first, then
+/// the newest.
+fn groups(waiting: Vec<PendingNote>, reflections: &[Reflection]) -> Vec<PendingGroup> {
     let notes_of: Vec<HashSet<NoteId>> = reflections
         .iter()
         .map(|reflection| reflection.notes.iter().copied().collect())
         .collect();
-    let mut grouped: BTreeMap<(usize, String, String), Vec<Waiting>> = BTreeMap::new();
+    let mut grouped: BTreeMap<(usize, String, String), Vec<PendingNote>> = BTreeMap::new();
     for waiting in waiting {
         let place = notes_of
             .iter()
             .position(|notes| notes.contains(&waiting.entry.id()));
-        let key = match (place, waiting.wait) {
-            (Some(place), Wait::Proposal) => (place, String::new(), String::new()),
-            // A clash is nobody's act.
-            (_, Wait::Conflict | Wait::Foreign | Wait::Forgotten) => {
+        let key = match (place, waiting.reason) {
+            (Some(place), PendingReason::Proposal) => (place, String::new(), String::new()),
+            // A conflict does not come from an operation, so each note is its own group.
+            (_, PendingReason::Conflict | PendingReason::Foreign | PendingReason::Forgotten) => {
                 (usize::MAX, waiting.entry.id().to_string(), String::new())
             }
-            (_, Wait::Proposal | Wait::ByAgent) => {
+            (_, PendingReason::Proposal | PendingReason::ByAgent) => {
                 let session = waiting.entry.session.clone().unwrap_or_default();
                 (usize::MAX, waiting.entry.project.clone(), session)
             }
-            (_, Wait::Stale) => {
+            (_, PendingReason::Stale) => {
                 let project = waiting.entry.project.clone();
                 (usize::MAX, "stale".to_owned(), project)
             }
         };
         grouped.entry(key).or_default().push(waiting);
     }
-    let mut batches: Vec<Batch> = grouped
+    let mut groups: Vec<PendingGroup> = grouped
         .into_iter()
-        .map(|((place, _, session), notes)| Batch {
+        .map(|((place, _, session), notes)| PendingGroup {
             reflection: reflections.get(place).cloned(),
             session: Some(session)
                 .filter(|_| has_session(&notes))
@@ -183,10 +188,10 @@ fn batches(waiting: Vec<Waiting>, reflections: &[Reflection]) -> Vec<Batch> {
             notes,
         })
         .collect();
-    batches.sort_by(|one, other| {
-        let rank = |batch: &Batch| {
-            let first = batch.notes.iter().map(|waiting| waiting.wait).min();
-            let newest = batch
+    groups.sort_by(|one, other| {
+        let rank = |group: &PendingGroup| {
+            let first = group.notes.iter().map(|waiting| waiting.reason).min();
+            let newest = group
                 .notes
                 .iter()
                 .map(|waiting| &waiting.entry.updated_at)
@@ -195,5 +200,5 @@ fn batches(waiting: Vec<Waiting>, reflections: &[Reflection]) -> Vec<Batch> {
         };
         rank(one).cmp(&rank(other))
     });
-    batches
+    groups
 }

@@ -1,9 +1,9 @@
-//! Finds notes by words, for people and tools that ask.
+//! Searches notes by words, for people and tools.
 //!
-//! Any of the words may stand in a note; the ranking engine puts the best first, and no gate keeps one
-//! back. Notes of one session support each other, so that one may be found by the words of the next.
-//! A quoted phrase and the beginning of a word (`migr*`) are conditions, which FTS5 answers: what
-//! it does not find is left out, whatever else fits. No other sign has a meaning.
+//! A note needs only one of the words. Ranking puts the best first, and no threshold applies. Notes
+//! of one session support each other, so a note may be found by the words of its neighbour. A
+//! fts_phrase phrase and a prefix (`migr*`) are conditions, evaluated by FTS5: notes that do not meet
+//! them are excluded. No other character is an operator.
 
 use std::collections::HashMap;
 
@@ -16,38 +16,35 @@ use crate::{
     rank::{Candidate, Mask, Query, Ranked, rank_among},
 };
 
-/// The most notes a search gives.
+/// The maximum number of results.
 pub const MAX_HITS: usize = 200;
 
-/// How many of the best notes are looked at, at least: to ask for fewer changes none of them.
+/// The minimum number of notes that are ranked, so that a smaller `k` does not change the order.
 pub const POOL: usize = CANDIDATES;
 
-/// The most conditions of a query.
+/// The maximum number of conditions in a query.
 const MAX_CONDITIONS: usize = 8;
 
-/// A note that was found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// The note.
     pub entry: Entry,
-    /// How well it fits; higher is better, comparable within one search only.
+    /// The score. Higher is better; comparable only within one search.
     pub score: f64,
-    /// The words of the query that it has; none where notes of its session brought it.
+    /// The matched words. Empty if only notes of its session matched.
     pub matched: Vec<String>,
 }
 
-/// Finds the `k` best notes for a query, at most [`MAX_HITS`]. No words, no notes.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Finds the `k` best notes for a query, at most [`MAX_HITS`]. An empty query finds nothing.
 pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<Vec<Hit>, Error> {
-    let mask = Mask::of_filter(filter);
+    let mask = Mask::from_filter(filter);
     let k = k.min(MAX_HITS);
     let found = ranked(index, query, &mask, k.max(POOL))?.candidates;
     let scores = if conditions(query).is_empty() {
         with_sessions(index, &found)?
     } else {
-        // Neighbours need not meet them.
+        // Neighbours from the session do not have to meet the conditions.
         (found.iter())
             .map(|found| (found.id, found.score.into()))
             .collect::<Vec<(NoteId, f64)>>()
@@ -72,7 +69,7 @@ pub fn search(index: &Index, query: &str, filter: &Filter, k: usize) -> Result<V
     Ok(hits)
 }
 
-/// Ranks the notes of a mask that meet the conditions of a query.
+/// Ranks the notes of a mask that meet the query's conditions.
 pub(crate) fn ranked(
     index: &Index,
     query: &str,
@@ -85,14 +82,11 @@ pub(crate) fn ranked(
     } else {
         Some(index.numbers_of(&conditions.join(" AND "))?)
     };
-    rank_among(index, &Query::of(query), mask, among.as_ref(), limit)
+    rank_among(index, &Query::parse(query), mask, among.as_ref(), limit)
 }
 
-/// Scores what was found anew by the notes around it: those of its session before and behind it, and
-/// the best of them. Notes come in that no word found; they may be others than were searched.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Rescores candidates by the notes of their sessions: the previous, the next and the best one.
+/// Neighbours that were not found are added, even if the mask excludes them.
 pub fn with_sessions(index: &Index, found: &[Candidate]) -> Result<Vec<(NoteId, f64)>, Error> {
     let scores: Vec<(NoteId, f64)> = found
         .iter()
@@ -102,20 +96,20 @@ pub fn with_sessions(index: &Index, found: &[Candidate]) -> Result<Vec<(NoteId, 
     Ok(with_neighbours(&scores, &index.sessions_of(&ids)?))
 }
 
-/// Returns the conditions of a query as FTS5 expressions: of a phrase its words, of a beginning the
-/// quoted word and a star. The words are letters and digits, so that nothing has a meaning to FTS5.
+/// Returns the query's conditions as FTS5 expressions. They contain only letters and digits in
+/// quotes, so nothing can act as an operator.
 fn conditions(query: &str) -> Vec<String> {
     let mut conditions = Vec::new();
     let mut rest = query;
     while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
         rest = &rest[start..];
-        let (piece, condition) = if let Some(phrase) = phrase(rest) {
-            (phrase.len() + 2, quoted(phrase))
+        let (piece, condition) = if let Some(phrase) = leading_phrase(rest) {
+            (phrase.len() + 2, fts_phrase(phrase))
         } else {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            let beginning = rest[..end].strip_suffix('*');
-            let word = beginning.filter(|word| word.chars().all(char::is_alphanumeric));
-            (end, word.and_then(quoted).map(|word| word + " *"))
+            let prefix = rest[..end].strip_suffix('*');
+            let word = prefix.filter(|word| word.chars().all(char::is_alphanumeric));
+            (end, word.and_then(fts_phrase).map(|word| word + " *"))
         };
         conditions.extend(condition);
         rest = &rest[piece..];
@@ -124,16 +118,17 @@ fn conditions(query: &str) -> Vec<String> {
     conditions
 }
 
-/// Returns what stands in quotes at the beginning of a text; quotes inside of a word are none.
-fn phrase(text: &str) -> Option<&str> {
+/// Returns the fts_phrase phrase at the prefix of a text. A quote inside a word does not count.
+fn leading_phrase(text: &str) -> Option<&str> {
     let (phrase, after) = text.strip_prefix('"')?.split_once('"')?;
     let ends = !after.starts_with(|c: char| c.is_alphanumeric() || c == '"');
     ends.then_some(phrase)
 }
 
-/// Quotes the words of a text. FTS5 finds no word within a run of Chinese, so a phrase that has some
-/// is no condition.
-fn quoted(text: &str) -> Option<String> {
+/// Quotes a text's words for FTS5.
+///
+/// FTS5 cannot find a word inside a run of Chinese, so such a text is not used as a condition.
+fn fts_phrase(text: &str) -> Option<String> {
     let is_dense = |c: char| ('\u{2e80}'..='\u{d7ff}').contains(&c) || c >= '\u{f900}';
     let words: Vec<&str> = text
         .split(|c: char| !c.is_alphanumeric())
@@ -150,7 +145,7 @@ mod tests {
     use crate::session_start::tests::Fixture;
 
     #[test]
-    fn phrases_and_beginnings_are_conditions() {
+    fn phrases_and_prefixes_are_conditions() {
         for (query, expected) in [
             ("\"rate limit\" login", "\"rate limit\""),
             ("migr* \"std::fs\"", "\"migr\" * \"std fs\""),
@@ -165,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_meet_a_condition_is_left_out() {
+    fn notes_that_fail_a_condition_are_excluded() {
         let fixture = Fixture::new();
         fixture.add("the rate limit", |_| {});
         fixture.add("limit the rate", |_| {});
@@ -206,7 +201,7 @@ mod tests {
         assert_eq!(three.pop().as_deref(), Some("what was tried"));
         assert_eq!(three.len(), 2);
         assert_eq!(found("cache", &all, 2).len(), 2);
-        // Not where it does not meet what else is asked.
+        // A neighbour that the filter excludes is not returned.
         let elsewhere = Filter {
             projects: vec!["q".to_owned()],
             ..Filter::default()

@@ -1,8 +1,9 @@
-//! The working set: what a session of a project starts with.
+//! Chooses the working set, the notes that are injected at the start of a session.
 //!
-//! All notes for all projects, then `k` notes of the project: the newest durable ones, with up to two
-//! places kept for the last sessions. Pinned notes come before newer ones. Superseded notes, notes not in use, tasks and session notes that
-//! a reflection took up are left out. After a compaction also what this session was doing.
+//! These are all notes for all projects, then `k` notes of the project: pinned notes, then the
+//! newest durable ones, with up to two places reserved for the last sessions. Superseded notes,
+//! notes not in use, tasks, and session notes that a reflection has merged are excluded. After a
+//! compaction this session's own note is added.
 
 use std::cmp::Ordering;
 
@@ -18,40 +19,37 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 
-/// How many notes of the project are chosen unless somebody asks for another number.
+/// The default number of the project's notes.
 pub const DEFAULT_K: usize = 8;
 
-/// How many open tasks are named.
+/// The maximum number of open tasks.
 const MAX_TASKS: usize = 3;
 
-/// How many of those may be session notes.
+/// How many of the `k` notes may be session notes.
 const MAX_SESSIONS: usize = 2;
 
-/// What the working set is for.
+/// A working set request.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The project's key.
     pub project: &'a str,
-    /// The other keys that it has or had.
+    /// The project's other current or former keys.
     pub also: &'a [String],
-    /// How many notes of the project.
+    /// The maximum number of the project's notes.
     pub k: usize,
-    /// The session that goes on after a compaction.
+    /// The session that continues after a compaction.
     pub session: Option<&'a str>,
-    /// The time that counts as now.
+    /// The current time.
     pub now: DateTime<Utc>,
-    /// Notes of the project that the session has from elsewhere, and what their files look like as
-    /// long as that is so. They are not repeated.
+    /// Notes that the session has from elsewhere, with the file stamp for which that holds. They
+    /// are not repeated.
     pub had: &'a [(NoteId, Stamp)],
 }
 
 /// Chooses the working set and reads its notes.
 ///
-/// Only the chosen files are looked at: one that changed since it was indexed is read as it is now,
-/// one that is gone or no longer belongs here is dropped.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Only chosen files are read: a file that changed since it was indexed is used as it is now, and
+/// one that is gone or no longer qualifies is dropped.
 pub fn select(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec<Chosen>, Error> {
     let mut chosen: Vec<Chosen> = Vec::new();
     for (entry, reason) in candidates(index, request)? {
@@ -65,11 +63,8 @@ pub fn select(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Vec
     Ok(chosen)
 }
 
-/// The open tasks of the project that are named beside the working set: what is being worked on first,
-/// then the newest, each read as it is now.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Returns the project's open tasks to name beside the working set: tasks in progress first, then
+/// the newest. Each is read from its file.
 pub fn open_tasks(
     index: &Index,
     notes: &Notes,
@@ -112,7 +107,7 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     };
     let mut globals = recent(GLOBAL, NoteType::Procedural, usize::MAX)?;
     globals.extend(recent(GLOBAL, NoteType::Semantic, usize::MAX)?);
-    // A session without a project is nobody else's business.
+    // Session notes without a project are shown only to sessions without a project.
     if request.project == GLOBAL {
         globals.extend(recent(GLOBAL, NoteType::Episodic, usize::MAX)?);
     }
@@ -130,9 +125,9 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     }
     let sessions = of_all_keys(NoteType::Episodic, MAX_SESSIONS)?;
     let reserved = sessions.len().min(request.k);
-    let mut durable = of_all_keys(NoteType::Procedural, reach(request))?;
-    durable.extend(of_all_keys(NoteType::Semantic, reach(request))?);
-    // Stable: of equals the procedural ones stay first, each type in its own order.
+    let mut durable = of_all_keys(NoteType::Procedural, fetch_limit(request))?;
+    durable.extend(of_all_keys(NoteType::Semantic, fetch_limit(request))?);
+    // The sort is stable: for equal notes, procedural ones stay first.
     durable.sort_by(newest_first);
     let mut kept = pinned(index, request)?;
     kept.extend(durable.into_iter().filter(|entry| !entry.pinned));
@@ -148,12 +143,12 @@ fn candidates(index: &Index, request: &Request<'_>) -> Result<Vec<(Entry, Reason
     Ok(selection)
 }
 
-/// How many notes have to be looked at so that enough are left.
-fn reach(request: &Request<'_>) -> usize {
+/// How many notes to fetch so that `k` are left after removing those the session has.
+fn fetch_limit(request: &Request<'_>) -> usize {
     request.k.saturating_add(request.had.len())
 }
 
-/// Every key of the project.
+/// Returns all keys of the project.
 fn keys<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a str> {
     std::iter::once(request.project).chain(request.also.iter().map(String::as_str))
 }
@@ -164,7 +159,7 @@ fn newest_first(a: &Entry, b: &Entry) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// The durable notes of the project that a person keeps at the top, newest first.
+/// Returns the project's pinned durable notes, newest first.
 fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
     let mut pinned = Vec::new();
     for note_type in [NoteType::Procedural, NoteType::Semantic] {
@@ -174,7 +169,7 @@ fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
                 note_type,
                 now: request.now,
                 only_pinned: true,
-                limit: reach(request),
+                limit: fetch_limit(request),
             })?);
         }
     }
@@ -182,7 +177,7 @@ fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
     Ok(pinned)
 }
 
-/// Reads a note as it is now; `None` when it is gone or does not belong here.
+/// Reads a note's file. Returns `None` if it is gone or no longer qualifies.
 fn current(notes: &Notes, entry: &Entry, request: &Request<'_>, reason: Reason) -> Option<Note> {
     let note = notes.read(entry.path).ok()?.note();
     let is_taken_up = note.note_type == NoteType::Episodic && note.has_tag("reflected");
@@ -272,7 +267,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn places_are_kept_for_the_last_sessions() {
+    fn places_are_reserved_for_the_last_sessions() {
         let fixture = Fixture::new();
         for number in 1..=10 {
             fixture.add(&format!("fact {number}"), |note| {
@@ -300,7 +295,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_the_session_has_from_elsewhere_takes_no_place() {
+    fn notes_that_the_session_has_take_no_place() {
         let fixture = Fixture::new();
         let mut had = Vec::new();
         for number in 1..=5 {
@@ -314,7 +309,7 @@ pub(crate) mod tests {
                 note.updated_at = days_ago(number);
             });
         }
-        // One that has changed since is another note.
+        // A note that changed since then counts as new.
         had[0].1.modified += 1;
         let request = Request {
             project: "p",
@@ -416,7 +411,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn of_equal_times_confidence_then_procedural_comes_first() {
+    fn equal_times_are_ordered_by_confidence_then_type() {
         let fixture = Fixture::new();
         fixture.add("semantic", |_| {});
         fixture.add("procedural", |note| note.note_type = NoteType::Procedural);
@@ -428,7 +423,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn sessions_without_a_project_stay_among_themselves() {
+    fn session_notes_without_a_project_are_shown_only_without_a_project() {
         let fixture = Fixture::new();
         fixture.add("", |note| {
             session("of no project", 1)(note);
@@ -450,7 +445,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn files_are_looked_at_when_they_are_shown() {
+    fn files_are_read_when_selected() {
         let fixture = Fixture::new();
         let changed = fixture.add("before", |_| {});
         let gone = fixture.add("gone", |_| {});
@@ -502,7 +497,7 @@ pub(crate) mod tests {
         assert_eq!(chosen[0].note.title, "this one");
         assert_eq!(chosen[0].reason, Reason::ThisSession);
         assert_eq!(chosen.len(), 3);
-        // INJ-16: forgotten, it does not.
+        // INJ-16: a forgotten note does not come back.
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         let lock = fixture.notes.lock().unwrap();
         fixture.notes.forget(&lock, path, now()).unwrap();

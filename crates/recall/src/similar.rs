@@ -1,8 +1,8 @@
-//! Which notes say much the same: for people who look around, never for ranking.
+//! Finds notes with similar text, for people who browse. Ranking does not use it.
 //!
-//! Words have found such notes already, so a link between them tells a ranking nothing that it does not
-//! know. Two notes are linked if each is among the other's nearest, so that a note of many words is not
-//! everybody's neighbour. Worked out for the notes that are looked at, and kept nowhere.
+//! Ranking finds such notes by their words already, so a link between them would add nothing. Two
+//! notes are linked if each is among the other's nearest, so that a long note is not linked to
+//! everything. Computed on demand, never stored.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -17,17 +17,17 @@ use anamnesis_store::{
 };
 
 use crate::{
-    note_set::likeness,
+    note_set::similarity,
     rank::{Mask, Query, rank},
 };
 
-/// How many of the nearest notes count.
+/// How many nearest notes are considered.
 const NEAREST: usize = 8;
 
-/// Notes that have less in common only share some words.
-const MIN_LIKENESS: f64 = 0.2;
+/// The minimum similarity of linked notes. Notes below it only share some words.
+const MIN_SIMILARITY: f64 = 0.2;
 
-/// Similar notes, looked for once each.
+/// Finds similar notes, with a cache of each note's nearest.
 pub struct Similar<'a> {
     index: &'a Index,
     notes: &'a Notes,
@@ -35,7 +35,7 @@ pub struct Similar<'a> {
 }
 
 impl<'a> Similar<'a> {
-    /// Looks for notes of this store.
+    /// Creates a finder for this store.
     pub fn new(index: &'a Index, notes: &'a Notes) -> Self {
         Self {
             index,
@@ -44,11 +44,8 @@ impl<'a> Similar<'a> {
         }
     }
 
-    /// The links of these notes to notes that say much the same, in use and not replaced; each is worth
-    /// what the two have in common.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
+    /// Returns links from these notes to similar notes that are in use and not superseded. The
+    /// weight of a link is the similarity.
     pub fn links(&self, ids: &[NoteId]) -> Result<Vec<Edge>, Error> {
         let mut edges = Vec::new();
         for from in ids {
@@ -62,13 +59,13 @@ impl<'a> Similar<'a> {
                 if !self.nearest(to)?.contains(from) {
                     continue;
                 }
-                let likeness = likeness(self.index, &note, &other)?;
-                if likeness >= MIN_LIKENESS {
+                let similarity = similarity(self.index, &note, &other)?;
+                if similarity >= MIN_SIMILARITY {
                     edges.push(Edge {
                         from: (*from).min(to),
                         to: (*from).max(to),
                         relation: Relation::Similar,
-                        weight: Some(likeness),
+                        weight: Some(similarity),
                     });
                 }
             }
@@ -76,12 +73,10 @@ impl<'a> Similar<'a> {
         Ok(edges)
     }
 
-    /// The notes that have as much in common with one as this, those with most first. Unlike
-    /// [`links`](Self::links) it does not matter whether theirs is among the nearest of them, which would
-    /// take a search for each.
+    /// Returns the notes whose similarity to one is at least `least`, most similar first.
     ///
-    /// # Errors
-    /// When the index cannot be read.
+    /// Unlike [`links`](Self::links), this does not require the relation to be mutual, which would
+    /// take a search per note.
     pub fn like(&self, id: NoteId, least: f64) -> Result<Vec<NoteId>, Error> {
         let Some(note) = self.note(id)? else {
             return Ok(Vec::new());
@@ -89,9 +84,9 @@ impl<'a> Similar<'a> {
         let mut found = Vec::new();
         for other in self.nearest(id)? {
             if let Some(note_there) = self.note(other)? {
-                let likeness = likeness(self.index, &note, &note_there)?;
-                if likeness >= least {
-                    found.push((likeness, other));
+                let similarity = similarity(self.index, &note, &note_there)?;
+                if similarity >= least {
+                    found.push((similarity, other));
                 }
             }
         }
@@ -99,15 +94,15 @@ impl<'a> Similar<'a> {
         Ok(found.into_iter().map(|(_, id)| id).collect())
     }
 
-    /// The notes that the words of one find first.
+    /// Returns the best results of searching for a note's text.
     fn nearest(&self, id: NoteId) -> Result<Vec<NoteId>, Error> {
         if let Some(known) = self.nearest.borrow().get(&id) {
             return Ok(known.clone());
         }
         let mut nearest = Vec::new();
         if let Some(note) = self.note(id)? {
-            let query = Query::of(&format!("{}\n{}", note.title, note.body));
-            let mask = Mask::of_filter(&Filter::default());
+            let query = Query::parse(&format!("{}\n{}", note.title, note.body));
+            let mask = Mask::from_filter(&Filter::default());
             let ranked = rank(self.index, &query, &mask, NEAREST + 1)?;
             let found = ranked.candidates.into_iter().map(|found| found.id);
             nearest.extend(found.filter(|found| *found != id).take(NEAREST));
@@ -129,7 +124,7 @@ mod tests {
     use crate::session_start::tests::Fixture;
 
     #[test]
-    fn notes_that_say_much_the_same_are_linked_from_both_ends() {
+    fn similar_notes_are_linked_in_both_directions() {
         let fixture = Fixture::new();
         let add = |title: &str| fixture.add(title, |_| {}).path.id;
         let one = add("the login tests hang without the stub server");
@@ -155,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_everybody_is_like_is_like_few() {
+    fn a_note_similar_to_all_has_few_links() {
         let fixture = Fixture::new();
         let hub = fixture.add("hub", |note| {
             note.body = (0..30).map(|n| format!("topic{n} word{n} ")).collect();

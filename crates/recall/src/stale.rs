@@ -1,7 +1,7 @@
-//! Which notes are worth a look, and why.
+//! Finds notes that may be outdated, and why.
 //!
-//! Old and quiet is not wrong: a note is named for a reason that a person can check, and one act
-//! clears it. Nothing else follows from it.
+//! Age alone is no reason: each reason is one that a person can check and clear with one command.
+//! Nothing is changed automatically.
 
 use std::collections::HashMap;
 
@@ -20,48 +20,48 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{
     freshness::{STALE, freshness},
-    usefulness::Faded,
+    usefulness::DecayedCounts,
 };
 
-/// What a task says of itself once there is nothing more to do.
+/// The final states of a task.
 const FINISHED: [&str; 2] = ["done", "archived"];
 
-/// Relations by which a note belongs to a task, whichever of the two says so.
+/// Relations between a note and a task, in either direction.
 const BELONGS: [&str; 2] = ["about", "part-of"];
 
-/// Why a note is worth a look.
+/// Why a note may be outdated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// A task that it belongs to was finished since.
+pub enum StaleReason {
+    /// A task that it is linked to was finished later.
     TaskDone {
         /// The task.
         task: NoteId,
         /// When it was finished.
         at: DateTime<Utc>,
     },
-    /// It said itself that it should be looked at from this day on.
+    /// Its own review date has come.
     ReviewDue(NaiveDate),
-    /// Something that it names is no longer there.
+    /// Something that it cites no longer exists.
     Gone(String),
-    /// Another note says otherwise.
+    /// Another note contradicts it.
     Disputed(NoteId),
-    /// It is old, and nobody ever used it.
-    Faded,
+    /// It is old and was never used.
+    Old,
 }
 
-impl Reason {
-    /// The word for it in the output for programs.
+impl StaleReason {
+    /// Returns the machine-readable name.
     pub fn word(&self) -> &'static str {
         match self {
             Self::TaskDone { .. } => "task done",
             Self::ReviewDue(_) => "review due",
             Self::Gone(_) => "gone",
             Self::Disputed(_) => "disputed",
-            Self::Faded => "old",
+            Self::Old => "old",
         }
     }
 
-    /// The reason in words; `short` names a note.
+    /// Returns the reason in words. `short` returns a note's short id.
     pub fn text(&self, short: impl Fn(NoteId) -> String) -> String {
         match self {
             Self::TaskDone { task, at } => {
@@ -71,50 +71,50 @@ impl Reason {
                     at.date_naive()
                 )
             }
-            Self::ReviewDue(day) => format!("it was to be looked at from {day} on"),
+            Self::ReviewDue(day) => format!("its review was due on {day}"),
             Self::Gone(what) => one_line(what),
-            Self::Disputed(note) => format!("#{} says otherwise", short(*note)),
-            Self::Faded => "old, and never used".to_owned(),
+            Self::Disputed(note) => format!("#{} may contradict it", short(*note)),
+            Self::Old => "old, and never used".to_owned(),
         }
     }
 }
 
-/// What is known of a note that may be worth a look.
+/// The facts about a note that may make it outdated.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// When somebody last changed it, or found it right.
+    /// When somebody last changed or verified it.
     pub looked_at: Option<DateTime<Utc>>,
-    /// Finished tasks that it belongs to, each with the time at which it was finished.
+    /// Finished tasks that it is linked to, with the time of finishing.
     pub tasks: Vec<(NoteId, DateTime<Utc>)>,
-    /// The day from which on it should be looked at.
+    /// Its review date.
     pub review_after: Option<NaiveDate>,
-    /// What it names that is no longer there, and when that was found out.
+    /// What it cites that no longer exists, and when that was noticed.
     pub gone: Option<(String, DateTime<Utc>)>,
-    /// Notes in use that say otherwise, each with the time of its last change.
+    /// Notes in use that contradict it, with the time of their last change.
     pub disputed_by: Vec<(NoteId, DateTime<Utc>)>,
-    /// How fresh it is.
+    /// Its freshness.
     pub freshness: f64,
-    /// Whether it was ever used.
+    /// Whether a session ever used it.
     pub was_used: bool,
 }
 
-/// When somebody last changed a note, or found it right; none where nothing tells.
+/// Returns when somebody last changed or verified a note, if known.
 pub fn looked_at(entry: &Entry, months: &ByMonth<NoteCounts>) -> Option<DateTime<Utc>> {
     let verified = months.iter().filter_map(|(_, counts)| counts.verified);
     verified.max().max(parse_timestamp(&entry.updated_at))
 }
 
-/// Tells whether what happened to a note is news: nobody has looked at the note since.
+/// Returns whether an event at `since` came after the note was last changed or verified.
 pub fn is_news(since: DateTime<Utc>, looked_at: Option<DateTime<Utc>>) -> bool {
     looked_at.is_none_or(|looked| looked < since)
 }
 
-/// Returns the reasons that nobody has looked at since, in a fixed order.
-pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<Reason> {
+/// Returns the reasons that arose since the note was last changed or verified, in a fixed order.
+pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<StaleReason> {
     let is_open = |since| is_news(since, facts.looked_at);
-    let mut reasons: Vec<Reason> = Vec::new();
+    let mut reasons: Vec<StaleReason> = Vec::new();
     let tasks = facts.tasks.iter().filter(|(_, at)| is_open(*at));
-    reasons.extend(tasks.map(|(task, at)| Reason::TaskDone {
+    reasons.extend(tasks.map(|(task, at)| StaleReason::TaskDone {
         task: *task,
         at: *at,
     }));
@@ -124,30 +124,29 @@ pub fn reasons(facts: &Facts, now: DateTime<Utc>) -> Vec<Reason> {
             .looked_at
             .is_none_or(|looked| looked.date_naive() < *day)
     });
-    reasons.extend(due.map(Reason::ReviewDue));
+    reasons.extend(due.map(StaleReason::ReviewDue));
     let gone = facts.gone.iter().filter(|(_, at)| is_open(*at));
-    reasons.extend(gone.map(|(what, _)| Reason::Gone(what.clone())));
+    reasons.extend(gone.map(|(what, _)| StaleReason::Gone(what.clone())));
     let disputes = facts.disputed_by.iter().filter(|(_, at)| is_open(*at));
-    reasons.extend(disputes.map(|(note, _)| Reason::Disputed(*note)));
+    reasons.extend(disputes.map(|(note, _)| StaleReason::Disputed(*note)));
     if facts.freshness < STALE && !facts.was_used {
-        reasons.push(Reason::Faded);
+        reasons.push(StaleReason::Old);
     }
     reasons.sort();
     reasons
 }
 
-/// Finds the notes that are worth a look among these, with the reasons: those with most reasons first,
-/// then the oldest, then by id. Without records nothing is known to be gone.
+/// Finds the entries that may be outdated, with reasons: those with most reasons first, then the
+/// oldest, then by id.
 ///
-/// # Errors
-/// When the index cannot be read.
+/// Without a journal, missing citations are not reported.
 pub fn find(
     index: &Index,
     notes: &Notes,
     journal: Option<&Journal>,
     entries: Vec<Entry>,
     now: DateTime<Utc>,
-) -> Result<Vec<(Entry, Vec<Reason>)>, Error> {
+) -> Result<Vec<(Entry, Vec<StaleReason>)>, Error> {
     let files = Files::of(notes, &entries);
     let usage = index.usage_of(entries.iter().map(Entry::id))?;
     let nothing = ByMonth::new();
@@ -181,11 +180,11 @@ pub fn find(
             facts.gone = Some((stale.reason, time(stale.gone_at)));
         }
     }
-    let mut found: Vec<(Entry, Vec<Reason>)> = entries
+    let mut found: Vec<(Entry, Vec<StaleReason>)> = entries
         .into_iter()
         .filter_map(|entry| {
             let mut found = reasons(facts.get(&entry.id())?, now);
-            // Both notes may say the same of each other.
+            // Two notes may declare the same contradiction.
             found.dedup();
             (!found.is_empty()).then_some((entry, found))
         })
@@ -198,15 +197,15 @@ pub fn find(
     Ok(found)
 }
 
-/// What the files say of notes and of each other.
+/// Facts read from the notes' files.
 #[derive(Default)]
 struct Files {
     review_after: HashMap<NoteId, NaiveDate>,
-    /// Finished tasks.
+    /// Finished tasks with the time of finishing.
     finished: HashMap<NoteId, DateTime<Utc>>,
-    /// Pairs of a note and one that it belongs to, or that belongs to it.
+    /// Notes and linked tasks, in both directions.
     belongs: Vec<(NoteId, NoteId)>,
-    /// Pairs of notes of which only one can be right.
+    /// Pairs of notes that contradict each other, in both directions.
     disputes: Vec<(NoteId, NoteId)>,
 }
 
@@ -214,7 +213,7 @@ impl Files {
     fn of(notes: &Notes, entries: &[Entry]) -> Self {
         let mut files = Self::default();
         for entry in entries {
-            // One that cannot be read is `doctor`'s to name.
+            // `doctor` reports unreadable notes.
             let Ok(stored) = notes.read(entry.path) else {
                 continue;
             };
@@ -252,14 +251,14 @@ fn changed(entry: &Entry) -> Option<DateTime<Utc>> {
     parse_timestamp(&entry.updated_at)
 }
 
-/// What the index and the receipts say of a note.
+/// Collects the facts that the index and the usage log know.
 fn worth(entry: &Entry, usage: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Facts {
     let counts = || usage.iter().map(|(_, counts)| counts);
     let last_used = counts().filter_map(|counts| counts.last).max();
     let looked_at = looked_at(entry, usage);
-    let sessions = Faded::of(usage, now).sessions;
+    let sessions = DecayedCounts::new(usage, now).sessions;
     let never_fades = entry.pinned || entry.kind == Kind::Task;
-    // A note without any time says nothing of its age.
+    // A note without any timestamp has no known age.
     let since = looked_at.max(last_used).unwrap_or(now);
     Facts {
         looked_at,
@@ -269,17 +268,18 @@ fn worth(entry: &Entry, usage: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Fact
     }
 }
 
-/// A time of the records.
+/// Converts a journal timestamp.
 pub(crate) fn time(milliseconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
 }
 
-/// The notes that a finished task may have made untrue: linked with it by `about` or `part-of`, from
-/// either side, and written before `now`.
-///
-/// # Errors
-/// When the index cannot be read.
-pub fn due_after(index: &Index, task: NoteId, now: DateTime<Utc>) -> Result<Vec<Entry>, Error> {
+/// Returns the notes that a finished task may have made outdated: linked to it by `about` or
+/// `part-of` in either direction, and created before `now`.
+pub fn outdated_by_task(
+    index: &Index,
+    task: NoteId,
+    now: DateTime<Utc>,
+) -> Result<Vec<Entry>, Error> {
     let mut due: Vec<Entry> = Vec::new();
     for edge in index.links_of(&[task])? {
         if !BELONGS.contains(&edge.relation.as_str()) {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_has_an_act_that_clears_it() {
+    fn each_reason_can_be_cleared() {
         let note = NoteId::of_session("1");
         let fresh = Facts {
             freshness: 1.0,
@@ -322,7 +322,7 @@ mod tests {
                     tasks: vec![(note, day(10))],
                     ..fresh.clone()
                 },
-                Reason::TaskDone {
+                StaleReason::TaskDone {
                     task: note,
                     at: day(10),
                 },
@@ -332,21 +332,21 @@ mod tests {
                     review_after: Some(date),
                     ..fresh.clone()
                 },
-                Reason::ReviewDue(date),
+                StaleReason::ReviewDue(date),
             ),
             (
                 Facts {
                     gone: Some(("a.rs is gone".to_owned(), day(10))),
                     ..fresh.clone()
                 },
-                Reason::Gone("a.rs is gone".to_owned()),
+                StaleReason::Gone("a.rs is gone".to_owned()),
             ),
             (
                 Facts {
                     disputed_by: vec![(note, day(10))],
                     ..fresh.clone()
                 },
-                Reason::Disputed(note),
+                StaleReason::Disputed(note),
             ),
         ] {
             let at = |looked_at, now| {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_was_looked_at_when_it_was_changed_or_found_right() {
+    fn changing_or_verifying_a_note_counts_as_a_look() {
         let fixture = Fixture::new();
         let stored = fixture.add("A note", |note| note.updated_at = timestamp(day(5)));
         let entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
@@ -395,12 +395,12 @@ mod tests {
     }
 
     #[test]
-    fn an_old_note_is_named_if_nobody_used_it() {
+    fn an_old_unused_note_may_be_outdated() {
         let mut facts = Facts {
             freshness: 0.4,
             ..Facts::default()
         };
-        assert_eq!(reasons(&facts, day(1)), [Reason::Faded]);
+        assert_eq!(reasons(&facts, day(1)), [StaleReason::Old]);
         facts.was_used = true;
         assert_eq!(reasons(&facts, day(1)), []);
         facts.was_used = false;

@@ -1,49 +1,49 @@
-//! Whether a note fits a question well enough to come unasked.
+//! Decides whether a note matches a prompt well enough to be injected.
 
 use crate::rank::Candidate;
 
-/// How well a note has to fit.
+/// The match threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Floor {
-    /// As measured to let about one unrelated question in forty through.
+    /// Tuned to a false positive rate of about 1 in 40 unrelated questions.
     Usual,
-    /// Lower: more comes, more of it beside the point.
+    /// A lower threshold: more notes are injected, more of them irrelevant.
     Wide,
-    /// Any other, to see what it would let through.
+    /// Any other value, for evaluation.
     At(f32),
 }
 
-/// How much better a note has to fit that was given often and never used.
+/// The factor on the threshold for a note that was shown often and never used.
 const BENCHED: f32 = 1.3;
 
-/// By how much more a sentence of several has to fit: with each one more there is one more chance to
-/// fit by accident.
-const BY_SENTENCES: f32 = 0.15;
+/// How much the threshold rises with the logarithm of the number of sentences: each sentence is
+/// another chance of an accidental match.
+const PER_SENTENCE: f32 = 0.15;
 
 impl Floor {
-    /// What a note has to reach where the best of so many sentences is looked for.
+    /// Returns the threshold for the best of this many sentences.
     #[expect(clippy::cast_precision_loss, reason = "a handful of sentences")]
-    pub fn of(self, sentences: usize) -> f32 {
+    pub fn threshold(self, sentences: usize) -> f32 {
         let floor = match self {
             Self::Usual => 0.32,
             Self::Wide => 0.24,
             Self::At(floor) => floor,
         };
-        floor * (1.0 + BY_SENTENCES * (sentences.max(1) as f32).ln())
+        floor * (1.0 + PER_SENTENCE * (sentences.max(1) as f32).ln())
     }
 }
 
-/// Why a candidate does not reach the floor; nothing where it does.
+/// Returns why a candidate does not reach the threshold, or `None` if it does.
 ///
-/// `is_benched` is a note that was given often and never used.
+/// `is_benched` is set for a note that was shown often and never used.
 pub fn refusal(found: &Candidate, floor: f32, is_benched: bool) -> Option<&'static str> {
     if found.passes(floor) {
         return (is_benched && !found.passes(BENCHED * floor))
-            .then_some("fits too little for a note that never helped");
+            .then_some("weak match for a note that was never used");
     }
     Some(if found.is_telling {
-        "fits too little"
+        "weak match"
     } else {
-        "shares too few words"
+        "too few words in common"
     })
 }

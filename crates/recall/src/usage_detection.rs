@@ -1,9 +1,9 @@
-//! Which of the notes that a context was given were used in a turn.
+//! Detects which injected notes a turn used.
 //!
-//! Being shown proves nothing. A note was used for certain when it was named, opened or changed, or
-//! when what a warning says to do instead was done; it was probably used when words turn up in the
-//! answer or in what was done that the note has and neither the prompt nor another note. So a note that
-//! repeats the prompt is not used by an answer that repeats it, too.
+//! Being shown proves nothing. A use is certain if the note was named, add_used_ids or changed, or if a
+//! warning's alternative command was run. A use is probable if the answer or the tool calls contain
+//! words that the note has and that neither the prompt nor another note has. So repeating a note
+//! that repeats the prompt is not a use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,72 +14,69 @@ use anamnesis_note::{
 use anamnesis_text::terms::{Role, words};
 use serde_json::Value;
 
-/// How much is looked at of what a turn brought forth, in bytes: the answer first, then what tools
-/// were given, the last first.
+/// How many bytes of a turn's output are read: the answer first, then tool inputs, the last first.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// How much of a note or a prompt is looked at, in bytes.
+/// How many bytes of a note or a prompt are read.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// How many words of its own a note must have in common with what was done, and which share of all of
-/// them these must weigh.
+/// The minimum number of the note's own words in the output, and the minimum share of their weight.
 const MIN_WORDS: usize = 2;
 const MIN_SHARE: f64 = 0.25;
 
-/// What the tools of our server are called.
+/// Prefixes of our server's tools.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_anamnesis_memory__", "mcp__anamnesis__"];
 
-/// Commands that name a note without using it are not among these.
+/// Commands that use a note. Other commands may name a note without using it.
 const USING_COMMANDS: [&str; 7] = [
     "connect", "edit", "history", "pathway", "pin", "show", "verify",
 ];
 
-/// Words in the names of tools that name a note without using it.
+/// Parts of tool names that name a note without using it.
 const NOT_USING: [&str; 2] = ["feedback", "forget"];
 
-/// A note that the context was given.
+/// A note that was shown to the context.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct GivenNote {
     /// The note.
     pub note: NoteId,
-    /// Its title and what was shown of its text.
+    /// Its title and the shown part of its body.
     pub text: String,
-    /// What it says to do instead, if it is a warning.
+    /// A warning's alternative.
     pub instead: Option<String>,
-    /// When it was given, milliseconds since 1970.
+    /// When it was shown, in milliseconds since 1970.
     pub at: i64,
 }
 
-/// A tool that ran.
+/// A tool call.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Act<'a> {
-    /// Its name.
+pub struct ToolCall<'a> {
+    /// The tool's name.
     pub tool: &'a str,
-    /// What it was given.
+    /// The tool's input.
     pub input: &'a Value,
-    /// When it was, milliseconds since 1970.
+    /// When it ran, in milliseconds since 1970.
     pub at: i64,
 }
 
-/// What happened from a prompt to its answer.
+/// A turn, from the prompt to the answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn<'a> {
     /// The prompt.
     pub prompt: &'a str,
     /// The answer.
     pub answer: &'a str,
-    /// The tools that ran, in their order.
-    pub acts: &'a [Act<'a>],
+    /// The tool calls, in order.
+    pub calls: &'a [ToolCall<'a>],
 }
 
-/// Returns the notes that were used, in the order in which they were given. `rarity` says how much a
-/// term weighs.
-pub fn uses(
-    given: &[Given],
+/// Returns the used notes, in the order of `given`. `rarity` returns a term's idf.
+pub fn detect(
+    given: &[GivenNote],
     turn: &Turn<'_>,
     rarity: impl Fn(&str) -> f64,
 ) -> Vec<(NoteId, Weight)> {
-    if given.is_empty() || (turn.answer.is_empty() && turn.acts.is_empty()) {
+    if given.is_empty() || (turn.answer.is_empty() && turn.calls.is_empty()) {
         return Vec::new();
     }
     let named = named(turn);
@@ -103,22 +100,25 @@ pub fn uses(
         let own = || terms.iter().filter(is_own);
         let found = || own().filter(|term| done.contains(*term));
         let weight = |term: &String| rarity(term);
-        // Words are counted first: to weigh one costs a look into the index.
+        // Counting comes first, because weighing a term needs an index lookup.
         found().count() >= MIN_WORDS
             && found().map(weight).sum::<f64>() >= MIN_SHARE * own().map(weight).sum::<f64>()
     };
     let ids: HashSet<NoteId> = given.iter().map(|given| given.note).collect();
-    let named: HashSet<NoteId> = named.iter().filter_map(|name| meant(name, &ids)).collect();
+    let named: HashSet<NoteId> = named
+        .iter()
+        .filter_map(|name| only_match(name, &ids))
+        .collect();
     let mut used: Vec<(NoteId, Weight)> = Vec::new();
     for (given, terms) in given.iter().zip(&texts) {
-        let weight = if named.contains(&given.note) || is_done_instead(given, turn.acts) {
+        let weight = if named.contains(&given.note) || is_done_instead(given, turn.calls) {
             Weight::Explicit
         } else if is_probable(terms) {
             Weight::Implicit
         } else {
             continue;
         };
-        // A note may have been given several times, each time more of it.
+        // A note may have been shown several times, each time more of it.
         match used.iter_mut().find(|(note, _)| *note == given.note) {
             Some((_, known)) => *known = weight.max(*known),
             None => used.push((given.note, weight)),
@@ -127,7 +127,7 @@ pub fn uses(
     used
 }
 
-/// The different terms of a text, those of identifiers whole only: one identifier is one word.
+/// Returns the distinct terms of a text. An identifier counts as one term.
 fn terms_of(text: &str) -> Vec<String> {
     let mut seen = HashSet::new();
     let mut terms = Vec::new();
@@ -140,11 +140,11 @@ fn terms_of(text: &str) -> Vec<String> {
     terms
 }
 
-/// What the turn brought forth, as one text.
+/// Returns the turn's output as one text.
 fn output(turn: &Turn<'_>) -> String {
     let mut text = clip(turn.answer, MAX_OUTPUT).to_owned();
-    for act in turn.acts.iter().rev() {
-        each_text(act.input, &mut |part| {
+    for call in turn.calls.iter().rev() {
+        each_text(call.input, &mut |part| {
             let room = MAX_OUTPUT.saturating_sub(text.len() + 1);
             if room > 0 {
                 text.push('\n');
@@ -164,29 +164,29 @@ fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// What may be the ids of notes that the turn names, whole or in part: `#7Q4KZ9` or a whole id in the
-/// answer or in what a tool was given, and any id that a command or tool of ours was given to use.
+/// Returns strings that may be ids of notes named in the turn: `#7Q4KZ9` or a full id in the answer
+/// or a tool input, and any id passed to one of our commands or tools that uses notes.
 pub fn named(turn: &Turn<'_>) -> HashSet<String> {
     let mut named = HashSet::new();
-    references(clip(turn.answer, MAX_OUTPUT), &mut named);
-    for act in turn.acts {
-        let is_ours = OWN_TOOLS.iter().any(|prefix| act.tool.starts_with(prefix));
-        if is_ours && NOT_USING.iter().any(|word| act.tool.contains(word)) {
+    add_named_ids(clip(turn.answer, MAX_OUTPUT), &mut named);
+    for call in turn.calls {
+        let is_ours = OWN_TOOLS.iter().any(|prefix| call.tool.starts_with(prefix));
+        if is_ours && NOT_USING.iter().any(|word| call.tool.contains(word)) {
             continue;
         }
-        each_text(act.input, &mut |text| {
+        each_text(call.input, &mut |text| {
             let text = clip(text, MAX_OUTPUT);
             if is_ours {
                 named.extend(text.split_whitespace().filter_map(id_like));
-            } else if act.tool != "Bash" || !opened(text, &mut named) {
-                references(text, &mut named);
+            } else if call.tool != "Bash" || !add_used_ids(text, &mut named) {
+                add_named_ids(text, &mut named);
             }
         });
     }
     named
 }
 
-fn references(text: &str, named: &mut HashSet<String>) {
+fn add_named_ids(text: &str, named: &mut HashSet<String>) {
     let mut after_sign = false;
     for run in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
         let word = run.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
@@ -199,9 +199,9 @@ fn references(text: &str, named: &mut HashSet<String>) {
     }
 }
 
-/// Adds the ids that commands of ours in a shell command were given to use. Tells whether there is a
-/// command of ours, which may also name notes to be rid of them.
-fn opened(command: &str, named: &mut HashSet<String>) -> bool {
+/// Adds ids passed to our commands in a shell command. Returns whether it has one of our commands,
+/// which may also name a note to delete it.
+fn add_used_ids(command: &str, named: &mut HashSet<String>) -> bool {
     let mut is_ours = false;
     let mut words = command
         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | ')'))
@@ -224,10 +224,10 @@ fn opened(command: &str, named: &mut HashSet<String>) -> bool {
     is_ours
 }
 
-/// The characters of a whole id.
+/// The length of a full id.
 const ID_LENGTH: usize = 26;
 
-/// An id, or the beginning or end of one, in the form in which ids are written.
+/// Returns a word in upper case if it can be an id, or the beginning or end of one.
 fn id_like(word: &str) -> Option<String> {
     let word = word.trim_start_matches('#');
     let is_id = (SHORT_ID_LENGTH..=ID_LENGTH).contains(&word.len())
@@ -235,8 +235,8 @@ fn id_like(word: &str) -> Option<String> {
     is_id.then(|| word.to_ascii_uppercase())
 }
 
-/// The one note of these that a name stands for.
-fn meant(name: &str, ids: &HashSet<NoteId>) -> Option<NoteId> {
+/// Returns the only note that a name can stand for.
+fn only_match(name: &str, ids: &HashSet<NoteId>) -> Option<NoteId> {
     let mut found = ids.iter().filter(|id| {
         let id = id.to_string();
         id.ends_with(name) || id.starts_with(name)
@@ -245,12 +245,12 @@ fn meant(name: &str, ids: &HashSet<NoteId>) -> Option<NoteId> {
     found.next().is_none().then_some(*only)
 }
 
-/// Tells whether a command ran that a warning says to run instead, after it was given.
-fn is_done_instead(given: &Given, acts: &[Act<'_>]) -> bool {
+/// Returns whether a warning's alternative command was run after the warning was shown.
+fn is_done_instead(given: &GivenNote, calls: &[ToolCall<'_>]) -> bool {
     let Some(instead) = &given.instead else {
         return false;
     };
-    // What stands between back-ticks, else all of it; a single word is in too many commands.
+    // The text between backticks, or the whole text. A single word occurs in too many commands.
     let parts: Vec<&str> = instead.split('`').collect();
     let candidates: Vec<Vec<&str>> = if parts.len() >= 3 {
         parts
@@ -262,11 +262,11 @@ fn is_done_instead(given: &Given, acts: &[Act<'_>]) -> bool {
     } else {
         vec![split(instead)]
     };
-    let commands = acts
+    let commands = calls
         .iter()
-        .filter(|act| act.tool == "Bash" && act.at >= given.at);
+        .filter(|call| call.tool == "Bash" && call.at >= given.at);
     commands
-        .filter_map(|act| act.input.get("command")?.as_str())
+        .filter_map(|call| call.input.get("command")?.as_str())
         .any(|command| {
             let words = split(clip(command, MAX_TEXT));
             let mut candidates = candidates.iter().filter(|words| words.len() >= 2);
@@ -278,7 +278,7 @@ fn is_done_instead(given: &Given, acts: &[Act<'_>]) -> bool {
         })
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// Returns the beginning of a text, at most `length` bytes.
 fn clip(text: &str, length: usize) -> &str {
     let mut end = length.min(text.len());
     while !text.is_char_boundary(end) {
@@ -300,8 +300,8 @@ mod tests {
     const STUB: &str = "01JZ00000000000000007Q4KZ9";
     const LIMITS: &str = "01JZ0000000000000000B2M6RD";
 
-    fn given() -> Vec<Given> {
-        let note = |id: &str, text: &str| Given {
+    fn given() -> Vec<GivenNote> {
+        let note = |id: &str, text: &str| GivenNote {
             note: id.parse().unwrap(),
             text: text.to_owned(),
             instead: None,
@@ -320,20 +320,20 @@ mod tests {
         ]
     }
 
-    /// Runs a turn; `inputs` are tools with what they were given.
+    /// Detects uses in a turn; `inputs` are tools with their inputs.
     fn check(prompt: &str, answer: &str, inputs: &[(&str, Value)]) -> Vec<(String, Weight)> {
         run(&given(), prompt, answer, inputs)
     }
 
     fn run(
-        given: &[Given],
+        given: &[GivenNote],
         prompt: &str,
         answer: &str,
         inputs: &[(&str, Value)],
     ) -> Vec<(String, Weight)> {
-        let acts: Vec<Act<'_>> = inputs
+        let calls: Vec<ToolCall<'_>> = inputs
             .iter()
-            .map(|(tool, input)| Act {
+            .map(|(tool, input)| ToolCall {
                 tool,
                 input,
                 at: 10,
@@ -342,9 +342,9 @@ mod tests {
         let turn = Turn {
             prompt,
             answer,
-            acts: &acts,
+            calls: &calls,
         };
-        let found = uses(given, &turn, |_| 1.0);
+        let found = detect(given, &turn, |_| 1.0);
         found
             .into_iter()
             .map(|(note, weight)| (note.to_string(), weight))
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_only_the_note_has_make_it_probable() {
+    fn own_words_in_the_output_are_a_probable_use() {
         let probable = [(STUB.to_owned(), Weight::Implicit)];
         assert_eq!(
             check(
@@ -420,12 +420,12 @@ mod tests {
     fn a_note_that_repeats_the_prompt_was_not_used() {
         let prompt = "integration tests need the stub server: make stub binds port 9090, else login tests hang";
         assert_eq!(check(prompt, prompt, &[]), []);
-        // Nor one whose words another note has, too.
+        // Words that another note has, too, are no evidence.
         let mut given = given();
         let text = given[0].text.clone();
         given[1].text = text;
         assert_eq!(run(&given, "why", prompt, &[]), []);
-        // The same note given twice is not another one.
+        // The same note shown twice does not count as another note.
         given[1].note = given[0].note;
         assert_eq!(run(&given, "why", prompt, &[]).len(), 1);
     }
@@ -436,7 +436,7 @@ mod tests {
         let turn = Turn {
             prompt: "why",
             answer: "I make the tests use that port",
-            acts: &[],
+            calls: &[],
         };
         let stems: Vec<String> = common.iter().flat_map(|word| terms_of(word)).collect();
         let rarity = |term: &str| {
@@ -446,15 +446,15 @@ mod tests {
                 4.0
             }
         };
-        assert_eq!(uses(&given(), &turn, rarity), []);
-        assert_eq!(uses(&given(), &turn, |_| 1.0).len(), 1);
+        assert_eq!(detect(&given(), &turn, rarity), []);
+        assert_eq!(detect(&given(), &turn, |_| 1.0).len(), 1);
     }
 
     #[test]
-    fn what_a_warning_says_instead_was_done_after_it() {
+    fn running_the_alternative_of_a_warning_is_a_use() {
         let mut given = given();
         given[0].instead = Some("push with `git push --force-with-lease`".to_owned());
-        let shell = |given: &[Given], command: &str| {
+        let shell = |given: &[GivenNote], command: &str| {
             run(given, "why", "", &[("Bash", json!({ "command": command }))])
         };
         let command = "cd web && git push --force-with-lease origin main";
@@ -465,7 +465,7 @@ mod tests {
         given[0].at = 10;
         given[0].instead = Some("make migration".to_owned());
         assert_eq!(shell(&given, "make migration NAME=x"), explicit(STUB));
-        // Single words are in too many commands.
+        // A single word occurs in too many commands.
         given[0].instead = Some("`make`".to_owned());
         assert_eq!(shell(&given, "make all"), []);
     }

@@ -1,8 +1,8 @@
-//! How useful a note has been, by what was made of it.
+//! Scores how useful a note has been, from its usage counts.
 //!
-//! Uses and words about a note count, impressions only against it; all of it fades by half in a
-//! hundred and eighty days. Nothing is stored: the same receipts and the same time give the same
-//! answer. It reorders notes that fit about as well, and lets none in.
+//! Uses and ratings count; being shown without use counts only against a note. All counts decay
+//! with a half-life of 180 days. Nothing is stored, so the same usage log and time give the same
+//! score. The score only reorders notes of similar relevance.
 
 use anamnesis_note::{
     note::{Kind, Severity},
@@ -11,20 +11,20 @@ use anamnesis_note::{
 use anamnesis_store::index::{ByMonth, Entry};
 use chrono::{DateTime, Utc};
 
-/// After how many days what happened counts half.
+/// The half-life of a count, in days.
 const HALF_LIFE_DAYS: f64 = 180.0;
 
-/// In how many sessions a note is shown without any use before it has to fit better.
-const SHOWN_IN_VAIN: u64 = 8;
+/// After being shown in this many sessions without a use, a note needs a better match.
+const BENCH_AFTER: u64 = 8;
 
-/// How much of what happened in a month counts now. A month that lies ahead, by another machine's
-/// clock, counts as this one.
-pub fn fading(month: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
+/// Returns the decay factor of counts of a month. A month in the future, by another machine's
+/// clock, does not decay.
+pub fn decay_factor(month: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
     let days = days_between(month, now);
     (-days / HALF_LIFE_DAYS).exp2()
 }
 
-/// The days from one time to another, none if it lies ahead.
+/// Returns the days from one time to another, 0 if it is in the future.
 pub(crate) fn days_between(then: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
     // Exact for any two times of the calendar.
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 seconds")]
@@ -32,7 +32,7 @@ pub(crate) fn days_between(then: DateTime<Utc>, now: DateTime<Utc>) -> f64 {
     seconds / 86_400.0
 }
 
-/// A count as a number that fades.
+/// Converts a count for decaying.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a count that is large is not exact"
@@ -41,29 +41,29 @@ pub(crate) fn amount(count: u64) -> f64 {
     count as f64
 }
 
-/// What was made of a note, each count by how much of it is left.
+/// Usage counts with decay applied.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Faded {
+pub struct DecayedCounts {
     /// Certain uses.
     pub used: f64,
     /// Probable uses.
     pub hinted: f64,
-    /// Sessions in which it was used either way.
+    /// Sessions with a certain or probable use.
     pub sessions: f64,
-    /// Sessions that were given it and did not use it.
+    /// Sessions that were shown the note and did not use it.
     pub unused: f64,
-    /// Sessions in which it was said to be good.
+    /// Sessions in which it was rated good.
     pub good: f64,
-    /// Sessions in which it was said to be bad.
+    /// Sessions in which it was rated bad.
     pub bad: f64,
 }
 
-impl Faded {
-    /// Adds the months up as of now.
-    pub fn of(months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
+impl DecayedCounts {
+    /// Sums the months, decayed to `now`.
+    pub fn new(months: &ByMonth<NoteCounts>, now: DateTime<Utc>) -> Self {
         let mut sum = Self::default();
         for (month, counts) in months {
-            let left = fading(*month, now);
+            let left = decay_factor(*month, now);
             sum.used += left * amount(counts.used);
             sum.hinted += left * amount(counts.hinted);
             sum.sessions += left * amount(counts.sessions);
@@ -75,27 +75,28 @@ impl Faded {
     }
 }
 
-/// How useful a note has been, from 0 to 1; ½ of one of which nothing is known.
-pub fn usefulness(faded: &Faded) -> f64 {
+/// Returns a note's usefulness, from 0 to 1; ½ if nothing is known.
+pub fn usefulness(faded: &DecayedCounts) -> f64 {
     let gained = faded.used + 0.5 * faded.hinted + 2.0 * faded.good;
     (2.0 + gained) / (4.0 + gained + 0.15 * faded.unused + 3.0 * faded.bad)
 }
 
-/// Tells whether a note is never benched: one that is pinned, and a grave warning, which is rarely needed
-/// and then sorely.
+/// Returns whether a note never needs a better match: pinned notes, and severe warnings, which are
+/// rarely needed but then important.
 pub fn is_exempt(entry: &Entry) -> bool {
-    let is_grave = entry.severity >= Some(Severity::High);
-    entry.pinned || is_grave && entry.kind == Kind::Antipattern
+    let is_severe = entry.severity >= Some(Severity::High);
+    entry.pinned || is_severe && entry.kind == Kind::Antipattern
 }
 
-/// Tells whether a note was given often, and never used or praised; one that [`is_exempt`] never is.
+/// Returns whether a note was shown often and never used or rated good. An [exempt](is_exempt) note
+/// never is.
 pub fn is_benched(months: &ByMonth<NoteCounts>, is_exempt: bool) -> bool {
     let sum = |count: fn(&NoteCounts) -> u64| {
         let counts = months.iter().map(|(_, counts)| count(counts));
         counts.fold(0, u64::saturating_add)
     };
     !is_exempt
-        && sum(|counts| counts.shown) >= SHOWN_IN_VAIN
+        && sum(|counts| counts.shown) >= BENCH_AFTER
         && sum(|counts| counts.sessions) == 0
         && sum(|counts| counts.good) == 0
 }
@@ -107,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{note_set::Standing, session_start::tests::Fixture};
+    use crate::{note_set::NoteStanding, session_start::tests::Fixture};
 
     fn now() -> DateTime<Utc> {
         DateTime::from_timestamp(1_772_618_400, 0).unwrap()
@@ -118,20 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn a_note_of_which_nothing_is_known_is_in_the_middle() {
-        assert!(is_about(usefulness(&Faded::default()), 0.5));
+    fn an_unknown_note_scores_one_half() {
+        assert!(is_about(usefulness(&DecayedCounts::default()), 0.5));
     }
 
     #[test]
-    fn what_happened_counts_half_after_half_a_year() {
+    fn counts_have_a_half_life_of_180_days() {
         for (days, left) in [(0, 1.0), (180, 0.5), (360, 0.25), (-30, 1.0)] {
             let month = now() - Duration::days(days);
-            assert!(is_about(fading(month, now()), left), "{days}");
+            assert!(is_about(decay_factor(month, now()), left), "{days}");
         }
     }
 
     #[test]
-    fn one_use_or_good_word_takes_a_note_off_the_bench() {
+    fn one_use_or_good_rating_ends_benching() {
         let counts = NoteCounts {
             shown: 5,
             unused: 5,
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_notes_and_grave_warnings_are_never_benched() {
+    fn pinned_notes_and_severe_warnings_are_never_benched() {
         let fixture = Fixture::new();
         let months = vec![(
             now(),
@@ -180,12 +181,12 @@ mod tests {
         let is_benched = |change: &dyn Fn(&mut Note)| {
             let stored = fixture.add("A note", change);
             let entry = fixture.refreshed().get(stored.path.id).unwrap().unwrap();
-            Standing::of(&entry, &months, now()).is_benched
+            NoteStanding::from_usage(&entry, &months, now()).is_benched
         };
         assert!(is_benched(&|_| {}));
         assert!(is_benched(&warning(None)));
         assert!(is_benched(&warning(Some(Severity::Medium))));
-        // A word that only means something in a warning.
+        // Severity has a meaning only in a warning.
         assert!(is_benched(&|note| note.severity = high));
         assert!(!is_benched(&warning(high)));
         assert!(!is_benched(&warning(Some(Severity::Critical))));
@@ -214,16 +215,16 @@ mod tests {
     }
 
     proptest! {
-        /// More good brings it up, more bad down, and it stays within bounds.
+        /// Positive counts raise the score, negative counts lower it, and it stays within 0 and 1.
         #[test]
-        fn it_is_monotone_in_each_count(
+        fn usefulness_is_monotone_in_each_count(
             all in prop::collection::vec((counts(), 0_i64..2000), 1..6), which in 0_usize..6,
         ) {
-            let before = usefulness(&Faded::of(&months(&all), now()));
+            let before = usefulness(&DecayedCounts::new(&months(&all), now()));
             prop_assert!((0.0..=1.0).contains(&before));
             let mut more = all.clone();
             more[0].0[which] += 1;
-            let after = usefulness(&Faded::of(&months(&more), now()));
+            let after = usefulness(&DecayedCounts::new(&months(&more), now()));
             match which {
                 0 | 1 | 4 => prop_assert!(after >= before),
                 2 => prop_assert!(is_about(after, before)),
@@ -231,12 +232,13 @@ mod tests {
             }
         }
 
-        /// Fading by steps is fading at once, so it does not matter when anything was counted.
+        /// Decaying in steps equals decaying at once, so it does not matter when anything was
+        /// counted.
         #[test]
-        fn fading_composes(then in 0_i64..2000, later in 0_i64..2000) {
+        fn decay_composes(then in 0_i64..2000, later in 0_i64..2000) {
             let month = now() - Duration::days(then);
-            let once = fading(month, now() + Duration::days(later));
-            let steps = fading(month, now()) * fading(now(), now() + Duration::days(later));
+            let once = decay_factor(month, now() + Duration::days(later));
+            let steps = decay_factor(month, now()) * decay_factor(now(), now() + Duration::days(later));
             prop_assert!((once - steps).abs() < 1e-9);
         }
     }

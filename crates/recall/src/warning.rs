@@ -1,15 +1,15 @@
-//! Which warning comes up at a tool call, if one does, and whether it stops it.
+//! Chooses the warning to show at a tool call, and decides whether it denies the call.
 //!
-//! A pure function of the call, the notes that may fit it and what the session has seen. Whoever shows
-//! the warning records it.
+//! A pure function of the call, the candidate notes and what the session has seen. The caller
+//! records what it shows.
 //!
-//! A note says by triggers where it comes up. One that has none is held against the words of the call:
-//! those of one command beside its program, or of one small edit. What is longer is about more than one
-//! thing, and no note has enough of it.
+//! A note with triggers applies only to calls that match one. A note without triggers is compared
+//! with the words of one command, without its program, or of one small edit. Longer texts are about
+//! more than one thing, so no note covers enough of them.
 //!
-//! Silence is the usual answer: one warning at a call, two in a turn, each note once in a context.
-//! How severe a warning is puts it before others; it never makes it fit. Only an explicit trigger of
-//! a person's note may stop a call, and only once in a session, so that a repeated call passes.
+//! Limits: one warning per call, two per turn, each note once per context. Severity orders warnings
+//! but never makes one match. Only an explicit trigger in a person's note can deny a call, and only
+//! once per session, so that a repeated call passes.
 
 use std::{
     cmp::Reverse,
@@ -24,124 +24,127 @@ use anamnesis_note::{
 use anamnesis_store::index::{Entry, Error, Filter, Index, Worded};
 use anamnesis_text::terms::{Role, words};
 
-use crate::rank::rarity;
+use crate::rank::term_idf;
 
-/// How many warnings a turn has at most.
+/// The maximum number of warnings per turn.
 pub const MAX_IN_TURN: usize = 2;
 
-/// The share of the call's words, weighed by rarity, that a note without triggers has to have.
+/// The minimum share of the call's words, weighted by idf, that a note without triggers has to
+/// contain.
 const MIN_COVERAGE: f64 = 0.55;
 
-/// How many words of the call a note without triggers has to have.
+/// The minimum number of the call's words that a note without triggers has to contain.
 const MIN_TERMS: usize = 3;
 
-/// How many things that a call does are looked at, and how long one may be, in bytes and in words.
-const MAX_ACTS: usize = 8;
-const MAX_ACT_LENGTH: usize = 2 * 1024;
+/// How many commands or edits of a call are compared, and the maximum length of one in bytes and
+/// words.
+const MAX_PARTS: usize = 8;
+const MAX_PART_LENGTH: usize = 2 * 1024;
 const MAX_WORDS: usize = 48;
 
-/// How many notes that fit by their words are looked at.
+/// The maximum number of notes returned by [`fitting_by_text`].
 const MAX_FITTING: usize = 8;
 
-/// Words are weighed as if the store had so many notes more: in few notes every word of theirs would
-/// count as common.
-const NOTES_MORE: usize = 300;
+/// Added to the number of notes for idf: in a small store every word would count as common.
+const PRIOR_NOTES: usize = 300;
 
-/// How well the text of a note fits a call.
+/// How well a note's text matches a call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Relevance {
-    /// The share of the call's words, weighed by rarity, that the note has, from 0 to 1.
+    /// The share of the call's words in the note, weighted by idf, from 0 to 1.
     pub coverage: f64,
-    /// How many words of the call the note has.
+    /// The number of the call's words in the note.
     pub terms: usize,
 }
 
-/// A note that may warn of a call.
+/// A note that may warn about a call.
 #[derive(Debug, Clone)]
-pub struct Candidate<'a> {
-    /// What it says now.
+pub struct WarningCandidate<'a> {
+    /// The note's current content.
     pub note: &'a Note,
-    /// Whether a person wrote or approved this very text.
+    /// Whether a person wrote or approved exactly this text.
     pub is_persons: bool,
-    /// How well its text fits, if it was searched for.
+    /// How well its text matches, if that was computed.
     pub relevance: Option<Relevance>,
-    /// Whether the context was given it since it was last empty.
+    /// Whether it was shown since the context was last empty.
     pub was_given: bool,
-    /// Whether it has stopped a call of this session.
+    /// Whether it has denied a call of this session.
     pub has_stopped: bool,
 }
 
-/// What a warning does.
+/// The effect of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// It is told beside the call's result.
+pub enum WarningAction {
+    /// It is shown with the call's result.
     Context,
-    /// It stops the call, this once.
+    /// It denies the call once.
     Deny,
 }
 
-/// A warning that comes up.
+/// A warning to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// The note.
     pub note: NoteId,
-    /// The line of the note that fits; none where its text does.
+    /// The matched trigger line; `None` if the text matched.
     pub trigger: Option<String>,
-    /// What it does.
-    pub action: Action,
+    /// The effect.
+    pub action: WarningAction,
 }
 
-/// Why a warning fits.
-struct Fit {
+/// How a warning matches.
+struct TriggerMatch {
     trigger: Option<Trigger>,
     specificity: Option<Specificity>,
 }
 
-/// Returns the warning for a call: the most severe, then the one with the narrowest trigger, then the
-/// one with the least id.
+/// Returns the warning for a call: the most severe, then the one with the most specific trigger,
+/// then the lowest id.
 ///
-/// `in_turn` is how many warnings this turn has had.
-pub fn warning(call: &Call, candidates: &[Candidate<'_>], in_turn: usize) -> Option<Warning> {
+/// `in_turn` is the number of warnings shown in this turn.
+pub fn warning(
+    call: &Call,
+    candidates: &[WarningCandidate<'_>],
+    in_turn: usize,
+) -> Option<Warning> {
     if in_turn >= MAX_IN_TURN {
         return None;
     }
     let fitting = candidates
         .iter()
         .filter(|candidate| may_warn(candidate))
-        .filter_map(|candidate| Some((candidate, fit(call, candidate)?)));
-    let (candidate, fit) = fitting.min_by_key(|(candidate, fit)| {
+        .filter_map(|candidate| Some((candidate, match_call(call, candidate)?)));
+    let (candidate, match_call) = fitting.min_by_key(|(candidate, match_call)| {
         (
             Reverse(candidate.note.severity),
-            Reverse(fit.specificity),
+            Reverse(match_call.specificity),
             candidate.note.id,
         )
     })?;
-    let action = if may_stop(candidate, &fit) {
-        Action::Deny
+    let action = if may_deny(candidate, &match_call) {
+        WarningAction::Deny
     } else {
-        Action::Context
+        WarningAction::Context
     };
     Some(Warning {
         note: candidate.note.id,
-        trigger: fit.trigger.map(|trigger| trigger.to_string()),
+        trigger: match_call.trigger.map(|trigger| trigger.to_string()),
         action,
     })
 }
 
-/// Returns the warnings without triggers whose words fit a call, each with how well they do, the best
-/// first, ties by id.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Returns the warnings without triggers whose text matches a call, best first, ties by id.
 pub fn fitting_by_text(
     index: &Index,
     call: &Call,
     projects: &[String],
 ) -> Result<Vec<(Entry, Relevance)>, Error> {
-    let mut acts = Vec::new();
+    let mut parts = Vec::new();
     let words = || {
-        acts = acts_of(call);
-        let words = acts.iter().flat_map(|act| act.words.union(&act.options));
+        parts = parts_of(call);
+        let words = parts
+            .iter()
+            .flat_map(|part| part.words.union(&part.options));
         words.cloned().collect()
     };
     let worded = index.warnings_having(MIN_TERMS, words, projects)?;
@@ -153,14 +156,16 @@ pub fn fitting_by_text(
         with_forgotten: true,
         ..Filter::default()
     };
-    let count = index.count(&everything)? + NOTES_MORE;
+    let count = index.count(&everything)? + PRIOR_NOTES;
     let mut weights: HashMap<&str, f64> = HashMap::new();
-    for term in acts.iter().flat_map(|act| &act.words) {
-        weights.insert(term, rarity(index, count, term)?);
+    for term in parts.iter().flat_map(|part| &part.words) {
+        weights.insert(term, term_idf(index, count, term)?);
     }
     let mut fitting = Vec::new();
     for note in worded {
-        let fits = acts.iter().filter_map(|act| act.relevance(&note, &weights));
+        let fits = parts
+            .iter()
+            .filter_map(|part| part.relevance(&note, &weights));
         let fits = fits.filter(is_enough);
         if let Some(best) = fits.max_by(|a, b| a.coverage.total_cmp(&b.coverage)) {
             let entry = index.warning(note.number)?;
@@ -175,17 +180,17 @@ pub fn fitting_by_text(
     Ok(fitting)
 }
 
-/// One thing that a call does.
-struct Act {
-    /// Its different words, of an identifier the whole.
+/// A command or edit of a call.
+struct CallPart {
+    /// Its distinct words; an identifier counts as one.
     words: BTreeSet<String>,
-    /// The options among them. A note that names options is about calls with one of them: that
-    /// `git push --force` did harm is no reason to speak at every push.
+    /// Its options. A note that names options is only about calls with one of them: a warning about
+    /// `git push --force` does not apply to every push.
     options: BTreeSet<String>,
 }
 
-impl Act {
-    /// How well a note fits it; none where it cannot be about it.
+impl CallPart {
+    /// Returns how well a note matches, or `None` if it names only other options.
     fn relevance(&self, note: &Worded, weights: &HashMap<&str, f64>) -> Option<Relevance> {
         if note.names_options && self.options.is_disjoint(&note.words) {
             return None;
@@ -201,37 +206,38 @@ impl Act {
     }
 }
 
-fn acts_of(call: &Call) -> Vec<Act> {
-    let acts = call.acts().into_iter();
-    let short = acts
-        .filter(|act| act.len() <= MAX_ACT_LENGTH)
-        .take(MAX_ACTS);
-    let acts = short.map(|act| {
+fn parts_of(call: &Call) -> Vec<CallPart> {
+    let parts = call.acts().into_iter();
+    let short = parts
+        .filter(|part| part.len() <= MAX_PART_LENGTH)
+        .take(MAX_PARTS);
+    let parts = short.map(|part| {
         let mut terms = BTreeSet::new();
-        words(&act, |word| {
+        words(&part, |word| {
             let is_word = matches!(word.role, Role::Plain | Role::Whole);
-            // A letter is an option, and means another thing to each program.
+            // A single letter is an option with a different meaning for each program.
             if is_word && !word.is_stop_word() && word.written.len() > 1 {
                 terms.insert(word.term.to_owned());
             }
         });
-        Act {
+        CallPart {
             words: terms,
-            options: options(&act),
+            options: options(&part),
         }
     });
-    acts.filter(|act| (MIN_TERMS..=MAX_WORDS).contains(&act.words.len()))
+    parts
+        .filter(|part| (MIN_TERMS..=MAX_WORDS).contains(&part.words.len()))
         .collect()
 }
 
-fn may_warn(candidate: &Candidate<'_>) -> bool {
+fn may_warn(candidate: &WarningCandidate<'_>) -> bool {
     let note = candidate.note;
     note.kind() == Kind::Antipattern && note.state == State::Active && !candidate.was_given
 }
 
-/// Tells why a note fits a call. One that has triggers comes up at these only; a line that cannot be
-/// read is as good as none.
-fn fit(call: &Call, candidate: &Candidate<'_>) -> Option<Fit> {
+/// Returns how a note matches a call, if it does. Unreadable trigger lines are ignored; a note with
+/// a readable trigger does not match by text.
+fn match_call(call: &Call, candidate: &WarningCandidate<'_>) -> Option<TriggerMatch> {
     let mut triggers = candidate
         .note
         .when
@@ -239,15 +245,15 @@ fn fit(call: &Call, candidate: &Candidate<'_>) -> Option<Fit> {
         .filter_map(|line| line.parse::<Trigger>().ok())
         .peekable();
     if triggers.peek().is_none() {
-        return candidate.relevance.filter(is_enough).map(|_| Fit {
+        return candidate.relevance.filter(is_enough).map(|_| TriggerMatch {
             trigger: None,
             specificity: None,
         });
     }
     let trigger = triggers
-        .filter(|trigger| trigger.fits(call))
+        .filter(|trigger| trigger.matches(call))
         .max_by_key(Trigger::specificity)?;
-    Some(Fit {
+    Some(TriggerMatch {
         specificity: Some(trigger.specificity()),
         trigger: Some(trigger),
     })
@@ -257,9 +263,9 @@ fn is_enough(relevance: &Relevance) -> bool {
     relevance.coverage >= MIN_COVERAGE && relevance.terms >= MIN_TERMS
 }
 
-fn may_stop(candidate: &Candidate<'_>, fit: &Fit) -> bool {
+fn may_deny(candidate: &WarningCandidate<'_>, match_call: &TriggerMatch) -> bool {
     let note = candidate.note;
-    fit.trigger.is_some()
+    match_call.trigger.is_some()
         && note.enforce == Enforce::Once
         && note.severity >= Some(Severity::High)
         && candidate.is_persons
@@ -290,8 +296,8 @@ mod tests {
         note
     }
 
-    fn candidate(note: &Note) -> Candidate<'_> {
-        Candidate {
+    fn candidate(note: &Note) -> WarningCandidate<'_> {
+        WarningCandidate {
             note,
             is_persons: true,
             relevance: None,
@@ -301,31 +307,31 @@ mod tests {
     }
 
     fn push() -> Call {
-        Call::of("Bash", &json!({"command": "git push --force origin main"}))
+        Call::new("Bash", &json!({"command": "git push --force origin main"}))
     }
 
-    /// The action for one note, if it comes up.
-    fn action(candidate: Candidate<'_>) -> Option<Action> {
+    /// Returns the action for one note, if it is shown.
+    fn action(candidate: WarningCandidate<'_>) -> Option<WarningAction> {
         warning(&push(), &[candidate], 0).map(|warning| warning.action)
     }
 
     #[test]
-    fn a_note_comes_up_where_its_trigger_fits() {
+    fn a_warning_is_shown_where_its_trigger_matches() {
         let fits = note("a", |_| {});
         assert_eq!(
             warning(&push(), &[candidate(&fits)], 0),
             Some(Warning {
                 note: fits.id,
                 trigger: Some("cmd: git push --force".to_owned()),
-                action: Action::Context,
+                action: WarningAction::Context,
             })
         );
-        let other = Call::of("Bash", &json!({"command": "git push origin main"}));
+        let other = Call::new("Bash", &json!({"command": "git push origin main"}));
         assert_eq!(warning(&other, &[candidate(&fits)], 0), None);
     }
 
     #[test]
-    fn only_warnings_in_use_come_up() {
+    fn only_active_warnings_are_shown() {
         for change in [
             |note: &mut Note| note.kind = Some(Kind::Skill),
             |note: &mut Note| note.state = State::Proposed,
@@ -338,17 +344,17 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_stopped_only_where_all_speaks_for_it() {
+    fn a_call_is_denied_only_if_all_conditions_hold() {
         let stops = note("a", |note| {
             note.severity = Some(Severity::High);
             note.enforce = Enforce::Once;
         });
-        assert_eq!(action(candidate(&stops)), Some(Action::Deny));
+        assert_eq!(action(candidate(&stops)), Some(WarningAction::Deny));
         let critical = Note {
             severity: Some(Severity::Critical),
             ..stops.clone()
         };
-        assert_eq!(action(candidate(&critical)), Some(Action::Deny));
+        assert_eq!(action(candidate(&critical)), Some(WarningAction::Deny));
         for change in [
             |note: &mut Note| note.severity = Some(Severity::Medium),
             |note: &mut Note| note.severity = None,
@@ -357,21 +363,21 @@ mod tests {
         ] {
             let mut note = stops.clone();
             change(&mut note);
-            assert_eq!(action(candidate(&note)), Some(Action::Context));
+            assert_eq!(action(candidate(&note)), Some(WarningAction::Context));
         }
-        let not_by_a_person = Candidate {
+        let not_by_a_person = WarningCandidate {
             is_persons: false,
             ..candidate(&stops)
         };
-        assert_eq!(action(not_by_a_person), Some(Action::Context));
-        // The context was emptied since: it is told again, and nothing is stopped again.
-        let has_stopped = Candidate {
+        assert_eq!(action(not_by_a_person), Some(WarningAction::Context));
+        // The context was emptied since: the warning is shown again, but denies nothing again.
+        let has_stopped = WarningCandidate {
             has_stopped: true,
             ..candidate(&stops)
         };
-        assert_eq!(action(has_stopped), Some(Action::Context));
-        // The second call passes, in silence.
-        let was_given = Candidate {
+        assert_eq!(action(has_stopped), Some(WarningAction::Context));
+        // The repeated call passes without a warning.
+        let was_given = WarningCandidate {
             has_stopped: true,
             was_given: true,
             ..candidate(&stops)
@@ -380,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_trigger_the_text_decides_and_never_stops() {
+    fn a_warning_without_trigger_matches_by_text_and_never_denies() {
         let without = |change: fn(&mut Note)| {
             note("a", |note| {
                 note.when.clear();
@@ -393,13 +399,13 @@ mod tests {
         let unreadable = without(|note| note.when = vec!["cmd: git".to_owned()]);
         let elsewhere = without(|note| note.when = vec!["path: *.sql".to_owned()]);
         for (coverage, terms, expected) in [
-            (0.55, 3, Some(Action::Context)),
+            (0.55, 3, Some(WarningAction::Context)),
             (0.54, 3, None),
             (1.0, 2, None),
             (f64::NAN, 9, None),
         ] {
             let with = |note| {
-                action(Candidate {
+                action(WarningCandidate {
                     relevance: Some(Relevance { coverage, terms }),
                     ..candidate(note)
                 })
@@ -412,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn one_comes_up_and_none_after_two_in_a_turn() {
+    fn one_warning_per_call_and_two_per_turn() {
         let severe = note("severe", |note| note.severity = Some(Severity::Low));
         let narrow = note("narrow", |note| {
             note.when.push("cmd: git push --force main".to_owned());
@@ -420,7 +426,8 @@ mod tests {
         let (one, other) = (note("one", |_| {}), note("other", |_| {}));
         let mut notes = [&other, &one, &narrow, &severe];
         let shown = |notes: &[&Note]| {
-            let candidates: Vec<Candidate<'_>> = notes.iter().map(|note| candidate(note)).collect();
+            let candidates: Vec<WarningCandidate<'_>> =
+                notes.iter().map(|note| candidate(note)).collect();
             warning(&push(), &candidates, 1).map(|warning| warning.note)
         };
         for _ in 0..2 {
@@ -432,7 +439,7 @@ mod tests {
         assert_eq!(warning(&push(), &[candidate(&one)], 2), None);
     }
 
-    /// Warnings as people write them who know nothing of triggers, each with a call that it is about.
+    /// Warnings written without triggers, each with a call that it is about.
     const WRITTEN: [(&str, &str, &str); 30] = [
         (
             "A forced push to main lost a day of work",
@@ -586,7 +593,7 @@ mod tests {
         ),
     ];
 
-    /// Commands that no warning should meet.
+    /// Commands that should match no warning.
     const BENIGN: &str = include_str!("../../note/src/trigger/benign.txt");
 
     fn call(text: &str) -> Call {
@@ -594,8 +601,8 @@ mod tests {
             .strip_prefix("Edit ")
             .and_then(|edit| edit.split_once(" << "))
         {
-            Some((path, new)) => Call::of("Edit", &json!({"file_path": path, "new_string": new})),
-            None => Call::of("Bash", &json!({"command": text})),
+            Some((path, new)) => Call::new("Edit", &json!({"file_path": path, "new_string": new})),
+            None => Call::new("Bash", &json!({"command": text})),
         }
     }
 
@@ -618,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_without_triggers_comes_up_by_its_words() {
+    fn a_warning_without_triggers_matches_by_its_words() {
         let (_fixture, index) = written();
         let (mut missed, mut others) = (Vec::new(), Vec::new());
         for (title, _, about) in WRITTEN {
@@ -628,7 +635,8 @@ mod tests {
             }
             others.extend(found.into_iter().filter(|found| found != title));
         }
-        // Words that differ by an option's spelling, or two words only: these need a trigger.
+        // These differ only in the spelling of an option, or have only two words: they need a
+        // trigger.
         let expected = [
             "git push origin --delete release/1.2",
             "git commit --no-verify -m 'release manifest'",
@@ -652,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_hundred_everyday_commands_one_has_the_words_of_a_warning() {
+    fn one_of_two_hundred_everyday_commands_matches() {
         let (_fixture, index) = written();
         let benign = BENIGN.lines();
         let benign: Vec<&str> = benign
@@ -663,7 +671,8 @@ mod tests {
             .into_iter()
             .filter(|command| !titles(&index, &call(command)).is_empty())
             .collect();
-        // It tries what the warning is about. Two would be one in a hundred.
+        // The command is a dry run of what the warning is about. Two matches would be one in a
+        // hundred.
         assert_eq!(met, ["rsync -avn --delete build/ host:/var/www/site/"]);
     }
 }

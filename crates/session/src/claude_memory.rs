@@ -1,10 +1,10 @@
-//! A file of Claude Code's own memory, made into the parts of a note.
+//! Converts a file of Claude Code's own memory into the parts of a note.
 //!
-//! Such a file is markdown that Claude wrote, with front matter: a `name`, a `description`, and a
-//! `type`, which stands below `metadata` or, in files of earlier clients, at the top. Nothing here
-//! looks at a disk; which files there are and what becomes of the parts is the store's business.
+//! Such a file is markdown written by Claude, with front matter: `name`, `description` and `type`.
+//! `type` is under `metadata`, or at the top level in files of earlier clients. This module reads
+//! no disk; the store finds the files and writes the notes.
 //!
-//! Invariant: no part holds anything that the other ways into a note would have taken out.
+//! Invariant: every part is sanitised like any other input for a note.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -15,53 +15,55 @@ use anamnesis_note::{
 };
 use anamnesis_text::{clean::one_line, redact::redact, sanitize::uncut, truncate};
 
-/// The largest file that is read, in bytes. The client loads 25 KB of such text at most.
+/// The maximum size of a file, in bytes. The client loads at most 25 KB of such text.
 pub const MAX_LENGTH: usize = 256 * 1024;
 
 /// The tag of every imported note.
 const TAG: &str = "import";
 
-/// The longest title, in characters. A description is one sentence.
+/// The maximum length of a title, in characters. A description is one sentence.
 const MAX_TITLE_LENGTH: usize = 300;
 
-/// The longest `type` that becomes a tag, in bytes.
+/// The maximum length of a `type` that becomes a tag, in bytes.
 const MAX_KIND_LENGTH: usize = 32;
 
-/// What a file of the memory says, fit to be stored.
+/// A memory file, sanitised for storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
-    /// The description, else the name, else the file's name; one line.
+pub struct MemoryFile {
+    /// The description, else the name, else the file name; one line.
     pub title: String,
-    /// The text; may be empty.
+    /// The text, possibly empty.
     pub body: String,
-    /// What kind of note it makes.
+    /// The type of the note.
     pub note_type: NoteType,
-    /// The tags of that note.
+    /// The tags of the note.
     pub tags: Vec<String>,
-    /// How many credentials were masked in it, by the rule that found them.
+    /// The number of masked credentials per redaction rule.
     pub masked: BTreeMap<&'static str, usize>,
 }
 
-impl Memory {
-    /// Reads a file; `stem` is its name without the ending. None if it has no front matter, or if
-    /// nothing is left of it.
+impl MemoryFile {
+    /// Parses a file; `stem` is its name without the extension.
+    ///
+    /// Returns `None` if it has no front matter, or if nothing is left after sanitising.
     pub fn parse(raw: &str, stem: &str) -> Option<Self> {
-        // Before anything is told apart: a region may begin in the front matter and end behind it.
+        // Strip before splitting: a private region may begin in the front matter and end after it.
         let (text, _) = uncut(raw);
         let (block, body) = split(&text)?;
-        let front = Front::read(block);
+        let front = FrontFields::read(block);
         let mut masked = BTreeMap::new();
-        let body = safe(&uncut(body).0, &mut masked);
+        let body = mask_credentials(&uncut(body).0, &mut masked);
         let named = [front.description, front.name];
         let title = named.into_iter().flatten().find_map(|title| {
-            // An escape of YAML may have spelt a tag.
-            let title = safe(&one_line(&uncut(&title).0), &mut masked);
+            // A YAML escape may have spelt a private tag.
+            let title = mask_credentials(&one_line(&uncut(&title).0), &mut masked);
             (!title.is_empty()).then_some(title)
         });
         if title.is_none() && body.is_empty() {
             return None;
         }
-        let title = title.unwrap_or_else(|| safe(&one_line(&uncut(stem).0), &mut masked));
+        let title =
+            title.unwrap_or_else(|| mask_credentials(&one_line(&uncut(stem).0), &mut masked));
         let kind = front.kind.filter(|kind| is_word(kind));
         let note_type = match kind.as_deref() {
             Some("feedback") => NoteType::Procedural,
@@ -78,14 +80,14 @@ impl Memory {
     }
 }
 
-/// The id of the note of a file, the same on every machine: `slug` names the folder of its project
-/// as the client does, `stem` is the file's name without the ending.
+/// Returns the id of a file's note, which is the same on every machine. `slug` is the client's name
+/// for the project's folder, `stem` the file name without the extension.
 pub fn note_id(slug: &str, stem: &str) -> NoteId {
     NoteId::made_of(&format!("{slug}/{stem}"))
 }
 
-/// The id of the note of a file where the other id is not to be had: `returns` counts how often the
-/// file had gone and was there again.
+/// Returns the id of a file's note if the id of [`note_id`] is taken. `returns` counts how often
+/// the file disappeared and came back.
 pub fn own_note_id(machine_id: &str, slug: &str, stem: &str, returns: u32) -> NoteId {
     NoteId::made_of(&match returns {
         0 => format!("{machine_id}/{slug}/{stem}"),
@@ -93,8 +95,8 @@ pub fn own_note_id(machine_id: &str, slug: &str, stem: &str, returns: u32) -> No
     })
 }
 
-/// Masks the credentials in a text, and counts them.
-fn safe(text: &str, masked: &mut BTreeMap<&'static str, usize>) -> String {
+/// Masks and counts the credentials in a text.
+fn mask_credentials(text: &str, masked: &mut BTreeMap<&'static str, usize>) -> String {
     let redacted = redact(text);
     for finding in &redacted.findings {
         *masked.entry(finding.rule).or_default() += 1;
@@ -102,14 +104,13 @@ fn safe(text: &str, masked: &mut BTreeMap<&'static str, usize>) -> String {
     redacted.text.into_owned()
 }
 
-/// Tells whether a type is a word that may stand in a tag. A credential is not: those that look like
-/// words are longer.
+/// Returns whether a type can become a tag. Credentials are longer than the limit.
 fn is_word(kind: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
     (1..=MAX_KIND_LENGTH).contains(&kind.len()) && kind.bytes().all(is_letter)
 }
 
-/// Parts a file into front matter and text.
+/// Splits a file into front matter and text.
 fn split(text: &str) -> Option<(&str, &str)> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
@@ -128,16 +129,16 @@ fn split(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// What the front matter says, as it is written.
+/// The raw fields of the front matter.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Front {
+struct FrontFields {
     name: Option<String>,
     description: Option<String>,
     kind: Option<String>,
 }
 
-impl Front {
-    /// Reads the front matter, line by line where it is no YAML that is taken.
+impl FrontFields {
+    /// Parses the front matter as YAML, else line by line.
     fn read(block: &str) -> Self {
         Self::parse(block).unwrap_or_else(|| Self::salvage(block))
     }
@@ -164,7 +165,7 @@ impl Front {
         })
     }
 
-    /// Takes the first line of each key. A value that goes over several lines is cut.
+    /// Takes the first line of each key. A value of several lines is cut.
     fn salvage(block: &str) -> Self {
         let mut front = Self::default();
         for line in block.lines() {
@@ -178,7 +179,7 @@ impl Front {
                 _ => continue,
             };
             let value = unquoted(value.trim());
-            // These stand for the lines below.
+            // The value is in the lines below.
             let is_mark = value.starts_with(['|', '>']) && value.len() <= 2;
             if slot.is_none() && !value.is_empty() && !is_mark {
                 *slot = Some(value.to_owned());
@@ -195,14 +196,14 @@ fn text(value: Value) -> Option<String> {
     }
 }
 
-/// The mapping below `metadata`, as a block of its own.
+/// Returns the mapping under `metadata` as a block of its own.
 fn metadata(block: &str) -> Option<Cow<'_, str>> {
     let entries = front_matter::entries(block);
     let entry = entries.iter().find(|entry| entry.key == "metadata")?;
     let (_, value) = block.get(entry.range.clone())?.split_once(':')?;
     let (first, rest) = value.split_once('\n').unwrap_or((value, ""));
     if !first.trim().is_empty() {
-        // A flow mapping.
+        // A flow mapping, such as `metadata: {type: x}`.
         return Some(Cow::Borrowed(value.trim()));
     }
     let indent = rest.len() - rest.trim_start_matches(' ').len();
@@ -213,7 +214,7 @@ fn metadata(block: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(lines.collect()))
 }
 
-/// Returns a value without the quotes around it.
+/// Removes the quotes around a value.
 fn unquoted(value: &str) -> &str {
     ['"', '\'']
         .into_iter()
@@ -229,13 +230,13 @@ mod tests {
 
     const BODY: &str = "Run `pnpm test`, never `npm test`.";
 
-    fn parse(front: &str) -> Memory {
-        Memory::parse(&format!("---\n{front}\n---\n\n{BODY}\n"), "package_manager").unwrap()
+    fn parse(front: &str) -> MemoryFile {
+        MemoryFile::parse(&format!("---\n{front}\n---\n\n{BODY}\n"), "package_manager").unwrap()
     }
 
-    /// Title, type and tags, parted by `|`.
-    fn parts(memory: &Memory) -> String {
-        let Memory {
+    /// Formats title, type and tags, separated by `|`.
+    fn parts(memory: &MemoryFile) -> String {
+        let MemoryFile {
             title,
             note_type,
             tags,
@@ -252,7 +253,7 @@ mod tests {
         );
         assert_eq!(
             memory,
-            Memory {
+            MemoryFile {
                 title: "The package manager is pnpm".to_owned(),
                 body: BODY.to_owned(),
                 note_type: NoteType::Procedural,
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_memory() {
+    fn files_without_usable_front_matter_are_rejected() {
         for raw in [
             "",
             "# A heading\n",
@@ -347,12 +348,12 @@ mod tests {
             "---\ntype: user\n---\n\n",
             "---\nname: <private>\n---\nall of it\n",
         ] {
-            assert_eq!(Memory::parse(raw, "stem"), None, "{raw}");
+            assert_eq!(MemoryFile::parse(raw, "stem"), None, "{raw}");
         }
         let long = format!("---\nname: n\n{}---\nbody\n", "# comment\n".repeat(10_000));
-        assert_eq!(Memory::parse(&long, "stem"), None);
+        assert_eq!(MemoryFile::parse(&long, "stem"), None);
         assert!(
-            Memory::parse("\u{feff}---\r\nname: n\r\n---\r\nb\r\nc\r\n", "s").is_some_and(
+            MemoryFile::parse("\u{feff}---\r\nname: n\r\n---\r\nb\r\nc\r\n", "s").is_some_and(
                 |memory| (memory.title.as_str(), memory.body.as_str()) == ("n", "b\nc")
             )
         );
@@ -367,17 +368,17 @@ mod tests {
              one <private>needle</private> two {TOKEN}\n\
              <anamnesis-context>needle</anamnesis-context>\n\u{202e}three"
         );
-        let memory = Memory::parse(&raw, TOKEN).unwrap();
+        let memory = MemoryFile::parse(&raw, TOKEN).unwrap();
         let text = format!("{memory:?}");
         assert!(!text.contains("needle") && !text.contains(TOKEN), "{text}");
         assert_eq!(memory.title, "token [REDACTED], here");
         assert_eq!(memory.body, "one  two [REDACTED]\n\nthree");
         assert_eq!(memory.masked.values().sum::<usize>(), 2);
-        let memory = Memory::parse("---\n---\nbody", TOKEN).unwrap();
+        let memory = MemoryFile::parse("---\n---\nbody", TOKEN).unwrap();
         assert_eq!(memory.title, "[REDACTED]");
-        // A region that is not closed takes the rest of the file.
+        // An unclosed region extends to the end of the file.
         assert_eq!(
-            Memory::parse("---\nname: n\n---\nkept <private>needle\n", "s")
+            MemoryFile::parse("---\nname: n\n---\nkept <private>needle\n", "s")
                 .unwrap()
                 .body,
             "kept"
@@ -413,16 +414,16 @@ mod tests {
     proptest! {
         #[test]
         fn reading_never_panics(front in "\\PC{0,80}(\n\\PC{0,40}){0,6}", body in "\\PC{0,200}") {
-            let _ = Memory::parse(&front, &body);
-            let _ = Memory::parse(&format!("---\n{front}\n---\n{body}"), "stem");
-            let _ = Memory::parse(&format!("---\nmetadata:\n {front}\n---\n{body}"), "stem");
+            let _ = MemoryFile::parse(&front, &body);
+            let _ = MemoryFile::parse(&format!("---\n{front}\n---\n{body}"), "stem");
+            let _ = MemoryFile::parse(&format!("---\nmetadata:\n {front}\n---\n{body}"), "stem");
         }
 
         #[test]
-        fn what_was_read_once_stays_as_it_is(body in "(\\PC{0,60}\n){0,5}") {
+        fn parsing_is_idempotent(body in "(\\PC{0,60}\n){0,5}") {
             let file = |body: &str| format!("---\nname: n\n---\n{body}");
-            if let Some(memory) = Memory::parse(&file(&body), "stem") {
-                let again = Memory::parse(&file(&memory.body), "stem").unwrap();
+            if let Some(memory) = MemoryFile::parse(&file(&body), "stem") {
+                let again = MemoryFile::parse(&file(&memory.body), "stem").unwrap();
                 prop_assert_eq!(again.body, memory.body);
             }
         }

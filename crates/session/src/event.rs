@@ -1,9 +1,8 @@
-//! What the journal keeps of a session: one record an event.
+//! Session events as the journal stores them.
 //!
-//! A record holds text that is fit to be stored (see [`anamnesis_text::sanitize`]) and nothing else, so it may
-//! be written to the journal or, while that cannot be had, to a file of its own. It says what came in,
-//! not what follows from it: whether a prompt of the same id is private, or whether the event is known
-//! already, is decided by whoever takes it.
+//! A record contains only sanitised text (see [`anamnesis_text::sanitize`]), so it may be written
+//! to the journal or the spool. It describes the event alone. The journal decides what depends on
+//! stored data: whether a prompt of the same id is private, and whether the event is a duplicate.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +12,7 @@ use anamnesis_text::{
     private_tokens::{Hash, Key},
 };
 
-/// Makes an enum of words that are kept in the journal as they are written here.
+/// Defines an enum with the strings under which the journal stores its variants.
 macro_rules! words {
     ($(#[$attribute:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$attribute])*
@@ -23,15 +22,15 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word that stands for it in the journal.
+            /// Returns the stored string.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }
             }
 
-            /// What a word of the journal stands for.
-            pub fn of(word: &str) -> Option<Self> {
+            /// Parses a stored string.
+            pub fn parse(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)+
                     _ => None,
@@ -42,39 +41,39 @@ macro_rules! words {
 }
 
 words! {
-    /// What a prompt is.
+    /// The kind of a prompt.
     PromptKind {
-        /// A person's words.
+        /// Typed by a person.
         Person = "person",
         /// A slash command.
         Command = "command",
-        /// A message of a program.
+        /// A message from a program.
         Notification = "notification",
-        /// No words: an image, or nothing.
+        /// No text: an image, or nothing.
         Media = "media",
     }
 }
 
 words! {
-    /// How much of a prompt was marked as private.
+    /// How much of a prompt is private.
     Privacy {
         /// Nothing.
         None = "none",
-        /// A part.
+        /// Part of it.
         Part = "part",
-        /// All of it, and with it all that happens until the next one.
+        /// All of it. Everything until the next prompt is private, too.
         Full = "full",
     }
 }
 
 words! {
-    /// How a tool's run ended.
+    /// The outcome of a tool call.
     Outcome {
-        /// As it should.
+        /// It succeeded.
         Ok = "ok",
-        /// With an error.
+        /// It failed.
         Failed = "failed",
-        /// It was stopped.
+        /// It was interrupted.
         Interrupted = "interrupted",
     }
 }
@@ -82,23 +81,23 @@ words! {
 words! {
     /// What a tool did to a file.
     FileAction {
-        /// It read it.
+        /// It read the file.
         Read = "read",
-        /// It changed it.
+        /// It changed the file.
         Edited = "edited",
-        /// It made it.
+        /// It created the file.
         Created = "created",
     }
 }
 
 words! {
-    /// Whose words a turn end holds.
+    /// The author of a turn's last message.
     Speaker {
         /// The model, at the end of its turn.
         Main = "main",
-        /// A subagent, at its end.
+        /// A subagent, at the end of its run.
         Subagent = "subagent",
-        /// The client, which summed the session up to make room.
+        /// The client, when it compacted the context.
         Compact = "compact",
     }
 }
@@ -106,53 +105,54 @@ words! {
 /// A subagent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
-    /// The client's id of it.
+    /// The client's id of the subagent.
     pub id: String,
     /// Its type, such as `Explore`.
     pub kind: String,
 }
 
-/// A file that a tool touched.
+/// A file touched by a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileUse {
-    /// The path; relative to the project's folder where it lies in it.
+    /// The path, relative to the project's folder if it is inside.
     pub path: String,
-    /// What was done to it.
+    /// What the tool did to it.
     pub action: FileAction,
 }
 
-/// A tool's run.
+/// A finished tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolEvent {
-    /// The client's id of the run (`tool_use_id`); a hash of the event where there is none.
+    /// The client's id of the call (`tool_use_id`), or a hash of the event if there is none.
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// What it was given.
+    /// The tool's input.
     pub input: Value,
-    /// What it gave.
+    /// The tool's response.
     pub response: Value,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What it said when it failed.
+    /// The error message, if it failed.
     pub error: Option<String>,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: Option<i64>,
-    /// The files it touched.
+    /// The files touched by the tool.
     pub files: Vec<FileUse>,
-    /// The subagent that ran it, if one did.
+    /// The subagent that called it, if any.
     pub agent: Option<Agent>,
-    /// Whether it was learned from the list of a whole batch, which tells less than the tool's own event.
+    /// Whether it comes from a `PostToolBatch` event, which has less detail than the tool's own
+    /// event.
     pub is_from_batch: bool,
-    /// Whether it held more private regions than anybody writes by hand.
+    /// Whether it has more private regions than a person would write.
     pub many_tags: bool,
 }
 
-/// The longest search, in characters.
+/// The maximum length of a search, in characters.
 const MAX_SEARCH: usize = 300;
 
 impl ToolEvent {
-    /// What was looked for, on one line, by a tool that looks for something.
+    /// Returns what a search tool searched for, on one line.
     pub fn search(&self) -> Option<String> {
         let field = match self.tool.as_str() {
             "Grep" | "Glob" => "pattern",
@@ -166,106 +166,106 @@ impl ToolEvent {
     }
 }
 
-/// A token that a person marked as private, as a keyed hash; see [`anamnesis_text::private_tokens`].
+/// A keyed hash of a token that a person marked as private; see [`anamnesis_text::private_tokens`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Echo {
+pub struct PrivateTokenHash {
     /// The key.
     pub key: Key,
     /// The token's length and hash.
     pub hash: Hash,
 }
 
-/// What an event tells of its session, whatever else it tells.
+/// What any event says about its session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// The project's key, where it was looked for.
+    /// The project's key, if it was determined.
     pub project: Option<String>,
     /// The project's folder.
     pub folder: Option<String>,
-    /// The session's transcript.
+    /// The path of the session's transcript.
     pub transcript: Option<String>,
-    /// The branch that is checked out in the folder, where it was looked for.
+    /// The checked out branch, if it was determined.
     pub branch: Option<String>,
     /// The client's process.
     pub client: Option<ClientProcess>,
 }
 
-/// A process of Claude Code, told from a later one of the same number.
+/// A Claude Code process, distinguished from later processes with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientProcess {
-    /// Its number.
+    /// The process id.
     pub id: i64,
-    /// When it began, in the system's own unit; none where that cannot be known.
+    /// The start time in the system's own unit, if known.
     pub started: Option<i64>,
 }
 
-/// One event of a session, fit to be stored.
+/// A sanitised session event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The client's id of the session.
     pub session: String,
-    /// When it was, milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at: i64,
-    /// The client's id of the prompt that it belongs to.
+    /// The client's id of the prompt that caused it.
     pub prompt_id: Option<String>,
-    /// The subagent that it happened in.
+    /// The subagent that caused it.
     pub agent: Option<Agent>,
-    /// What it tells of the session.
+    /// What the event says about its session.
     pub surroundings: Surroundings,
-    /// Whether it held a region that was marked as private.
+    /// Whether it had a private region.
     pub private: bool,
-    /// The private tokens that later texts must not repeat.
-    pub echoes: Vec<Echo>,
-    /// What happened.
-    pub what: What,
+    /// Hashes of the private tokens that later texts must not repeat.
+    pub echoes: Vec<PrivateTokenHash>,
+    /// The event itself.
+    pub what: RecordedEvent,
 }
 
-/// What happened.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum What {
-    /// The session starts or goes on.
+pub enum RecordedEvent {
+    /// The session started or was resumed.
     Started {
-        /// The client's word for why.
+        /// The client's reason.
         source: String,
-        /// The model, where the client says it.
+        /// The model, if the client names it.
         model: Option<String>,
     },
     /// A prompt.
     Prompted {
-        /// What it is.
+        /// The kind of the prompt.
         kind: PromptKind,
         /// How much of it is private.
         privacy: Privacy,
-        /// Its text; none for a private one and where nobody typed one.
+        /// The text, unless the prompt is private or has no typed text.
         text: Option<String>,
-        /// Whether it held more private regions than anybody writes by hand.
+        /// Whether it has more private regions than a person would write.
         many_tags: bool,
     },
-    /// A task is about to be given to a subagent.
+    /// A subagent is about to start.
     Delegated {
-        /// The client's id of the tool's run.
+        /// The client's id of the tool call.
         id: String,
         /// The subagent's type.
         kind: String,
         /// The task.
         prompt: String,
     },
-    /// Tools have run.
+    /// Tools have finished.
     Used(Vec<ToolEvent>),
-    /// The model, a subagent or the client had the last word.
+    /// The last message of the model, of a subagent, or of the client's compaction.
     Spoke {
-        /// Who.
+        /// The author.
         speaker: Speaker,
-        /// The words; none when there were no words.
+        /// The text, if there is any.
         text: Option<String>,
     },
-    /// The client is about to make room; what was said so far is summed up.
+    /// The client is about to compact the context.
     Compacting,
     /// The session ended.
     Ended {
-        /// The client's word for why.
+        /// The client's reason.
         reason: String,
     },
-    /// Something that is not kept.
+    /// An event whose content is not stored.
     Seen,
 }

@@ -1,8 +1,8 @@
-//! Hook payloads: what Claude Code sends on stdin, reduced to what is acted on.
+//! Parses hook payloads from Claude Code and formats the output.
 //!
-//! The wire type mirrors the client's JSON and tolerates what it does not know: missing fields,
-//! fields of a newer client, wrong types in fields that nobody reads. An event that is not acted on
-//! is [`Event::Other`], not an error. Source: <https://code.claude.com/docs/en/hooks>.
+//! The wire type tolerates missing fields, fields of newer clients, and wrong types in fields that
+//! are not essential. An event that is not handled is [`Event::Other`], not an error. Source:
+//! <https://code.claude.com/docs/en/hooks>.
 
 use serde::Deserialize;
 use serde_json::{Value, error::Category, json};
@@ -10,32 +10,32 @@ use serde_json::{Value, error::Category, json};
 use crate::{event::Agent, transcript::without_lone_surrogates};
 use anamnesis_text::redact::redact;
 
-/// The largest payload that is read, in bytes.
+/// The maximum size of a payload, in bytes.
 pub const MAX_PAYLOAD_LENGTH: usize = 64 * 1024 * 1024;
 
-/// The largest `additionalContext`, in UTF-16 code units. The client cuts at 10,000.
+/// The maximum length of `additionalContext`, in UTF-16 code units. The client cuts at 10,000.
 pub const MAX_CONTEXT_LENGTH: usize = 9_500;
 
-/// The longest name or id of the client's that is kept, in characters.
+/// The maximum length of a name or id from the client, in characters.
 const MAX_NAME_LENGTH: usize = 128;
 
-/// The name of a tool that has none.
+/// The name for a tool without a valid name.
 const UNKNOWN_TOOL: &str = "unknown";
 
-/// What started a session.
+/// Why a session started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartSource {
     /// A new session.
     Startup,
-    /// An old one goes on.
+    /// An old session was resumed.
     Resume,
     /// `/clear`.
     Clear,
-    /// The client made room in its context.
+    /// The context was compacted.
     Compact,
-    /// A copy of an old one goes on.
+    /// A copy of an old session was started.
     Fork,
-    /// One that this version does not know.
+    /// Unknown to this version.
     Other,
 }
 
@@ -51,7 +51,7 @@ impl StartSource {
         }
     }
 
-    /// The client's word for it.
+    /// Returns the client's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Startup => "startup",
@@ -64,14 +64,14 @@ impl StartSource {
     }
 }
 
-/// What happened.
+/// A hook event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// A session starts or goes on.
+    /// A session started or was resumed.
     SessionStart {
-        /// Why.
+        /// The reason.
         source: StartSource,
-        /// The model, where the client says it.
+        /// The model, if the client names it.
         model: Option<String>,
     },
     /// A prompt was sent, as typed.
@@ -81,18 +81,18 @@ pub enum Event {
     },
     /// A tool is about to run.
     PreToolUse(ToolCall),
-    /// A tool has run.
+    /// A tool failed or was interrupted.
     PostToolUse(ToolCall),
     /// A tool has failed, or was stopped.
     PostToolUseFailure(ToolCall),
-    /// All tools of one answer have run.
+    /// All tools of one answer have finished.
     PostToolBatch(Vec<ToolCall>),
     /// A subagent starts.
     SubagentStart,
     /// A subagent has ended.
-    SubagentStop(Answered),
-    /// The model's turn has ended.
-    Stop(Answered),
+    SubagentStop(TurnEnd),
+    /// The model's turn ended.
+    Stop(TurnEnd),
     /// The context is about to be compacted.
     PreCompact,
     /// The context was compacted.
@@ -102,79 +102,79 @@ pub enum Event {
     },
     /// A session ended.
     SessionEnd {
-        /// Why, in the client's word.
+        /// The client's reason.
         reason: String,
     },
-    /// An event that is not acted on.
+    /// An event that is not handled.
     Other,
 }
 
-/// A run of a tool, as the client tells it.
+/// A tool call as reported by the client.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolCall {
-    /// The client's id of it.
+    /// The client's id of the call.
     pub id: Option<String>,
-    /// The tool's name; `unknown` where the client gives none that can be kept.
+    /// The tool's name, `unknown` if the client sends no valid one.
     pub tool: String,
-    /// What it is given; any JSON value, null where there is none.
+    /// The input, any JSON value; null if missing.
     pub input: Value,
-    /// What it gave; any JSON value, null where there is none.
+    /// The response, any JSON value; null if missing.
     pub response: Value,
-    /// What it said when it failed.
+    /// The error message, if it failed.
     pub error: Option<String>,
-    /// Whether it was stopped.
+    /// Whether it was interrupted.
     pub is_interrupt: bool,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: Option<i64>,
 }
 
 /// The end of a turn of the model or of a subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answered {
-    /// The last words; none where the client does not say.
+pub struct TurnEnd {
+    /// The last message, if the client sends it.
     pub text: Option<String>,
-    /// Whether a hook had sent the model on before.
+    /// Whether a stop hook already made the model continue.
     pub is_again: bool,
 }
 
-/// A hook's payload.
+/// A hook payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Payload {
-    /// The event's name in the client's spelling; at most 64 characters of it.
+    /// The client's event name, cut to 64 characters.
     pub event_name: String,
     /// The event.
     pub event: Event,
-    /// The client's id of the session; at most 200 characters.
+    /// The client's session id, cut to 200 characters.
     pub session_id: String,
-    /// The client's id of the prompt that this happens under.
+    /// The client's id of the prompt that caused the event.
     pub prompt_id: Option<String>,
-    /// The subagent that this happens in.
+    /// The subagent that caused the event.
     pub agent: Option<Agent>,
     /// The session's transcript.
     pub transcript_path: Option<String>,
-    /// The folder that the client's shell stands in, which follows `cd`.
+    /// The working directory of the client's shell, which follows `cd`.
     pub cwd: Option<String>,
 }
 
-/// Why a payload was not taken. Nothing was stored.
+/// Why a payload was rejected. Nothing was stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPayload {
-    /// There was none.
+    /// The input was empty.
     #[error("stdin was empty")]
     Empty,
-    /// It went on after [`MAX_PAYLOAD_LENGTH`].
+    /// It is larger than [`MAX_PAYLOAD_LENGTH`].
     #[error("the payload is over 64 MiB")]
     TooLong,
-    /// It is no JSON object, or a field has a wrong type.
+    /// It is not a JSON object, or an essential field has a wrong type.
     #[error("the payload is not what the client sends: {0}")]
     Malformed(String),
-    /// A field that everything hangs on is missing.
+    /// An essential field is missing.
     #[error("the payload has no {0}")]
     Missing(&'static str),
 }
 
-/// The client's JSON. A field of another type than expected counts as missing, but for those that
-/// everything hangs on.
+/// The client's JSON. A field with an unexpected type counts as missing, except for essential
+/// fields.
 #[derive(Deserialize)]
 struct Wire {
     #[serde(default)]
@@ -230,20 +230,18 @@ fn text(field: Value) -> Option<String> {
     }
 }
 
-/// A name or an id of the client's; none where it is no text, is too long or could hold anything.
+/// Returns a name or id from the client. Returns `None` if it is not text, is too long, or looks
+/// like a credential.
 fn id(field: Value) -> Option<String> {
     text(field)
         .filter(|id| !id.trim().is_empty() && id.chars().count() <= MAX_NAME_LENGTH)
-        // Masked, it would be equal to others.
-        .filter(|id| masked(id) == *id)
+        // Masking could make two ids equal, so such an id is dropped.
+        .filter(|id| mask_credentials(id) == *id)
 }
 
 impl Payload {
-    /// Reads a payload. A byte order mark, bytes that are no UTF-8 and escapes that are no characters
-    /// (both replaced) are taken.
-    ///
-    /// # Errors
-    /// See [`InvalidPayload`].
+    /// Parses a payload. A byte order mark, invalid UTF-8 and invalid escapes are accepted; the
+    /// latter two are replaced.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidPayload> {
         if bytes.len() > MAX_PAYLOAD_LENGTH {
             return Err(InvalidPayload::TooLong);
@@ -255,7 +253,7 @@ impl Payload {
         }
         let wire: Wire = serde_json::from_str(text)
             .or_else(|error| {
-                // A tool's output that was cut inside a character.
+                // A tool's output may be cut inside a character.
                 without_lone_surrogates(text)
                     .ok_or(error)
                     .and_then(|text| serde_json::from_str(&text))
@@ -265,7 +263,7 @@ impl Payload {
         let name =
             present(wire.hook_event_name).ok_or(InvalidPayload::Missing("hook_event_name"))?;
         let session_id = present(wire.session_id).ok_or(InvalidPayload::Missing("session_id"))?;
-        let answered = |message, again| Answered {
+        let answered = |message, again| TurnEnd {
             text: self::text(message),
             is_again: again == Value::Bool(true),
         };
@@ -300,7 +298,7 @@ impl Payload {
                 summary: self::text(wire.compact_summary).unwrap_or_default(),
             },
             "SessionEnd" => Event::SessionEnd {
-                reason: masked(wire.reason.as_str().unwrap_or_default()),
+                reason: mask_credentials(wire.reason.as_str().unwrap_or_default()),
             },
             _ => Event::Other,
         };
@@ -309,7 +307,7 @@ impl Payload {
             kind: id(wire.agent_type).unwrap_or_default(),
         });
         Ok(Self {
-            event_name: masked(&name).chars().take(64).collect(),
+            event_name: mask_credentials(&name).chars().take(64).collect(),
             event,
             session_id: session_id.chars().take(200).collect(),
             prompt_id: id(wire.prompt_id),
@@ -320,7 +318,7 @@ impl Payload {
     }
 }
 
-/// The calls of a batch; what is no call is passed over.
+/// Parses the calls of a batch and skips anything else.
 fn batch(calls: Value) -> Vec<ToolCall> {
     let Value::Array(calls) = calls else {
         return Vec::new();
@@ -341,8 +339,8 @@ fn batch(calls: Value) -> Vec<ToolCall> {
     found
 }
 
-/// Says what is wrong with JSON and where. The library's own message quotes values, and reasons are
-/// kept in the records.
+/// Describes a JSON error without values. The library's own message quotes values, and the
+/// description is stored.
 fn without_values(error: &serde_json::Error) -> String {
     let reason = match error.classify() {
         Category::Io | Category::Eof => "it breaks off",
@@ -352,25 +350,25 @@ fn without_values(error: &serde_json::Error) -> String {
     format!("{reason}, line {} column {}", error.line(), error.column())
 }
 
-/// A word that is kept in the records; whoever sent it may have put anything there.
-fn masked(text: &str) -> String {
+/// Masks credentials in a short text from the client, because it is stored.
+fn mask_credentials(text: &str) -> String {
     let head: String = text.chars().take(200).collect();
     redact(&head).text.into_owned()
 }
 
-/// What a hook prints: one JSON object.
+/// The output of a hook, one JSON object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// Text for the model, at most [`MAX_CONTEXT_LENGTH`].
+pub struct HookOutput {
+    /// Context for the model, at most [`MAX_CONTEXT_LENGTH`].
     pub context: Option<String>,
-    /// Why the tool call is stopped, told to the model; only before a call.
+    /// The reason for denying a tool call, shown to the model. Only for `PreToolUse`.
     pub denial: Option<String>,
     /// One line for the person.
     pub system_message: Option<String>,
 }
 
-impl Answer {
-    /// Returns the object with a line end. With nothing to say it is the no-op.
+impl HookOutput {
+    /// Formats the output as JSON with a line feed. Without content it is the no-op object.
     pub fn to_json(&self, event_name: &str) -> String {
         let mut object = json!({"continue": true, "suppressOutput": true});
         if let Some(message) = &self.system_message {
@@ -400,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_parsed() {
         for (own, event) in [
             (
                 r#""SessionStart", "source": "resume""#,
@@ -472,15 +470,12 @@ mod tests {
             ),
             (
                 r#""Stop", "last_assistant_message": "Done.", "stop_hook_active": true"#,
-                Event::Stop(Answered {
+                Event::Stop(TurnEnd {
                     text: Some("Done.".to_owned()),
                     is_again: true,
                 }),
             ),
-            (
-                r#""SubagentStop""#,
-                Event::SubagentStop(Answered::default()),
-            ),
+            (r#""SubagentStop""#, Event::SubagentStop(TurnEnd::default())),
             (
                 r#""PostCompact", "compact_summary": "S""#,
                 Event::PostCompact {
@@ -515,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_that_is_no_character_loses_no_event() {
+    fn an_invalid_escape_loses_no_event() {
         let payload = parse(
             r#"{"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": "cut \ud83d"}"#,
         )
@@ -541,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_payload_says_why() {
+    fn invalid_payloads_say_why() {
         // HOOK-06
         for (text, reason) in [
             ("", "stdin was empty"),
@@ -588,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_kept_hold_no_secret() {
+    fn stored_words_contain_no_credential() {
         // CAP-01
         let token = concat!("gh", "p_0123456789abcdefghijABCDEFGHIJ456789");
         let payload = |event: &str| {
@@ -603,15 +598,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_is_the_no_op() {
+    fn empty_output_is_the_no_op() {
         assert_eq!(
-            Answer::default().to_json("SessionStart"),
+            HookOutput::default().to_json("SessionStart"),
             "{\"continue\":true,\"suppressOutput\":true}\n"
         );
-        let answer = Answer {
+        let answer = HookOutput {
             context: Some("c".to_owned()),
             system_message: Some("m".to_owned()),
-            ..Answer::default()
+            ..HookOutput::default()
         };
         assert_eq!(
             answer.to_json("SessionStart"),

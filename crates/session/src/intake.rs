@@ -1,7 +1,7 @@
-//! Makes a record of an event: what of it is kept, and in a form that may be stored.
+//! Converts a hook event into a sanitised record.
 //!
-//! Nothing of a payload passes to a record but through [`anamnesis_text::sanitize`]. What depends on what is
-//! stored already, such as whether the event's prompt is private, is not decided here.
+//! Every text passes through [`anamnesis_text::sanitize`]. What depends on stored data, such as
+//! whether the event's prompt is private, is decided by the journal.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{
     event::{
-        Agent, Echo, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
-        Surroundings, ToolEvent, What,
+        Agent, FileAction, FileUse, Outcome, Privacy, PrivateTokenHash, PromptKind, Record,
+        RecordedEvent, Speaker, Surroundings, ToolEvent,
     },
     hook::{Event, Payload, ToolCall},
 };
@@ -19,46 +19,46 @@ use anamnesis_text::{
     clean::one_line,
     hash::text_hash,
     privacy::{self, PrivateTexts},
-    private_tokens::{self, Echoes, Key},
+    private_tokens::{self, Key, PrivateTokens},
     prompt_text::Prompt,
     sanitize,
 };
 
-/// The longest prompt, task or answer that is kept, in characters.
+/// The maximum length of a prompt, task or answer, in characters.
 pub const MAX_TEXT: usize = 8_000;
 
-/// The longest error, in characters.
+/// The maximum length of an error, in characters.
 const MAX_ERROR: usize = 4_000;
 
-/// The longest arguments of a tool, in bytes of JSON.
+/// The maximum size of a tool's input, in bytes of JSON.
 const MAX_INPUT: usize = 8 * 1024;
 
-/// The longest response of a tool that failed, in bytes of JSON.
+/// The maximum size of a failed tool's response, in bytes of JSON.
 const MAX_RESPONSE: usize = 16 * 1024;
 
-/// How many files one tool event names.
+/// The maximum number of files per tool event.
 const MAX_FILES: usize = 100;
 
-/// The longest path, in bytes.
+/// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 4096;
 
-/// How the client marks what its own check refused before the tool could run.
-const REFUSED: (&str, &str) = ("<tool_use_error>", "</tool_use_error>");
+/// The client's markers around the error of a call that it rejected before running the tool.
+const REJECTION_TAGS: (&str, &str) = ("<tool_use_error>", "</tool_use_error>");
 
-/// What a record is made with.
+/// The context for making a record.
 #[derive(Debug)]
 pub struct Intake<'a> {
-    /// What the session's texts must not repeat.
-    pub echoes: &'a Echoes,
-    /// The key of what this event marks as private; random, kept with what it hashes.
+    /// The session's private tokens.
+    pub echoes: &'a PrivateTokens,
+    /// A random key for hashing this event's private tokens, stored with the hashes.
     pub key: Key,
     /// The project's folder.
     pub folder: &'a Path,
-    /// What the event tells of its session.
+    /// What the event says about its session.
     pub surroundings: Surroundings,
-    /// When it was, milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at: i64,
-    /// Whether it is not known if the event's prompt is private: then no content is kept.
+    /// Whether the event's prompt may be private. If so, no content is stored.
     pub is_unsure: bool,
 }
 
@@ -69,7 +69,7 @@ impl Intake<'_> {
         let agent = payload.agent.filter(|agent| !agent.kind.is_empty());
         let is_helper = agent.is_none() && matches!(payload.event, Event::SubagentStop(_));
         let what = match payload.event {
-            Event::SessionStart { source, model } => What::Started {
+            Event::SessionStart { source, model } => RecordedEvent::Started {
                 source: source.as_str().to_owned(),
                 model,
             },
@@ -95,25 +95,25 @@ impl Intake<'_> {
                 )
             }
             Event::PostToolBatch(calls) => {
-                let refused = calls.into_iter().filter_map(refused).collect();
+                let rejected = calls.into_iter().filter_map(rejected_call).collect();
                 match self.used(
-                    refused,
+                    rejected,
                     payload.prompt_id.as_deref(),
                     agent.as_ref(),
                     &mut marks,
                 ) {
-                    What::Used(mut events) if !events.is_empty() => {
+                    RecordedEvent::Used(mut events) if !events.is_empty() => {
                         for event in &mut events {
                             event.is_from_batch = true;
                         }
-                        What::Used(events)
+                        RecordedEvent::Used(events)
                     }
-                    _ => What::Seen,
+                    _ => RecordedEvent::Seen,
                 }
             }
-            // The client sums a session up with a subagent of its own, which has no type.
-            Event::SubagentStop(_) if is_helper => What::Seen,
-            Event::Stop(answered) | Event::SubagentStop(answered) => What::Spoke {
+            // The client compacts with a subagent of its own, which has no type.
+            Event::SubagentStop(_) if is_helper => RecordedEvent::Seen,
+            Event::Stop(answered) | Event::SubagentStop(answered) => RecordedEvent::Spoke {
                 speaker: if agent.is_some() {
                     Speaker::Subagent
                 } else {
@@ -121,16 +121,16 @@ impl Intake<'_> {
                 },
                 text: answered.text.and_then(|text| self.said(&text, &mut marks)),
             },
-            Event::PreCompact => What::Compacting,
+            Event::PreCompact => RecordedEvent::Compacting,
             Event::PostCompact { summary } => match self.said(summary_in(&summary), &mut marks) {
-                Some(text) if !marks.private => What::Spoke {
+                Some(text) if !marks.private => RecordedEvent::Spoke {
                     speaker: Speaker::Compact,
                     text: Some(text),
                 },
-                _ => What::Seen,
+                _ => RecordedEvent::Seen,
             },
-            Event::SessionEnd { reason } => What::Ended { reason },
-            Event::SubagentStart | Event::Other => What::Seen,
+            Event::SessionEnd { reason } => RecordedEvent::Ended { reason },
+            Event::SubagentStart | Event::Other => RecordedEvent::Seen,
         };
         Record {
             session: payload.session_id,
@@ -143,7 +143,7 @@ impl Intake<'_> {
                 .texts
                 .iter()
                 .flat_map(|texts| private_tokens::hashes(&self.key, texts))
-                .map(|hash| Echo {
+                .map(|hash| PrivateTokenHash {
                     key: self.key,
                     hash,
                 })
@@ -152,7 +152,7 @@ impl Intake<'_> {
         }
     }
 
-    fn prompt(&self, raw: &str, marks: &mut Marks) -> What {
+    fn prompt(&self, raw: &str, marks: &mut Marks) -> RecordedEvent {
         let prompt = Prompt::unmasked(raw);
         let whole = marks.add(sanitize::text(raw, self.echoes, MAX_TEXT));
         let is_private = whole.is_empty() && !raw.trim().is_empty();
@@ -174,7 +174,7 @@ impl Intake<'_> {
             }
             _ => None,
         };
-        What::Prompted {
+        RecordedEvent::Prompted {
             kind,
             privacy: if is_private {
                 Privacy::Full
@@ -188,22 +188,24 @@ impl Intake<'_> {
         }
     }
 
-    /// The task that a subagent is about to be given.
-    fn delegation(&self, call: &ToolCall, marks: &mut Marks) -> What {
+    /// Records the task of a subagent that is about to start.
+    fn delegation(&self, call: &ToolCall, marks: &mut Marks) -> RecordedEvent {
         let field = |name: &str| call.input.get(name).and_then(Value::as_str);
         match (&call.id, field("prompt")) {
             (Some(id), Some(prompt)) if !self.is_unsure && is_delegation(&call.tool) => {
-                What::Delegated {
+                RecordedEvent::Delegated {
                     id: id.clone(),
-                    kind: field("subagent_type").map(kept).unwrap_or_default(),
+                    kind: field("subagent_type")
+                        .map(sanitised_line)
+                        .unwrap_or_default(),
                     prompt: marks.add(sanitize::text(prompt, self.echoes, MAX_TEXT)),
                 }
             }
-            _ => What::Seen,
+            _ => RecordedEvent::Seen,
         }
     }
 
-    /// The last words of a turn.
+    /// Sanitises the last message of a turn.
     fn said(&self, text: &str, marks: &mut Marks) -> Option<String> {
         let text = marks.add(sanitize::text(text, self.echoes, MAX_TEXT));
         Some(text).filter(|text| !text.is_empty() && !self.is_unsure)
@@ -215,7 +217,7 @@ impl Intake<'_> {
         prompt_id: Option<&str>,
         agent: Option<&Agent>,
         marks: &mut Marks,
-    ) -> What {
+    ) -> RecordedEvent {
         let events = calls
             .into_iter()
             .map(|(call, outcome)| {
@@ -236,7 +238,8 @@ impl Intake<'_> {
                     .error
                     .map(|error| own.add(sanitize::text(&error, self.echoes, MAX_ERROR)));
                 let id = call.id.unwrap_or_else(|| {
-                    // Made of what may be stored: a hash of a private text would tell it.
+                    // The id is made of sanitised parts only: a hash of private text could reveal
+                    // it.
                     let parts = [
                         prompt_id.unwrap_or_default(),
                         &call.tool,
@@ -263,10 +266,10 @@ impl Intake<'_> {
                 event
             })
             .collect();
-        What::Used(events)
+        RecordedEvent::Used(events)
     }
 
-    /// The files that a tool names in its arguments and in its patch.
+    /// Returns the files named in a tool's input and patch.
     fn files(&self, call: &ToolCall, outcome: Outcome) -> Vec<FileUse> {
         let action = match call.tool.as_str() {
             "Read" | "NotebookRead" => FileAction::Read,
@@ -291,7 +294,7 @@ impl Intake<'_> {
         files
     }
 
-    /// A path as it is kept: relative where it lies in the project.
+    /// Makes a path relative to the project if it is inside.
     fn project_path(&self, path: &str) -> String {
         if path.len() > MAX_PATH {
             return String::new();
@@ -300,11 +303,11 @@ impl Intake<'_> {
         let inside = path.strip_prefix(self.folder).ok();
         let shown = inside.unwrap_or(&path).to_string_lossy();
         let masked = self.echoes.mask(&shown);
-        kept(&masked)
+        sanitised_line(&masked)
     }
 }
 
-/// What was found while a record was made.
+/// What sanitising found in an event.
 #[derive(Default)]
 struct Marks {
     private: bool,
@@ -329,14 +332,14 @@ impl Marks {
     }
 }
 
-/// A name or path as it may stand in the records: one line, without what is private or secret.
-fn kept(text: &str) -> String {
+/// Sanitises a name or path to one line.
+fn sanitised_line(text: &str) -> String {
     one_line(&prompt_text::words(text).text)
 }
 
-/// The summary in what the client's helper wrote, without the thoughts before it.
+/// Returns the summary in the client's compaction text, without the reasoning before it.
 ///
-/// Where a private region may reach over the tags, all of it is taken: nothing is cut out of one.
+/// If the text has a private region, it is returned whole: cutting could split the region.
 fn summary_in(text: &str) -> &str {
     let inner = text
         .split_once("<summary>")
@@ -347,7 +350,7 @@ fn summary_in(text: &str) -> &str {
     }
 }
 
-/// Tells whether a tool gives a task to a subagent. Its name was `Task` once, and still is at times.
+/// Returns whether a tool starts a subagent. Its older name `Task` is still in use.
 fn is_delegation(tool: &str) -> bool {
     matches!(tool, "Agent" | "Task")
 }
@@ -356,11 +359,11 @@ fn is_creation(response: &Value) -> bool {
     response.get("type").and_then(Value::as_str) == Some("create")
 }
 
-/// The calls of a batch that failed before their tool could run; the others have events of their own.
-fn refused(call: ToolCall) -> Option<(ToolCall, Outcome)> {
+/// Returns a batch's call if the client rejected it. All other calls have their own events.
+fn rejected_call(call: ToolCall) -> Option<(ToolCall, Outcome)> {
     let text = match &call.response {
         Value::String(text) => text.clone(),
-        // The model's form: a list of blocks.
+        // The model's format, a list of blocks.
         Value::Array(blocks) => blocks
             .iter()
             .filter_map(|block| block.get("text")?.as_str())
@@ -368,8 +371,11 @@ fn refused(call: ToolCall) -> Option<(ToolCall, Outcome)> {
             .join("\n"),
         _ => return None,
     };
-    let error = text.trim().strip_prefix(REFUSED.0)?;
-    let error = error.strip_suffix(REFUSED.1).unwrap_or(error).to_owned();
+    let error = text.trim().strip_prefix(REJECTION_TAGS.0)?;
+    let error = error
+        .strip_suffix(REJECTION_TAGS.1)
+        .unwrap_or(error)
+        .to_owned();
     Some((
         ToolCall {
             error: Some(error),
@@ -392,7 +398,7 @@ mod tests {
     fn record_with(payload: &Value, is_unsure: bool) -> Record {
         let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
         let intake = Intake {
-            echoes: &Echoes::default(),
+            echoes: &PrivateTokens::default(),
             key: Key::new([7; 16]),
             folder: Path::new("/w/shop"),
             surroundings: Surroundings::default(),
@@ -410,20 +416,19 @@ mod tests {
         record_with(&payload, false)
     }
 
-    fn what(event: &str, fields: &Value) -> What {
+    fn what(event: &str, fields: &Value) -> RecordedEvent {
         record(event, fields).what
     }
 
     fn tool(event: &str, fields: &Value) -> ToolEvent {
         match what(event, fields) {
-            What::Used(mut events) if events.len() == 1 => events.remove(0),
+            RecordedEvent::Used(mut events) if events.len() == 1 => events.remove(0),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn kinds_of_prompts() {
-        // PR-10, PR-13, UP-2, UP-3
+    fn prompts_are_classified() {
         for (prompt, kind, privacy, text) in [
             (
                 "Add limits",
@@ -467,7 +472,7 @@ mod tests {
         ] {
             assert_eq!(
                 what("UserPromptSubmit", &json!({ "prompt": prompt })),
-                What::Prompted {
+                RecordedEvent::Prompted {
                     kind,
                     privacy,
                     text: text.map(str::to_owned),
@@ -481,7 +486,7 @@ mod tests {
         assert!(
             matches!(
                 many,
-                What::Prompted {
+                RecordedEvent::Prompted {
                     many_tags: true,
                     ..
                 }
@@ -491,8 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_with_what_was_done_to_them() {
-        // PT-2
+    fn files_have_their_action() {
         for (name, input, response, path, action) in [
             (
                 "Read",
@@ -574,7 +578,6 @@ mod tests {
 
     #[test]
     fn outcomes_and_sizes() {
-        // PF-1
         let long = "line\n".repeat(10_000);
         let ok = tool(
             "PostToolUse",
@@ -594,8 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_an_id_is_told_by_what_it_is() {
-        // ID-3
+    fn a_call_without_an_id_gets_a_hash() {
         let event = |command: &str| {
             let call = json!({ "tool_name": "Bash", "tool_input": { "command": command } });
             tool("PostToolUse", &call).id
@@ -605,8 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_the_last_word() {
-        // SA-1, SA-2, SP-6
+    fn turn_ends_have_their_author() {
         let said = |event: &str, agent: &Value| {
             let mut fields = json!({ "last_assistant_message": "Done." });
             for (name, value) in agent.as_object().unwrap() {
@@ -614,7 +615,7 @@ mod tests {
             }
             what(event, &fields)
         };
-        let spoke = |speaker| What::Spoke {
+        let spoke = |speaker| RecordedEvent::Spoke {
             speaker,
             text: Some("Done.".to_owned()),
         };
@@ -623,13 +624,13 @@ mod tests {
         assert_eq!(said("Stop", &agent), spoke(Speaker::Subagent));
         assert_eq!(said("SubagentStop", &agent), spoke(Speaker::Subagent));
         let helper = json!({ "agent_id": "a", "agent_type": "" });
-        assert_eq!(said("SubagentStop", &helper), What::Seen);
+        assert_eq!(said("SubagentStop", &helper), RecordedEvent::Seen);
     }
 
     #[test]
-    fn the_clients_summary_is_kept_without_its_thoughts() {
+    fn the_compaction_summary_has_no_reasoning() {
         let compacted = |summary: &str| what("PostCompact", &json!({ "compact_summary": summary }));
-        let spoke = |text: &str| What::Spoke {
+        let spoke = |text: &str| RecordedEvent::Spoke {
             speaker: Speaker::Compact,
             text: Some(text.to_owned()),
         };
@@ -637,11 +638,11 @@ mod tests {
         assert_eq!(compacted(whole), spoke("Limits."));
         assert_eq!(compacted("Limits."), spoke("Limits."));
         let private = "<analysis><private>x</analysis><summary>y</private></summary>";
-        assert_eq!(compacted(private), What::Seen);
+        assert_eq!(compacted(private), RecordedEvent::Seen);
     }
 
     #[test]
-    fn what_may_be_private_is_dropped() {
+    fn text_that_may_be_private_is_dropped() {
         let payload = json!({
             "session_id": "s", "hook_event_name": "PostToolUseFailure", "tool_name": "Edit",
             "tool_input": { "file_path": "/w/shop/a.rs", "text": MARKER },
@@ -649,7 +650,7 @@ mod tests {
         });
         let record = record_with(&payload, true);
         assert!(!serde_json::to_string(&record).unwrap().contains(MARKER));
-        let What::Used(events) = record.what else {
+        let RecordedEvent::Used(events) = record.what else {
             panic!("{record:?}");
         };
         assert_eq!(
@@ -662,14 +663,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_private_is_known_by_its_hash_only() {
-        // PR-9
+    fn private_tokens_are_stored_as_hashes() {
         let fields = json!({ "prompt": format!("use <private>{MARKER}</private> now") });
         let record = record("UserPromptSubmit", &fields);
         assert!(record.private && !record.echoes.is_empty());
         let text = serde_json::to_string(&record).unwrap();
         assert!(!text.contains(MARKER));
-        let echoes: Echoes = record
+        let echoes: PrivateTokens = record
             .echoes
             .iter()
             .map(|echo| (echo.key, echo.hash))
@@ -697,14 +697,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_payload_becomes_a_record_that_can_be_kept(
+        fn any_payload_becomes_a_sanitised_record(
             event in prop::sample::select(vec![
                 "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch",
                 "SubagentStop", "Stop", "PostCompact", "SessionEnd", "SessionStart",
             ]),
             values in prop::collection::vec(json_value(), 8),
         ) {
-            // PR-14, PT-3
             let names = [
                 "prompt", "tool_input", "tool_response", "error", "last_assistant_message",
                 "compact_summary", "tool_calls", "agent_type",

@@ -1,8 +1,7 @@
-//! The session: hook payloads, transcripts, and what becomes of them.
+//! Sessions: hook payloads, transcripts, and what is derived from them.
 //!
-//! A payload becomes an [`event`] that is safe to store; the events of a session become
-//! observations, a summary and the text of its note. Nothing here touches a disk, a clock, the
-//! environment or the network.
+//! A payload becomes a sanitised [`event`]. The events of a session become observations, a summary
+//! and the text of its note. Nothing here uses the disk, the clock, the environment or the network.
 
 pub mod claude_memory;
 pub mod event;

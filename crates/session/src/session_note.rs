@@ -1,11 +1,11 @@
-//! Turns what is known of a session into the text of its note.
+//! Writes the text of a session's note from what is known of the session.
 //!
-//! The text is made by rule, without a model: what was asked, which files were touched, what came
-//! of it. Its shape is shared with other programs that write to the same store and must not
-//! change by a byte. Where the note goes, and what it is called on disk, is not decided here.
+//! The text is made by rule, without a model: what was asked, which files were edited, and the
+//! outcome. Other programs write the same format to the same store, so it must stay byte-identical.
+//! The store decides the note's path.
 //!
-//! What is known comes from the client's transcript or from the journal. Both give an [`Account`],
-//! and an account that tells the same gives the same bytes.
+//! The input comes from the client's transcript or the journal. Both produce a [`SessionDigest`],
+//! and equal digests give identical bytes.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -14,39 +14,39 @@ use chrono::{DateTime, Utc};
 use crate::{observe::FIXED, transcript::Transcript};
 use anamnesis_text::{
     clean::one_line,
-    private_tokens::Echoes,
+    private_tokens::PrivateTokens,
     truncate::{first_characters, line},
 };
 
-/// How many characters of the ask and of the outcome a note shows.
+/// The maximum length of the request and of the outcome, in characters.
 const MAX_CLIP: usize = 600;
 
-/// How many characters a title has.
+/// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 80;
 
-/// An outcome shorter than this many characters says nothing by itself.
+/// An outcome with fewer characters is not informative by itself.
 const MIN_OUTCOME: usize = 40;
 
-/// How many lines an optional block has.
+/// The maximum number of lines of an optional block.
 const MAX_BLOCK: usize = 10;
 
-/// How many characters a line of an optional block has.
+/// The maximum length of a line of an optional block, in characters.
 const MAX_LINE: usize = 200;
 
-/// What is known of a session, wherever it comes from.
+/// What is known of a session, from the journal or a transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct SessionDigest {
     /// The first prompt of a person.
     pub ask: Option<String>,
-    /// The first prompt of a person that says more than "go on", for a title.
+    /// The first prompt of a person that is more than "go on", for the title.
     pub title_ask: Option<String>,
     /// The last answer.
     pub outcome: Option<String>,
     /// The first branch that was checked out.
     pub git_branch: Option<String>,
-    /// The files that were edited, in the order of their first edit, as the tools named them.
+    /// The edited files in the order of their first edit, with the paths the tools used.
     pub files: Vec<String>,
-    /// How many edits are not in `files`, because there were too many files.
+    /// The number of edits of files beyond the limit of `files`.
     pub edits_left_out: usize,
     /// How many tools failed.
     pub failures: usize,
@@ -54,19 +54,19 @@ pub struct Account {
     pub first_at: Option<DateTime<Utc>>,
     /// When the last message was written.
     pub last_at: Option<DateTime<Utc>>,
-    /// What failed and was fixed, a line each.
+    /// What failed and was fixed, one line each.
     pub fixed: Vec<String>,
-    /// What the last answer says is still to do, a line each: see [`crate::summary::next_steps`].
+    /// Next steps named in the last answer, one line each: see [`crate::summary::next_steps`].
     pub next_steps: Vec<String>,
-    /// The latest files that were read.
+    /// The latest files read.
     pub files_read: Vec<String>,
-    /// The latest patterns, queries and addresses that were looked up.
+    /// The latest search patterns, queries and URLs.
     pub searches: Vec<String>,
     /// The latest commands that passed.
     pub commands_passed: Vec<String>,
 }
 
-impl From<&Transcript> for Account {
+impl From<&Transcript> for SessionDigest {
     fn from(transcript: &Transcript) -> Self {
         Self {
             ask: transcript.ask.clone(),
@@ -83,9 +83,9 @@ impl From<&Transcript> for Account {
     }
 }
 
-impl Account {
-    /// Masks what was marked as private elsewhere in the session.
-    pub fn mask(&mut self, echoes: &Echoes) {
+impl SessionDigest {
+    /// Masks texts that were marked as private elsewhere in the session.
+    pub fn mask(&mut self, echoes: &PrivateTokens) {
         let lists = [&mut self.files, &mut self.fixed, &mut self.next_steps];
         let texts = [&mut self.ask, &mut self.title_ask, &mut self.outcome];
         let all = lists
@@ -99,8 +99,8 @@ impl Account {
         }
     }
 
-    /// Puts the account of an earlier part of the same session before this one.
-    pub fn precede(&mut self, earlier: &Self) {
+    /// Merges the digest of an earlier part of the same session into this one.
+    pub fn prepend(&mut self, earlier: &Self) {
         for (own, earlier) in [
             (&mut self.ask, &earlier.ask),
             (&mut self.title_ask, &earlier.title_ask),
@@ -129,51 +129,48 @@ impl Account {
 /// The text of a session's note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoteText {
-    /// Nothing happened that a later session could use.
+    /// The session has nothing that a later session could use.
     Trivial,
-    /// There is something to keep.
+    /// The session is worth a note.
     Note {
         /// One line of at most 80 characters.
         title: String,
-        /// Markdown, without a line feed at its end.
+        /// Markdown without a final line feed.
         body: String,
     },
 }
 
 /// Writes the text of a session's note.
-pub fn note_text(account: &Account) -> NoteText {
-    if is_trivial(account) {
+pub fn note_text(digest: &SessionDigest) -> NoteText {
+    if is_trivial(digest) {
         return NoteText::Trivial;
     }
     NoteText::Note {
-        title: title(account),
-        body: body(account),
+        title: title(digest),
+        body: body(digest),
     }
 }
 
-/// Tells whether nothing was done and next to nothing said.
-fn is_trivial(account: &Account) -> bool {
-    let has_ask = account
-        .ask
-        .as_deref()
-        .is_some_and(|ask| !is_slash_word(ask));
-    let outcome = account.outcome.as_deref().unwrap_or_default().trim();
-    account.files.is_empty()
-        && account.failures == 0
+/// Returns whether nothing was done and next to nothing was said.
+fn is_trivial(digest: &SessionDigest) -> bool {
+    let has_ask = digest.ask.as_deref().is_some_and(|ask| !is_slash_word(ask));
+    let outcome = digest.outcome.as_deref().unwrap_or_default().trim();
+    digest.files.is_empty()
+        && digest.failures == 0
         && !has_ask
         && outcome.chars().count() < MIN_OUTCOME
 }
 
-/// Tells whether an ask is a command and nothing else, or is blank.
+/// Returns whether a prompt is only a slash command, or blank.
 fn is_slash_word(ask: &str) -> bool {
     let mut words = ask.split_whitespace();
     let first = words.next();
     first.is_none_or(|word| word.len() > 1 && word.starts_with('/')) && words.next().is_none()
 }
 
-/// Takes the first line of the first prompt that says something, else of the first prompt.
-fn title(account: &Account) -> String {
-    let ask = account.title_ask.as_ref().or(account.ask.as_ref());
+/// Returns the first line of the first meaningful prompt, else of the first prompt.
+fn title(digest: &SessionDigest) -> String {
+    let ask = digest.title_ask.as_ref().or(digest.ask.as_ref());
     let line = ask
         .and_then(|ask| ask.trim().lines().next())
         .map(one_line)
@@ -184,31 +181,31 @@ fn title(account: &Account) -> String {
     }
 }
 
-fn body(account: &Account) -> String {
-    let ask = clip(account.ask.as_deref(), "(no user prompt captured)");
-    let outcome = clip(account.outcome.as_deref(), "(no assistant output captured)");
+fn body(digest: &SessionDigest) -> String {
+    let ask = clip(digest.ask.as_deref(), "(no user prompt captured)");
+    let outcome = clip(digest.outcome.as_deref(), "(no assistant output captured)");
     let mut body = format!("**Ask:** {ask}\n\n");
     // Writing to a string cannot fail.
-    if let Some(branch) = &account.git_branch {
+    if let Some(branch) = &digest.git_branch {
         let _ = writeln!(body, "**Branch:** {branch}");
     }
-    if !account.files.is_empty() {
-        let _ = writeln!(body, "**Files touched ({}):**", account.files.len());
-        for file in &account.files {
+    if !digest.files.is_empty() {
+        let _ = writeln!(body, "**Files touched ({}):**", digest.files.len());
+        for file in &digest.files {
             let _ = writeln!(body, "- {file}");
         }
-        if account.edits_left_out > 0 {
-            let edits = account.edits_left_out;
+        if digest.edits_left_out > 0 {
+            let edits = digest.edits_left_out;
             let _ = writeln!(body, "- (other files, in {edits} edits)");
         }
     }
-    block(&mut body, FIXED, &account.fixed);
-    block(&mut body, "Next steps", &account.next_steps);
+    block(&mut body, FIXED, &digest.fixed);
+    block(&mut body, "Next steps", &digest.next_steps);
     let _ = write!(body, "\n**Outcome:** {outcome}");
     body
 }
 
-/// Adds a list, with a blank line above it; a list of nothing leaves no trace.
+/// Appends a list after a blank line. An empty list adds nothing.
 fn block(body: &mut String, name: &str, items: &[String]) {
     let lines: Vec<String> = items
         .iter()
@@ -228,7 +225,7 @@ fn block(body: &mut String, name: &str, items: &[String]) {
     }
 }
 
-/// Shortens a text, or says that there is none.
+/// Shortens a text, or returns `missing` if there is none.
 fn clip(text: Option<&str>, missing: &str) -> String {
     let text = text.unwrap_or_default().trim();
     let head = first_characters(text, MAX_CLIP);
@@ -250,24 +247,24 @@ mod tests {
         texts.iter().map(|&text| text.to_owned()).collect()
     }
 
-    fn session(ask: &str, outcome: &str) -> Account {
+    fn session(ask: &str, outcome: &str) -> SessionDigest {
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        Account {
+        SessionDigest {
             ask: text(ask),
             outcome: text(outcome),
-            ..Account::default()
+            ..SessionDigest::default()
         }
     }
 
-    fn note(account: &Account) -> (String, String) {
-        match note_text(account) {
+    fn note(digest: &SessionDigest) -> (String, String) {
+        match note_text(digest) {
             NoteText::Note { title, body } => (title, body),
-            NoteText::Trivial => panic!("trivial: {account:?}"),
+            NoteText::Trivial => panic!("trivial: {digest:?}"),
         }
     }
 
     #[test]
-    fn what_is_trivial() {
+    fn trivial_sessions() {
         let short = "x".repeat(39);
         let long = "é".repeat(40);
         for (ask, outcome, trivial) in [
@@ -290,16 +287,16 @@ mod tests {
     #[test]
     fn a_touched_file_or_a_failure_is_never_trivial() {
         let files = vec!["/home/dev/project/a.rs".to_owned()];
-        let touched = Account {
+        let touched = SessionDigest {
             files,
-            ..Account::default()
+            ..SessionDigest::default()
         };
-        let failed = Account {
+        let failed = SessionDigest {
             failures: 1,
-            ..Account::default()
+            ..SessionDigest::default()
         };
-        for account in [touched, failed] {
-            assert_eq!(note(&account).0, "Session summary");
+        for digest in [touched, failed] {
+            assert_eq!(note(&digest).0, "Session summary");
         }
     }
 
@@ -314,114 +311,113 @@ mod tests {
             (&long, "", &format!("Fix {}", "é".repeat(76))),
             (&format!("{} b", "a".repeat(79)), "", &"a".repeat(79)),
         ] {
-            let mut account = session(ask, "");
-            account.title_ask = session(title_ask, "").ask;
-            assert_eq!(note(&account).0, expected);
+            let mut digest = session(ask, "");
+            digest.title_ask = session(title_ask, "").ask;
+            assert_eq!(note(&digest).0, expected);
         }
     }
 
     #[test]
     fn a_body_with_everything() {
-        let mut account = session("Fix the parser\nand the lexer", " Both work. ");
-        account.git_branch = Some("fix/parser".to_owned());
-        account.files = vec!["src/parser.rs".to_owned(), "src/lexer.rs".to_owned()];
+        let mut digest = session("Fix the parser\nand the lexer", " Both work. ");
+        digest.git_branch = Some("fix/parser".to_owned());
+        digest.files = vec!["src/parser.rs".to_owned(), "src/lexer.rs".to_owned()];
         assert_eq!(
-            note(&account).1,
+            note(&digest).1,
             "**Ask:** Fix the parser\nand the lexer\n\n**Branch:** fix/parser\n\
              **Files touched (2):**\n- src/parser.rs\n- src/lexer.rs\n\n**Outcome:** Both work."
         );
     }
 
-    /// The two blocks stand before the outcome, and leave no trace when there is nothing to say.
+    /// The two blocks come before the outcome and are omitted if empty.
     #[test]
-    fn what_was_fixed_and_what_is_next() {
+    fn fixes_and_next_steps_come_before_the_outcome() {
         let fixed = texts(&["`cargo test` passes again\nafter a change of src/a.rs", " "]);
         let next_steps = texts(&["the cart", "the till"]);
-        let mut account = session("Fix it", "Done.");
-        account.next_steps = next_steps;
+        let mut digest = session("Fix it", "Done.");
+        digest.next_steps = next_steps;
         assert_eq!(
-            note(&account).1,
+            note(&digest).1,
             "**Ask:** Fix it\n\n**Next steps:**\n- the cart\n- the till\n\n**Outcome:** Done."
         );
-        account.fixed = fixed;
-        account.files = texts(&["src/a.rs"]);
+        digest.fixed = fixed;
+        digest.files = texts(&["src/a.rs"]);
         assert_eq!(
-            note(&account).1,
+            note(&digest).1,
             "**Ask:** Fix it\n\n**Files touched (1):**\n- src/a.rs\n\n\
              **Failed and fixed:**\n- `cargo test` passes again after a change of src/a.rs\n\n\
              **Next steps:**\n- the cart\n- the till\n\n**Outcome:** Done."
         );
-        account.fixed = texts(&["", "\u{200b}"]);
-        account.next_steps = Vec::new();
-        account.files = Vec::new();
-        assert_eq!(note(&account).1, "**Ask:** Fix it\n\n\n**Outcome:** Done.");
+        digest.fixed = texts(&["", "\u{200b}"]);
+        digest.next_steps = Vec::new();
+        digest.files = Vec::new();
+        assert_eq!(note(&digest).1, "**Ask:** Fix it\n\n\n**Outcome:** Done.");
     }
 
     #[test]
     fn the_optional_blocks_are_bounded() {
-        let mut account = session("Fix it", "Done.");
-        account.fixed = vec!["x".repeat(1_000); 100];
-        let body = note(&account).1;
+        let mut digest = session("Fix it", "Done.");
+        digest.fixed = vec!["x".repeat(1_000); 100];
+        let body = note(&digest).1;
         assert_eq!(body.matches("\n- ").count(), MAX_BLOCK);
         assert!(body.len() < MAX_BLOCK * (MAX_LINE + 8) + 100);
     }
 
     #[test]
     fn an_earlier_part_comes_first() {
-        let earlier = Account {
+        let earlier = SessionDigest {
             ask: Some("Fix it".to_owned()),
             files: texts(&["/a", "/b"]),
             failures: 1,
             ..session("", "Half done.")
         };
-        let mut account = Account {
+        let mut digest = SessionDigest {
             files: texts(&["/b", "/c"]),
             failures: 2,
             ..session("go on", "Done.")
         };
-        account.precede(&earlier);
-        assert_eq!(account.files, ["/a", "/b", "/c"]);
-        assert_eq!(account.failures, 3);
-        assert_eq!(account.outcome.as_deref(), Some("Done."));
-        let mut silent = Account::default();
-        silent.precede(&earlier);
+        digest.prepend(&earlier);
+        assert_eq!(digest.files, ["/a", "/b", "/c"]);
+        assert_eq!(digest.failures, 3);
+        assert_eq!(digest.outcome.as_deref(), Some("Done."));
+        let mut silent = SessionDigest::default();
+        silent.prepend(&earlier);
         assert_eq!(silent.outcome.as_deref(), Some("Half done."));
     }
 
     #[test]
-    fn what_was_private_elsewhere_is_masked() {
-        // PR-9
+    fn texts_private_elsewhere_are_masked() {
         let key = Key::new([7; 16]);
         let hashes = private_tokens::hashes(&key, &texts(&["token T7-blue-99"]));
         let echoes = hashes.into_iter().map(|hash| (key, hash)).collect();
-        let mut account = Account {
+        let mut digest = SessionDigest {
             files: texts(&["/tmp/T7-blue-99"]),
             ..session("use T7-blue-99", "T7-blue-99 works")
         };
-        account.mask(&echoes);
-        assert_eq!(account.files, ["/tmp/[private]"]);
-        assert_eq!(note(&account).0, "use [private]");
+        digest.mask(&echoes);
+        assert_eq!(digest.files, ["/tmp/[private]"]);
+        assert_eq!(note(&digest).0, "use [private]");
     }
 
     #[test]
     fn files_that_are_not_listed_are_counted() {
-        let account = Account {
+        let digest = SessionDigest {
             files: vec!["/a".to_owned()],
             edits_left_out: 7,
-            ..Account::default()
+            ..SessionDigest::default()
         };
         let listed = "**Files touched (1):**\n- /a\n- (other files, in 7 edits)\n\n";
-        assert!(note(&account).1.contains(listed));
+        assert!(note(&digest).1.contains(listed));
     }
 
     #[test]
     fn a_body_with_nothing() {
-        let account = Account {
+        let digest = SessionDigest {
             failures: 1,
-            ..Account::default()
+            ..SessionDigest::default()
         };
         assert_eq!(
-            note(&account).1,
+            note(&digest).1,
             "**Ask:** (no user prompt captured)\n\n\n\
              **Outcome:** (no assistant output captured)"
         );

@@ -1,11 +1,11 @@
-//! Sums a session up in named fields, by rule and without a model.
+//! Summarises a session in named fields, by rule, without a model.
 //!
-//! The summary stands in the journal from the first answer on and is made anew after each, so that
-//! a session that is killed has one. It is not the text of the note ([`crate::session_note`]) and it
-//! learns nothing: what a session has taught is for a model or a person to say.
+//! The journal stores a summary from the first answer on and replaces it after each, so a killed
+//! session has one, too. It is not the text of the note ([`crate::session_note`]), and it leaves
+//! `learned` to a model or a person.
 //!
-//! Invariants: the same account gives the same summary, every text is one line, and all of it
-//! together stays under 32,000 characters.
+//! Invariants: equal digests give equal summaries, every text is one line, and the total is under
+//! 32,000 characters.
 
 mod next_steps;
 
@@ -13,58 +13,58 @@ use serde::{Deserialize, Serialize};
 
 pub use self::next_steps::next_steps;
 
-use crate::session_note::Account;
+use crate::session_note::SessionDigest;
 use anamnesis_text::truncate::line;
 
-/// How many characters a line has.
+/// The maximum length of a line, in characters.
 const MAX_LINE: usize = 200;
 
-/// How many files, searches or commands a list names one by one.
+/// How many files, searches or commands a list names individually.
 const MAX_NAMED: usize = 10;
 
-/// How many files are listed as read, and how many as edited.
+/// The maximum number of files listed as read, and as edited.
 const MAX_FILES: usize = 40;
 
-/// A session, summed up.
+/// A session summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// What was asked first; empty where nothing was.
+    /// The first prompt, or empty.
     pub request: String,
-    /// What was read and looked up.
+    /// What was read and searched.
     pub investigated: Vec<String>,
-    /// What the session taught; rules leave it empty.
+    /// What the session taught. The rules leave it empty.
     pub learned: Vec<String>,
-    /// What was edited, what passed, and how the last answer begins.
+    /// What was edited, what passed, and the beginning of the last answer.
     pub completed: Vec<String>,
-    /// What the last answer says is still to do.
+    /// Next steps named in the last answer.
     pub next_steps: Vec<String>,
-    /// The latest files that were read.
+    /// The latest files read.
     pub files_read: Vec<String>,
-    /// The latest files that were edited.
+    /// The latest files edited.
     pub files_edited: Vec<String>,
 }
 
-/// Sums a session up.
-pub fn summarize(account: &Account) -> Summary {
-    let mut investigated = named("Read", &account.files_read, "files");
-    investigated.extend(named("Looked up", &account.searches, "searches"));
-    let mut completed = named("Edited", &account.files, "files");
-    completed.extend(named("Passed:", &account.commands_passed, "commands"));
-    completed.extend(account.outcome.as_deref().and_then(first_sentence));
-    let steps = account.next_steps.iter().take(next_steps::MAX_STEPS);
+/// Summarises a session.
+pub fn summarize(digest: &SessionDigest) -> Summary {
+    let mut investigated = named("Read", &digest.files_read, "files");
+    investigated.extend(named("Looked up", &digest.searches, "searches"));
+    let mut completed = named("Edited", &digest.files, "files");
+    completed.extend(named("Passed:", &digest.commands_passed, "commands"));
+    completed.extend(digest.outcome.as_deref().and_then(first_sentence));
+    let steps = digest.next_steps.iter().take(next_steps::MAX_STEPS);
     Summary {
-        request: first_line(account.ask.as_deref().unwrap_or_default()),
+        request: first_line(digest.ask.as_deref().unwrap_or_default()),
         investigated,
         learned: Vec::new(),
         completed,
         next_steps: steps.map(|step| line(step, MAX_LINE)).collect(),
-        files_read: latest(&account.files_read, MAX_FILES),
-        files_edited: latest(&account.files, MAX_FILES),
+        files_read: latest(&digest.files_read, MAX_FILES),
+        files_edited: latest(&digest.files, MAX_FILES),
     }
 }
 
-/// Says what was done to the latest things, a line each, and how many more there are.
+/// Returns a line for each of the latest items, and one with the number of others.
 fn named(verb: &str, things: &[String], plural: &str) -> Vec<String> {
     let mut lines: Vec<String> = latest(things, MAX_NAMED)
         .iter()
@@ -87,7 +87,7 @@ fn first_line(text: &str) -> String {
     line(text.trim().lines().next().unwrap_or_default(), MAX_LINE)
 }
 
-/// Returns the first sentence of a text, without the marks of a heading.
+/// Returns the first sentence of a text, without heading markers.
 fn first_sentence(text: &str) -> Option<String> {
     let text = first_line(text);
     let text = text.trim_start_matches('#').trim().replace("**", "");

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anamnesis_note::{id::NoteId, purge_pattern::Needle};
+use anamnesis_note::{id::NoteId, purge_pattern::PurgePattern};
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -78,7 +78,7 @@ enum Kind {
 ///
 /// # Errors
 /// When it cannot be taken out of a note.
-pub fn find(home: &Home, needle: &Needle) -> Result<Places, Error> {
+pub fn find(home: &Home, needle: &PurgePattern) -> Result<Places, Error> {
     walk(home, needle, |_, _| Ok(()))
 }
 
@@ -89,7 +89,12 @@ pub fn find(home: &Home, needle: &Needle) -> Result<Places, Error> {
 ///
 /// # Errors
 /// When it cannot be taken out of a note, or a file cannot be written.
-pub fn mask(home: &Home, lock: &Lock, notes: &Notes, needle: &Needle) -> Result<Places, Error> {
+pub fn mask(
+    home: &Home,
+    lock: &Lock,
+    notes: &Notes,
+    needle: &PurgePattern,
+) -> Result<Places, Error> {
     // Nothing is changed when something cannot be.
     find(home, needle)?;
     walk(home, needle, |path, change| {
@@ -117,7 +122,7 @@ enum Change<'a> {
 
 fn walk(
     home: &Home,
-    needle: &Needle,
+    needle: &PurgePattern,
     mut apply: impl FnMut(&Path, Change<'_>) -> Result<(), Error>,
 ) -> Result<Places, Error> {
     let mut places = Places::default();
@@ -306,7 +311,7 @@ mod tests {
     fn a_text_is_masked_in_every_file_of_ours_and_in_no_other() {
         // DEL-01
         let (_folder, home, notes) = store();
-        let needle = Needle::new(SECRET).unwrap();
+        let needle = PurgePattern::new(SECRET).unwrap();
         let lock = notes.lock().unwrap();
         let shared = notes.create(&lock, &note(SECRET, Scope::Portable)).unwrap();
         let local = note("x", Scope::MachineLocal);
@@ -356,7 +361,7 @@ mod tests {
         let stored = notes.create(&lock, &note("x", Scope::Portable)).unwrap();
         fs::write(home.log(), format!("{}", stored.path.id)).unwrap();
         let id = stored.path.id.to_string();
-        let needle = Needle::new(&id[10..]).unwrap();
+        let needle = PurgePattern::new(&id[10..]).unwrap();
         let refused = mask(&home, &lock, &notes, &needle);
         assert!(matches!(refused, Err(Error::Structural(_))), "{refused:?}");
         assert_eq!(fs::read_to_string(home.log()).unwrap(), id);
@@ -372,7 +377,7 @@ mod tests {
         fs::write(home.quarantine().join(format!("{id}-abc.txt")), SECRET).unwrap();
         bury(&home, &lock, &notes, &BTreeSet::from([id]), now()).unwrap();
         assert!(notes.is_forgotten(stored.path));
-        let needle = Needle::new(SECRET).unwrap();
+        let needle = PurgePattern::new(SECRET).unwrap();
         assert_eq!(find(&home, &needle).unwrap(), Places::default());
     }
 }

@@ -8,7 +8,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Source, State, timestamp},
 };
-use anamnesis_session::session_note::{Account, NoteText, note_text};
+use anamnesis_session::session_note::{NoteText, SessionDigest, note_text};
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -65,7 +65,7 @@ pub enum Outcome {
 pub fn capture(
     notes: &Notes,
     journal: Option<&Journal>,
-    account: &Account,
+    account: &SessionDigest,
     request: &Request<'_>,
 ) -> Result<Outcome, Error> {
     let NoteText::Note { title, body } = note_text(account) else {
@@ -229,7 +229,7 @@ mod tests {
             }
         }
 
-        fn capture(&self, account: &Account, source: &str) -> Outcome {
+        fn capture(&self, account: &SessionDigest, source: &str) -> Outcome {
             capture(&self.notes, Some(&self.journal), account, &request(source)).unwrap()
         }
 
@@ -253,11 +253,11 @@ mod tests {
         }
     }
 
-    fn session(ask: &str, outcome: &str) -> Account {
-        Account {
+    fn session(ask: &str, outcome: &str) -> SessionDigest {
+        SessionDigest {
             ask: Some(ask.to_owned()),
             outcome: Some(outcome.to_owned()),
-            ..Account::default()
+            ..SessionDigest::default()
         }
     }
 
@@ -397,7 +397,7 @@ mod tests {
     fn a_trivial_session_leaves_nothing() {
         let fixture = Fixture::new();
         assert!(matches!(
-            fixture.capture(&Account::default(), "session-end"),
+            fixture.capture(&SessionDigest::default(), "session-end"),
             Outcome::Trivial
         ));
         assert!(fixture.notes.list().notes.is_empty());
@@ -408,7 +408,7 @@ mod tests {
         // CAP-13
         let fixture = Fixture::new();
         let future = now() + chrono::TimeDelta::days(4000);
-        let account = Account {
+        let account = SessionDigest {
             first_at: Some(future),
             last_at: Some(future),
             ..session("fix the parser", "x")

@@ -178,7 +178,7 @@ impl<'a> Spool<'a> {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_session::event::{Surroundings, What};
+    use anamnesis_session::event::{RecordedEvent, Surroundings};
 
     use super::*;
 
@@ -191,7 +191,7 @@ mod tests {
             surroundings: Surroundings::default(),
             private: false,
             echoes: Vec::new(),
-            what: What::Seen,
+            what: RecordedEvent::Seen,
         }
     }
 

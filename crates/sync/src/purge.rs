@@ -17,7 +17,7 @@ use std::{
 use anamnesis_note::{
     id::NoteId,
     note::NoteType,
-    purge_pattern::Needle,
+    purge_pattern::PurgePattern,
     usage_log::{FoldFile, PortableId, Receipt, ReceiptKey},
 };
 use chrono::{DateTime, Utc};
@@ -57,7 +57,7 @@ pub struct Purge {
     /// Notes, as a whole.
     pub ids: BTreeSet<NoteId>,
     /// A text, wherever it stands.
-    pub needle: Option<Needle>,
+    pub needle: Option<PurgePattern>,
 }
 
 /// Where it stands in history.

@@ -13,7 +13,7 @@ use std::{
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Scope, State},
-    purge_pattern::Needle,
+    purge_pattern::PurgePattern,
     usage_log::{PortableId, Receipt},
 };
 use anamnesis_store::{
@@ -41,8 +41,8 @@ fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_323_045, 0).unwrap()
 }
 
-fn needle() -> Needle {
-    Needle::new(SECRET).unwrap()
+fn needle() -> PurgePattern {
+    PurgePattern::new(SECRET).unwrap()
 }
 
 fn text() -> Purge {
@@ -184,7 +184,7 @@ impl Machine {
         let ids = |ids: &BTreeSet<NoteId>| {
             let ids = ids
                 .iter()
-                .map(|id| PortableId::of(*id, Scope::Portable).unwrap());
+                .map(|id| PortableId::new(*id, Scope::Portable).unwrap());
             ids.collect()
         };
         self.backend(Answer::None).purge(purge, &mut |what| {
@@ -506,7 +506,7 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
         let mut receipt = Receipt::new(now());
         let ids = masked
             .iter()
-            .map(|id| PortableId::of(*id, Scope::Portable).unwrap());
+            .map(|id| PortableId::new(*id, Scope::Portable).unwrap());
         receipt.masked = ids.collect();
         let written = receipts.append(&journal, "laptop", &receipt, PATIENCE);
         written.map_err(|error| error.to_string())
@@ -609,7 +609,7 @@ fn a_rewriting_that_says_more_or_less_than_it_does_is_held() {
     // A receipt names one note, and another one is missing too.
     let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
     let mut receipt = Receipt::new(now());
-    receipt.gone = vec![PortableId::of(first.id, Scope::Portable).unwrap()];
+    receipt.gone = vec![PortableId::new(first.id, Scope::Portable).unwrap()];
     let receipts = Receipts::new(laptop.home.clone());
     receipts
         .append(&journal, "laptop", &receipt, PATIENCE)

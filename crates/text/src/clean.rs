@@ -1,12 +1,11 @@
-//! Makes text inert: nothing that a terminal obeys or that a reader cannot see is left in it.
+//! Removes terminal sequences, control characters and invisible characters.
 //!
-//! Every text from outside passes here before it is stored. Letters, signs, tabs and line feeds
-//! stay as they are; escape sequences, control characters, direction overrides and invisible
-//! characters go. This is not the place for credentials ([`crate::redact`]) or for what a person
-//! marked as private ([`crate::privacy`]).
+//! Every text from outside passes through here before it is stored. Printable characters, tabs and
+//! line feeds are kept. Credentials are handled by [`crate::redact`], private regions by
+//! [`crate::privacy`].
 //!
-//! Invariants: cleaning twice is cleaning once, the work is linear in the length of the text, and
-//! the result of [`clean`] holds no control character but `\n` and `\t`.
+//! Invariants: cleaning is idempotent and takes linear time; the result of [`clean`] has no control
+//! character except `\n` and `\t`.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -18,7 +17,7 @@ const STRING_TERMINATOR: char = '\u{9c}';
 /// Returns the text without terminal sequences, control characters and invisible characters.
 ///
 /// Every other line end (`\r\n`, `\r`, vertical tab, form feed, U+0085, U+2028, U+2029) becomes
-/// `\n`, so that what looks like one line is one. The text is borrowed when it is clean already.
+/// `\n`. A clean text is borrowed.
 pub fn clean(text: &str) -> Cow<'_, str> {
     let Some(mut plain) = plain_length(text) else {
         return Cow::Borrowed(text);
@@ -47,11 +46,11 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns how many bytes of plain characters the text starts with, unless all of it is plain.
+/// Returns how many bytes of plain characters the text starts with; `None` if all of it is plain.
 fn plain_length(text: &str) -> Option<usize> {
     let mut plain = 0;
     loop {
-        // Nearly all of nearly every text is printable ASCII: eight bytes are looked at at once.
+        // Most text is printable ASCII, which is checked eight bytes at a time.
         let rest = text.get(plain..)?.as_bytes();
         let words = rest.as_chunks().0.iter();
         plain += 8 * words.take_while(|word| is_printable(**word)).count();
@@ -69,7 +68,8 @@ fn plain_length(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns the text cleaned, on one line: each run of white space is one blank, both ends trimmed.
+/// Returns the cleaned text on one line: each run of white space becomes one blank, both ends are
+/// trimmed.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in clean(text).split_whitespace() {
@@ -81,20 +81,20 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// Tells whether all bytes are between blank and tilde.
+/// Returns whether all bytes are printable ASCII, from blank to tilde.
 fn is_printable(word: [u8; 8]) -> bool {
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
     let word = u64::from_ne_bytes(word);
-    // Bit 5 or 6 is set from the blank on; adding one sets bit 7 of the delete character only.
+    // From the blank on, bit 5 or 6 is set. Adding one sets bit 7 only for the delete character.
     word & each(0x80) == 0
         && (word | word << 1) & each(0x40) == each(0x40)
         && (word + each(1)) & each(0x80) == 0
 }
 
 fn is_plain(character: char) -> bool {
-    // Most letters of most languages pass at once, so that their texts are not slow to look at.
+    // The ranges cover most letters of most languages, so their texts skip the slower checks.
     match character {
         '\n'
         | '\t'
@@ -114,10 +114,11 @@ fn is_line_end(character: char) -> bool {
     )
 }
 
-/// Tells whether Unicode calls the character default-ignorable, or it orders or annotates text.
+/// Returns whether the character is default-ignorable in Unicode, or controls direction or
+/// annotation.
 ///
-/// The set holds the tag characters, all direction controls, the zero-width characters and the
-/// variation selectors: each of them can carry text that a person does not see.
+/// The set includes tag characters, direction controls, zero-width characters and variation
+/// selectors: each of them can hide text from a reader.
 fn is_invisible(character: char) -> bool {
     matches!(
         character,
@@ -141,18 +142,18 @@ fn is_invisible(character: char) -> bool {
     )
 }
 
-/// Tells whether a text holds tag characters: each stands for a letter, and nobody sees it.
+/// Returns whether a text has tag characters, which encode ASCII letters invisibly.
 pub fn has_tag_characters(text: &str) -> bool {
     text.chars()
         .any(|character| matches!(character, '\u{e0000}'..='\u{e007f}'))
 }
 
-/// Returns how many bytes the terminal sequence at the start of the text takes, if one stands there.
+/// Returns the length in bytes of the terminal sequence that the text starts with, if any.
 fn sequence_length(text: &str) -> Option<usize> {
     let mut characters = text.chars();
     let introducer = characters.next()?;
     let (introducer, body) = if introducer == ESCAPE {
-        // The two-character forms of the introducers below are `ESC` and the same code less 0x40.
+        // `ESC` and a character is the two-character form of the C1 control 0x40 above it.
         let second = characters.next()?;
         (second, characters.as_str())
     } else {
@@ -163,7 +164,7 @@ fn sequence_length(text: &str) -> Option<usize> {
     match introducer {
         '[' => Some(head + control_length(body)),
         'P' | 'X' | ']' | '^' | '_' => Some(head + string_length(body).unwrap_or(0)),
-        // A sequence that selects a character set or the like: intermediates, then one final.
+        // nF sequences (such as selecting a character set): intermediates, then one final.
         ' '..='/' => {
             let intermediates = run_length(body, b' '..=b'/');
             let last = run_length(&body[intermediates..], b'0'..=b'~').min(1);
@@ -174,7 +175,7 @@ fn sequence_length(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns how many bytes of parameters, intermediates and final a control sequence has.
+/// Returns the length in bytes of a control sequence's parameters, intermediates and final.
 fn control_length(body: &str) -> usize {
     let parameters = run_length(body, b'0'..=b'?');
     let intermediates = parameters + run_length(&body[parameters..], b' '..=b'/');
@@ -186,10 +187,10 @@ fn run_length(text: &str, range: RangeInclusive<u8>) -> usize {
     text.bytes().take_while(|byte| range.contains(byte)).count()
 }
 
-/// Returns how many bytes a control string takes with its terminator, if it has one.
+/// Returns the length in bytes of a control string with its terminator, if it has one.
 ///
-/// Any other control character breaks it off, as in a terminal. So no text is looked at twice, and
-/// a stray introducer cannot hide the lines after it.
+/// Any other control character aborts it, as in a terminal. This keeps the work linear, and a stray
+/// introducer cannot hide the lines after it.
 fn string_length(body: &str) -> Option<usize> {
     let end = body.find(char::is_control)?;
     let terminator = &body[end..];
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removes_what_a_terminal_would_obey() {
+    fn removes_terminal_sequences() {
         for (input, expected) in [
             ("plain\ttext\nstays", "plain\ttext\nstays"),
             ("\u{1b}[1;31mred\u{1b}[0m", "red"),
@@ -233,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn a_control_string_without_an_end_hides_nothing() {
+    fn an_unterminated_control_string_hides_nothing() {
         assert_eq!(clean("\u{1b}]0;first\nsecond"), "0;first\nsecond");
         assert_eq!(clean("\u{1b}]0;first\u{1b}[1msecond"), "0;firstsecond");
     }
 
     #[test]
-    fn every_line_end_is_a_line_feed() {
+    fn line_ends_become_line_feeds() {
         assert_eq!(
             clean("a\r\nb\rc\u{b}d\u{c}e\u{85}f\u{2028}g\u{2029}h\n"),
             "a\nb\nc\nd\ne\nf\ng\nh\n"
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_pass_at_once_are_plain() {
+    fn the_fast_path_agrees_with_the_slow_checks() {
         for character in '\0'..=char::MAX {
             let is_hidden = is_line_end(character) || is_invisible(character);
             let is_kept = matches!(character, '\n' | '\t');
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_seen_wherever_it_stands() {
+    fn unclean_bytes_are_found_at_every_position() {
         for byte in 0..=0x7f_u8 {
             for position in 0..20 {
                 let mut text = "x".repeat(20);
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(one_line("\u{200b}\n"), "");
     }
 
-    /// Text made of the characters that the cleaner cares about.
+    /// Text made of characters that the cleaner handles specially.
     fn hostile() -> impl Strategy<Value = String> {
         let parts = prop::sample::select(vec![
             "\u{1b}",
@@ -339,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_result_is_inert(text in prop_oneof![hostile(), any::<String>()]) {
+        fn the_result_is_clean(text in prop_oneof![hostile(), any::<String>()]) {
             let cleaned = clean(&text);
             prop_assert!(cleaned.chars().all(is_plain), "{cleaned:?}");
             prop_assert_eq!(clean(&cleaned), cleaned.as_ref());
@@ -349,7 +350,7 @@ mod tests {
         }
 
         #[test]
-        fn words_without_sequences_are_kept(words in "[a-zA-Z0-9 .,é]{0,40}") {
+        fn plain_words_are_kept(words in "[a-zA-Z0-9 .,é]{0,40}") {
             let marked = words.replace(' ', "\u{1b}[1m \u{200b}");
             prop_assert_eq!(clean(&marked), words.as_str());
         }

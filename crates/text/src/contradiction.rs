@@ -1,14 +1,13 @@
-//! What may not differ between two texts that are taken to say the same.
+//! Detects whether two similar texts contradict each other.
 //!
-//! Two sentences of nearly the same words mean opposite things if one says `not`, and different things
-//! if one says `30 s` and the other `60 s`. So a text is taken apart into sentences, and of each are
-//! kept: the words it is about, what it denies, its numbers with their units, its names (identifiers, and
-//! what stands in backticks) and a few words of order. [`Statement::difference`] compares each sentence
-//! of one text with the sentence of the other that it is most like.
+//! Sentences of nearly the same words differ in meaning if only one of them says `not`, or if their
+//! numbers differ. So a text is split into sentences, and each sentence into its terms,
+//! negations, numbers with units, names (identifiers and text in backticks) and order words.
+//! [`Statement::difference`] compares each sentence with the most similar sentence of the other
+//! text.
 //!
-//! This is not understanding. `A calls B` and `B calls A` are the same words and pass as the same; a
-//! guard that sees a difference where there is none costs a question, the other way round costs a note,
-//! so in doubt texts differ.
+//! This is a heuristic. `A calls B` and `B calls A` have the same words and count as equal. In
+//! doubt texts differ, because a false difference costs a question and a missed one costs a note.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,32 +19,33 @@ use crate::{
     terms::{Role, terms, words},
 };
 
-/// How much of a text is looked at, in bytes and in sentences: each is compared with each.
+/// Limits on the compared part of a text, in bytes and sentences. Comparing is quadratic in
+/// sentences.
 const MAX_LENGTH: usize = 16 * 1024;
 const MAX_SENTENCES: usize = 80;
 
-/// A sentence that has less than this in common with every other is about something else.
-const ALIKE: f64 = 0.5;
+/// The least term overlap of two sentences about the same topic.
+const MIN_OVERLAP: f64 = 0.5;
 
-/// Words that deny what comes next.
-const DENIALS: [&str; 14] = [
+/// Words that negate the next word.
+const NEGATIONS: [&str; 14] = [
     "avoid", "cannot", "dont", "instead", "neither", "never", "no", "nobody", "none", "nor", "not",
     "nothing", "rather", "without",
 ];
 
-/// What stands before the `t` of `don't`.
-const CONTRACTED: [&str; 20] = [
+/// The part of `don't` and similar contractions before the `t`.
+const CONTRACTIONS: [&str; 20] = [
     "ain", "aren", "can", "couldn", "didn", "doesn", "don", "hadn", "hasn", "haven", "isn",
     "mustn", "needn", "shan", "shouldn", "wasn", "weren", "won", "wouldn", "mightn",
 ];
 
-/// Words between a denial and what is denied.
+/// Words that may be between a negation and the negated word.
 const FILLERS: [&str; 7] = ["any", "anymore", "ever", "longer", "of", "only", "use"];
 
-/// Words of which the next one tells which way round it is.
+/// Words whose next word tells the order or direction.
 const ORDER: [&str; 4] = ["after", "before", "from", "than"];
 
-/// Words of which a sentence means the one or the other.
+/// Pairs of opposites: a sentence with one of them contradicts the same sentence with the other.
 const OPPOSITES: [(&str, &str); 34] = [
     ("add", "remove"),
     ("allow", "deny"),
@@ -89,7 +89,7 @@ static OPPOSITE_TERMS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     pairs.map(|(one, other)| (term(one), term(other))).collect()
 });
 
-/// Numbers that are written as words. `one` is no number most of the time.
+/// Number words. `one` is left out, because it is rarely a number.
 const NUMBERS: [(&str, &str); 12] = [
     ("eight", "8"),
     ("eleven", "11"),
@@ -105,7 +105,7 @@ const NUMBERS: [(&str, &str); 12] = [
     ("two", "2"),
 ];
 
-/// Units, and the form that all their spellings take.
+/// Spellings of units and their canonical form.
 const UNITS: [(&str, &str); 45] = [
     ("b", "b"),
     ("byte", "b"),
@@ -154,68 +154,68 @@ const UNITS: [(&str, &str); 45] = [
     ("years", "year"),
 ];
 
-/// In what one text differs from another one that it is like.
+/// How a text differs from a similar one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Difference {
-    /// In nothing that counts: what it says of numbers, names and denials, the other says as well.
+    /// Its numbers, names and negations are in the other text, too.
     None,
-    /// It gives a number, a name or a denial where the other gives none.
+    /// It has a number, name or negation where the other has none.
     Adds,
-    /// It gives another one.
+    /// It has a different number, name or negation.
     Contradicts,
 }
 
-/// A text, taken apart to be compared.
+/// A text parsed for comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Statement {
     sentences: Vec<Sentence>,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 /// A sentence of a [`Statement`].
 #[derive(Debug, Clone, Default)]
 pub struct Sentence {
     terms: BTreeSet<String>,
-    denials: usize,
-    /// The first word after each denial.
-    denied: BTreeSet<String>,
+    negations: usize,
+    /// The first word after each negation.
+    negated: BTreeSet<String>,
     numbers: Vec<String>,
-    /// Names, each with its words.
+    /// The terms of each name.
     names: BTreeSet<Vec<String>>,
-    /// What follows a word of order.
+    /// The words that follow each order word.
     order: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
 impl Statement {
-    /// Takes a text apart. Of a very long one only the beginning is looked at.
-    pub fn of(text: &str) -> Self {
+    /// Parses a text. Only its first 16 KiB and its first 80 sentences are read.
+    pub fn parse(text: &str) -> Self {
         let head = sanitize::head(text, MAX_LENGTH);
         let mut sentences: Vec<Sentence> = split(head)
-            .map(Sentence::of)
-            .filter(|sentence| !sentence.says_nothing())
+            .map(Sentence::parse)
+            .filter(|sentence| !sentence.is_empty())
             .take(MAX_SENTENCES + 1)
             .collect();
-        let is_whole = head.len() == text.len() && sentences.len() <= MAX_SENTENCES;
+        let is_complete = head.len() == text.len() && sentences.len() <= MAX_SENTENCES;
         sentences.truncate(MAX_SENTENCES);
         Self {
             sentences,
-            is_whole,
+            is_complete,
         }
     }
 
-    /// Its sentences, in order.
+    /// Returns its sentences in order.
     pub fn sentences(&self) -> &[Sentence] {
         &self.sentences
     }
 
-    /// In what this text differs from another one, sentence by sentence; sentences of its own count as
-    /// no difference.
+    /// Compares this text with another one, sentence by sentence. Sentences without a counterpart
+    /// do not count as a difference.
     pub fn difference(&self, other: &Self) -> Difference {
-        if !self.is_whole {
+        if !self.is_complete {
             return Difference::Adds;
         }
-        // Where one sentence has the words of another, as lines of code often have, each number and
-        // denial would find its like somewhere.
+        // Sentence by sentence, a number or negation may match a different sentence of the same
+        // words, as in lines of code. Counting them over the whole text finds that.
         let least = if self.has_more_than(other) {
             Difference::Adds
         } else {
@@ -225,7 +225,7 @@ impl Statement {
         for sentence in &self.sentences {
             most = most.max(sentence.difference_of(&other.sentences));
         }
-        // The same may be said in one sentence or in two.
+        // One text may say in one sentence what the other says in two.
         if most != Difference::None && self.sentences.len() != other.sentences.len() {
             let [one, both] = [self, other].map(|text| Sentence::joined(&text.sentences));
             if one.difference(&both) == Difference::None {
@@ -235,12 +235,13 @@ impl Statement {
         most
     }
 
-    /// Tells whether a number or a denial stands more often in this text than in another one; sentences
-    /// of its own do not count. Where the other one breaks its lines does not matter.
+    /// Returns whether a number, or the negations, occur more often in this text than in the other.
+    /// It does not depend on how the other is split into sentences; sentences without a counterpart
+    /// are ignored.
     fn has_more_than(&self, other: &Self) -> bool {
         let all = Sentence::joined(&other.sentences);
         let shared = self.sentences.iter();
-        let shared = shared.filter(|sentence| sentence.covered_by(&all) >= ALIKE);
+        let shared = shared.filter(|sentence| sentence.overlap(&all) >= MIN_OVERLAP);
         let others = counts(other.sentences.iter());
         counts(shared)
             .iter()
@@ -248,11 +249,11 @@ impl Statement {
     }
 }
 
-/// How often each number stands in sentences, and, under no number, how often they deny.
+/// Counts each number in the sentences, and under `None` the negations.
 fn counts<'a>(sentences: impl Iterator<Item = &'a Sentence>) -> BTreeMap<Option<&'a str>, usize> {
     let mut counts = BTreeMap::new();
     for sentence in sentences {
-        *counts.entry(None).or_default() += sentence.denials;
+        *counts.entry(None).or_default() += sentence.negations;
         for number in &sentence.numbers {
             *counts.entry(Some(number.as_str())).or_default() += 1;
         }
@@ -261,14 +262,14 @@ fn counts<'a>(sentences: impl Iterator<Item = &'a Sentence>) -> BTreeMap<Option<
 }
 
 impl Sentence {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut sentence = Self::default();
         for ticked in text.split('`').skip(1).step_by(2) {
             let name: Vec<String> = terms(ticked);
             if name.is_empty() {
                 continue;
             }
-            // A number in backticks is a number.
+            // A number in backticks is a number, not a name.
             if name
                 .iter()
                 .any(|term| term.contains(char::is_alphabetic) && number_at(term).is_none())
@@ -281,7 +282,7 @@ impl Sentence {
         sentence
     }
 
-    /// Takes the numbers out of a text and returns what is left.
+    /// Collects the numbers of a text and returns the text without them.
     fn take_numbers(&mut self, text: &str) -> String {
         let mut rest = String::with_capacity(text.len());
         let mut at = 0;
@@ -292,7 +293,7 @@ impl Sentence {
                 at += length;
                 continue;
             }
-            // On to the next beginning of a word.
+            // Skip to the start of the next word.
             let word = tail.find(|c| !is_inside(c)).unwrap_or(tail.len());
             let gap = tail[word..].find(is_inside).unwrap_or(tail.len() - word);
             rest.push_str(&tail[..word + gap]);
@@ -302,23 +303,23 @@ impl Sentence {
     }
 
     fn take_words(&mut self, text: &str) {
-        let mut denying = false;
+        let mut negating = false;
         let mut ordering = None;
         let mut before = String::new();
         let mut last = None::<String>;
         words(text, |word| {
-            let is_contracted = word.folded == "t" && CONTRACTED.contains(&before.as_str());
+            let is_contracted = word.folded == "t" && CONTRACTIONS.contains(&before.as_str());
             before.clear();
             before.push_str(word.folded);
             if is_contracted {
-                // `don` was taken for a word.
+                // `don` was added as a term; remove it.
                 if let Some(last) = last.take().filter(|last| last != "can") {
                     self.terms.remove(&last);
                 }
             }
-            if is_contracted || DENIALS.contains(&word.folded) {
-                denying = true;
-                self.denials += 1;
+            if is_contracted || NEGATIONS.contains(&word.folded) {
+                negating = true;
+                self.negations += 1;
                 return;
             }
             if let Some(word) = ORDER.iter().find(|order| **order == word.folded) {
@@ -328,7 +329,7 @@ impl Sentence {
                 return;
             }
             if word.role == Role::LongForm {
-                // What an abbreviation stands for takes its place.
+                // Keep the long form of an abbreviation in place of the abbreviation.
                 if let Some(short) = last.take() {
                     self.terms.remove(&short);
                 }
@@ -340,9 +341,9 @@ impl Sentence {
                 return;
             }
             let is_order = ORDER.contains(&word.folded);
-            if denying && !FILLERS.contains(&word.folded) {
-                self.denied.insert(word.term.to_owned());
-                denying = false;
+            if negating && !FILLERS.contains(&word.folded) {
+                self.negated.insert(word.term.to_owned());
+                negating = false;
             }
             if let Some(order) = ordering.filter(|_| !is_order) {
                 let after = self.order.entry(order).or_default();
@@ -352,26 +353,26 @@ impl Sentence {
             self.terms.insert(word.term.to_owned());
             last = Some(word.term.to_owned());
         });
-        if denying {
-            self.denied.insert(String::new());
+        if negating {
+            self.negated.insert(String::new());
         }
     }
 
-    /// The words that it is about, as they are indexed: no numbers, no denials.
+    /// Returns its terms as they are indexed, without numbers and negations.
     pub fn terms(&self) -> &BTreeSet<String> {
         &self.terms
     }
 
-    fn says_nothing(&self) -> bool {
-        self.terms.is_empty() && self.numbers.is_empty() && self.denied.is_empty()
+    fn is_empty(&self) -> bool {
+        self.terms.is_empty() && self.numbers.is_empty() && self.negated.is_empty()
     }
 
     fn joined(sentences: &[Self]) -> Self {
         let mut all = Self::default();
         for sentence in sentences {
             all.terms.extend(sentence.terms.iter().cloned());
-            all.denials += sentence.denials;
-            all.denied.extend(sentence.denied.iter().cloned());
+            all.negations += sentence.negations;
+            all.negated.extend(sentence.negated.iter().cloned());
             all.numbers.extend(sentence.numbers.iter().cloned());
             all.names.extend(sentence.names.iter().cloned());
             for (word, after) in &sentence.order {
@@ -382,21 +383,21 @@ impl Sentence {
         all
     }
 
-    /// How much of its words another one has.
-    fn covered_by(&self, other: &Self) -> f64 {
+    /// Returns the share of its terms that another sentence has.
+    fn overlap(&self, other: &Self) -> f64 {
         share(
             self.terms.intersection(&other.terms).count(),
             self.terms.len(),
         )
     }
 
-    /// The difference from the sentence that it is most like; of several of those the least.
+    /// Returns the difference from the most similar sentence; on a tie, the smallest difference.
     fn difference_of(&self, others: &[Self]) -> Difference {
         if self.terms.is_empty() {
-            // Nothing but a number or a denial: the same stands there or not.
+            // A sentence of only numbers or negations: look for an equal one.
             let is_there = others
                 .iter()
-                .any(|other| (&other.numbers, other.denials) == (&self.numbers, self.denials));
+                .any(|other| (&other.numbers, other.negations) == (&self.numbers, self.negations));
             return if is_there {
                 Difference::None
             } else {
@@ -407,7 +408,7 @@ impl Sentence {
         for other in others {
             let common = self.terms.intersection(&other.terms).count();
             let of_both = share(common, self.terms.union(&other.terms).count());
-            if self.covered_by(other) < ALIKE || of_both < closest.0 {
+            if self.overlap(other) < MIN_OVERLAP || of_both < closest.0 {
                 continue;
             }
             let difference = self.difference(other);
@@ -420,36 +421,36 @@ impl Sentence {
 
     fn difference(&self, other: &Self) -> Difference {
         [
-            self.denies_otherwise(other),
-            self.counts_otherwise(other),
-            self.names_otherwise(other),
-            self.turns_round(other),
+            self.negation_diff(other),
+            self.number_diff(other),
+            self.name_diff(other),
+            self.order_diff(other),
         ]
         .into_iter()
         .fold(Difference::None, Difference::max)
     }
 
-    fn denies_otherwise(&self, other: &Self) -> Difference {
+    fn negation_diff(&self, other: &Self) -> Difference {
         let common = self.terms.intersection(&other.terms).count();
-        let is_alike = share(common, self.terms.union(&other.terms).count()) >= ALIKE;
-        // What is denied twice is said.
-        if is_alike && self.denials != other.denials {
+        let is_similar = share(common, self.terms.union(&other.terms).count()) >= MIN_OVERLAP;
+        // Two negations cancel out, so the counts are compared.
+        if is_similar && self.negations != other.negations {
             return Difference::Contradicts;
         }
-        let clashes = |denied: &String, there: &Self| {
-            is_alike || denied.is_empty() || there.terms.contains(denied)
+        let clashes = |negated: &String, there: &Self| {
+            is_similar || negated.is_empty() || there.terms.contains(negated)
         };
-        let own = self.denied.difference(&other.denied);
-        let others = other.denied.difference(&self.denied);
+        let own = self.negated.difference(&other.negated);
+        let others = other.negated.difference(&self.negated);
         let mut adds = false;
-        for denied in own {
-            if clashes(denied, other) {
+        for negated in own {
+            if clashes(negated, other) {
                 return Difference::Contradicts;
             }
             adds = true;
         }
-        for denied in others {
-            if clashes(denied, self) {
+        for negated in others {
+            if clashes(negated, self) {
                 return Difference::Contradicts;
             }
         }
@@ -460,14 +461,14 @@ impl Sentence {
         }
     }
 
-    fn counts_otherwise(&self, other: &Self) -> Difference {
+    fn number_diff(&self, other: &Self) -> Difference {
         if self.numbers.is_empty() || self.numbers == other.numbers {
             return Difference::None;
         }
         let of = |numbers: &[String]| numbers.iter().cloned().collect::<BTreeSet<String>>();
         let [own, others] = [of(&self.numbers), of(&other.numbers)];
-        // With several numbers in a sentence nobody knows which one belongs to what, unless there are as
-        // many, in the same order.
+        // Which number belongs to what is unknown unless both have the same numbers in the same
+        // order.
         if own != others && (own.is_subset(&others) || others.is_subset(&own)) {
             Difference::Adds
         } else {
@@ -475,7 +476,7 @@ impl Sentence {
         }
     }
 
-    fn names_otherwise(&self, other: &Self) -> Difference {
+    fn name_diff(&self, other: &Self) -> Difference {
         let lacks = |there: &Self, name: &&Vec<String>| {
             !there.names.contains(*name) && !name.iter().all(|term| there.has_word(term))
         };
@@ -496,7 +497,7 @@ impl Sentence {
                 .any(|name| name.iter().any(|own| own == term))
     }
 
-    fn turns_round(&self, other: &Self) -> Difference {
+    fn order_diff(&self, other: &Self) -> Difference {
         let opposed = |one: &Self, other: &Self, a: &String, b: &String| {
             let has = |sentence: &Self, term: &String| sentence.terms.contains(term);
             has(one, a) && !has(one, b) && has(other, b) && !has(other, a)
@@ -504,11 +505,11 @@ impl Sentence {
         let is_opposed = OPPOSITE_TERMS
             .iter()
             .any(|(a, b)| opposed(self, other, a, b) || opposed(self, other, b, a));
-        let is_turned = self.order.iter().any(|(word, after)| {
+        let is_reordered = self.order.iter().any(|(word, after)| {
             let others = other.order.get(word);
             others.is_some_and(|others| after.is_disjoint(others))
         });
-        if is_opposed || is_turned {
+        if is_opposed || is_reordered {
             Difference::Contradicts
         } else {
             Difference::None
@@ -516,7 +517,8 @@ impl Sentence {
     }
 }
 
-/// The sentences of a text: they end at line ends, semicolons, and signs that a blank follows.
+/// Splits a text into sentences. They end at line ends, semicolons, and `.`, `!` or `?` before a
+/// blank.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -526,7 +528,7 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
         let mut characters = rest.char_indices().peekable();
         while let Some((place, character)) = characters.next() {
             let is_end = match character {
-                // A line that goes on in small letters was only wrapped.
+                // A next line that starts in lower case continues a wrapped line.
                 '\n' => characters.peek().is_none_or(|(_, c)| !c.is_lowercase()),
                 ';' | '。' | '！' | '？' => true,
                 '.' | '!' | '?' => characters.peek().is_none_or(|(_, c)| c.is_whitespace()),
@@ -546,7 +548,7 @@ fn is_inside(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The number that a text begins with, with its unit, and its length in bytes.
+/// Returns the number with its unit that a text begins with, and its length in bytes.
 fn number_at(text: &str) -> Option<(String, usize)> {
     let word = text.find(|c| !is_inside(c)).unwrap_or(text.len());
     let (mut number, mut length) = match NUMBERS
@@ -561,7 +563,7 @@ fn number_at(text: &str) -> Option<(String, usize)> {
         number.push('%');
         return Some((number, length + 1));
     }
-    // `30s`, `30 s` and `30-second` are the same.
+    // `30s`, `30 s` and `30-second` are equal.
     let gap = usize::from(tail.starts_with([' ', '-']));
     let unit = tail.get(gap..).unwrap_or_default();
     let end = unit.find(|c| !is_inside(c)).unwrap_or(unit.len());
@@ -572,13 +574,13 @@ fn number_at(text: &str) -> Option<(String, usize)> {
         number.push_str(short);
         length += gap + end;
     } else if gap == 0 && end > 0 {
-        // `3f2c` and `2fa` are names.
+        // `3f2c` and `2fa` are names, not numbers.
         return None;
     }
     Some((number, length))
 }
 
-/// The digits that a text begins with: an integer, a decimal, a version, a time.
+/// Returns the digits that a text begins with: an integer, decimal, version or time.
 fn digits_at(text: &str) -> Option<(String, usize)> {
     let mark = usize::from(
         text.starts_with(['v', 'V']) && text[1..].starts_with(|c: char| c.is_ascii_digit()),
@@ -621,9 +623,9 @@ mod tests {
     use Difference::{Adds, Contradicts, None};
 
     #[test]
-    fn texts_differ_by_what_they_deny_count_and_name() {
+    fn texts_differ_by_negations_numbers_and_names() {
         for (text, other, difference) in [
-            // Denials.
+            // Negations.
             ("Use pnpm", "Do not use pnpm", Contradicts),
             ("Use pnpm, not npm", "Use npm, not pnpm", Contradicts),
             ("Use pnpm, not npm", "Use pnpm instead of npm", None),
@@ -657,7 +659,7 @@ mod tests {
                 None,
             ),
             ("Ports: 8080.\n9090", "Ports: 8080.\n9091", Adds),
-            // Sentences of the same words.
+            // Repeated sentences.
             (
                 "The gate takes port 81.\nThe gate takes port 81.",
                 "The gate takes port 80.\nThe gate takes port 81.",
@@ -690,21 +692,21 @@ mod tests {
             ("Wait 30 s", "Photos are 40 px wide", None),
             ("", "Wait 30 s", None),
         ] {
-            let [one, two] = [text, other].map(Statement::of);
+            let [one, two] = [text, other].map(Statement::parse);
             assert_eq!(one.difference(&two), difference, "{text} / {other}");
         }
     }
 
     #[test]
-    fn where_lines_break_hides_no_change() {
+    fn line_breaks_do_not_hide_changes() {
         let code = "fn start(query):\n  \"Starts a new task and waits for it (see [1]).\"\n  \
             Task(query, args[2]).start()";
         for (from, to) in [("[1]", "[2]"), ("and waits", "and never waits")] {
             let line = code.replace(from, to).replace('\n', " ");
-            let [changed, code] = [&*line, code].map(Statement::of);
+            let [changed, code] = [&*line, code].map(Statement::parse);
             assert_ne!(changed.difference(&code), None, "{line}");
         }
-        let [line, code] = [&*code.replace('\n', " "), code].map(Statement::of);
+        let [line, code] = [&*code.replace('\n', " "), code].map(Statement::parse);
         assert_eq!(line.difference(&code), None);
     }
 
@@ -733,29 +735,29 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_looked_at_is_no_agreement() {
+    fn a_truncated_text_never_agrees() {
         let long = "The limit is the same everywhere.\n".repeat(1_000);
-        let statement = Statement::of(&long);
+        let statement = Statement::parse(&long);
         assert_eq!(statement.sentences().len(), MAX_SENTENCES);
         assert_eq!(statement.difference(&statement.clone()), Adds);
         let long = "x ".repeat(MAX_LENGTH);
-        assert!(!Statement::of(&long).is_whole);
+        assert!(!Statement::parse(&long).is_complete);
     }
 
     proptest! {
         #[test]
         fn every_text_agrees_with_itself(text in any::<String>()) {
-            let statement = Statement::of(&text);
+            let statement = Statement::parse(&text);
             prop_assert_eq!(statement.difference(&statement.clone()), None);
         }
 
         #[test]
-        fn a_denial_never_passes(words in proptest::collection::vec("[b-y]{4,8}", 3..9)) {
+        fn a_negation_is_always_found(words in proptest::collection::vec("[b-y]{4,8}", 3..9)) {
             let text = words.join(" ");
-            let denied = format!("never {text}");
-            let [one, other] = [text.as_str(), denied.as_str()].map(Statement::of);
+            let negated = format!("never {text}");
+            let [one, other] = [text.as_str(), negated.as_str()].map(Statement::parse);
             if one.sentences().iter().any(|sentence| !sentence.terms().is_empty())
-                && one.sentences().iter().all(|sentence| sentence.denied.is_empty())
+                && one.sentences().iter().all(|sentence| sentence.negated.is_empty())
             {
                 prop_assert_eq!(one.difference(&other), Contradicts);
                 prop_assert_eq!(other.difference(&one), Contradicts);

@@ -1,18 +1,18 @@
-//! Patterns of names and paths, with `*`, `?` and `**`.
+//! Glob patterns for names and paths, with `*`, `?` and `**`.
 //!
-//! Nothing else is special. No pattern takes more than its length times that of what it is compared
-//! with.
+//! No other character is special. Matching takes at most the pattern's length times the input's
+//! length.
 
-/// Any number of folders, in a pattern of a path.
+/// Matches any number of folders in a path pattern.
 pub const ANY_DEPTH: &str = "**";
 
-/// Tells whether a pattern covers a path: it matches the whole of it, or a folder that it lies in.
+/// Returns whether a pattern matches a path or one of its parent folders.
 ///
-/// Both are given as names, from the outermost on; [`ANY_DEPTH`] stands for any number of them.
+/// Both are lists of names, outermost first. [`ANY_DEPTH`] matches any number of names.
 pub fn covers(pattern: &[String], path: &[String]) -> bool {
     let (mut pattern, mut path) = (pattern, path);
-    // The pattern after its last `**`, and the names that this one has not taken yet. An earlier one
-    // need not be tried again: what it could take, the last one can.
+    // The pattern after its last `**`, and the names it has not tried yet. Backtracking to an
+    // earlier `**` is not needed: the last one can take every name that an earlier one could.
     let mut retry: Option<(&[String], &[String])> = None;
     loop {
         match (pattern, path) {
@@ -35,10 +35,10 @@ pub fn covers(pattern: &[String], path: &[String]) -> bool {
     }
 }
 
-/// Tells whether a name is of a pattern, in which `*` stands for any characters and `?` for one.
+/// Returns whether a name matches a pattern: `*` is any number of characters, `?` is one.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
-    // As in `covers`, with the last `*`.
+    // Backtracks to the last `*` only, as `covers` does to the last `**`.
     let mut retry = None;
     loop {
         let rest = name.clone();
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_patterns_come_to_an_end() {
+    fn hostile_patterns_terminate() {
         assert!(!matches(&("*a".repeat(1_000) + "b"), &"a".repeat(2_000)));
         let pattern = ["**", "*a*a*a"].map(str::to_owned).into_iter().cycle();
         let pattern: Vec<String> = pattern.take(1_000).collect();
@@ -78,7 +78,7 @@ mod tests {
         assert!(!covers(&pattern, &path));
     }
 
-    /// What `matches` says, told by trying everything.
+    /// Reference implementation of `matches` by exhaustive search.
     fn matches_slowly(pattern: &[char], name: &[char]) -> bool {
         match (pattern, name) {
             ([], []) => true,
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// What `covers` says, told by trying everything.
+    /// Reference implementation of `covers` by exhaustive search.
     fn covers_slowly(pattern: &[String], path: &[String]) -> bool {
         match (pattern, path) {
             ([], _) => true,
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_match_as_they_should(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
+        fn names_match_the_reference(pattern in "[ab*?]{0,8}", name in "[ab]{0,8}") {
             let characters = |text: &str| text.chars().collect::<Vec<_>>();
             prop_assert_eq!(
                 matches(&pattern, &name),
@@ -118,7 +118,7 @@ mod tests {
         }
 
         #[test]
-        fn paths_match_as_they_should(
+        fn paths_match_the_reference(
             pattern in prop::collection::vec("[ab]|\\*|\\*\\*|a\\?", 0..7),
             path in prop::collection::vec("[ab]{1,2}", 0..8),
         ) {

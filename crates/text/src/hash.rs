@@ -1,15 +1,15 @@
-//! Hashes of texts, in hexadecimal.
+//! SHA-256 hashes as hexadecimal text.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// Returns SHA-256 of a text in lower-case hexadecimal.
+/// Returns the SHA-256 of a text in lower-case hexadecimal.
 pub fn text_hash(text: &str) -> String {
     bytes_hash(text.as_bytes())
 }
 
-/// Returns SHA-256 of bytes in lower-case hexadecimal.
+/// Returns the SHA-256 of bytes in lower-case hexadecimal.
 pub fn bytes_hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest

@@ -1,8 +1,8 @@
-//! Text in, text out: everything that knows text and neither notes nor sessions.
+//! Text processing that knows neither notes nor sessions.
 //!
-//! Nothing here touches a disk, a clock, the environment or the network. Before a text is stored it
-//! passes [`sanitize`]: private regions are removed, invisible characters are removed, credentials
-//! are masked, in this order.
+//! Nothing here touches the disk, the clock, the environment or the network. [`sanitize`] makes a
+//! text safe to store: it removes private regions, then invisible characters, then masks
+//! credentials.
 
 pub mod clean;
 pub mod contradiction;

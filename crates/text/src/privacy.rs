@@ -1,16 +1,16 @@
-//! Removes what a person marked as private, and what was injected rather than said.
+//! Removes private regions and injected text.
 //!
-//! Two kinds of tags are known. **Marked** regions (`<private>` and our own context tags) fail
-//! closed: one that is not closed takes everything to the end of the text. **Injected** elements
-//! (`<system-reminder>` and the like) are removed only when they are closed.
+//! There are two kinds of tags. **Marked** regions (`<private>` and context tags) fail closed: an
+//! unclosed one extends to the end of the text. **Injected** elements (`<system-reminder>` and
+//! similar) are removed only if they are closed.
 //!
-//! JSON is stripped as values, never as serialised text: a tag stands within one string, but a
-//! region goes on through the values that follow, in the order in which they are written. Keys are
-//! stripped for themselves.
+//! JSON is stripped value by value, never as serialised text. A tag must be inside one string, but
+//! an open region continues through the following values in document order. Keys are stripped
+//! separately.
 //!
-//! Nothing may look at a text before it has passed here: not a log, not a hash, and above all not
-//! a cut, which could part an open tag from its close. Invariants: stripping twice is stripping
-//! once, structure stays, and the work is linear in the length of the text.
+//! Nothing may read a text before it passes here: no log, no hash, and no truncation, which could
+//! separate an open tag from its close. Invariants: stripping is idempotent, keeps the structure of
+//! JSON and takes linear time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,14 +20,14 @@ use std::ops::Deref;
 
 use serde_json::{Map, Value};
 
-/// Tags whose regions are counted together and never left open: the first one is a person's mark,
-/// the others fence text that a memory put into the session.
+/// Tags whose regions are counted together and extend to the end if unclosed. The first is the
+/// person's mark; the others enclose text that a memory plugin injected.
 const MARKED: [&str; 3] = ["private", "anamnesis-context", "claude-mem-context"];
 
-/// The position of a person's mark in [`MARKED`].
+/// The position of the person's mark in [`MARKED`].
 const PRIVATE: usize = 0;
 
-/// Tags that the client wraps around text of its own.
+/// Tags that the client wraps around its own text.
 const INJECTED: [&str; 4] = [
     "system-reminder",
     "system_instruction",
@@ -41,42 +41,42 @@ const MARKED_AND_INJECTED: [&str; 7] = {
     [a, b, c, d, e, f, g]
 };
 
-/// How often a removal may put a new tag together before the text is taken for an attack.
+/// The most passes. A removal may join the parts of another tag; a text that needs more is hostile.
 const MAX_PASSES: usize = 8;
 
-/// A text with more regions than this deserves a line in the log.
+/// A text with more regions is logged.
 const MANY_REGIONS: usize = 100;
 
-/// How much private text is held for recognizing it later, in bytes.
+/// The most private text that is kept to recognize it later, in bytes.
 const MAX_PRIVATE_TEXT: usize = 64 * 1024;
 
 /// A text without its private and injected regions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stripped<'a> {
-    /// What is left, trimmed at both ends.
+    /// The remaining text, trimmed.
     pub text: Cow<'a, str>,
-    /// How many regions were removed; regions inside another one are not counted.
+    /// The number of removed regions, without nested ones.
     pub regions: usize,
     /// Whether a person marked any part of the text as private.
     pub private: bool,
-    /// What stood in regions that a person marked.
+    /// The contents of the regions that a person marked.
     pub private_texts: PrivateTexts,
 }
 
-/// What was taken out of JSON.
+/// The regions removed from a text or JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Removed {
-    /// How many regions were removed; regions inside another one are not counted.
+pub struct RemovedRegions {
+    /// The number of removed regions, without nested ones.
     pub regions: usize,
     /// Whether a person marked any part as private.
     pub private: bool,
-    /// What stood in regions that a person marked.
+    /// The contents of the regions that a person marked.
     pub private_texts: PrivateTexts,
 }
 
-/// What a person marked as private, in the order of the text: never to be stored or shown.
+/// Text that a person marked as private, in document order. Must never be stored or shown.
 ///
-/// Holds the first 64 KiB. `Debug` tells how many pieces there are, not what they say.
+/// Holds the first 64 KiB. `Debug` shows only the number of pieces.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct PrivateTexts {
     pieces: Vec<String>,
@@ -116,29 +116,29 @@ impl fmt::Debug for PrivateTexts {
     }
 }
 
-impl Removed {
-    /// Tells whether there were over a hundred regions, which nobody writes by hand.
-    pub fn is_many(&self) -> bool {
+impl RemovedRegions {
+    /// Returns whether there are over a hundred regions, which suggests generated input.
+    pub fn is_suspicious(&self) -> bool {
         self.regions > MANY_REGIONS
     }
 
-    /// Adds what another removal took out of the same text.
+    /// Adds the regions of another removal from the same text.
     pub fn add(&mut self, other: &Self) {
         self.regions += other.regions;
         self.private |= other.private;
         self.private_texts.append(&other.private_texts);
     }
 
-    fn add_marked(&mut self, marked: &Marked) {
+    fn add_marked(&mut self, marked: &MarkedRegions) {
         self.regions += marked.regions.len() + marked.regions_in_keys;
         self.private |= marked.private;
         self.private_texts.append(&marked.texts);
     }
 }
 
-/// Removes private, context and injected regions, until none is left.
+/// Removes private, context and injected regions until none is left.
 ///
-/// A text that still changes after eight passes is dropped as a whole.
+/// A text that still changes after eight passes becomes empty.
 ///
 /// ```
 /// let stripped = crate::privacy::strip("deploy <private>with K9</private> today");
@@ -159,15 +159,15 @@ pub fn strip(text: &str) -> Stripped<'_> {
     }
 }
 
-/// Removes private, context and injected regions from the values and keys of JSON, until none is
+/// Removes private, context and injected regions from the values and keys of JSON until none is
 /// left.
 ///
-/// A marked region that is open at the end of a string goes on through the following values: of
-/// strings stays what stands outside it, numbers and booleans become `null`, keys and structure
-/// stay. An injected element may span values, too, if its tags balance. Strings are not trimmed.
+/// A marked region that is open at the end of a string continues through the following values:
+/// strings keep only the text outside it, numbers and booleans become `null`, keys and structure
+/// are kept. An injected element may span values if its tags balance. Strings are not trimmed.
 ///
-/// Keys are stripped for themselves; one that leaves a region open opens it for the values that
-/// follow. Keys of one object that become equal are numbered: `name`, `name#2`, `name#3`.
+/// Keys are stripped separately. A region that a key leaves open continues through the following
+/// values. Keys of one object that become equal are numbered: `name`, `name#2`, `name#3`.
 ///
 /// JSON that still changes after eight passes becomes `null`.
 ///
@@ -176,18 +176,18 @@ pub fn strip(text: &str) -> Stripped<'_> {
 /// crate::privacy::strip_json(&mut value);
 /// assert_eq!(value, serde_json::json!({"lines": ["x", "", "", "", "y"]}));
 /// ```
-pub fn strip_json(value: &mut Value) -> Removed {
-    let mut removed = Removed::default();
+pub fn strip_json(value: &mut Value) -> RemovedRegions {
+    let mut removed = RemovedRegions::default();
     if !json_has_tags(value) {
         return removed;
     }
     for _ in 0..=MAX_PASSES {
-        let mut marked = Marked::default();
+        let mut marked = MarkedRegions::default();
         marked.read_json(value);
         marked.finish();
         removed.add_marked(&marked);
         Cutter::new(&marked.regions).cut(value);
-        let mut injected = Injected::default();
+        let mut injected = InjectedElements::default();
         injected.read_json(value);
         let injected = injected.finish();
         removed.regions += injected.len();
@@ -200,7 +200,7 @@ pub fn strip_json(value: &mut Value) -> Removed {
     removed
 }
 
-/// Tells whether there is any tag: one look, where there is none, in place of one for each kind.
+/// Returns whether there is any tag. One search for all kinds makes the common case fast.
 fn has_tags(text: &str) -> bool {
     Tags::new(text, &MARKED_AND_INJECTED).next().is_some()
 }
@@ -219,22 +219,22 @@ fn json_has_tags(value: &Value) -> bool {
 /// A text without its regions, not trimmed.
 struct StrippedText<'a> {
     text: Cow<'a, str>,
-    removed: Removed,
-    /// How many regions of each marked name were open at the end.
+    removed: RemovedRegions,
+    /// For each marked name, the number of regions that are open at the end.
     open: [usize; MARKED.len()],
 }
 
 fn strip_text(text: &str) -> StrippedText<'_> {
     let mut stripped = StrippedText {
         text: Cow::Borrowed(text),
-        removed: Removed::default(),
+        removed: RemovedRegions::default(),
         open: [0; MARKED.len()],
     };
     if !has_tags(text) {
         return stripped;
     }
     for _ in 0..=MAX_PASSES {
-        let mut marked = Marked::default();
+        let mut marked = MarkedRegions::default();
         marked.read(&stripped.text);
         for (open, depth) in stripped.open.iter_mut().zip(marked.depths) {
             *open += depth;
@@ -242,7 +242,7 @@ fn strip_text(text: &str) -> StrippedText<'_> {
         marked.finish();
         stripped.removed.add_marked(&marked);
         stripped.cut(&marked.regions);
-        let mut injected = Injected::default();
+        let mut injected = InjectedElements::default();
         injected.read(&stripped.text);
         let injected = injected.finish();
         stripped.removed.regions += injected.len();
@@ -263,8 +263,8 @@ impl StrippedText<'_> {
     }
 }
 
-/// A stretch of the text in bytes, or of the values of JSON as if they were one text, in which a
-/// number or a boolean takes one byte. In a string both ends are on character boundaries.
+/// A range of bytes in a text, or in the values of JSON taken as one text, where a number or
+/// boolean takes one byte. In strings both ends are character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Region {
     start: usize,
@@ -273,22 +273,21 @@ struct Region {
 
 /// Finds the outermost marked regions.
 ///
-/// Opens are counted for each name, so that a stray close of one name cannot end the region of
-/// another.
+/// Counts open tags per name, so that a stray close of one name cannot end a region of another.
 #[derive(Default)]
-struct Marked {
+struct MarkedRegions {
     regions: Vec<Region>,
     regions_in_keys: usize,
     private: bool,
     texts: PrivateTexts,
     depths: [usize; MARKED.len()],
-    /// Where the region that is open now began.
+    /// The start of the open region.
     start: usize,
-    /// Where the next value begins.
+    /// The start of the next value.
     position: usize,
 }
 
-impl Marked {
+impl MarkedRegions {
     fn is_open(&self) -> bool {
         self.depths != [0; MARKED.len()]
     }
@@ -335,7 +334,7 @@ impl Marked {
         self.private |= tag.name == PRIVATE;
     }
 
-    /// Reads the values of JSON, and strips its keys.
+    /// Reads the values of JSON and strips its keys.
     fn read_json(&mut self, value: &mut Value) {
         match value {
             Value::Null => {}
@@ -353,7 +352,7 @@ impl Marked {
                 }
             }
             Value::Object(object) if object.keys().any(|key| key.contains('<')) => {
-                let mut keys = Keys::default();
+                let mut keys = UniqueKeys::default();
                 for (key, mut value) in mem::take(object) {
                     let key = self.strip_key(&key);
                     self.read_json(&mut value);
@@ -368,7 +367,7 @@ impl Marked {
         }
     }
 
-    /// Strips a key; what it leaves open is open for the values that follow.
+    /// Strips a key. Regions that it leaves open continue through the following values.
     fn strip_key(&mut self, key: &str) -> String {
         let stripped = strip_text(key);
         self.regions_in_keys += stripped.removed.regions;
@@ -383,7 +382,7 @@ impl Marked {
         stripped.text.into_owned()
     }
 
-    /// Ends the region that is still open.
+    /// Ends the open region, if any.
     fn finish(&mut self) {
         if self.is_open() {
             let (start, end) = (self.start, self.position);
@@ -392,15 +391,15 @@ impl Marked {
     }
 }
 
-/// Puts entries into an object so that none of them replaces another.
+/// Inserts entries into an object under unique keys.
 #[derive(Default)]
-pub(crate) struct Keys {
-    /// The last number given to each key.
+pub(crate) struct UniqueKeys {
+    /// The last number appended to each key.
     numbers: HashMap<String, usize>,
 }
 
-impl Keys {
-    /// Inserts an entry; a key that is there already gets a number.
+impl UniqueKeys {
+    /// Inserts an entry; appends a number to a key that exists already.
     pub(crate) fn insert(&mut self, object: &mut Map<String, Value>, key: String, value: Value) {
         let mut unique = key;
         if object.contains_key(&unique) {
@@ -418,20 +417,20 @@ impl Keys {
     }
 }
 
-/// Finds the outermost injected elements that are closed.
+/// Finds the outermost closed injected elements.
 ///
-/// Within one string an open tag belongs to the close that balances it, else to the first close of
-/// its name. What is left over in that string may balance with what is left over in another one.
+/// Within a string, an open tag is matched with the close that balances it, else with the first
+/// close of its name. Unmatched tags of one string may be matched with those of another.
 #[derive(Default)]
-struct Injected {
+struct InjectedElements {
     regions: Vec<Region>,
-    /// For each name where the elements begin that no close has ended so far.
+    /// For each name, the starts of unclosed elements.
     open: [Vec<usize>; INJECTED.len()],
-    /// Where the next value begins.
+    /// The start of the next value.
     position: usize,
 }
 
-impl Injected {
+impl InjectedElements {
     fn read_json(&mut self, value: &Value) {
         match value {
             Value::Null => {}
@@ -489,7 +488,7 @@ impl Injected {
     }
 }
 
-/// Returns where the element ends that each of the tags of one string opens, if it is closed.
+/// Returns for each tag of a string the end of the element that it opens, if that is closed.
 fn ends_of_elements(tags: &[Tag]) -> Vec<Option<usize>> {
     let mut ends = vec![None; tags.len()];
     let mut open: [Vec<usize>; INJECTED.len()] = Default::default();
@@ -515,11 +514,11 @@ fn ends_of_elements(tags: &[Tag]) -> Vec<Option<usize>> {
     ends
 }
 
-/// Takes regions, which are in order and apart, out of a text or of the values of JSON.
+/// Removes sorted, disjoint regions from a text or from the values of JSON.
 struct Cutter<'r> {
     /// The regions that end after the position.
     regions: &'r [Region],
-    /// Where the next value begins.
+    /// The start of the next value.
     position: usize,
 }
 
@@ -551,7 +550,7 @@ impl<'r> Cutter<'r> {
         }
     }
 
-    /// Returns what of the next string stands outside the regions, unless all of it does.
+    /// Returns the part of the next string outside the regions; `None` if that is all of it.
     fn outside(&mut self, text: &str) -> Option<String> {
         let base = self.position;
         self.position = base + text.len();
@@ -575,7 +574,7 @@ impl<'r> Cutter<'r> {
         Some(kept)
     }
 
-    /// Tells whether a region covers the byte at the position.
+    /// Returns whether a region covers the byte at the position.
     fn covers(&mut self) -> bool {
         self.skip_to(self.position);
         self.regions
@@ -601,13 +600,13 @@ enum TagKind {
 
 #[derive(Debug, Clone, Copy)]
 struct Tag {
-    /// The position of its name in the list of names looked for.
+    /// The index of its name in the searched names.
     name: usize,
     kind: TagKind,
     region: Region,
 }
 
-/// The tags of some names in a text, in order.
+/// Iterates over the tags with given names in a text.
 struct Tags<'a> {
     text: &'a str,
     names: &'a [&'a str],
@@ -616,7 +615,7 @@ struct Tags<'a> {
 
 impl<'a> Tags<'a> {
     fn new(text: &'a str, names: &'a [&'a str]) -> Self {
-        // Without a `>` after it no tag is finished, so text past the last one needs no look.
+        // A tag ends with `>`, so the text after the last one is skipped.
         let start = text.find('<').unwrap_or(text.len());
         let end = text[start..].rfind('>').map_or(0, |last| start + last + 1);
         Tags {
@@ -645,14 +644,14 @@ impl Iterator for Tags<'_> {
     }
 }
 
-/// Reads one tag, which starts with `<`, and returns its name, its kind and its length in bytes.
+/// Reads the tag that the text starts with. Returns its name, kind and length in bytes.
 fn tag_at_start(text: &str, names: &[&str]) -> Option<(usize, TagKind, usize)> {
     let inner = text.strip_prefix('<')?;
     let (inner, is_close) = match inner.strip_prefix('/') {
         Some(inner) => (inner, true),
         None => (inner, false),
     };
-    // Markup is full of other tags: one byte tells most of them apart.
+    // The first byte rules out most other tags of markup.
     let first = inner.bytes().next()?.to_ascii_lowercase();
     let (name, rest) = names.iter().enumerate().find_map(|(index, name)| {
         if !name.as_bytes().starts_with(&[first]) {
@@ -681,9 +680,9 @@ fn tag_at_start(text: &str, names: &[&str]) -> Option<(usize, TagKind, usize)> {
 
 /// Returns the position of the `>` that ends an open tag.
 ///
-/// A `>` inside a quoted attribute value does not end it, unless the quote is never closed: then
-/// the first `>` counts, so that a forgotten quote cannot undo a tag. A quote that finds no end
-/// leaves none of its kind behind it, which bounds the text looked at twice.
+/// A `>` in a quoted attribute value does not end the tag. If the quote is never closed, the first
+/// `>` ends it, so a missing quote cannot disable a tag. No text after an unclosed quote contains
+/// that quote again, which bounds the work.
 fn end_of_attributes(text: &str) -> Option<usize> {
     let first = text.find('>')?;
     let mut position = 0;
@@ -729,7 +728,6 @@ pub(crate) mod tests {
         check("  keep me  ", "keep me");
     }
 
-    /// PR-1.
     #[test]
     fn removes_regions_of_every_name() {
         for name in MARKED.iter().chain(&INJECTED) {
@@ -742,7 +740,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn surroundings_stay_as_they_are() {
+    fn text_around_regions_is_unchanged() {
         for (input, expected) in [
             ("open <private>pin 4821</private> close", "open  close"),
             ("then build <private>pin 4821</private>", "then build"),
@@ -781,7 +779,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// PR-2.
     #[test]
     fn spellings_of_a_tag() {
         for input in [
@@ -806,7 +803,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn look_alikes_are_no_tags() {
+    fn similar_tags_are_kept() {
         for text in [
             "do <secret>kept</secret> it",
             "do <privacy>kept</privacy> it",
@@ -826,7 +823,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// PR-3.
     #[test]
     fn nested_regions_are_counted() {
         for (input, expected) in [
@@ -853,9 +849,9 @@ pub(crate) mod tests {
         }
     }
 
-    /// PR-4, CAP-03.
+    /// CAP-03: an unclosed private region extends to the end of the text.
     #[test]
-    fn what_is_marked_and_not_closed_ends_with_the_text() {
+    fn an_unclosed_marked_region_extends_to_the_end() {
         for (input, expected) in [
             ("deploy <Private>with key K9", "deploy"),
             ("a\n<private>\npassword: p\n", "a"),
@@ -874,7 +870,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_injected_goes_only_when_closed() {
+    fn an_injected_element_is_removed_only_if_closed() {
         for (input, expected) in [
             (
                 "a <system-reminder>b <system-reminder>c</system-reminder> d</system-reminder> e",
@@ -895,9 +891,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// PR-5.
     #[test]
-    fn tags_put_together_by_a_removal_are_removed() {
+    fn tags_formed_by_a_removal_are_removed() {
         check("a <pri<private>x</private>vate>leak</private> b", "a  b");
         check(
             "<claude-mem-<private></private>context>k</claude-mem-context> b",
@@ -914,9 +909,8 @@ pub(crate) mod tests {
         check(&layered(MAX_PASSES + 1), "");
     }
 
-    /// PR-6.
     #[test]
-    fn a_hundred_regions_are_no_limit() {
+    fn over_a_hundred_regions_are_removed() {
         let many: Vec<String> = (0..150)
             .map(|n| format!("<private>s{n}</private>w{n} "))
             .collect();
@@ -927,7 +921,7 @@ pub(crate) mod tests {
         assert_eq!(stripped.regions, 150);
     }
 
-    /// PR-6: twice the text may cost twice the work, not four times.
+    /// Sixteen times the text may cost sixteen times the work, not more.
     #[test]
     fn the_work_is_linear() {
         for unit in [
@@ -949,9 +943,9 @@ pub(crate) mod tests {
         }
     }
 
-    /// Inputs of either kind with what is to be left of them.
+    /// Inputs of both kinds with their expected output.
     #[test]
-    fn the_cases_of_the_specification() {
+    fn specification_cases() {
         let cases: Vec<HashMap<String, String>> =
             serde_json::from_str(include_str!("../tests/fixtures/tag_stripping.json")).unwrap();
         assert!(cases.len() > 60);
@@ -975,9 +969,8 @@ pub(crate) mod tests {
         assert_eq!(removed.regions > 0, input != before, "{before}");
     }
 
-    /// PR-7.
     #[test]
-    fn a_region_goes_on_through_the_values_that_follow() {
+    fn an_open_region_continues_through_following_values() {
         for (input, expected) in [
             (
                 json!({"lines": ["x", "<private>", "k=1", "</private>", "y"]}),
@@ -1013,16 +1006,15 @@ pub(crate) mod tests {
                 json!(["a <pri<private>x</private>vate>", "y", "</private>z"]),
                 json!(["a ", "", "z"]),
             ),
-            // A tag stands in one string.
+            // A tag must be inside one string.
             (json!(["<pri", "vate>", "x"]), json!(["<pri", "vate>", "x"])),
         ] {
             check_json(input, &expected);
         }
     }
 
-    /// PR-7.
     #[test]
-    fn keys_are_stripped_for_themselves() {
+    fn keys_are_stripped_separately() {
         for (input, expected) in [
             (
                 json!({"a<private>b</private>": 1, "a": 2, "a<private/>": 3}),
@@ -1032,17 +1024,17 @@ pub(crate) mod tests {
                 json!({"<private>x</private>": 1, "<private>y</private>": 2}),
                 json!({"": 1, "#2": 2}),
             ),
-            // Keys in an open region stay.
+            // Keys in an open region are kept.
             (
                 json!({"a": "<private>x", "key": "y", "b": "</private>z"}),
                 json!({"a": "", "key": "", "b": "z"}),
             ),
-            // A close in a key ends nothing but what that key opened.
+            // A close in a key ends only a region that the key opened.
             (
                 json!({"a": "<private>x", "b</private>": "y"}),
                 json!({"a": "", "b</private>": ""}),
             ),
-            // What a key leaves open is open for the values after it.
+            // A region that a key leaves open continues through the following values.
             (
                 json!({"a": 0, "b<private>c": 1, "d": ["x", "y</private>z"], "e": 2}),
                 json!({"a": 0, "b": null, "d": ["", "z"], "e": 2}),
@@ -1071,7 +1063,7 @@ pub(crate) mod tests {
                 json!(["a</system-reminder>", "<system-reminder>b"]),
                 json!(["a</system-reminder>", "<system-reminder>b"]),
             ),
-            // What is closed in its own string does not reach for another one's tags.
+            // An element closed in its own string does not take the tags of another one.
             (
                 json!([
                     "<system-reminder>a",
@@ -1088,9 +1080,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// PR-5.
     #[test]
-    fn json_that_does_not_settle_is_dropped() {
+    fn json_that_needs_too_many_passes_is_dropped() {
         let layered = |layers: usize| {
             (1..layers).fold(String::from("<private/>"), |tag, _| {
                 format!("<pri{tag}vate/>")
@@ -1100,7 +1091,6 @@ pub(crate) mod tests {
         check_json(json!([layered(MAX_PASSES + 1), 1]), &Value::Null);
     }
 
-    /// PR-9.
     #[test]
     fn private_texts_are_what_a_person_marked() {
         let stripped = strip(
@@ -1119,7 +1109,7 @@ pub(crate) mod tests {
         assert!((MAX_PRIVATE_TEXT - 2..=MAX_PRIVATE_TEXT).contains(&length));
     }
 
-    /// PR-6: twice the JSON may cost twice the work, not four times.
+    /// Sixteen times the JSON may cost sixteen times the work, not more.
     #[test]
     fn the_work_on_json_is_linear() {
         for unit in [
@@ -1162,7 +1152,7 @@ pub(crate) mod tests {
         );
     }
 
-    /// JSON whose strings and keys are made of tags and of pieces of tags.
+    /// JSON whose strings and keys are made of tags and tag fragments.
     pub(crate) fn tagged_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             3 => tagged().prop_map(Value::from),
@@ -1179,7 +1169,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// The shape of JSON: what of it stays whatever is marked.
+    /// The structure of JSON, which stripping keeps.
     fn shape(value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(shape).collect(),
@@ -1189,7 +1179,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Text made of tags and of pieces of tags.
+    /// Text made of tags and tag fragments.
     fn tagged() -> impl Strategy<Value = String> {
         let parts = prop::sample::select(vec![
             "<private>",
@@ -1222,7 +1212,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn stripping_twice_is_stripping_once(text in prop_oneof![tagged(), any::<String>()]) {
+        fn stripping_is_idempotent(text in prop_oneof![tagged(), any::<String>()]) {
             let once = strip(&text);
             let twice = strip(&once.text);
             prop_assert_eq!(&once.text, &twice.text);
@@ -1230,12 +1220,12 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn stripping_json_twice_is_stripping_it_once(value in tagged_json()) {
+        fn stripping_json_is_idempotent(value in tagged_json()) {
             let mut once = value.clone();
             let removed = strip_json(&mut once);
             prop_assert_eq!(removed.private_texts.is_empty() || removed.private, true);
             let mut twice = once.clone();
-            prop_assert_eq!(strip_json(&mut twice), Removed::default());
+            prop_assert_eq!(strip_json(&mut twice), RemovedRegions::default());
             prop_assert_eq!(&twice, &once);
             if !once.is_null() {
                 prop_assert_eq!(shape(&once), shape(&value));
@@ -1243,7 +1233,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn one_string_is_stripped_like_a_text(text in tagged()) {
+        fn a_json_string_is_stripped_like_a_text(text in tagged()) {
             let mut value = Value::from(text.as_str());
             let removed = strip_json(&mut value);
             let stripped = strip(&text);
@@ -1251,19 +1241,19 @@ pub(crate) mod tests {
             prop_assert_eq!(removed.regions, stripped.regions);
         }
 
-        /// The marker is the value after an open tag, however deep either of them stands.
+                /// The marker is in the value after an open tag, at any depth.
         #[test]
-        fn a_marked_value_never_comes_out(before in tagged_json(), inside in tagged_json(), after in tagged_json()) {
+        fn a_private_value_is_always_removed(before in tagged_json(), inside in tagged_json(), after in tagged_json()) {
             let inside: Value = serde_json::from_str(&inside.to_string().replace('/', "")).unwrap();
             let mut value = json!([before, {"a": "\"'><private>"}, [inside, {"b": ["\"'>MARKER"]}], after]);
             strip_json(&mut value);
             prop_assert!(!value.to_string().contains("MARKER"), "{value}");
         }
 
-        /// The marker stands in a region that is open, or is closed only after it.
+                /// The marker is in a region that is unclosed or closed after the marker.
         #[test]
-        fn a_marked_word_never_comes_out(before in tagged(), inside in tagged(), after in tagged()) {
-            // Closes in front of the marker could end the region before it.
+        fn a_private_word_is_always_removed(before in tagged(), inside in tagged(), after in tagged()) {
+                        // Without closes, nothing before the marker can end the region.
             let inside = inside.replace('/', "");
             let text = format!("{before}\"'><private>{inside}\"'>MARKER{after}");
             let stripped = strip(&text);

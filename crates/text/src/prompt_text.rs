@@ -1,15 +1,15 @@
-//! Tells what a person typed from what was put into the session by programs.
+//! Separates what a person typed from text that programs put into the session.
 //!
-//! The client logs commands, notifications and its own remarks as if a person had typed them, in
-//! tags of its own. A text that starts with one of these is wholly the client's: what a tool or a
-//! subagent printed may stand inside, and may even hold the closing tag.
+//! The client logs commands, notifications and its own remarks like typed prompts, wrapped in its
+//! own tags. A text that starts with such a tag is entirely the client's: the output of a tool or
+//! subagent inside it may contain the closing tag.
 
 use std::borrow::Cow;
 
 use crate::redact::redact;
 use crate::sanitize::uncut;
 
-/// Tags of prompts that no person sent.
+/// Tags of messages from programs.
 const NOTIFICATIONS: [&str; 5] = [
     "task-notification",
     "teammate-message",
@@ -18,11 +18,11 @@ const NOTIFICATIONS: [&str; 5] = [
     "tick",
 ];
 
-/// Tags of a command that goes to the model. Of a command that the client runs itself, the name
-/// comes first.
+/// Tags of a command that goes to the model. A command that the client runs itself starts with
+/// `command-name` instead.
 const COMMANDS: [&str; 1] = ["command-message"];
 
-/// Tags of what the client ran itself, and of what that printed.
+/// Tags of commands that the client ran itself, and of their output.
 const LOCAL: [&str; 10] = [
     "command-name",
     "command-args",
@@ -36,38 +36,39 @@ const LOCAL: [&str; 10] = [
     "user-memory-input",
 ];
 
-/// Tags of what an editor or the client adds in front of a person's words.
+/// Tags that an editor or the client adds before the typed text.
 const SURROUNDINGS: [&str; 3] = ["ide_opened_file", "ide_selection", "system-reminder"];
 
-/// A text that may be stored: private regions, control characters and credentials are out.
+/// A text without private regions, control characters and credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
-    /// What is left, trimmed.
+pub struct SafeText {
+    /// The remaining text, trimmed.
     pub text: String,
-    /// Whether a person had marked a part as private.
+    /// Whether a person marked a part as private.
     pub private: bool,
 }
 
-/// Makes any text fit to be stored. Whoever shortens it does so afterwards.
-pub fn words(raw: &str) -> Words {
+/// Makes a text safe to store. Truncate only the result, never the input.
+pub fn words(raw: &str) -> SafeText {
     let mut words = unmasked(raw);
     words.mask();
     words
 }
 
-/// Does what [`words`] does, all but the masking of credentials.
+/// Does the same as [`words`], but does not mask credentials.
 ///
-/// For texts of which only one in many is kept.
-pub fn unmasked(raw: &str) -> Words {
+/// Masking is the expensive step; use this where few of many texts are kept, and call
+/// [`SafeText::mask`] on those.
+pub fn unmasked(raw: &str) -> SafeText {
     let (text, removed) = uncut(raw);
-    Words {
+    SafeText {
         text: text.into_owned(),
         private: removed.private,
     }
 }
 
-impl Words {
-    /// Masks the credentials.
+impl SafeText {
+    /// Masks credentials.
     pub fn mask(&mut self) {
         if let Cow::Owned(masked) = redact(&self.text).text {
             self.text = masked;
@@ -75,36 +76,36 @@ impl Words {
     }
 }
 
-/// What a prompt is, and what of it may be stored.
+/// A prompt's kind, and the part of its text that may be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// Who sent it, and how.
     pub kind: PromptKind,
-    /// The words of a person, or the command as it was typed; empty for every other kind.
+    /// The typed text or command; empty for every other kind.
     pub text: String,
-    /// Whether a person had marked a part as private.
+    /// Whether a person marked a part as private.
     pub private: bool,
 }
 
 /// The kinds of prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptKind {
-    /// A person's words.
+    /// Typed by a person.
     Person,
-    /// Nothing was left of a person's words: what the model does next is private, too.
+    /// Typed by a person and entirely private; the model's answer to it is private, too.
     Private,
     /// A slash command that goes to the model.
     Command,
-    /// A command that the client ran itself, or what that printed.
+    /// A command that the client ran itself, or its output.
     Local,
-    /// A message of a program.
+    /// A message from a program.
     Notification,
-    /// No words: an image only, the mark of an interruption, or what was injected.
+    /// No text: only an image, an interruption marker, or injected text.
     Empty,
 }
 
 impl Prompt {
-    /// Sorts a prompt, as the transcript or a hook has it, and makes its text fit to be stored.
+    /// Classifies a prompt from a transcript or a hook and makes its text safe to store.
     pub fn new(raw: &str) -> Self {
         let mut prompt = Self::unmasked(raw);
         if let Cow::Owned(masked) = redact(&prompt.text).text {
@@ -113,8 +114,8 @@ impl Prompt {
         prompt
     }
 
-    /// Does what [`Prompt::new`] does, and masks nothing: a prompt may be megabytes, and whoever keeps
-    /// a part of it has that part masked.
+    /// Does the same as [`Prompt::new`], but does not mask credentials. A prompt may be megabytes
+    /// long, so a caller that keeps a part of it masks only that part.
     pub fn unmasked(raw: &str) -> Self {
         let words = unmasked(raw);
         let (kind, typed) = match sort(&words.text) {
@@ -131,7 +132,7 @@ impl Prompt {
     }
 }
 
-/// Tells the kind of a prompt and what of it a person typed.
+/// Returns a prompt's kind and the part of it that a person typed.
 fn sort(text: &str) -> (PromptKind, &str) {
     let mut typed = text;
     while let Some(tag) = leading_tag(typed) {
@@ -145,7 +146,7 @@ fn sort(text: &str) -> (PromptKind, &str) {
         } else if !is_one_of(&SURROUNDINGS) {
             break;
         }
-        // The last close counts: the first may stand in the file that is quoted.
+        // Take the last closing tag: the first may be in the quoted file.
         let close = format!("</{tag}>");
         typed = match typed.rfind(&close) {
             Some(position) => typed[position + close.len()..].trim_start(),
@@ -174,7 +175,7 @@ fn is_interruption(text: &str) -> bool {
         .is_some_and(|rest| !rest.contains([']', '\n']))
 }
 
-/// Tells whether a prompt is a slash command as typed: a path has a second slash.
+/// Returns whether a prompt is a typed slash command. A path has a second slash.
 fn is_command(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('/') else {
         return false;
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persons_words() {
+    fn typed_prompts() {
         for (raw, text) in [
             ("  Fix the parser\n", "Fix the parser"),
             ("<div> is not closed, why?", "<div> is not closed, why?"),
@@ -247,7 +248,8 @@ mod tests {
         check("<bash-input>ls</bash-input>", PromptKind::Local, "");
     }
 
-    /// CAP-04: no closing tag in a result, and no half of a private region, makes it a person's.
+    /// CAP-04: neither a closing tag in a result nor an unclosed private region makes it a
+    /// person's prompt.
     #[test]
     fn notifications_stay_notifications() {
         for raw in [
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_without_words() {
+    fn prompts_without_text() {
         for raw in [
             "",
             " \n",
@@ -277,7 +279,6 @@ mod tests {
         }
     }
 
-    /// PR-10.
     #[test]
     fn wholly_private_prompts() {
         for raw in [
@@ -290,9 +291,10 @@ mod tests {
         }
     }
 
-    /// PR-8, CAP-01: tags first, then credentials, whatever parts them.
+    /// CAP-01: private regions are removed before credentials are masked, so a tag inside a
+    /// credential does not hide it.
     #[test]
-    fn words_are_stripped_cleaned_and_masked() {
+    fn text_is_stripped_cleaned_and_masked() {
         let token = format!("gh{}{}", "p_", "16C7e42F292c6912E7710c838347Ae178B4a");
         let (head, tail) = token.split_at(20);
         for raw in [

@@ -1,21 +1,20 @@
-//! Makes what a session says fit to be stored, in the one order that is safe.
+//! Makes session text safe to store. The order of the steps matters:
 //!
-//! 1. Private and injected regions are removed ([`crate::privacy`]), from the whole of it.
-//! 2. File bodies give way to their length, line count and hash.
-//! 3. Control and invisible characters are removed ([`crate::clean`]); where there were any, the
-//!    first step is repeated, since they may have parted a tag.
-//! 4. Of what is much too long, the middle is dropped.
-//! 5. What is known to be private is masked ([`crate::private_tokens`]), then credentials
-//!    ([`crate::redact`]).
-//! 6. It is cut to size.
+//! 1. Remove private and injected regions ([`crate::privacy`]) from the full text.
+//! 2. Replace file contents by their length, line count and hash.
+//! 3. Remove control and invisible characters ([`crate::clean`]). If there were any, repeat step 1,
+//!    because they may have split a tag.
+//! 4. Drop the middle of very long texts.
+//! 5. Mask known private tokens ([`crate::private_tokens`]), then credentials ([`crate::redact`]).
+//! 6. Truncate to the limit.
 //!
-//! The fourth step exists because masking 50 MiB would take longer than a hook may: what is kept
-//! in the end is masked together with 8 KiB on the side of each drop, and these are
-//! dropped, too. No credential is that long but a key that fills the lines around it with
-//! base64, and where nothing but base64 stands before the end that would be kept, no end is kept.
+//! Step 4 exists because masking 50 MiB takes longer than a hook may run. A guard of 8 KiB on each
+//! side of the gap is masked with the kept text and then dropped, so that no credential is cut in
+//! two. Only PEM keys are longer than the guard. If the guard before the tail is all base64, the
+//! tail is dropped.
 //!
-//! Invariants: a result of [`json()`] is never longer than its limit, parses, and has no control
-//! characters but tabs and line feeds.
+//! Invariants: a result of [`json()`] is within its limit, parses, and has no control characters
+//! except tabs and line feeds.
 
 use std::borrow::Cow;
 use std::mem;
@@ -25,43 +24,42 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::clean::clean;
-use crate::privacy::{Keys, PrivateTexts, Removed, strip, strip_json};
-use crate::private_tokens::Echoes;
+use crate::privacy::{PrivateTexts, RemovedRegions, UniqueKeys, strip, strip_json};
+use crate::private_tokens::PrivateTokens;
 use crate::redact::{self, Finding, redact};
 
-/// How many bytes beside a drop are masked with what is kept, and then dropped.
+/// The guard beside a gap, in bytes: masked together with the kept text, then dropped.
 const GUARD: usize = 8 * 1024;
 
-/// How much is kept of the response of a tool that succeeded, in bytes.
+/// The most that is kept of a successful tool response, in bytes.
 pub const TAIL: usize = 1024;
 
-/// How much is kept of an edit's patch, in bytes of JSON.
-const PATCH: usize = 4 * 1024;
+/// The most that is kept of an edit's patch, in bytes of JSON.
+const MAX_PATCH: usize = 4 * 1024;
 
-/// The longest key, in characters.
-const LONGEST_KEY: usize = 128;
+/// The longest key that is kept, in characters.
+const MAX_KEY: usize = 128;
 
-/// The longest key that is looked at, in bytes; of a longer one nothing is kept.
-const LONGEST_KEY_READ: usize = 4 * 1024;
+/// The longest key that is read, in bytes; a longer one is replaced by a mark.
+const MAX_KEY_READ: usize = 4 * 1024;
 
-/// The least that a value is cut to, in bytes of JSON. Where there is no room for that many bytes
-/// of each, some are left out.
-const LEAST: usize = 64;
+/// The smallest size that a value is cut to, in bytes of JSON. If not every entry can have that
+/// much, entries are left out.
+const MIN_VALUE: usize = 64;
 
-/// The most that the mark of left-out entries takes, in bytes of JSON with its key.
-const MARK: usize = 60;
+/// The largest size of the mark for left-out entries, in bytes of JSON with its key.
+const MAX_ENTRY_MARK: usize = 60;
 
-/// Stands where something was dropped, before and behind the number of characters. No clean text
-/// has it.
+/// Encloses the number of dropped characters in a text. Cleaned text does not contain it.
 const GAP: char = '\0';
 
-/// Stands before the number of entries that were left out. No clean text has it.
+/// Precedes the number of left-out entries. Cleaned text does not contain it.
 const ENTRIES: char = '\u{1}';
 
-/// How much of a string is read again with its name, in bytes.
-const NAMED: usize = 4 * 1024;
+/// The most of a string that is redacted again together with its name, in bytes.
+const MAX_NAMED: usize = 4 * 1024;
 
-/// The tools whose arguments and responses hold bodies of files.
+/// Tools whose arguments and responses contain file contents.
 const FILE_TOOLS: [&str; 8] = [
     "Read",
     "Write",
@@ -73,7 +71,7 @@ const FILE_TOOLS: [&str; 8] = [
     "str_replace_based_edit_tool",
 ];
 
-/// The names under which those tools give bodies of files, or stretches of one.
+/// Keys under which those tools have file contents or parts of them.
 const BODIES: [&str; 17] = [
     "content",
     "originalFile",
@@ -94,29 +92,30 @@ const BODIES: [&str; 17] = [
     "cells",
 ];
 
-/// A text or value that may be stored, and what was done to it.
+/// A sanitized text or value, and what was removed from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sanitized<T> {
-    /// What may be stored.
+    /// The sanitized text or value.
     pub value: T,
     /// Whether a person marked any part as private.
     pub private: bool,
     /// Whether there were over a hundred regions.
     pub many_tags: bool,
-    /// How many regions were removed.
+    /// The number of removed regions.
     pub regions: usize,
-    /// What stood in private regions: for [`crate::private_tokens::hashes`], never to be stored.
+    /// The contents of private regions, for [`crate::private_tokens::hashes`]. Must never be
+    /// stored.
     pub private_texts: PrivateTexts,
-    /// How many credentials and private tokens were masked in what is kept.
+    /// The number of masked credentials and private tokens in the kept part.
     pub masked: usize,
 }
 
 impl<T> Sanitized<T> {
-    fn new(value: T, removed: Removed, masked: usize) -> Self {
+    fn new(value: T, removed: RemovedRegions, masked: usize) -> Self {
         Sanitized {
             value,
             private: removed.private,
-            many_tags: removed.is_many(),
+            many_tags: removed.is_suspicious(),
             regions: removed.regions,
             private_texts: removed.private_texts,
             masked,
@@ -124,34 +123,35 @@ impl<T> Sanitized<T> {
     }
 }
 
-/// Makes a text fit to be stored, and cuts it to a number of characters.
+/// Sanitizes a text and truncates it to `limit` characters.
 ///
-/// Of a longer one the first three quarters of the limit and the last quarter stay, with a mark
-/// between them that says how many characters are left out; the mark does not count.
-pub fn text(raw: &str, echoes: &Echoes, limit: usize) -> Sanitized<String> {
-    cut(raw, echoes, limit, |left_out| {
-        format!("\n{}\n", mark_of(left_out, "characters"))
+/// A longer text keeps the first three quarters of the limit and the last quarter. A mark between
+/// them, which does not count, says how many characters are left out.
+pub fn text(raw: &str, private_tokens: &PrivateTokens, limit: usize) -> Sanitized<String> {
+    cut(raw, private_tokens, limit, |left_out| {
+        format!("\n{}\n", omission_mark(left_out, "characters"))
     })
 }
 
-/// Does what [`text()`] does, with a line break in place of the mark: for what is read by a program.
-pub fn ends(raw: &str, echoes: &Echoes, limit: usize) -> Sanitized<String> {
-    cut(raw, echoes, limit, |_| "\n".to_owned())
+/// Does the same as [`text()`], with a line break in place of the mark, for text that programs
+/// read.
+pub fn ends(raw: &str, private_tokens: &PrivateTokens, limit: usize) -> Sanitized<String> {
+    cut(raw, private_tokens, limit, |_| "\n".to_owned())
 }
 
 fn cut(
     raw: &str,
-    echoes: &Echoes,
+    private_tokens: &PrivateTokens,
     limit: usize,
     between: impl FnOnce(usize) -> String,
 ) -> Sanitized<String> {
     let (text, removed) = uncut(raw);
     let last = limit / 4;
     let first = limit - last;
-    let mut masker = Masker::new(echoes);
+    let mut masker = Masker::new(private_tokens);
     let text = without_middle(&text, 4 * first, 4 * last);
     let text = masker.mask(&text);
-    let parts = Parts::of(&text);
+    let parts = SplitText::new(&text);
     let count = parts.characters();
     let value = if parts.left_out == 0 && count <= limit {
         text.into_owned()
@@ -165,12 +165,12 @@ fn cut(
     Sanitized::new(value, removed, masker.masked)
 }
 
-/// Removes what is private and what cannot be seen from a text; masks and cuts nothing.
+/// Removes private regions and invisible characters; neither masks nor truncates.
 ///
-/// For a text of which only a part is kept; whoever keeps it has it masked.
-pub fn uncut(raw: &str) -> (Cow<'_, str>, Removed) {
+/// For texts of which a part is kept. The caller masks that part.
+pub fn uncut(raw: &str) -> (Cow<'_, str>, RemovedRegions) {
     let stripped = strip(raw);
-    let mut removed = Removed {
+    let mut removed = RemovedRegions {
         regions: stripped.regions,
         private: stripped.private,
         private_texts: stripped.private_texts,
@@ -178,9 +178,9 @@ pub fn uncut(raw: &str) -> (Cow<'_, str>, Removed) {
     let Cow::Owned(cleaned) = clean(&stripped.text) else {
         return (stripped.text, removed);
     };
-    // Invisible characters may have parted a tag.
+    // Invisible characters may have split a tag.
     let again = strip(&cleaned);
-    removed.add(&Removed {
+    removed.add(&RemovedRegions {
         regions: again.regions,
         private: again.private,
         private_texts: again.private_texts,
@@ -188,32 +188,38 @@ pub fn uncut(raw: &str) -> (Cow<'_, str>, Removed) {
     (Cow::Owned(again.text.into_owned()), removed)
 }
 
-/// Makes JSON fit to be stored, and cuts it to a length in bytes as it is written without blanks.
+/// Sanitizes JSON and cuts it to `limit` bytes of compact JSON.
 ///
-/// The longest strings are cut first, each to its first two thirds and its last third, then items
-/// and keys are left out; marks say how much. A limit under 64 that is too small gives `null`.
-pub fn json(raw: Value, echoes: &Echoes, limit: usize) -> Sanitized<Value> {
-    fitted(raw, None, echoes, limit)
+/// The longest strings are cut first, each to its first two thirds and last third; then items and
+/// entries are left out. Marks say how much. JSON that does not fit a limit under 64 becomes
+/// `null`.
+pub fn json(raw: Value, private_tokens: &PrivateTokens, limit: usize) -> Sanitized<Value> {
+    fitted(raw, None, private_tokens, limit)
 }
 
-/// Does what [`json()`] does for the arguments or the response of a tool.
+/// Does the same as [`json()`] for the arguments or the response of a tool.
 ///
-/// Of the bodies of files that a tool reads or writes, only the length in bytes, the number of
-/// lines and the beginning of the SHA-256 stay; of an edit's patch, 4 KiB.
-pub fn tool_json(tool: &str, raw: Value, echoes: &Echoes, limit: usize) -> Sanitized<Value> {
-    fitted(raw, Some(tool), echoes, limit)
+/// File contents are replaced by their length in bytes, line count and a SHA-256 prefix. A patch is
+/// cut to 4 KiB.
+pub fn tool_json(
+    tool: &str,
+    raw: Value,
+    private_tokens: &PrivateTokens,
+    limit: usize,
+) -> Sanitized<Value> {
+    fitted(raw, Some(tool), private_tokens, limit)
 }
 
-/// Makes of a tool's response what is kept when the tool succeeded: `{"bytes": 5, "tail": "done\n"}`.
+/// Returns the summary kept of a successful response: `{"bytes": 5, "tail": "done\n"}`.
 ///
-/// `bytes` is the length of all strings in it, without private regions and bodies of files; `tail`
-/// the last of them, one below the other, at most [`TAIL`] bytes.
-pub fn tool_tail(tool: &str, mut raw: Value, echoes: &Echoes) -> Sanitized<Value> {
+/// `bytes` is the length of all strings without private regions and file contents. `tail` is the
+/// end of the strings joined by line feeds, at most [`TAIL`] bytes.
+pub fn tool_tail(tool: &str, mut raw: Value, private_tokens: &PrivateTokens) -> Sanitized<Value> {
     let removed = prepare(&mut raw, Some(tool));
     let bytes = text_length(&raw);
-    // Twice as much, since every value takes some room.
+    // Twice the size, because every value takes some room.
     keep_last(&mut raw, &mut (2 * TAIL + GUARD));
-    let mut masker = Masker::new(echoes);
+    let mut masker = Masker::new(private_tokens);
     masker.mask_json(&mut raw);
     let mut lines = String::new();
     join_strings(&raw, &mut lines);
@@ -221,29 +227,34 @@ pub fn tool_tail(tool: &str, mut raw: Value, echoes: &Echoes) -> Sanitized<Value
     Sanitized::new(json!({"bytes": bytes, "tail": end}), removed, masker.masked)
 }
 
-fn fitted(mut value: Value, tool: Option<&str>, echoes: &Echoes, limit: usize) -> Sanitized<Value> {
+fn fitted(
+    mut value: Value,
+    tool: Option<&str>,
+    private_tokens: &PrivateTokens,
+    limit: usize,
+) -> Sanitized<Value> {
     let removed = prepare(&mut value, tool);
-    Fit::BeforeMasking.fit(&mut value, limit.max(LEAST));
-    let mut masker = Masker::new(echoes);
+    SizeLimiter::BeforeMasking.fit(&mut value, limit.max(MIN_VALUE));
+    let mut masker = Masker::new(private_tokens);
     masker.mask_json(&mut value);
     change_keys(&mut value, &mut |key| {
-        let kept = first_characters(key, LONGEST_KEY);
+        let kept = first_characters(key, MAX_KEY);
         (kept.len() < key.len()).then(|| format!("{kept}…"))
     });
     if tool.is_some_and(has_bodies) {
         fit_patches(&mut value);
     }
-    if limit >= LEAST {
-        Fit::AfterMasking.fit(&mut value, limit);
-    } else if Fit::AfterMasking.size(&value, limit) > limit {
+    if limit >= MIN_VALUE {
+        SizeLimiter::AfterMasking.fit(&mut value, limit);
+    } else if SizeLimiter::AfterMasking.size(&value, limit) > limit {
         value = Value::Null;
     }
     fill_gaps(&mut value);
     Sanitized::new(value, removed, masker.masked)
 }
 
-/// Takes out what is not to be read at all: private regions, bodies, invisible characters.
-fn prepare(value: &mut Value, tool: Option<&str>) -> Removed {
+/// Removes private regions, file contents and invisible characters.
+fn prepare(value: &mut Value, tool: Option<&str>) -> RemovedRegions {
     let mut removed = strip_json(value);
     if let Some(tool) = tool.filter(|tool| has_bodies(tool)) {
         replace_bodies(value, tool);
@@ -257,7 +268,7 @@ fn prepare(value: &mut Value, tool: Option<&str>) -> Removed {
     });
     change_keys(value, &mut |key| {
         let cleaned = match clean(key) {
-            _ if key.len() > LONGEST_KEY_READ => mark_of(key.chars().count(), "characters"),
+            _ if key.len() > MAX_KEY_READ => omission_mark(key.chars().count(), "characters"),
             Cow::Owned(cleaned) => cleaned,
             Cow::Borrowed(_) => return None,
         };
@@ -270,7 +281,7 @@ fn prepare(value: &mut Value, tool: Option<&str>) -> Removed {
     removed
 }
 
-/// Changes each string that is a value.
+/// Changes each string value.
 fn change_strings(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     match value {
         Value::String(text) => change(text),
@@ -288,7 +299,7 @@ fn change_strings(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     }
 }
 
-/// Replaces each key for which there is another one.
+/// Replaces each key for which `change` returns another one.
 fn change_keys(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String>) {
     match value {
         Value::Array(items) => {
@@ -304,7 +315,7 @@ fn change_keys(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String
             if changed.iter().all(Option::is_none) {
                 return;
             }
-            let mut keys = Keys::default();
+            let mut keys = UniqueKeys::default();
             for ((key, value), changed) in mem::take(object).into_iter().zip(changed) {
                 keys.insert(object, changed.unwrap_or(key), value);
             }
@@ -317,10 +328,11 @@ fn has_bodies(tool: &str) -> bool {
     FILE_TOOLS.contains(&tool)
 }
 
-/// Puts length, line count and hash in place of the bodies of files.
+/// Replaces file contents by length, line count and hash.
 fn replace_bodies(value: &mut Value, tool: &str) {
     match value {
-        // In a batch a response is what the model reads: of a tool that reads, the file itself.
+        // In a batch the response is the text that the model reads; for a tool that reads, the
+        // file.
         Value::String(text) if tool.ends_with("Read") && !text.starts_with("<tool_use_error>") => {
             *value = body(text);
         }
@@ -346,7 +358,7 @@ fn replace_named_bodies(value: &mut Value) {
     }
 }
 
-/// Returns what stays of a file's body.
+/// Returns the replacement for file contents.
 fn body(text: &str) -> Value {
     let digest = Sha256::digest(text);
     let digest: String = digest
@@ -364,7 +376,7 @@ fn fit_patches(value: &mut Value) {
         Value::Object(object) => {
             for (key, value) in object {
                 if key == "structuredPatch" {
-                    Fit::AfterMasking.fit(value, PATCH);
+                    SizeLimiter::AfterMasking.fit(value, MAX_PATCH);
                 } else {
                     fit_patches(value);
                 }
@@ -384,7 +396,7 @@ fn text_length(value: &Value) -> usize {
     }
 }
 
-/// Drops all but the last values, as far as there is room for them.
+/// Drops all but the last values that fit into the room.
 fn keep_last(value: &mut Value, room: &mut usize) {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => *room = room.saturating_sub(1),
@@ -420,11 +432,11 @@ fn keep_last(value: &mut Value, room: &mut usize) {
     }
 }
 
-/// Puts strings one below the other.
+/// Joins strings by line feeds.
 fn join_strings(value: &Value, lines: &mut String) {
     match value {
         Value::String(text) => {
-            let Parts { head, tail, .. } = Parts::of(text);
+            let SplitText { head, tail, .. } = SplitText::new(text);
             let text = if text.contains(GAP) { tail } else { head };
             if !lines.is_empty() && !lines.ends_with('\n') && !text.is_empty() {
                 lines.push('\n');
@@ -437,31 +449,31 @@ fn join_strings(value: &Value, lines: &mut String) {
     }
 }
 
-/// A text and what was dropped from its middle.
+/// A text split at its gap.
 #[derive(Debug, Clone, Copy)]
-struct Parts<'a> {
-    /// What comes before the gap; all of it where there is none.
+struct SplitText<'a> {
+    /// The text before the gap; all of it if there is no gap.
     head: &'a str,
-    /// How many characters the gap stands for.
+    /// The number of characters that the gap replaces.
     left_out: usize,
-    /// What comes behind the gap; all of it where there is none.
+    /// The text after the gap; all of it if there is no gap.
     tail: &'a str,
     is_whole: bool,
 }
 
-impl<'a> Parts<'a> {
-    fn of(text: &'a str) -> Self {
+impl<'a> SplitText<'a> {
+    fn new(text: &'a str) -> Self {
         let gap = text
             .split_once(GAP)
             .and_then(|(head, rest)| Some((head, rest.split_once(GAP)?)));
         match gap {
-            Some((head, (count, tail))) => Parts {
+            Some((head, (count, tail))) => SplitText {
                 head,
                 left_out: count.parse().unwrap_or(0),
                 tail,
                 is_whole: false,
             },
-            None => Parts {
+            None => SplitText {
                 head: text,
                 left_out: 0,
                 tail: text,
@@ -470,7 +482,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Returns how many characters are left.
+    /// Returns the number of kept characters.
     fn characters(&self) -> usize {
         let tail = if self.is_whole { "" } else { self.tail };
         self.head.chars().count() + tail.chars().count()
@@ -481,7 +493,7 @@ fn with_gap(head: &str, left_out: usize, tail: &str) -> String {
     format!("{head}{GAP}{left_out}{GAP}{tail}")
 }
 
-/// Drops the middle of a text that is much longer than what will be kept at both ends, in bytes.
+/// Drops the middle of a text that is much longer than the kept ends, which are given in bytes.
 fn without_middle(text: &str, first: usize, last: usize) -> Cow<'_, str> {
     if text.len() <= first + last + 2 * GUARD {
         return Cow::Borrowed(text);
@@ -493,14 +505,14 @@ fn without_middle(text: &str, first: usize, last: usize) -> Cow<'_, str> {
     Cow::Owned(with_gap(head, left_out, tail))
 }
 
-/// Drops the start of a text of which only the end will be kept.
+/// Drops the start of a text of which only the end is kept.
 fn without_start(text: &str, last: usize) -> String {
     let tail = checked_tail(text, last.saturating_sub(GUARD));
     let left_out = text[..text.len() - tail.len()].chars().count();
     with_gap("", left_out, tail)
 }
 
-/// Returns the end of a text with its guard, or nothing where that may begin inside a key.
+/// Returns the end of a text with its guard; empty if the guard may begin inside a key.
 fn checked_tail(text: &str, last: usize) -> &str {
     let tail = tail(text, last + GUARD);
     if is_base64(head(tail, GUARD)) {
@@ -510,7 +522,7 @@ fn checked_tail(text: &str, last: usize) -> &str {
     }
 }
 
-/// Tells whether a text consists of long runs of base64, as the inside of a key does.
+/// Returns whether a text consists of long base64 runs, like the inside of a key.
 fn is_base64(text: &str) -> bool {
     let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let bytes = text.as_bytes();
@@ -524,21 +536,24 @@ fn is_base64(text: &str) -> bool {
         && has(u8::is_ascii_lowercase)
 }
 
-/// Masks what is private and what is a credential.
+/// Masks private tokens and credentials.
 struct Masker<'e> {
-    echoes: &'e Echoes,
+    private_tokens: &'e PrivateTokens,
     masked: usize,
 }
 
 impl<'e> Masker<'e> {
-    fn new(echoes: &'e Echoes) -> Self {
+    fn new(private_tokens: &'e PrivateTokens) -> Self {
         let masked = 0;
-        Masker { echoes, masked }
+        Masker {
+            private_tokens,
+            masked,
+        }
     }
 
-    /// Masks a text, and drops the guards of what was dropped from it.
+    /// Masks a text. If it has a gap, drops the guards beside it.
     fn mask<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        let parts = Parts::of(text);
+        let parts = SplitText::new(text);
         if parts.is_whole {
             return self.mask_whole(text);
         }
@@ -555,8 +570,8 @@ impl<'e> Masker<'e> {
     }
 
     fn mask_whole<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        let (text, echoes) = self.echoes.mask_counted(text);
-        self.masked += echoes;
+        let (text, masked) = self.private_tokens.mask_counted(text);
+        self.masked += masked;
         let redacted = redact(&text);
         self.masked += redacted.findings.len();
         match redacted.text {
@@ -565,7 +580,7 @@ impl<'e> Masker<'e> {
         }
     }
 
-    /// Masks strings and keys, each as a text, then again together with their names.
+    /// Masks strings and keys, first by themselves, then together with their names.
     fn mask_json(&mut self, value: &mut Value) {
         change_strings(value, &mut |text| {
             if let Cow::Owned(masked) = self.mask(text) {
@@ -576,7 +591,7 @@ impl<'e> Masker<'e> {
             Cow::Owned(masked) => Some(masked),
             Cow::Borrowed(_) => None,
         });
-        let mut written = Written::default();
+        let mut written = RedactableJson::default();
         written.write(value);
         let findings = redact(&written.text).findings;
         if !findings.is_empty() {
@@ -584,7 +599,7 @@ impl<'e> Masker<'e> {
             let slots = written.slots.iter();
             let text = &written.text;
             let findings = &findings;
-            Unwritten {
+            MaskWriter {
                 text,
                 slots,
                 findings,
@@ -594,17 +609,17 @@ impl<'e> Masker<'e> {
     }
 }
 
-/// JSON as it is redacted: each entry and item on a line of its own, so that a name is seen with
-/// its value, and lines in an array as lines.
+/// JSON written for redaction: each entry and item on its own line, so that names are next to their
+/// values and arrays of lines read as lines.
 #[derive(Default)]
-struct Written {
+struct RedactableJson {
     text: String,
-    /// Where keys, strings and numbers stand, in the order in which they are written; of strings
-    /// the inside, and of long ones the beginning.
+    /// The ranges of keys, strings and numbers, in document order. Of a string, the range inside
+    /// the quotation marks; of a long one, only the beginning is written.
     slots: Vec<Range<usize>>,
 }
 
-impl Written {
+impl RedactableJson {
     fn write(&mut self, value: &Value) {
         match value {
             Value::Null | Value::Bool(_) => self.text.push_str(&value.to_string()),
@@ -643,21 +658,21 @@ impl Written {
     }
 }
 
-/// Returns what of a string is read with its name.
+/// Returns the part of a string that is redacted together with its name.
 fn written_part(text: &str) -> &str {
     let before_gap = text.find(GAP).unwrap_or(text.len());
-    head(text, NAMED.min(before_gap))
+    head(text, MAX_NAMED.min(before_gap))
 }
 
-/// Puts what was found in [`Written`] JSON back into the values.
-struct Unwritten<'w> {
+/// Applies findings in [`RedactableJson`] to the values.
+struct MaskWriter<'w> {
     text: &'w str,
     slots: std::slice::Iter<'w, Range<usize>>,
-    /// The findings that are not before the next slot.
+    /// The findings that do not end before the next slot.
     findings: &'w [Finding],
 }
 
-impl Unwritten<'_> {
+impl MaskWriter<'_> {
     fn read(&mut self, value: &mut Value) {
         match value {
             Value::Null | Value::Bool(_) => {}
@@ -669,7 +684,7 @@ impl Unwritten<'_> {
             Value::String(text) => self.read_string(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.read(item)),
             Value::Object(object) => {
-                let mut keys = Keys::default();
+                let mut keys = UniqueKeys::default();
                 for (mut key, mut value) in mem::take(object) {
                     self.read_string(&mut key);
                     self.read(&mut value);
@@ -686,7 +701,7 @@ impl Unwritten<'_> {
             } else {
                 &text[written_part(text).len()..]
             };
-            // A mask that begins or ends within an escape leaves no string.
+            // A mask that splits an escape makes the string invalid; mask all of it.
             *text = match serde_json::from_str::<String>(&format!("\"{masked}\"")) {
                 Ok(masked) => masked + rest,
                 Err(_) => redact::MASK.to_owned(),
@@ -694,8 +709,8 @@ impl Unwritten<'_> {
         }
     }
 
-    /// Returns the text of the next slot, masked, and whether a mask reaches its end; none if
-    /// nothing was found there.
+    /// Returns the masked text of the next slot and whether a mask extends to its end; `None` if
+    /// the slot has no finding.
     fn next(&mut self) -> Option<(String, bool)> {
         let slot = self.slots.next()?;
         let before = self
@@ -724,15 +739,15 @@ impl Unwritten<'_> {
 
 /// Cuts JSON to size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fit {
-    /// Lengths are near enough, and strings keep their guards.
+enum SizeLimiter {
+    /// Lengths are estimates, and strings keep their guards.
     BeforeMasking,
-    /// Lengths are those of what is written in the end.
+    /// Lengths are those of the final JSON.
     AfterMasking,
 }
 
-impl Fit {
-    /// Cuts a value to a number of bytes, at least [`LEAST`].
+impl SizeLimiter {
+    /// Cuts a value to a number of bytes, at least [`MIN_VALUE`].
     fn fit(self, value: &mut Value, limit: usize) {
         if self.size(value, limit) <= limit {
             return;
@@ -746,11 +761,11 @@ impl Fit {
     }
 
     fn fit_items(self, items: &mut Vec<Value>, limit: usize) {
-        // Two brackets, and a comma with each item.
+        // Two brackets, and a comma per item.
         let room = limit - 2;
-        let smallest = |item: &Value| 1 + self.size(item, LEAST).min(LEAST);
+        let smallest = |item: &Value| 1 + self.size(item, MIN_VALUE).min(MIN_VALUE);
         if count_within(items.iter().map(smallest), room) < items.len() {
-            let room = room - MARK;
+            let room = room - MAX_ENTRY_MARK;
             let last = count_within(items.iter().rev().map(smallest), room / 3);
             let first = count_within(items.iter().map(smallest), room - room / 3);
             let dropped = first..items.len() - last;
@@ -768,16 +783,16 @@ impl Fit {
     }
 
     fn fit_entries(self, object: &mut Map<String, Value>, limit: usize) {
-        // Two braces, and a colon and a comma with each entry.
+        // Two braces, and a colon and a comma per entry.
         let room = limit - 2;
         let with_key = |(key, value): (&String, &Value)| {
-            self.length(key) + 2 + self.size(value, LEAST).min(LEAST)
+            self.length(key) + 2 + self.size(value, MIN_VALUE).min(MIN_VALUE)
         };
         if count_within(object.iter().map(with_key), room) < object.len() {
-            let first = count_within(object.iter().map(with_key), room - MARK);
+            let first = count_within(object.iter().map(with_key), room - MAX_ENTRY_MARK);
             let mark = entries_gap(object.values().skip(first));
             *object = mem::take(object).into_iter().take(first).collect();
-            Keys::default().insert(object, String::from("…"), mark);
+            UniqueKeys::default().insert(object, String::from("…"), mark);
         }
         let keys: usize = object.keys().map(|key| self.length(key) + 2).sum();
         let sizes: Vec<usize> = object.values().map(|item| self.size(item, limit)).collect();
@@ -789,7 +804,7 @@ impl Fit {
         }
     }
 
-    /// Returns the length of JSON in bytes, or some number over the limit if it is longer.
+    /// Returns the length of JSON in bytes; if that is over the limit, some number over the limit.
     fn size(self, value: &Value, limit: usize) -> usize {
         match value {
             Value::Null => 4,
@@ -822,27 +837,27 @@ impl Fit {
 
     /// Returns the length of a string in bytes of JSON.
     fn length(self, text: &str) -> usize {
-        if self == Fit::BeforeMasking {
+        if self == SizeLimiter::BeforeMasking {
             return text.len() + 2;
         }
         if let Some(mark) = entries_mark(text) {
             return mark.len() + 2;
         }
-        let parts = Parts::of(text);
+        let parts = SplitText::new(text);
         if parts.is_whole {
             return escaped_length(text) + 2;
         }
-        let mark = mark_of(parts.left_out, "characters");
+        let mark = omission_mark(parts.left_out, "characters");
         escaped_length(parts.head) + mark.len() + escaped_length(parts.tail) + 2
     }
 
     fn shorten(self, text: &str, limit: usize) -> String {
-        if self == Fit::BeforeMasking {
+        if self == SizeLimiter::BeforeMasking {
             return without_middle(text, limit, limit).into_owned();
         }
-        let parts = Parts::of(text);
+        let parts = SplitText::new(text);
         let count = parts.characters();
-        let mark = mark_of(parts.left_out + count, "characters");
+        let mark = omission_mark(parts.left_out + count, "characters");
         let room = limit.saturating_sub(mark.len() + 2);
         let head = escaped_head(parts.head, room - room / 3);
         let tail = escaped_tail(parts.tail, room / 3);
@@ -851,7 +866,7 @@ impl Fit {
     }
 }
 
-/// Returns how many lengths have room, from the first one on.
+/// Returns how many of the lengths fit into the room, from the first on.
 fn count_within(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
     let mut total = 0;
     lengths
@@ -862,7 +877,7 @@ fn count_within(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
         .count()
 }
 
-/// Returns the largest number that can be given to each where those who need less leave the rest.
+/// Returns the largest equal share, where smaller sizes leave their remainder to the others.
 fn equal_share(sizes: &[usize], mut room: usize) -> usize {
     let mut sizes = sizes.to_vec();
     sizes.sort_unstable();
@@ -878,7 +893,7 @@ fn equal_share(sizes: &[usize], mut room: usize) -> usize {
     usize::MAX
 }
 
-/// Returns what stands for entries that are left out, until [`fill_gaps`].
+/// Returns the placeholder for left-out entries, which [`fill_gaps`] replaces.
 fn entries_gap<'v>(entries: impl Iterator<Item = &'v Value>) -> Value {
     let count: usize = entries
         .map(|entry| entry.as_str().and_then(entries_of).unwrap_or(1))
@@ -891,26 +906,26 @@ fn entries_of(text: &str) -> Option<usize> {
 }
 
 fn entries_mark(text: &str) -> Option<String> {
-    entries_of(text).map(|count| mark_of(count, "entries"))
+    entries_of(text).map(|count| omission_mark(count, "entries"))
 }
 
-/// Puts marks that people read in place of the gaps.
+/// Replaces gaps by readable marks.
 fn fill_gaps(value: &mut Value) {
     change_strings(value, &mut |text| {
         if let Some(mark) = entries_mark(text) {
             *text = mark;
             return;
         }
-        let parts = Parts::of(text);
+        let parts = SplitText::new(text);
         if !parts.is_whole {
-            let mark = mark_of(parts.left_out, "characters");
+            let mark = omission_mark(parts.left_out, "characters");
             *text = format!("{}{mark}{}", parts.head, parts.tail);
         }
     });
 }
 
-/// Returns the mark that says how many of what is left out.
-fn mark_of(count: usize, what: &str) -> String {
+/// Returns the mark that says how many characters or entries are left out.
+fn omission_mark(count: usize, what: &str) -> String {
     let digits = count.to_string();
     let mut number = String::new();
     for (position, digit) in digits.chars().enumerate() {
@@ -922,7 +937,7 @@ fn mark_of(count: usize, what: &str) -> String {
     format!("[… {number} {what} left out …]")
 }
 
-/// Returns how long a text is in a JSON string.
+/// Returns the length of a text in a JSON string.
 fn escaped_length(text: &str) -> usize {
     text.bytes().map(escaped_byte_length).sum()
 }
@@ -935,19 +950,19 @@ fn escaped_byte_length(byte: u8) -> usize {
     }
 }
 
-/// Returns the longest beginning of a text that takes at most so many bytes in a JSON string.
+/// Returns the longest start of a text that takes at most `room` bytes in a JSON string.
 fn escaped_head(text: &str, room: usize) -> &str {
     let bytes = text.bytes().map(escaped_byte_length);
     head(text, count_within(bytes, room))
 }
 
-/// Returns the longest end of a text that takes at most so many bytes in a JSON string.
+/// Returns the longest end of a text that takes at most `room` bytes in a JSON string.
 fn escaped_tail(text: &str, room: usize) -> &str {
     let bytes = text.bytes().rev().map(escaped_byte_length);
     tail(text, count_within(bytes, room))
 }
 
-/// Returns the longest beginning of a text with at most so many bytes.
+/// Returns the longest start of a text with at most `bytes` bytes.
 pub fn head(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -956,7 +971,7 @@ pub fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Returns the longest end of a text with at most so many bytes.
+/// Returns the longest end of a text with at most `bytes` bytes.
 pub fn tail(text: &str, bytes: usize) -> &str {
     let mut start = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(start) {
@@ -991,19 +1006,19 @@ mod tests {
     use crate::privacy::tests::tagged_json;
     use crate::private_tokens::{Key, hashes};
 
-    fn echoes(private: &[String]) -> Echoes {
+    fn private_tokens(private: &[String]) -> PrivateTokens {
         let key = Key::new([7; 16]);
         let hashes = hashes(&key, private).into_iter();
         hashes.map(|hash| (key, hash)).collect()
     }
 
-    /// A credential that is one in any surroundings, put together so that no scanner takes it for
-    /// a live one.
+    /// A credential that is recognized anywhere, built from parts so that no repository scanner
+    /// reports it.
     fn token() -> String {
         format!("gh{}_{}", 'p', "aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cF3iL6")
     }
 
-    /// A private key of so many lines.
+    /// A private key with the given number of lines.
     fn private_key(lines: usize) -> String {
         let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cK\n";
         let (begin, end) = ("-----BEGIN", "-----END");
@@ -1014,44 +1029,44 @@ mod tests {
     }
 
     #[test]
-    fn a_text_passes_every_step() {
-        let echoes = echoes(&["T7-blue-99".to_owned()]);
+    fn a_text_goes_through_every_step() {
+        let private_tokens = private_tokens(&["T7-blue-99".to_owned()]);
         let raw = format!(
             " use <private>K9-secret</private> \u{1b}[1mT7-blue-99\u{1b}[0m and {} <pri\u{200b}vate>x",
             token()
         );
-        let sanitized = text(&raw, &echoes, 100);
+        let sanitized = text(&raw, &private_tokens, 100);
         assert_eq!(sanitized.value, "use  [private] and [REDACTED]");
         assert_eq!((sanitized.regions, sanitized.masked), (2, 2));
         assert!(sanitized.private && !sanitized.many_tags);
         assert_eq!(*sanitized.private_texts, ["K9-secret", "x"]);
         let many = "<private/>".repeat(101);
-        assert!(text(&many, &echoes, 100).many_tags);
+        assert!(text(&many, &private_tokens, 100).many_tags);
     }
 
     #[test]
     fn a_long_text_keeps_its_ends() {
         let words: Vec<String> = (0..1_000).map(|n| format!("é{n:03}")).collect();
         let raw = words.concat();
-        let kept = text(&raw, &Echoes::default(), 16).value;
+        let kept = text(&raw, &PrivateTokens::default(), 16).value;
         assert_eq!(kept, "é000é001é002\n[… 3,984 characters left out …]\né999");
-        // However long it is, and whatever of it was never looked at.
+        // Also if the middle is dropped before masking.
         let raw = raw.repeat(50);
-        let kept = text(&raw, &Echoes::default(), 16).value;
+        let kept = text(&raw, &PrivateTokens::default(), 16).value;
         assert_eq!(
             kept,
             "é000é001é002\n[… 199,984 characters left out …]\né999"
         );
-        assert_eq!(text("éa", &Echoes::default(), 2).value, "éa");
+        assert_eq!(text("éa", &PrivateTokens::default(), 2).value, "éa");
         assert_eq!(
-            text("éa", &Echoes::default(), 0).value,
+            text("éa", &PrivateTokens::default(), 0).value,
             "\n[… 2 characters left out …]\n"
         );
     }
 
-    /// PR-8: a secret at a cut, or beside what is not masked at all, is no secret half kept.
+    /// A secret at a cut, or next to a dropped part, is not kept in half.
     #[test]
-    fn no_cut_goes_through_a_secret() {
+    fn a_cut_never_leaves_half_a_secret() {
         let filler = "some words of a log\n".repeat(1_000);
         for secret in [
             token(),
@@ -1071,14 +1086,14 @@ mod tests {
                 );
                 let behind = format!("{filler}{filler}{secret}{}", &filler[..shift / 20 * 20]);
                 for raw in [before, behind] {
-                    let kept = text(&raw, &Echoes::default(), 800).value;
+                    let kept = text(&raw, &PrivateTokens::default(), 800).value;
                     assert!(!kept.contains(inside), "{shift}: {kept}");
                     let value = json!({"stdout": raw});
-                    let kept = json(value.clone(), &Echoes::default(), 800)
+                    let kept = json(value.clone(), &PrivateTokens::default(), 800)
                         .value
                         .to_string();
                     assert!(!kept.contains(inside), "{shift}: {kept}");
-                    let kept = tool_tail("Bash", value, &Echoes::default())
+                    let kept = tool_tail("Bash", value, &PrivateTokens::default())
                         .value
                         .to_string();
                     assert!(!kept.contains(inside), "{shift}: {kept}");
@@ -1088,10 +1103,10 @@ mod tests {
     }
 
     #[test]
-    fn the_inside_of_an_endless_key_is_not_kept() {
+    fn the_inside_of_a_very_long_key_is_dropped() {
         let raw = format!("{}{}", "word ".repeat(20_000), private_key(3_000));
         for raw in [raw.as_str(), raw.trim_end().trim_end_matches('-')] {
-            let kept = text(raw, &Echoes::default(), 800).value;
+            let kept = text(raw, &PrivateTokens::default(), 800).value;
             assert!(
                 kept.starts_with("word ") && !kept.contains("kqhkiG9w0"),
                 "{kept}"
@@ -1106,13 +1121,13 @@ mod tests {
     }
 
     fn check_json(value: Value, expected: &Value) {
-        let sanitized = json(value, &Echoes::default(), 10_000);
+        let sanitized = json(value, &PrivateTokens::default(), 10_000);
         assert_eq!(&sanitized.value, expected);
         assert!(sanitized.masked > 0);
     }
 
     #[test]
-    fn secrets_in_json_are_seen_with_their_names() {
+    fn secrets_in_json_are_recognized_by_their_names() {
         let mask = redact::MASK;
         let value = format!("hunter2{}", "zz9");
         let api = format!("abcd1234{}", "efgh5678");
@@ -1141,11 +1156,11 @@ mod tests {
             json!({"password": format!("{}{}", value, "A1b!".repeat(4_000))}),
             &json!({"password": mask}),
         );
-        // A key that was read as lines.
+        // A key that was read as an array of lines.
         let lines: Vec<String> = private_key(20).lines().map(str::to_owned).collect();
         let kept = json(
             json!({"lines": lines, "after": "x"}),
-            &Echoes::default(),
+            &PrivateTokens::default(),
             10_000,
         )
         .value;
@@ -1154,10 +1169,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_private_is_recognized_in_values_and_keys() {
-        let echoes = echoes(&["pw=T7-blue-99".to_owned()]);
+    fn private_tokens_are_masked_in_values_and_keys() {
+        let private_tokens = private_tokens(&["pw=T7-blue-99".to_owned()]);
         let value = json!({"a": ["echo T7-blue-99", {"T7-blue-99": 1}]});
-        let sanitized = json(value, &echoes, 1_000);
+        let sanitized = json(value, &private_tokens, 1_000);
         assert_eq!(
             sanitized.value,
             json!({"a": ["echo [private]", {"[private]": 1}]})
@@ -1165,7 +1180,6 @@ mod tests {
         assert_eq!(sanitized.masked, 2);
     }
 
-    /// LIM-1.
     #[test]
     fn the_longest_strings_are_cut_first() {
         let value = json!({
@@ -1173,7 +1187,7 @@ mod tests {
             "stdout": "line of output\n".repeat(1_000),
             "list": ["x".repeat(2_000), "short", 1, null],
         });
-        let kept = json(value, &Echoes::default(), 1_000).value;
+        let kept = json(value, &PrivateTokens::default(), 1_000).value;
         assert_eq!(kept["command"], "cargo test");
         assert_eq!(kept["list"][1], "short");
         let stdout = kept["stdout"].as_str().unwrap();
@@ -1198,26 +1212,26 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_left_out_where_there_is_no_room_for_a_part_of_each() {
+    fn entries_are_left_out_if_not_all_fit() {
         let items: Vec<String> = (0..10_000).map(|n| format!("item {n}")).collect();
-        let kept = json(json!(items), &Echoes::default(), 400).value;
+        let kept = json(json!(items), &PrivateTokens::default(), 400).value;
         let kept = kept.as_array().unwrap();
         assert_eq!(kept.first().unwrap(), "item 0");
         assert_eq!(kept.last().unwrap(), "item 9999");
         let mark = format!("[… 9,{:03} entries left out …]", 1_000 - (kept.len() - 1));
         assert!(kept.contains(&json!(mark)), "{mark} {kept:?}");
         let object: Value = items.iter().map(|item| (item.clone(), json!(1))).collect();
-        let kept = json(object, &Echoes::default(), 400).value;
+        let kept = json(object, &PrivateTokens::default(), 400).value;
         let kept = kept.as_object().unwrap();
         assert_eq!(kept.keys().next().unwrap(), "item 0");
         assert!(kept["…"].as_str().unwrap().ends_with("entries left out …]"));
         let key = "k".repeat(300);
-        let kept = json(json!({key.clone(): 1}), &Echoes::default(), 1_000).value;
-        assert_eq!(kept, json!({format!("{}…", &key[..LONGEST_KEY]): 1}));
+        let kept = json(json!({key.clone(): 1}), &PrivateTokens::default(), 1_000).value;
+        assert_eq!(kept, json!({format!("{}…", &key[..MAX_KEY]): 1}));
     }
 
     #[test]
-    fn bodies_of_files_are_not_kept() {
+    fn file_contents_are_replaced() {
         let body = json!({"bytes": 6, "lines": 1, "sha256": "5891b5b522d5df08"});
         for (tool, value, expected) in [
             (
@@ -1261,26 +1275,29 @@ mod tests {
                 json!([{"type": "text", "content": "hello\n"}]),
                 json!([{"type": "text", "content": "hello\n"}]),
             ),
-            // The hash is of what is left.
+            // The hash covers the stripped text.
             (
                 "Write",
                 json!({"content": "he<private>x</private>llo\n"}),
                 json!({"content": body}),
             ),
         ] {
-            let kept = tool_json(tool, value, &Echoes::default(), 4_000).value;
+            let kept = tool_json(tool, value, &PrivateTokens::default(), 4_000).value;
             assert_eq!(kept, expected, "{tool}");
         }
         let patch = json!({"structuredPatch": [{"lines": vec!["+a line of text"; 2_000]}], "x": "y".repeat(5_000)});
-        let kept = tool_json("Edit", patch, &Echoes::default(), 16_000).value;
-        assert!(kept["structuredPatch"].to_string().len() <= PATCH);
+        let kept = tool_json("Edit", patch, &PrivateTokens::default(), 16_000).value;
+        assert!(kept["structuredPatch"].to_string().len() <= MAX_PATCH);
         assert_eq!(kept["x"].as_str().unwrap().len(), 5_000);
     }
 
     #[test]
-    fn of_a_success_the_end_is_kept() {
+    fn a_successful_response_keeps_its_tail() {
         let check = |tool: &str, value: Value, expected: Value| {
-            assert_eq!(tool_tail(tool, value, &Echoes::default()).value, expected);
+            assert_eq!(
+                tool_tail(tool, value, &PrivateTokens::default()).value,
+                expected
+            );
         };
         check(
             "Bash",
@@ -1296,7 +1313,7 @@ mod tests {
         let kept = tool_tail(
             "Bash",
             json!({"stdout": "é line of output\n".repeat(9_000), "stderr": ""}),
-            &Echoes::default(),
+            &PrivateTokens::default(),
         );
         let tail = kept.value["tail"].as_str().unwrap();
         assert_eq!(kept.value["bytes"], 162_000);
@@ -1307,7 +1324,7 @@ mod tests {
         let kept = tool_tail(
             "Bash",
             json!({"a": items, "b": {"password": "hunter2zz9"}}),
-            &Echoes::default(),
+            &PrivateTokens::default(),
         );
         let tail = kept.value["tail"].as_str().unwrap();
         assert!(
@@ -1328,13 +1345,13 @@ mod tests {
         ] {
             let text_of = |size: usize| unit.repeat(size / unit.len());
             let items_of = |size: usize| Value::from(vec![unit; size / unit.len()]);
-            let run = |value: Value| json(value, &Echoes::default(), 4_096);
+            let run = |value: Value| json(value, &PrivateTokens::default(), 4_096);
             let (small, large) = (text_of(1 << 15), text_of(1 << 19));
             assert_linear(unit, || run(json!([small])), || run(json!([large])));
             assert_linear(
                 unit,
-                || text(&small, &Echoes::default(), 999),
-                || text(&large, &Echoes::default(), 999),
+                || text(&small, &PrivateTokens::default(), 999),
+                || text(&large, &PrivateTokens::default(), 999),
             );
             let (small, large) = (items_of(1 << 15), items_of(1 << 19));
             assert_linear(unit, || run(small.clone()), || run(large.clone()));
@@ -1362,7 +1379,7 @@ mod tests {
     proptest! {
         #[test]
         fn json_is_within_its_limit_and_parses(value in prop_oneof![any_json(), tagged_json()], limit in 4_usize..2_000) {
-            let kept = json(value, &Echoes::default(), limit).value;
+            let kept = json(value, &PrivateTokens::default(), limit).value;
             let written = kept.to_string();
             prop_assert!(written.len() <= limit, "{} > {limit}: {written}", written.len());
             prop_assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), kept);
@@ -1371,20 +1388,20 @@ mod tests {
 
         #[test]
         fn json_that_fits_is_only_cleaned(value in any_json()) {
-            let kept = json(value.clone(), &Echoes::default(), 1 << 20).value;
+            let kept = json(value.clone(), &PrivateTokens::default(), 1 << 20).value;
             let mut cleaned = value;
             prepare(&mut cleaned, None);
             change_keys(&mut cleaned, &mut |key| {
-                let head = first_characters(key, LONGEST_KEY);
+                let head = first_characters(key, MAX_KEY);
                 (head.len() < key.len()).then(|| format!("{head}…"))
             });
             prop_assert_eq!(kept, cleaned);
         }
 
         #[test]
-        fn a_marked_value_never_comes_out(before in tagged_json(), after in tagged_json(), limit in 64_usize..4_000) {
+        fn a_private_value_is_always_removed(before in tagged_json(), after in tagged_json(), limit in 64_usize..4_000) {
             let value = json!([before, {"a": "\"'><private>"}, [{"b": ["\"'>MARKER"]}], after]);
-            let kept = json(value, &Echoes::default(), limit).value.to_string();
+            let kept = json(value, &PrivateTokens::default(), limit).value.to_string();
             prop_assert!(!kept.contains("MARKER"), "{kept}");
         }
     }

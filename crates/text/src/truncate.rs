@@ -1,11 +1,11 @@
-//! Shortens texts for places that have room for a line or a few.
+//! Truncates texts to a number of characters.
 //!
-//! Lengths are characters. What may be stored at all is decided before: a cut must never part what
-//! [`crate::privacy`] or [`crate::redact`] would have taken out.
+//! Callers sanitize a text before they truncate it: a cut could split a private tag or a
+//! credential, which [`crate::privacy`] and [`crate::redact`] would then miss.
 
 use crate::clean::one_line;
 
-/// Returns the first characters of a text.
+/// Returns the first `count` characters of a text.
 pub fn first_characters(text: &str, count: usize) -> &str {
     match text.char_indices().nth(count) {
         Some((end, _)) => &text[..end],
@@ -13,7 +13,7 @@ pub fn first_characters(text: &str, count: usize) -> &str {
     }
 }
 
-/// Returns the text as one line of at most so many characters; a cut is marked with `…`.
+/// Returns the text as one line of at most `count` characters; `…` marks a cut.
 pub fn line(text: &str, count: usize) -> String {
     let line = one_line(text);
     let head = first_characters(&line, count);
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_where_it_must_be() {
+    fn lines_are_truncated() {
         for (text, count, expected) in [
             ("", 4, ""),
             ("four", 4, "four"),

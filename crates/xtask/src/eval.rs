@@ -25,7 +25,7 @@ use anamnesis_note::{
     note::{Note, NoteFile, NoteType, Scope, timestamp},
 };
 use anamnesis_recall::{
-    evaluation::{Gated, Places, Point, mean},
+    evaluation::{GatePoint, GateResult, RelevantRanks, mean},
     rank::{Candidate, Mask, Query, rank},
     search,
 };
@@ -122,11 +122,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
             curves.len()
         )?;
         for (place, threshold) in THRESHOLDS.iter().enumerate() {
-            let points: Vec<&[Point; 2]> = curves.iter().map(|curve| &curve[place].1).collect();
-            let mean = |half: usize, value: fn(&Point) -> Option<f64>| {
+            let points: Vec<&[GatePoint; 2]> = curves.iter().map(|curve| &curve[place].1).collect();
+            let mean = |half: usize, value: fn(&GatePoint) -> Option<f64>| {
                 mean(points.iter().filter_map(|point| value(&point[half])))
             };
-            let point = |half| Point {
+            let point = |half| GatePoint {
                 false_share: mean(half, |point| point.false_share),
                 kept: mean(half, |point| point.kept),
                 notes: mean(half, |point| point.notes),
@@ -202,7 +202,7 @@ struct Report<'a> {
     /// By what they are of: all questions, a half, a category.
     measures: Vec<(String, usize, [f64; MEASURES.len()])>,
     /// By threshold, of both halves.
-    curve: Vec<(f32, [Point; 2])>,
+    curve: Vec<(f32, [GatePoint; 2])>,
     /// How many strangers' questions were asked, and the share of them that is given nothing, by
     /// threshold.
     strangers: (usize, Vec<f64>),
@@ -252,11 +252,11 @@ impl Set {
     }
 
     fn ask<'a>(&self, question: &'a Question, with_sessions: bool) -> Result<Answer<'a>> {
-        let mask = Mask::of_filter(&Filter {
+        let mask = Mask::from_filter(&Filter {
             projects: vec![question.project.clone()],
             ..Filter::default()
         });
-        let candidates = rank(&self.index, &Query::of(&question.text), &mask, DEPTH)?.candidates;
+        let candidates = rank(&self.index, &Query::parse(&question.text), &mask, DEPTH)?.candidates;
         let found: Vec<NoteId> = candidates.iter().map(|candidate| candidate.id).collect();
         let around = if with_sessions {
             let found = search::with_sessions(&self.index, &candidates)?;
@@ -410,22 +410,22 @@ impl Set {
     }
 }
 
-fn point(threshold: f32, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> Point {
+fn point(threshold: f32, half: usize, answers: &[Answer<'_>], none: &[Answer<'_>]) -> GatePoint {
     let of_half = |answer: &&Answer<'_>| answer.question.half() == half;
     let none = none.iter().filter(of_half);
-    let answered: Vec<Gated> = answers
+    let answered: Vec<GateResult> = answers
         .iter()
         .filter(of_half)
         .map(|answer| {
             let shown = answer.shown(threshold);
-            Gated {
+            GateResult {
                 is_reachable: answer.is_useful(&answer.shown(0.0)),
                 given: shown.len(),
                 is_right: answer.is_useful(&shown),
             }
         })
         .collect();
-    Point::of(none.map(|answer| answer.shown(threshold).len()), &answered)
+    GatePoint::from_questions(none.map(|answer| answer.shown(threshold).len()), &answered)
 }
 
 impl Report<'_> {
@@ -503,7 +503,7 @@ impl Report<'_> {
     }
 }
 
-fn curve_line(threshold: f32, points: &[Point; 2]) -> String {
+fn curve_line(threshold: f32, points: &[GatePoint; 2]) -> String {
     let halves = points.map(|point| {
         let [false_share, kept, notes] =
             [point.false_share, point.kept, point.notes].map(Option::unwrap_or_default);
@@ -538,7 +538,7 @@ fn read_strangers(path: &Path) -> Result<Vec<String>> {
 
 /// What an answer is worth, each from 0 to 1.
 fn measures(found: &[NoteId], right: &[NoteId]) -> [f64; MEASURES.len()] {
-    let places = Places::of(found, right);
+    let places = RelevantRanks::new(found, right);
     let [r1, r3, r5, r10] = [1, 3, 5, 10].map(|depth| places.recall(depth));
     [
         r1,
@@ -546,7 +546,7 @@ fn measures(found: &[NoteId], right: &[NoteId]) -> [f64; MEASURES.len()] {
         r5,
         r10,
         places.reciprocal_rank(DEPTH),
-        places.gain(10),
+        places.ndcg(10),
     ]
 }
 

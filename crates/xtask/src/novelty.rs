@@ -15,7 +15,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType},
 };
-use anamnesis_recall::novelty::{Among, Novelty, novelty};
+use anamnesis_recall::novelty::{Novelty, NoveltyScope, novelty};
 use anamnesis_store::index::Index;
 use serde_json::json;
 
@@ -128,14 +128,14 @@ fn measure(folder: &Path, number: usize) -> Result<Table> {
             let mut wanted = Note::new(NoteId::made_of(change), NoteType::Semantic, now());
             wanted.body = text;
             let left_out = [note.id];
-            let among = Among {
+            let among = NoveltyScope {
                 projects: std::slice::from_ref(&note.project),
                 replaced: if change.ends_with("left out of the store") {
                     &left_out
                 } else {
                     &[]
                 },
-                ..Among::default()
+                ..NoveltyScope::default()
             };
             let read = |id| by_id.get(&id).map(|note| (*note).clone());
             let found = novelty(&index, &wanted, &among, read)?;

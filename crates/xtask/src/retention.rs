@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anamnesis_session::event::{
-    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker, Surroundings, ToolEvent,
-    What,
+    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker,
+    Surroundings, ToolEvent,
 };
 use anamnesis_store::{
     fs::home::Home,
@@ -184,7 +184,7 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
     let prompts = 1 + random.below(4);
     let mut at = start;
     let mut records = Vec::new();
-    let mut add = |prompt: u64, what: What| {
+    let mut add = |prompt: u64, what: RecordedEvent| {
         at += 2_000;
         records.push(Record {
             session: id.to_owned(),
@@ -204,7 +204,7 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
     let source = "startup".to_owned();
     add(
         0,
-        What::Started {
+        RecordedEvent::Started {
             source,
             model: None,
         },
@@ -213,7 +213,7 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
     for prompt in 1..=prompts {
         add(
             prompt,
-            What::Prompted {
+            RecordedEvent::Prompted {
                 kind: PromptKind::Person,
                 privacy: Privacy::None,
                 text: Some(random.text(60, 1_500)),
@@ -222,18 +222,18 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
         );
         while number < events * prompt / prompts {
             number += 1;
-            add(prompt, What::Used(vec![event(id, number, random)]));
+            add(prompt, RecordedEvent::Used(vec![event(id, number, random)]));
         }
         add(
             prompt,
-            What::Spoke {
+            RecordedEvent::Spoke {
                 speaker: Speaker::Main,
                 text: Some(random.text(100, 2_000)),
             },
         );
     }
     let reason = "other".to_owned();
-    add(prompts, What::Ended { reason });
+    add(prompts, RecordedEvent::Ended { reason });
     records
 }
 

@@ -1,7 +1,8 @@
-//! What readers of the documents rely on: links lead somewhere, and every decision is listed.
+//! What readers of the documents rely on: links resolve, and every page, decision and module is listed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +56,7 @@ fn has_heading(page: &Path, wanted: &str) -> bool {
 #[test]
 fn every_link_within_the_tree_leads_somewhere() {
     let mut checked = 0;
-    for folder in ["", "docs", "docs/decisions"] {
+    for folder in ["", "docs", "docs/reference", "docs/decisions"] {
         for page in pages(&root().join(folder)) {
             let text = fs::read_to_string(&page).unwrap();
             for link in links(&text)
@@ -100,4 +101,59 @@ fn every_decision_is_listed_by_its_title() {
         })
         .collect();
     assert_eq!(listed, expected);
+}
+
+#[test]
+fn the_map_of_the_documents_names_every_page() {
+    let docs = root().join("docs");
+    let map = fs::read_to_string(docs.join("README.md")).unwrap();
+    let mapped = links(&map);
+    for folder in ["", "reference"] {
+        for page in pages(&docs.join(folder)) {
+            let name = page.strip_prefix(&docs).unwrap().to_str().unwrap();
+            let name = name.replace('\\', "/");
+            assert!(
+                name == "README.md" || mapped.contains(&name.as_str()),
+                "{name} is missing in docs/README.md"
+            );
+        }
+    }
+}
+
+/// The modules that the code map of the architecture page lists for a crate.
+fn mapped_modules(page: &str, name: &str) -> BTreeSet<String> {
+    let (_, section) = page.split_once(&format!("\n### `{name}`: ")).unwrap();
+    let section = section.split("\n#").next().unwrap();
+    section
+        .lines()
+        .filter_map(|line| line.strip_prefix("- ")?.split_once(": "))
+        .flat_map(|(modules, _)| modules.split(", "))
+        .map(|module| module.trim_matches('`').to_owned())
+        .collect()
+}
+
+/// The top-level modules of a crate.
+fn modules(name: &str) -> BTreeSet<String> {
+    let sources = root().join("crates").join(name).join("src");
+    fs::read_dir(sources)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_none_or(|extension| extension == "rs"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|module| !["lib", "main", "tests", "snapshots"].contains(&module.as_str()))
+        .collect()
+}
+
+#[test]
+fn the_code_map_lists_the_modules_of_every_crate() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let crates = fs::read_dir(root().join("crates")).unwrap();
+    for entry in crates {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        // Tools for developers, which the page describes in one sentence.
+        if ["testkit", "xtask"].contains(&name.as_str()) {
+            continue;
+        }
+        assert_eq!(mapped_modules(&page, &name), modules(&name), "crate {name}");
+    }
 }

@@ -10,7 +10,7 @@ use std::{
 use anamnesis_app::{capture, context::Context, failure::Failure, summary, sync};
 use anamnesis_note::{draft::safe_line, id::NoteId};
 use anamnesis_session::{
-    session_note::Account,
+    session_note::SessionDigest,
     transcript::{self, Transcript},
 };
 use anamnesis_store::{
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let captured = capture::write(
         context,
         journal.as_ref(),
-        &Account::from(&transcript),
+        &SessionDigest::from(&transcript),
         &request,
     )?;
     // The note is there: a model may tell the session better.

@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn the_documentation_lists_every_setting() {
-        let page = include_str!("../../../../docs/settings.md");
+        let page = include_str!("../../../../docs/reference/settings.md");
         let rows: Vec<&str> = page
             .lines()
             .filter(|line| line.starts_with("| `"))

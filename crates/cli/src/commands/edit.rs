@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{context::Context, failure::Failure, sync};
 use anamnesis_note::{
-    draft::{Change, Unfit},
+    draft::{InvalidDraft, NoteChange},
     id::NoteId,
     note::{NoteFile, State, timestamp},
 };
@@ -128,14 +128,14 @@ fn propose(args: &Args, context: &Context, ui: &Ui, index: Index, path: NotePath
 }
 
 /// What the command line wants a note to be.
-fn change_of(args: &Args) -> Result<Change, Failure> {
-    let change = Change {
+fn change_of(args: &Args) -> Result<NoteChange, Failure> {
+    let change = NoteChange {
         title: args.title.clone(),
         body: args.stdin.then(read_text).transpose()?,
-        ..Change::default()
+        ..NoteChange::default()
     };
     change.fit().map_err(|unfit| match unfit {
-        Unfit::NoTitle => Failure::usage("--title is empty"),
+        InvalidDraft::NoTitle => Failure::usage("--title is empty"),
         unfit => unfit.into(),
     })
 }

@@ -10,9 +10,9 @@ use crate::{commands::bulk::Apply, ui::Ui};
 
 /// Bring the keys, tags and projects of notes into today's form
 ///
-/// Each key stands on a line of its own, in the order that docs/notes.md gives; a project has the key
-/// that it has now; a tag stands once, in small letters. Comments, keys of other programs and every
-/// byte of the texts stay.
+/// Each key stands on a line of its own, in the order that docs/reference/notes.md gives; a project has
+/// the key that it has now; a tag stands once, in small letters. Comments, keys of other programs and
+/// every byte of the texts stay.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

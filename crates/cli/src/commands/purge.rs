@@ -15,7 +15,7 @@ use anamnesis_app::{context::Context, evaluation_set, failure::Failure, sync};
 use anamnesis_note::{
     id::NoteId,
     note::Scope,
-    purge_pattern::{self, Needle},
+    purge_pattern::{self, PurgePattern},
     usage_log::{PortableId, Receipt},
 };
 use anamnesis_store::{
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     })?;
     if args.find {
         let text = read_text(ui)?;
-        let needle = Needle::new(&text).map_err(|error| Failure::usage(error.to_string()))?;
+        let needle = PurgePattern::new(&text).map_err(|error| Failure::usage(error.to_string()))?;
         return find(needle, args.yes, context, ui);
     }
     let index = context.index()?;
@@ -162,7 +162,7 @@ fn purge_notes(
 }
 
 /// Masks a text everywhere.
-fn find(needle: Needle, yes: bool, context: &Context, ui: &Ui) -> Outcome {
+fn find(needle: PurgePattern, yes: bool, context: &Context, ui: &Ui) -> Outcome {
     let places = files::find(&context.home, &needle).map_err(|error| refused(&error))?;
     let journal = context.journal();
     let mentions = match &journal {
@@ -368,7 +368,7 @@ fn rewrite(context: &Context, purge: &Purge, again: &str) -> Result<Purged, Fail
         // What stands in history has travelled, wherever the note is now.
         let ids = ids
             .iter()
-            .filter_map(|id| PortableId::of(*id, Scope::Portable));
+            .filter_map(|id| PortableId::new(*id, Scope::Portable));
         ids.collect()
     };
     let mut write_record = |what: &Record| {
@@ -452,7 +452,7 @@ fn remaining(
 }
 
 /// The databases whose files have the text in any byte.
-fn databases_with(context: &Context, needle: &Needle) -> Vec<String> {
+fn databases_with(context: &Context, needle: &PurgePattern) -> Vec<String> {
     let databases = [context.home.journal(), context.home.index()];
     let files = databases.iter().flat_map(|path| {
         ["", "-wal"].map(|suffix| PathBuf::from(format!("{}{suffix}", path.display())))
@@ -473,7 +473,7 @@ fn transcripts(
     journal: Option<&Journal>,
     mentions: &Mentions,
     notes: &BTreeSet<NoteId>,
-    needle: &Needle,
+    needle: &PurgePattern,
 ) -> BTreeSet<PathBuf> {
     let of_notes = notes.iter().filter_map(|id| {
         let path = context.notes.find(*id)?;
@@ -600,13 +600,13 @@ fn confirm(question: &str, again: &str, yes: bool, ui: &Ui) -> Result<(), Failur
 fn read_text(ui: &Ui) -> Result<String, Failure> {
     let cannot = |error: io::Error| Failure::failed(format!("cannot read the text: {error}"));
     if !ui::stdin_is_terminal() {
-        let bytes = read_input(purge_pattern::LONGEST)?;
+        let bytes = read_input(purge_pattern::MAX_LENGTH)?;
         return String::from_utf8(bytes).map_err(|_| Failure::usage("the text is not UTF-8"));
     }
     ui.note("Text to remove (not shown, not stored): ");
     let mut text = String::new();
     let hidden = hide_input().map_err(cannot)?;
-    let most = u64::try_from(purge_pattern::LONGEST).unwrap_or(u64::MAX);
+    let most = u64::try_from(purge_pattern::MAX_LENGTH).unwrap_or(u64::MAX);
     let read = io::stdin().lock().take(most).read_line(&mut text);
     drop(hidden);
     ui.note("\n");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anamnesis_app::{context::Context, failure::Failure, recall::known};
 use anamnesis_note::{link::Edge, note::Kind};
 use anamnesis_recall::ask::{
-    Answer, DEFAULT_BUDGET, DEFAULT_K, Found, MAX_DEPTH, MAX_K, Question, ask,
+    AnswerNote, DEFAULT_BUDGET, DEFAULT_K, MAX_DEPTH, MAX_K, MemoryAnswer, Question, ask,
 };
 use anamnesis_recall::render::{Budget, Level};
 use anamnesis_store::{index::Index, journal::Evidence};
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn shown(
-    answer: &Answer,
+    answer: &MemoryAnswer,
     index: &Index,
     context: &Context,
     explains: bool,
@@ -141,7 +141,7 @@ fn shown(
 
 /// A note, what there is room for of its text, and what is to be said of it.
 fn note(
-    found: &Found,
+    found: &AnswerNote,
     index: &Index,
     context: &Context,
     explains: bool,
@@ -176,7 +176,7 @@ fn note(
 }
 
 /// The answer for scripts.
-fn json(answer: &Answer, question: &Question<'_>) -> Value {
+fn json(answer: &MemoryAnswer, question: &Question<'_>) -> Value {
     json!({
         "notes": answer.notes.iter().map(note_json).collect::<Vec<_>>(),
         "warnings": answer.warnings.iter().map(note_json).collect::<Vec<_>>(),
@@ -189,7 +189,7 @@ fn json(answer: &Answer, question: &Question<'_>) -> Value {
     })
 }
 
-fn note_json(found: &Found) -> Value {
+fn note_json(found: &AnswerNote) -> Value {
     let note = &found.recalled.note;
     let lines = found.text.lines();
     let lines: Vec<&str> = lines

@@ -16,7 +16,7 @@ use anamnesis_app::{
 };
 use anamnesis_distill::{model::Model, reflection};
 use anamnesis_note::id::NoteId;
-use anamnesis_recall::novelty::{Among, Novelty, novelty};
+use anamnesis_recall::novelty::{Novelty, NoveltyScope, novelty};
 use anamnesis_store::{journal::Journal, notes::Stored};
 use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
@@ -205,10 +205,10 @@ fn tell(
             note.kind().shown(),
             one_line(&note.title)
         ));
-        let among = Among {
+        let among = NoveltyScope {
             projects: &projects,
             replaced: &own,
-            ..Among::default()
+            ..NoveltyScope::default()
         };
         let judged = novelty(&index, note, &among, read)?;
         let (says, hint) = match judged {

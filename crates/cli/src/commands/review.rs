@@ -13,8 +13,8 @@ use anamnesis_note::{
     note::{Note, State, parse_timestamp},
 };
 use anamnesis_recall::{
-    novelty::{Among, Novelty, novelty},
-    review::{Batch, Wait, Waiting},
+    novelty::{Novelty, NoveltyScope, novelty},
+    review::{PendingGroup, PendingNote, PendingReason},
 };
 use anamnesis_store::{
     index::Index,
@@ -107,12 +107,16 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     })
 }
 
-fn count(batches: &[Batch]) -> usize {
+fn count(batches: &[PendingGroup]) -> usize {
     batches.iter().map(|batch| batch.notes.len()).sum()
 }
 
 /// What was named of what waits.
-fn named(index: &Index, batches: Vec<Batch>, typed: &[String]) -> Result<Vec<Batch>, Failure> {
+fn named(
+    index: &Index,
+    batches: Vec<PendingGroup>,
+    typed: &[String],
+) -> Result<Vec<PendingGroup>, Failure> {
     let mut named = Vec::new();
     for typed in typed {
         let wanted = typed.trim_start_matches('#').to_ascii_uppercase();
@@ -135,7 +139,7 @@ fn named(index: &Index, batches: Vec<Batch>, typed: &[String]) -> Result<Vec<Bat
         }
         named.push(id);
     }
-    let only = |mut batch: Batch| {
+    let only = |mut batch: PendingGroup| {
         batch
             .notes
             .retain(|waiting| named.contains(&waiting.entry.id()));
@@ -148,11 +152,11 @@ fn named(index: &Index, batches: Vec<Batch>, typed: &[String]) -> Result<Vec<Bat
 fn decide(
     context: &Context,
     journal: &Journal,
-    batches: &[Batch],
+    batches: &[PendingGroup],
     decision: Decision,
     ui: &Ui,
 ) -> Outcome {
-    let waiting: Vec<&Waiting> = batches.iter().flat_map(|batch| &batch.notes).collect();
+    let waiting: Vec<&PendingNote> = batches.iter().flat_map(|batch| &batch.notes).collect();
     if matches!(decision, Decision::Replace(_)) && waiting.len() != 1 {
         return Err(Failure::usage("--replaces takes one note to approve"));
     }
@@ -164,7 +168,7 @@ fn decide(
 /// What was done, and how it is taken back.
 fn done(
     context: &Context,
-    waiting: &[&Waiting],
+    waiting: &[&PendingNote],
     decision: Decision,
     batch: Option<ulid::Ulid>,
 ) -> Result<String, Failure> {
@@ -174,13 +178,15 @@ fn done(
     for waiting in waiting {
         let entry = &waiting.entry;
         let short = Context::short(&index, entry.id());
-        let word = match (decision, waiting.wait) {
-            (Decision::Reject, Wait::Forgotten) => "brought back",
+        let word = match (decision, waiting.reason) {
+            (Decision::Reject, PendingReason::Forgotten) => "brought back",
             (Decision::Reject, _) => "forgot",
-            (_, Wait::Proposal) => "in use",
-            (_, Wait::Conflict) => "kept",
-            (_, Wait::ByAgent | Wait::Foreign | Wait::Forgotten) => "seen",
-            (_, Wait::Stale) => "right",
+            (_, PendingReason::Proposal) => "in use",
+            (_, PendingReason::Conflict) => "kept",
+            (_, PendingReason::ByAgent | PendingReason::Foreign | PendingReason::Forgotten) => {
+                "seen"
+            }
+            (_, PendingReason::Stale) => "right",
         };
         if word == "forgot" {
             forgotten.push(short.clone());
@@ -203,7 +209,7 @@ fn done(
 }
 
 /// What a batch is called.
-fn heading(context: &Context, batch: &Batch) -> String {
+fn heading(context: &Context, batch: &PendingGroup) -> String {
     let now = context.environment.now;
     let notes = batch.notes.len();
     if let Some(reflection) = &batch.reflection {
@@ -219,8 +225,8 @@ fn heading(context: &Context, batch: &Batch) -> String {
     let Some(first) = batch.notes.first() else {
         return String::new();
     };
-    let of = match first.wait {
-        Wait::Proposal | Wait::ByAgent if batch.session.is_some() => {
+    let of = match first.reason {
+        PendingReason::Proposal | PendingReason::ByAgent if batch.session.is_some() => {
             let times = batch.notes.iter();
             let newest = times
                 .filter_map(|waiting| parse_timestamp(&waiting.entry.created_at))
@@ -228,11 +234,15 @@ fn heading(context: &Context, batch: &Batch) -> String {
             let age = newest.map_or_else(String::new, |at| format!(" {}", ui::ago(at, now)));
             format!("from a session{age}, {}", one_line(&first.entry.project))
         }
-        Wait::Proposal | Wait::ByAgent => format!("for {}", one_line(&first.entry.project)),
-        Wait::Conflict => "two machines changed one note".to_owned(),
-        Wait::Foreign => "for all projects, by no command, sync or import of yours".to_owned(),
-        Wait::Forgotten => "forgotten by Claude".to_owned(),
-        Wait::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
+        PendingReason::Proposal | PendingReason::ByAgent => {
+            format!("for {}", one_line(&first.entry.project))
+        }
+        PendingReason::Conflict => "two machines changed one note".to_owned(),
+        PendingReason::Foreign => {
+            "for all projects, by no command, sync or import of yours".to_owned()
+        }
+        PendingReason::Forgotten => "forgotten by Claude".to_owned(),
+        PendingReason::Stale => format!("worth a look, {}", one_line(&first.entry.project)),
     };
     if notes == 1 {
         of
@@ -242,30 +252,30 @@ fn heading(context: &Context, batch: &Batch) -> String {
 }
 
 /// The word for why it waits.
-fn word(wait: Wait) -> &'static str {
+fn word(wait: PendingReason) -> &'static str {
     match wait {
-        Wait::Proposal => "proposal",
-        Wait::Conflict => "conflict",
-        Wait::ByAgent => "in use",
-        Wait::Foreign => "foreign",
-        Wait::Forgotten => "forgotten",
-        Wait::Stale => "worth a look",
+        PendingReason::Proposal => "proposal",
+        PendingReason::Conflict => "conflict",
+        PendingReason::ByAgent => "in use",
+        PendingReason::Foreign => "foreign",
+        PendingReason::Forgotten => "forgotten",
+        PendingReason::Stale => "worth a look",
     }
 }
 
 /// How many of each kind there are.
-pub(super) fn counts(batches: &[Batch]) -> String {
+pub(super) fn counts(batches: &[PendingGroup]) -> String {
     let of = |wait| {
         let notes = batches.iter().flat_map(|batch| &batch.notes);
-        notes.filter(|waiting| waiting.wait == wait).count()
+        notes.filter(|waiting| waiting.reason == wait).count()
     };
     let parts = [
-        (of(Wait::Proposal), "proposal"),
-        (of(Wait::Conflict), "conflict"),
-        (of(Wait::ByAgent), "note by Claude"),
-        (of(Wait::Foreign), "note from elsewhere"),
-        (of(Wait::Forgotten), "note that Claude forgot"),
-        (of(Wait::Stale), "note worth a look"),
+        (of(PendingReason::Proposal), "proposal"),
+        (of(PendingReason::Conflict), "conflict"),
+        (of(PendingReason::ByAgent), "note by Claude"),
+        (of(PendingReason::Foreign), "note from elsewhere"),
+        (of(PendingReason::Forgotten), "note that Claude forgot"),
+        (of(PendingReason::Stale), "note worth a look"),
     ];
     let plural = |amount: usize, thing: &str| match thing.split_once(' ') {
         Some((noun, rest)) => format!("{} {rest}", ui::count(amount, noun)),
@@ -280,7 +290,7 @@ pub(super) fn counts(batches: &[Batch]) -> String {
 }
 
 /// All of it, a line each; of many the first.
-fn list(context: &Context, index: &Index, batches: &[Batch]) -> String {
+fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
     let mut text = format!("{}\n", counts(batches));
     let mut room = ui::LIST_LENGTH;
     for batch in batches {
@@ -291,7 +301,7 @@ fn list(context: &Context, index: &Index, batches: &[Batch]) -> String {
         for waiting in batch.notes.iter().take(room) {
             let entry = shown_entry(context, waiting);
             let short = Context::short(index, entry.id());
-            let tail = format!("{}, {}", word(waiting.wait), entry.author());
+            let tail = format!("{}, {}", word(waiting.reason), entry.author());
             let _ = write!(text, "  {}", ui::line_with(&entry, &short, &tail));
             room -= 1;
         }
@@ -310,9 +320,9 @@ fn list(context: &Context, index: &Index, batches: &[Batch]) -> String {
 }
 
 /// A tombstone says nothing of what it was; the trash does.
-fn shown_entry(context: &Context, waiting: &Waiting) -> anamnesis_store::index::Entry {
+fn shown_entry(context: &Context, waiting: &PendingNote) -> anamnesis_store::index::Entry {
     let mut entry = waiting.entry.clone();
-    if waiting.wait == Wait::Forgotten
+    if waiting.reason == PendingReason::Forgotten
         && let Some(before) = trashed(context, entry.id())
     {
         entry.title = before.title;
@@ -326,13 +336,13 @@ fn trashed(context: &Context, id: NoteId) -> Option<Note> {
     Some(file.into_note())
 }
 
-fn batch_json(batch: &Batch) -> Value {
+fn batch_json(batch: &PendingGroup) -> Value {
     let notes: Vec<Value> = batch
         .notes
         .iter()
         .map(|waiting| {
             let mut note = ui::note_json(&waiting.entry, None);
-            note["waits"] = word(waiting.wait).into();
+            note["waits"] = word(waiting.reason).into();
             note
         })
         .collect();
@@ -348,11 +358,11 @@ fn batch_json(batch: &Batch) -> Value {
 }
 
 /// Asks the person note by note.
-fn ask(context: &Context, journal: &Journal, batches: &[Batch], ui: &Ui) -> Outcome {
+fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) -> Outcome {
     ui.print(&format!("{}\n", counts(batches)));
     for batch in batches {
         ui.print(&format!("\n{}\n", heading(context, batch)));
-        let mut rest: Vec<&Waiting> = batch.notes.iter().collect();
+        let mut rest: Vec<&PendingNote> = batch.notes.iter().collect();
         while let Some(waiting) = rest.first().copied() {
             let item = Item::of(context, waiting, batch)?;
             ui.print(&item.text);
@@ -365,13 +375,14 @@ fn ask(context: &Context, journal: &Journal, batches: &[Batch], ui: &Ui) -> Outc
             } else {
                 String::new()
             };
-            let edit = if waiting.wait == Wait::Forgotten {
+            let edit = if waiting.reason == PendingReason::Forgotten {
                 ""
             } else {
                 "  e edit"
             };
             let question = format!("a approve{edit}  r reject{of_all}{replace}  s skip  q quit > ");
-            let (decided, decision): (Vec<&Waiting>, _) = match ui.chooses(&question).as_deref() {
+            let (decided, decision): (Vec<&PendingNote>, _) = match ui.chooses(&question).as_deref()
+            {
                 Some("a") => (vec![waiting], Decision::Approve),
                 Some("r") => (vec![waiting], Decision::Reject),
                 Some("A") => (rest.clone(), Decision::Approve),
@@ -379,7 +390,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[Batch], ui: &Ui) -> Outc
                     let (id, _) = item.like.unwrap_or((waiting.entry.id(), String::new()));
                     (vec![waiting], Decision::Replace(id))
                 }
-                Some("e") if waiting.wait != Wait::Forgotten => {
+                Some("e") if waiting.reason != PendingReason::Forgotten => {
                     if let Err(failure) = edit::in_editor(context, waiting.entry.path) {
                         ui.note(&failure.text());
                     }
@@ -395,7 +406,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[Batch], ui: &Ui) -> Outc
             let undo = review::decide(context, journal, &decided, decision)?;
             ui.print(&done(context, &decided, decision, undo)?);
             rest.retain(|waiting| {
-                let is = |decided: &&Waiting| decided.entry.id() == waiting.entry.id();
+                let is = |decided: &&PendingNote| decided.entry.id() == waiting.entry.id();
                 !decided.iter().any(is)
             });
         }
@@ -416,22 +427,22 @@ struct Item {
 }
 
 impl Item {
-    fn of(context: &Context, waiting: &Waiting, batch: &Batch) -> Result<Self, Failure> {
+    fn of(context: &Context, waiting: &PendingNote, batch: &PendingGroup) -> Result<Self, Failure> {
         let known = Known {
             context,
             index: context.index()?,
         };
         let entry = shown_entry(context, waiting);
         let short = Context::short(&known.index, entry.id());
-        let head = format!("{}: ", word(waiting.wait));
+        let head = format!("{}: ", word(waiting.reason));
         let room = ui::WIDTH - head.len();
         let now = context.environment.now;
         let mut text = format!(
             "\n{head}{}\n",
             ui::note_line_within(room, &entry, &short, now)
         );
-        let note = match waiting.wait {
-            Wait::Forgotten => trashed(context, entry.id()),
+        let note = match waiting.reason {
+            PendingReason::Forgotten => trashed(context, entry.id()),
             _ => Some(context.notes.read(entry.path)?.note()),
         };
         let Some(note) = note else {
@@ -445,7 +456,7 @@ impl Item {
         };
         let _ = writeln!(text, "  for {}\n", one_line(place));
         let replaced: Vec<NoteId> = ids(note.supersedes.iter().map(String::as_str));
-        let beside = if waiting.wait == Wait::Conflict {
+        let beside = if waiting.reason == PendingReason::Conflict {
             let targets = note.links.iter();
             ids(targets.filter_map(|link| link.strip_prefix("related-to ")))
         } else {
@@ -460,13 +471,14 @@ impl Item {
         text.push_str(&cut(&show::shown(context, &body), &short));
         text.push_str(&known.lines("replaces", &replaced));
         text.push_str(&known.lines("beside", &beside));
-        for reason in &waiting.reasons {
+        for reason in &waiting.stale_reasons {
             let reason = reason.text(|id| Context::short(&known.index, id));
             text.push_str(&ui::wrapped(&reason, 2));
         }
         text.push_str(&known.sources(&note, batch));
         let mut like = beside.first().copied();
-        let is_apart = replaced.is_empty() && like.is_none() && waiting.wait != Wait::Forgotten;
+        let is_apart =
+            replaced.is_empty() && like.is_none() && waiting.reason != PendingReason::Forgotten;
         if is_apart && let Some((says, other)) = known.like(&note)? {
             text.push_str(&known.lines(says, &[other]));
             like = Some(other);
@@ -513,7 +525,7 @@ impl Known<'_> {
     }
 
     /// The notes that it was made of.
-    fn sources(&self, note: &Note, batch: &Batch) -> String {
+    fn sources(&self, note: &Note, batch: &PendingGroup) -> String {
         let Some(reflection) = &batch.reflection else {
             let session = note.session.as_deref().map(NoteId::of_session);
             let session: Vec<NoteId> = session.filter(|id| *id != note.id).into_iter().collect();
@@ -530,7 +542,7 @@ impl Known<'_> {
 
     /// A note that says part of it or may say otherwise.
     fn like(&self, note: &Note) -> Result<Option<(&'static str, NoteId)>, Failure> {
-        let among = Among {
+        let among = NoveltyScope {
             projects: std::slice::from_ref(&note.project),
             replaced: &[],
             given: BTreeSet::new(),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{citation_check, context::Context};
 use anamnesis_note::note::{GLOBAL, State};
-use anamnesis_recall::stale::{self, Reason};
+use anamnesis_recall::stale::{self, StaleReason};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let now = context.environment.now;
     let journal = context.journal();
     let found = stale::find(&index, &context.notes, journal.as_ref(), entries, now)?;
-    let text_of = |reason: &Reason| reason.text(|id| Context::short(&index, id));
+    let text_of = |reason: &StaleReason| reason.text(|id| Context::short(&index, id));
     if args.json {
         let notes: Vec<Value> = found
             .iter()

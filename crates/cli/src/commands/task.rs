@@ -242,7 +242,7 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
     }
     let index = context.index()?;
     let due = if status == Status::Done && before != status {
-        stale::due_after(&index, entry.id(), now)?
+        stale::outdated_by_task(&index, entry.id(), now)?
     } else {
         Vec::new()
     };

@@ -10,13 +10,13 @@ use std::{
 use anamnesis_app::{context::Context, failure::Failure, remember, sync};
 use anamnesis_note::{
     agent_policy,
-    draft::{Draft, Unfit, safe_line, saved},
+    draft::{Draft, InvalidDraft, safe_line, saved},
     id::NoteId,
     link::{self, Relation, declarable},
     note::{Enforce, Kind, Note, NoteType, Scope, Severity},
     trigger::Trigger,
 };
-use anamnesis_recall::{admission::Wanted, novelty::Novelty};
+use anamnesis_recall::{admission::NewNote, novelty::Novelty};
 use anamnesis_store::index::{Entry, Index};
 use serde_json::{Value, json};
 
@@ -139,7 +139,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut note = draft
         .note(context.machine_id(), context.environment.now)
         .map_err(|unfit| match unfit {
-            Unfit::NoText => Failure::from(unfit).hint("--title, --file, stdin, or set EDITOR"),
+            InvalidDraft::NoText => {
+                Failure::from(unfit).hint("--title, --file, stdin, or set EDITOR")
+            }
             unfit => unfit.into(),
         })?;
     let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry));
@@ -177,7 +179,7 @@ pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'
     let note = writing.note;
     let journal = context.journal();
     let novelty = if writing.is_judged {
-        let wanted = Wanted {
+        let wanted = NewNote {
             note,
             projects: &context.project(Some(&note.project)).all_keys(),
             replaced: writing.replaced,

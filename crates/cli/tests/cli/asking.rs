@@ -39,18 +39,18 @@ fn a_question_is_answered_with_what_links_bring() {
     snapshot!(home.run("recall stub server tests --explain --depth 2").well(), @"
     #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
       `make stub` binds port 9090; without it the login tests hang.
-              fits what was asked · matched stub, server, tests · has 100 % of what
-              is asked
+              matches the question · matched stub, server, tests · has 100 % of
+              what is asked
     #F5XJ2P session  Add rate limits to the login  1 d
       **Ask:** rate limits for the login
       **Outcome:** limiter and 4 tests, passing
-              fits what was asked · matched tests · has 28 % of what is asked
+              matches the question · matched tests · has 28 % of what is asked
     #AAAA05 fact  Photos are cut to squares  you, 10 d
-              caused-by #7Q4KZ9 · linked with a note that fits · has 0 % of what is
+              caused-by #7Q4KZ9 · linked to a matching note · has 0 % of what is
               asked
     #AAAA02 fact  Mails go out through a queue  you, 10 d
-              elaborates #AAAA05 · linked with a note that fits · has 0 % of what
-              is asked
+              elaborates #AAAA05 · linked to a matching note · has 0 % of what is
+              asked
     links
       #7Q4KZ9 caused-by #AAAA05
       #AAAA05 elaborates #AAAA02

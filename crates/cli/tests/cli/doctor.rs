@@ -244,7 +244,7 @@ fn an_unreadable_note() {
     let bytes = fs::read(&broken).unwrap();
     snapshot!(check(&home, "notes"), @r#"
     ✗ notes      1 of 6 unreadable
-    memory/semantic/01JZ0000000000000000BR0KEN.md: line 14: key "title" twice
+    memory/semantic/01JZ0000000000000000BR0KEN.md: line 14: duplicate key "title"
     memory/semantic/notes.md: not named <ULID>.md; left alone
     → anamnesis edit 01JZ0000000000000000BR0KEN --raw   (left as it is, hides nothing else)
     "#);

@@ -330,11 +330,11 @@ fn stale() {
     #SESS10 session  An old session  1462 d
       old, and never used
     #REVW10 fact  Prices of the provider  you, 62 d
-      it was to be looked at from 2026-01-01 on
+      its review was due on 2026-01-01
     #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
       its task #TASK10 was finished on 2025-12-30
     #B2M6RD fact  Rate limits live in middleware/limit.rs  agent, 12 d
-      #CNTR10 says otherwise
+      #CNTR10 may contradict it
     → anamnesis verify ID   |   anamnesis edit ID   |   anamnesis forget ID
     ");
     let json = home.run("stale --json").json();

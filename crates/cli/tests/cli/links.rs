@@ -206,7 +206,7 @@ fn relink_twice_is_once() {
     links: 3 declared, 1 by [[…]], 0 of sessions, 0 of files, 0 by use
     3 lead nowhere:
     #M0C4YB 01JZ0000000000000000N0T0NE: no such note here
-    #M0C4YB loves x: "loves" is none of caused-by, elaborates, part-of, related-to,…
+    #M0C4YB loves x: expected one of caused-by, elaborates, part-of, related-to, ab…
     #M0C4YB nobody's title: no such note here
     → anamnesis edit ID   |   anamnesis connect ID ID --relation related-to
     "#);

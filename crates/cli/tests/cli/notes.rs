@@ -378,7 +378,7 @@ fn edit_in_an_editor() {
     snapshot!(edit().shown(), @"
     exit 1
     on stderr:
-    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md was not changed: front matter without an end
+    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md was not changed: front matter is not closed by a line ---
     → edit it again; --raw writes it unchecked
     ");
     assert_eq!(home.read(STUB), before);
@@ -482,13 +482,13 @@ fn an_unreadable_note_is_mended_raw() {
     snapshot!(home.run(&format!("show {whole_id}")).shown(), @r#"
     exit 1
     on stderr:
-    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md: line 5: key "title" twice
+    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md: line 5: duplicate key "title"
     → anamnesis edit 01JZ00000000000000007Q4KZ9 --raw
     "#);
     snapshot!(home.run(&format!("edit {whole_id}")).shown(), @r#"
     exit 1
     on stderr:
-    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md: line 5: key "title" twice
+    anamnesis: memory/procedural/01JZ00000000000000007Q4KZ9.md: line 5: duplicate key "title"
     → anamnesis edit 01JZ00000000000000007Q4KZ9 --raw
     "#);
     let editor = home.root().join("bin/editor");

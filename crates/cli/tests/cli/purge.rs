@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use anamnesis_note::purge_pattern::Needle;
+use anamnesis_note::purge_pattern::PurgePattern;
 use anamnesis_testkit::home::{Invocation, NoteText, Output, TestHome, asked, script};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ pub(crate) fn git(arguments: &[&str]) -> Vec<u8> {
 
 /// The files below a folder that hold the text, objects of git inflated.
 fn holding(folder: &Path) -> Vec<String> {
-    let needle = Needle::new(SECRET).unwrap();
+    let needle = PurgePattern::new(SECRET).unwrap();
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {

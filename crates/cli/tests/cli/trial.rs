@@ -142,12 +142,12 @@ fn a_session_is_asked_with_what_it_has_seen() {
     on stderr:
     a prompt in github.com/acme/shop, now
       #F5XJ2P session  Add rate limits to the login  1 d
-              held back: shares too few words · matched tests · fits 0.02 of 0.32
-              needed · has 13 % of what is asked
+              held back: too few words in common · matched tests · fits 0.02 of
+              0.32 needed · has 13 % of what is asked
       #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
               held back: given before · matched integration, tests, hang, without,
               stub, server · fits 5.42 of 0.32 needed · has 100 % of what is asked
-    nothing comes: what fits was given before
+    nothing comes: all matching notes were given before
     ");
     assert_eq!(tried(&[FITTING, "--session", "nobody"]).code, Some(1));
 }
@@ -158,11 +158,11 @@ fn every_candidate_is_explained() {
     snapshot!(eval(&home, "03:10:00", &[FITTING, "--verbose"]).stderr, @"
     a prompt in github.com/acme/shop, now
       #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
-              fits what was asked · matched integration, tests, hang, without,
+              matches the question · matched integration, tests, hang, without,
               stub, server · fits 5.42 of 0.32 needed · has 100 % of what is asked
       #F5XJ2P session  Add rate limits to the login  1 d
-              held back: shares too few words · matched tests · fits 0.02 of 0.32
-              needed · has 13 % of what is asked
+              held back: too few words in common · matched tests · fits 0.02 of
+              0.32 needed · has 13 % of what is asked
     ");
     let why = home
         .command(["why", "--all", "--try", FITTING])
@@ -172,7 +172,7 @@ fn every_candidate_is_explained() {
     snapshot!(home.command(["why", "--try", FITTING]).run().well(), @"
     a prompt in github.com/acme/shop, now
       #7Q4KZ9 how-to  Integration tests need the stub server  you, 41 d
-              fits what was asked · matched integration, tests, hang, without,
+              matches the question · matched integration, tests, hang, without,
               stub, server · fits 5.42 of 0.32 needed · has 100 % of what is asked
       1 more note held back · --all
     ");
@@ -183,7 +183,7 @@ fn every_candidate_is_explained() {
         "id": "01JZ00000000000000007Q4KZ9",
         "given": true,
         "level": "body",
-        "reason": "fits what was asked",
+        "reason": "matches the question",
         "evidence": {
           "matched": [
             "integration",
@@ -201,7 +201,7 @@ fn every_candidate_is_explained() {
         "id": "01JZ0000000000000000F5XJ2P",
         "given": false,
         "level": null,
-        "reason": "shares too few words",
+        "reason": "too few words in common",
         "evidence": {
           "matched": [
             "tests"
@@ -224,8 +224,11 @@ fn what_keeps_a_hook_silent_keeps_a_trial_silent() {
         last.trim_start_matches("nothing comes: ").to_owned()
     };
     for (text, expected) in [
-        ("ok", "too few words say anything"),
-        ("What is the capital of France?", "no note has these words"),
+        ("ok", "the prompt has too few meaningful words"),
+        (
+            "What is the capital of France?",
+            "no note contains these words",
+        ),
         (
             "/compact the tests",
             "it is a command, or no person typed it",
@@ -239,7 +242,7 @@ fn what_keeps_a_hook_silent_keeps_a_trial_silent() {
     }
     assert_eq!(
         reason(&[FITTING, "--verbose", "--project", "github.com/acme/other"]),
-        "no note has these words"
+        "no note contains these words"
     );
     home.run("config set recall.prompt off").well();
     assert_eq!(reason(&[FITTING, "--verbose"]), "recall.prompt is off");

@@ -7,7 +7,7 @@ use anamnesis_note::{
     note::{Note, NoteFile},
 };
 use anamnesis_recall::{
-    evaluation::{Places, share},
+    evaluation::{RelevantRanks, share},
     search,
 };
 use anamnesis_store::{
@@ -113,7 +113,7 @@ impl<'a> Trial<'a> {
             }
             let hits = search::search(&self.index, &case.query, &Filter::default(), self.depth)?;
             let found: Vec<NoteId> = hits.iter().map(|hit| hit.entry.id()).collect();
-            answered.push(Places::of(&found, &right).is_within(self.depth));
+            answered.push(RelevantRanks::new(&found, &right).is_within(self.depth));
         }
         Ok(share(answered).unwrap_or_default())
     }

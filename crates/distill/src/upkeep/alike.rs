@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{id::NoteId, note::Note};
-use anamnesis_recall::novelty::{Said, weight};
+use anamnesis_recall::novelty::{ComparedText, smoothed_idf};
 use anamnesis_text::contradiction::{Sentence, Statement};
 
 /// What notes say, taken apart once: the text of a note does not change.
@@ -18,7 +18,7 @@ pub(super) struct Texts {
 /// What a note says.
 #[derive(Debug)]
 pub(super) struct Text {
-    pub(super) said: Said,
+    pub(super) said: ComparedText,
     pub(super) terms: BTreeSet<String>,
     /// The words of its title.
     pub(super) title: BTreeSet<String>,
@@ -28,8 +28,8 @@ pub(super) struct Text {
 
 impl Text {
     fn of(note: &Note) -> Self {
-        let said = Said::of(note);
-        let title = Statement::of(&note.title);
+        let said = ComparedText::new(note);
+        let title = Statement::parse(&note.title);
         let title = title.sentences().iter().flat_map(Sentence::terms);
         let ticked = [&note.title, &note.body]
             .into_iter()
@@ -122,7 +122,7 @@ impl Texts {
         let ranks: HashMap<&str, (usize, f64)> = ranked
             .into_iter()
             .enumerate()
-            .map(|(rank, (count, term))| (term, (rank, weight(notes.len(), count))))
+            .map(|(rank, (count, term))| (term, (rank, smoothed_idf(notes.len(), count))))
             .collect();
         let vector = |note: &&Note| {
             let terms = terms_of(note).into_iter().flatten();

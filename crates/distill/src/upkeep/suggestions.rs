@@ -1,7 +1,7 @@
 //! Notes that a person might do something about: nothing here is ever done by itself.
 
 use anamnesis_recall::{
-    stale::{self, Reason},
+    stale::{self, StaleReason},
     usefulness::{is_benched, is_exempt},
 };
 use anamnesis_store::{
@@ -28,7 +28,7 @@ pub enum Suggestion {
         shown: u64,
     },
     /// It is worth a look.
-    Look(Vec<Reason>),
+    Look(Vec<StaleReason>),
 }
 
 /// What there is to think about these notes, in their order; what is most used comes first of a note.
@@ -144,7 +144,7 @@ mod tests {
         let expected = [
             ("in vain", Suggestion::Mute { shown: 8 }),
             ("often", Suggestion::Promote { sessions: 5 }),
-            ("old", Suggestion::Look(vec![Reason::Faded])),
+            ("old", Suggestion::Look(vec![StaleReason::Old])),
         ];
         let expected = expected.map(|(name, suggestion)| (name.to_owned(), suggestion));
         assert_eq!(found, BTreeMap::from(expected));

@@ -2,7 +2,7 @@
 
 use anamnesis_note::{
     agent_policy::MAX_CONFIDENCE,
-    draft::Change,
+    draft::NoteChange,
     note::{Kind, Severity, Status},
 };
 use rmcp::schemars::JsonSchema;
@@ -56,7 +56,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
         let hint = format!("from 0 to {MAX_CONFIDENCE}: only a person is sure");
         return Err(Refusal::new("bad_argument", message, hint));
     }
-    let change = Change {
+    let change = NoteChange {
         title: asked.title,
         body: asked.body,
         addition: asked.addition,

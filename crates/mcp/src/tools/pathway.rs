@@ -3,7 +3,7 @@
 use anamnesis_note::{id::NoteId, link::Edge};
 use anamnesis_recall::{
     graph::Links,
-    knowledge::Known,
+    knowledge::StoreKnowledge,
     note_set::Knowledge as _,
     pathway::{self, Between, MIN_STRENGTH, Path},
     similar::Similar,
@@ -99,7 +99,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let index = memory.index()?;
     let from = Memory::resolve(&index, &from)?.id();
     let records = memory.records()?;
-    let known = Known {
+    let known = StoreKnowledge {
         index: &index,
         journal: records.as_ref(),
         with_learned: memory.with_learned,

@@ -5,10 +5,10 @@ use anamnesis_note::{
     note::{GLOBAL, Kind, State},
 };
 use anamnesis_recall::{
-    review::{self, Wait, Waiting},
+    review::{self, PendingNote, PendingReason},
     search::MAX_HITS,
     similar::Similar,
-    stale::Reason,
+    stale::StaleReason,
 };
 use anamnesis_store::index::{Entry, Filter, Index};
 use rmcp::schemars::JsonSchema;
@@ -135,7 +135,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     } else {
         Vec::new()
     };
-    let batches = review::waiting(
+    let batches = review::pending(
         &index,
         &notes,
         records.as_ref(),
@@ -143,21 +143,21 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         &memory.machine_id,
         now,
     )?;
-    let waiting: Vec<&Waiting> = batches.iter().flat_map(|batch| &batch.notes).collect();
-    let of = |wait| waiting.iter().filter(move |one| one.wait == wait);
+    let waiting: Vec<&PendingNote> = batches.iter().flat_map(|batch| &batch.notes).collect();
+    let of = |wait| waiting.iter().filter(move |one| one.reason == wait);
     let left_of = |wait| of(wait).count().saturating_sub(k);
     let left = Left {
-        stale: left_of(Wait::Stale),
-        proposals: left_of(Wait::Proposal),
-        conflicts: left_of(Wait::Conflict),
-        unseen: left_of(Wait::ByAgent),
-        foreign: left_of(Wait::Foreign),
-        forgotten: left_of(Wait::Forgotten),
+        stale: left_of(PendingReason::Stale),
+        proposals: left_of(PendingReason::Proposal),
+        conflicts: left_of(PendingReason::Conflict),
+        unseen: left_of(PendingReason::ByAgent),
+        foreign: left_of(PendingReason::Foreign),
+        forgotten: left_of(PendingReason::Forgotten),
         duplicates: duplicates.len().saturating_sub(k),
     };
     duplicates.truncate(k);
     let short = |id: NoteId| index.short_id(id).unwrap_or_else(|_| id.to_string());
-    let why = |reason: &Reason| Why {
+    let why = |reason: &StaleReason| Why {
         reason: reason.word(),
         text: reason.text(short),
     };
@@ -165,17 +165,17 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         let notes = of(wait).take(k);
         notes.map(|one| Note::of(&one.entry, now)).collect()
     };
-    let stale = of(Wait::Stale).take(k).map(|one| Stale {
+    let stale = of(PendingReason::Stale).take(k).map(|one| Stale {
         note: Note::of(&one.entry, now),
-        reasons: one.reasons.iter().map(why).collect(),
+        reasons: one.stale_reasons.iter().map(why).collect(),
     });
     Ok(Shown {
         stale: stale.collect(),
-        proposals: shown(Wait::Proposal),
-        conflicts: shown(Wait::Conflict),
-        unseen: shown(Wait::ByAgent),
-        foreign: shown(Wait::Foreign),
-        forgotten: shown(Wait::Forgotten),
+        proposals: shown(PendingReason::Proposal),
+        conflicts: shown(PendingReason::Conflict),
+        unseen: shown(PendingReason::ByAgent),
+        foreign: shown(PendingReason::Foreign),
+        forgotten: shown(PendingReason::Forgotten),
         duplicates,
         left,
     })

@@ -1,7 +1,7 @@
 //! `memory_task`: what is to be done, and how far it is.
 
 use anamnesis_note::{
-    draft::{Change, Draft},
+    draft::{Draft, NoteChange},
     link::{Link, Relation},
     note::{Kind, Status},
 };
@@ -119,11 +119,11 @@ fn create(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
 fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let id = needed(asked.id, "id")?;
     let status = asked.status.map(|Word(status)| status);
-    let change = Change {
+    let change = NoteChange {
         title: asked.title,
         addition: asked.note,
         status,
-        ..Change::default()
+        ..NoteChange::default()
     }
     .fit()?;
     let writing = Writing::begin(memory)?;
@@ -139,7 +139,7 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let is_proposed = written.note.id() != entry.id().to_string();
     let is_finished = status == Status::Done && before != status && !is_proposed;
     let review = if is_finished {
-        let due = stale::due_after(&writing.index()?, entry.id(), now)?;
+        let due = stale::outdated_by_task(&writing.index()?, entry.id(), now)?;
         due.iter().map(Named::of).collect()
     } else {
         Vec::new()

@@ -2,16 +2,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The references of a text as `kind text`.
+/// Returns the citations of a text as `kind text`.
 fn cited(text: &str) -> Vec<String> {
-    references(text, Some("/home/dev/shop"))
+    citations(text, Some("/home/dev/shop"))
         .into_iter()
         .map(|reference| format!("{} {}", reference.kind.as_str(), reference.text))
         .collect()
 }
 
 #[test]
-fn what_is_a_path() {
+fn paths_are_found() {
     for (text, expected) in [
         ("see src/a.rs:42 for it", "src/a.rs"),
         ("`src/a.rs:42:7`", "src/a.rs"),
@@ -38,21 +38,21 @@ fn what_is_a_path() {
         ("`node_modules/@types/node`", "node_modules/@types/node"),
         ("`ordner/größe.rs`", "ordner/größe.rs"),
     ] {
-        let found: Vec<_> = references(text, Some("/home/dev/shop"));
+        let found: Vec<_> = citations(text, Some("/home/dev/shop"));
         let paths: Vec<&str> = found
             .iter()
-            .filter(|reference| reference.kind == Kind::Path)
+            .filter(|reference| reference.kind == CitationKind::Path)
             .map(|reference| reference.text.as_str())
             .collect();
         assert_eq!(paths.join(" "), expected, "{text}");
     }
-    let lines = references("src/a.rs:42 and src/b.rs#L7, src/c.rs:9-12, src/d.rs", None);
+    let lines = citations("src/a.rs:42 and src/b.rs#L7, src/c.rs:9-12, src/d.rs", None);
     let lines: Vec<_> = lines.iter().map(|reference| reference.line).collect();
     assert_eq!(lines, [Some(42), Some(7), Some(9), None]);
 }
 
 #[test]
-fn what_is_no_reference() {
+fn other_text_is_not_a_citation() {
     for text in [
         "this and/or that, `and/or`, `read/write`, 24/7, 2026/11/22",
         "https://github.com/acme/shop/blob/main/src/a.rs",
@@ -76,7 +76,7 @@ fn what_is_no_reference() {
 }
 
 #[test]
-fn what_is_a_symbol() {
+fn symbols_are_found() {
     for (code, expected) in [
         ("snake_case", "snake_case"),
         ("MAX_NOTES", "MAX_NOTES"),
@@ -115,7 +115,7 @@ fn what_is_a_symbol() {
             "{code} in prose"
         );
     }
-    let names: Vec<String> = references("`crate::lock::acquire()` `a->b_c`", None)
+    let names: Vec<String> = citations("`crate::lock::acquire()` `a->b_c`", None)
         .iter()
         .map(|symbol| symbol.names().collect::<Vec<_>>().join(" "))
         .collect();
@@ -123,7 +123,7 @@ fn what_is_a_symbol() {
 }
 
 #[test]
-fn what_is_a_command_and_a_commit() {
+fn commands_and_commits_are_found() {
     for (text, expected) in [
         ("`make stub` binds port 9090", "command make stub"),
         ("`make -j4 CC=gcc stub`", "command make stub"),
@@ -154,9 +154,9 @@ fn what_is_a_command_and_a_commit() {
 }
 
 #[test]
-fn a_sentence_about_what_is_no_more_says_so() {
+fn removed_things_are_marked_as_past() {
     let past = |text: &str| -> Vec<bool> {
-        let found = references(text, None);
+        let found = citations(text, None);
         found.iter().map(|reference| reference.is_past).collect()
     };
     assert_eq!(
@@ -171,12 +171,12 @@ fn a_sentence_about_what_is_no_more_says_so() {
 }
 
 #[test]
-fn each_once_and_not_too_many() {
+fn citations_are_unique_and_limited() {
     assert_eq!(cited("src/a.rs, `src/a.rs:3`, ./src/a.rs").len(), 1);
     let many: String = (0..1_000)
         .map(|number| format!("src/a{number}.rs "))
         .collect();
-    assert_eq!(cited(&many).len(), MOST);
+    assert_eq!(cited(&many).len(), MAX_CITATIONS);
     assert_eq!(
         cited(&format!("{}src/a.rs", "é ".repeat(MAX_TEXT))),
         [""; 0]
@@ -186,16 +186,16 @@ fn each_once_and_not_too_many() {
 proptest! {
     #[test]
     fn any_text_gives_short_plain_words(text in r"([a-zA-Zé./:#`~&()<> \n_\\-]|make |npm run |\PC){0,200}") {
-        for reference in references(&text, Some("/a")) {
+        for reference in citations(&text, Some("/a")) {
             prop_assert!(!reference.text.is_empty());
             prop_assert!(reference.text.len() <= MAX_PATH);
             prop_assert!(!reference.text.contains(char::is_control));
             prop_assert!(!reference.text.contains("  "));
-            if reference.kind == Kind::Path {
+            if reference.kind == CitationKind::Path {
                 prop_assert!(!reference.text.starts_with('/'));
                 prop_assert!(reference.text.split('/').all(|name| !name.is_empty() && name != ".."));
             }
-            if reference.kind == Kind::Symbol {
+            if reference.kind == CitationKind::Symbol {
                 prop_assert!(reference.names().count() > 0);
             }
         }

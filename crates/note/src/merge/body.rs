@@ -1,14 +1,14 @@
-//! The three-way merge of a note's text, line by line.
+//! The three-way merge of a note's text by line.
 
 use std::{collections::HashMap, ops::Range};
 
 use super::diff::{BLANK, Hunk, Placing, hunks};
 
-/// Joins what two sides made of a text; none when they made different things of the same lines.
+/// Merges two versions of a text; `None` if they changed the same lines differently.
 ///
-/// Changes of different lines are joined, neighbouring ones too. What both insert at one place is
-/// kept, ordered by its bytes, and once if it is the same. When one side already has what the other
-/// changed, it stays as it is.
+/// Changes of different lines are combined, even of adjacent ones. Two insertions at one place are
+/// both kept, ordered by their bytes, or once if they are equal. If one side already contains the
+/// other's change, it is kept unchanged.
 pub(super) fn join(base: &str, a: &str, b: &str) -> Option<String> {
     if a == b || b == base {
         return Some(a.to_owned());
@@ -20,8 +20,8 @@ pub(super) fn join(base: &str, a: &str, b: &str) -> Option<String> {
     let (base, a, b) = (lines.numbers(base), lines.numbers(a), lines.numbers(b));
     let both = |one: &[usize], other: &[usize]| Some(lines.both(one, other));
     let orders = [(&a, &b), (&b, &a)];
-    // If a side only inserted lines and the other has them all, it is in the other, wherever a diff
-    // places them. This comes first: what `absorbs` finds may hold in both orders.
+    // If one side only inserted lines and the other side has all of them, the other side is the
+    // result. This is checked first, because `absorbs` may be true in both orders.
     let absorbing = orders
         .into_iter()
         .find(|(whole, part)| is_subsequence(&base, part) && is_subsequence(part, whole))
@@ -34,11 +34,11 @@ pub(super) fn join(base: &str, a: &str, b: &str) -> Option<String> {
         Some((whole, _)) => whole.clone(),
         None => weaves(&base, &a, &b, both).next()?,
     };
-    // What followed the blank lines at the end may be gone.
+    // The text after the final blank lines may have been removed.
     Some(lines.text(&joined).trim_end().to_owned())
 }
 
-/// Tells whether `edited` has lines that `base` had not.
+/// Returns whether `edited` adds lines to `base`.
 pub(super) fn adds_lines(base: &str, edited: &str) -> bool {
     let mut lines = Lines::new();
     let (base, edited) = (lines.numbers(base), lines.numbers(edited));
@@ -47,7 +47,7 @@ pub(super) fn adds_lines(base: &str, edited: &str) -> bool {
         .any(|hunk| !hunk.new.is_empty())
 }
 
-/// Tells whether the lines of `inner` stand in `outer`, one behind the other.
+/// Returns whether `outer` contains the lines of `inner` consecutively.
 pub(super) fn contains_run(outer: &str, inner: &str) -> bool {
     inner.is_empty() || contains_lines(outer, inner)
 }
@@ -74,27 +74,27 @@ fn absorbs(
     for line in whole {
         there[*line] = true;
     }
-    let may_be_in_it = |mut hunk: Hunk| {
+    let may_be_contained = |mut hunk: Hunk| {
         hunk.old.all(|place| gone[place]) && part[hunk.new].iter().all(|line| there[*line])
     };
-    // Taking back must not be a guess: where `whole` has lines of its own in place of lines that went,
-    // they may be the same ones, rewritten.
+    // Reverting must be unambiguous: where `whole` replaced removed lines by its own, these may
+    // be the same lines, rewritten.
     hunks(base, part, Placing::Last)
         .into_iter()
-        .all(may_be_in_it)
+        .all(may_be_contained)
         && weaves(part, whole, base, |_, _| None).any(|without| {
             let again = weaves(base, &without, part, both).next();
             again.is_some_and(|again| again == whole)
         })
 }
 
-/// Tells whether `text` has all of `lines` in their order, possibly with others between them.
+/// Returns whether `text` has all of `lines` in their order, possibly with others between them.
 fn is_subsequence(lines: &[usize], text: &[usize]) -> bool {
     let mut rest = text.iter();
     lines.iter().all(|line| rest.any(|other| other == line))
 }
 
-/// Lines by number, so that they are compared once.
+/// Lines interned as numbers, for fast comparison.
 struct Lines<'a> {
     texts: Vec<&'a str>,
     numbers: HashMap<&'a str, usize>,
@@ -132,7 +132,7 @@ impl<'a> Lines<'a> {
         out
     }
 
-    /// Joins what two sides inserted at one place.
+    /// Joins two insertions at one place.
     fn both(&self, one: &[usize], other: &[usize]) -> Vec<usize> {
         let (text, other_text) = (self.text(one), self.text(other));
         if contains_lines(&text, &other_text) {
@@ -162,8 +162,8 @@ fn weaves(
         .filter_map(move |placing| weave(base, a, b, placing, both))
 }
 
-/// Joins two sides without a look at what they mean; none where changes of both sides overlap and
-/// differ. `both` joins two insertions at one place.
+/// Merges two versions line by line; `None` if changes of both sides overlap and differ. `both`
+/// joins two insertions at one place.
 fn weave(
     base: &[usize],
     a: &[usize],
@@ -208,7 +208,7 @@ fn weave(
     Some(out)
 }
 
-/// The lines of the next change of either side; of two at one place the insertion, which goes before.
+/// Returns the old lines of the next change of either side; at one place, insertions come first.
 fn first_place(a: &[Hunk], b: &[Hunk]) -> Option<Range<usize>> {
     [a.first(), b.first()]
         .into_iter()
@@ -217,7 +217,7 @@ fn first_place(a: &[Hunk], b: &[Hunk]) -> Option<Range<usize>> {
         .min_by_key(|old| (old.start, old.end))
 }
 
-/// Tells whether two changes have a line in common, insert at one place, or one inside the other.
+/// Returns whether two changes overlap, insert at one place, or one inserts inside the other.
 fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
     let strictly_inside = |at: usize, range: &Range<usize>| range.start < at && at < range.end;
     match (one.is_empty(), other.is_empty()) {
@@ -228,7 +228,7 @@ fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
     }
 }
 
-/// What a side has in place of a range of the base; none when it changed nothing there.
+/// Returns a side's replacement of a range of the base; `None` if it changed nothing there.
 fn replacement<'a>(side: &'a [usize], hunks: &[Hunk], place: &Range<usize>) -> Option<&'a [usize]> {
     let (first, last) = (hunks.first()?, hunks.last()?);
     let start = first.new.start - (first.old.start - place.start);
@@ -240,7 +240,7 @@ fn replacement<'a>(side: &'a [usize], hunks: &[Hunk], place: &Range<usize>) -> O
 mod tests {
     use super::*;
 
-    /// A character is a line; `_` is a blank one.
+    /// A character is a line; `_` is a blank line.
     fn joined(base: &str, a: &str, b: &str) -> Option<String> {
         let lines = |text: &str| {
             let lines = text.chars().map(|line| line.to_string().replace('_', ""));
@@ -259,11 +259,11 @@ mod tests {
     #[test]
     fn texts_are_joined_by_line() {
         for (base, a, b, expected) in [
-            // One side, or both sides the same.
+            // One side changed, or both equally.
             ("abc", "abc", "axc", Some("axc")),
             ("abc", "axc", "axc", Some("axc")),
             ("abc", "", "", Some("")),
-            // Neighbours.
+            // Adjacent changes.
             ("ab", "xb", "ay", Some("xy")),
             ("abc", "xbc", "ac", Some("xc")),
             ("abc", "ac", "axbc", Some("axc")),
@@ -275,14 +275,14 @@ mod tests {
             ("a", "a_x", "a_y", Some("a_x_y")),
             ("", "x", "y", Some("xy")),
             ("a_b", "a_x_b", "a_y_b", Some("a_x_y_b")),
-            // An insertion beside what the other side rewrote or took out.
+            // An insertion next to lines that the other side changed or removed.
             ("ab", "aib", "xb", Some("xib")),
             ("a_b", "a_i_b", "a", Some("a_i")),
             ("a_b", "a_i_b", "b", Some("i_b")),
-            // One side has what the other changed, and more.
+            // One side contains the other's change.
             ("ab", "xyb", "xb", Some("xyb")),
             ("abc", "xyc", "xbc", Some("xyc")),
-            // The same lines, changed differently.
+            // Different changes of the same lines.
             ("abc", "axc", "ayc", None),
             ("abc", "axc", "ac", None),
             ("a_b_c", "a_x_c", "a_c", None),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_whole_lines_in_a_row() {
+    fn contains_run_compares_whole_lines() {
         for (outer, inner, expected) in [
             ("a\nb\nc", "b\nc", true),
             ("a\nb\nc", "a\nc", false),

@@ -1,47 +1,46 @@
-//! Which lines two texts have in common.
+//! A patience diff: lines that are unique in both texts are matched first, the stretches between
+//! them by the longest common subsequence.
 //!
-//! A patience diff: lines that stand once in each text are matched first, what lies between them by
-//! the longest common subsequence. It is our own, in place of a crate's, since two machines must
-//! agree on it: a newer diff that finds another alignment would let them merge the same notes into
-//! different files. Lines are numbers here; equal numbers are equal lines.
+//! We do not use a crate, because all machines must agree on the alignment: a new version of a
+//! crate might merge the same notes into different files. Lines are numbers here; equal numbers are
+//! equal lines.
 
 use std::{collections::HashMap, ops::Range};
 
-/// The longest text that is looked through, in lines. Of a longer one only the common beginning and
-/// end are matched.
+/// The longest text that is aligned, in lines. In a longer one only the common start and end match.
 pub(super) const MAX_LINES: usize = 20_000;
 
-/// The largest table of the longest common subsequence, in cells. It also bounds the whole: a text of
-/// n lines fills at most 256 n of them.
+/// The largest table of the longest common subsequence, in cells. It also bounds the total: a text
+/// of n lines fills at most 256 n cells.
 const MAX_CELLS: usize = 256 * 256;
 
-/// The number of the blank line. It stands between all paragraphs, so it says little about where a line
-/// belongs: it leads no other line, and is worth less than one.
+/// The number of the blank line. It separates all paragraphs, so it is a weak match: it is never an
+/// anchor, and counts less than other lines.
 pub(super) const BLANK: usize = 0;
 
-/// How often a stretch between two matched lines is searched for lines that stand once in it.
+/// The most recursive searches for unique lines in a stretch.
 const MAX_DEPTH: usize = 8;
 
-/// Lines of one text in place of lines of another. Between two hunks there is a line that matches.
+/// A replacement of lines. There is a matching line between two hunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hunk {
-    /// The lines that go; none for a pure insertion.
+    /// The removed lines; empty for an insertion.
     pub(super) old: Range<usize>,
-    /// The lines that come; none for a pure deletion.
+    /// The added lines; empty for a deletion.
     pub(super) new: Range<usize>,
 }
 
-/// Where a run is shown that could stand in more than one place, such as a paragraph and the blank
+/// Where a hunk is placed that has several possible positions, such as a paragraph with the blank
 /// line before or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placing {
-    /// As far down as it goes.
+    /// As far down as possible.
     Last,
-    /// As far up as it goes.
+    /// As far up as possible.
     First,
 }
 
-/// Returns what turns `old` into `new`, from top to bottom.
+/// Returns the hunks that turn `old` into `new`, in order.
 pub(super) fn hunks(old: &[usize], new: &[usize], placing: Placing) -> Vec<Hunk> {
     let mut aligner = Aligner {
         old,
@@ -67,7 +66,7 @@ pub(super) fn hunks(old: &[usize], new: &[usize], placing: Placing) -> Vec<Hunk>
 struct Aligner<'a> {
     old: &'a [usize],
     new: &'a [usize],
-    /// Pairs of equal lines, both rising.
+    /// Pairs of equal lines, both ascending.
     matches: Vec<(usize, usize)>,
 }
 
@@ -96,7 +95,7 @@ impl Aligner<'_> {
         }
         let anchors = match depth {
             0 => Vec::new(),
-            _ => rising(&self.lines_that_stand_once(&old, &new)),
+            _ => longest_ascending(&self.unique_lines(&old, &new)),
         };
         if !anchors.is_empty() {
             let (mut from_old, mut from_new) = (old.start, new.start);
@@ -111,8 +110,8 @@ impl Aligner<'_> {
         }
     }
 
-    /// Returns the places of the lines that stand once in each of the two ranges, in old order.
-    fn lines_that_stand_once(&self, old: &Range<usize>, new: &Range<usize>) -> Vec<(usize, usize)> {
+    /// Returns the positions of the lines that are unique in both ranges, in old order.
+    fn unique_lines(&self, old: &Range<usize>, new: &Range<usize>) -> Vec<(usize, usize)> {
         #[derive(Default)]
         struct Seen {
             in_old: usize,
@@ -136,11 +135,11 @@ impl Aligner<'_> {
         old.clone().filter_map(once).collect()
     }
 
-    /// Matches a common subsequence that no other is worth more than.
+    /// Matches a common subsequence of the greatest weight.
     fn align_by_table(&mut self, old: Range<usize>, new: Range<usize>) {
         let width = new.len() + 1;
-        // The worth of the best one from each pair of places on. The shorter range has at most 256
-        // lines.
+        // The greatest weight from each pair of positions on. It fits, because the shorter
+        // range has at most 256 lines.
         let mut best = vec![0_u16; (old.len() + 1) * width];
         let cell = |row: usize, column: usize| row * width + column;
         for row in (0..old.len()).rev() {
@@ -174,9 +173,10 @@ impl Aligner<'_> {
     }
 }
 
-/// Returns a longest run of pairs whose second parts rise; the first parts do already.
-fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // The last pair of the best run of each length, and the pair before each pair in its run.
+/// Returns a longest ascending subsequence by the second parts; the first parts are ascending
+/// already.
+fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // The last pair of the best subsequence of each length, and the predecessor of each pair.
     let mut last_of_length: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (index, pair) in pairs.iter().enumerate() {
@@ -195,8 +195,8 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     run
 }
 
-/// Moves insertions and deletions as far as they go, so that the same change has the same place
-/// whatever it was found beside.
+/// Moves insertions and deletions as far as possible, so that a change has the same position
+/// whatever surrounds it.
 fn slide(hunks: &mut [Hunk], old: &[usize], new: &[usize], placing: Placing) {
     for index in 0..hunks.len() {
         let floor = index
@@ -251,9 +251,9 @@ mod tests {
             .collect()
     }
 
-    /// A character is a line, `_` a blank one.
+    /// A character is a line, `_` a blank line.
     #[test]
-    fn changes_are_found_where_they_are() {
+    fn changes_are_found() {
         for (old, new, last, first) in [
             ("", "", &[][..], &[][..]),
             ("abc", "abc", &[], &[]),
@@ -263,7 +263,8 @@ mod tests {
             ("a_b", "a_x_b", &["2..2 x_"], &["1..1 _x"]),
             ("a_b_c", "a_c", &["2..4 "], &["1..3 "]),
             ("aaa", "aaaa", &["3..3 a"], &["0..0 a"]),
-            // Lines that stand once lead: `c` is not matched across the swap, `_` not at all cost.
+            // Unique lines are anchors: `c` is not matched across the swap, and `_`
+            // only if it fits.
             ("a_b_c", "a_x_y_c", &["2..3 x_y"], &["2..3 x_y"]),
             ("c_", "x_c", &["0..0 x_", "1..2 "], &["0..0 x_", "1..2 "]),
             ("abcd", "axcy", &["1..2 x", "3..4 y"], &["1..2 x", "3..4 y"]),
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_beyond_the_limit_keeps_its_ends() {
+    fn only_the_ends_of_a_long_text_match() {
         let old: Vec<usize> = (1..=50_000).collect();
         let mut new = old.clone();
         new[100] = 1_000_000;

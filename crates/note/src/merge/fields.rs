@@ -1,4 +1,4 @@
-//! What a note's file says, apart from how it is written: fields, keys of others, text.
+//! The content of a note's file, independent of its formatting: fields, other keys, text.
 
 use std::{
     cmp::Ordering,
@@ -7,25 +7,22 @@ use std::{
 
 use super::body;
 use crate::note::{
-    CannotRewrite, Note, NoteFile, Part, State, is_key_of_python, is_own_key, parse_timestamp,
+    CannotRewrite, Note, NoteFile, Part, State, is_own_key, is_python_key, parse_timestamp,
 };
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Clone)]
-pub(super) struct Content {
-    /// The fields and the text. The text has no white space at its end and the line end `\n`; the
-    /// kind is none where it stands as a tag only.
+pub(super) struct NoteContent {
+    /// The fields and the text. The text has `\n` line ends and no trailing white space; the kind
+    /// is `None` if only a tag has it.
     pub(super) note: Note,
-    /// The lines of keys that are not ours, ended by `\n`.
+    /// The lines of other keys, with `\n` line ends.
     foreign: BTreeMap<String, String>,
 }
 
-impl Content {
-    /// Reads what a file says.
-    ///
-    /// # Errors
-    /// When keys that are not ours cannot be told apart, since they are not one a line.
-    pub(super) fn of(file: &NoteFile) -> Result<Self, CannotRewrite> {
+impl NoteContent {
+    /// Reads the content of a file. Fails if it has other keys and they are not in block style.
+    pub(super) fn from_file(file: &NoteFile) -> Result<Self, CannotRewrite> {
         let mut note = file.note().clone();
         if !file.keys().iter().any(|key| key == "kind") {
             note.kind = None;
@@ -44,8 +41,8 @@ impl Content {
         Ok(Self { note, foreign })
     }
 
-    /// Tells whether both say the same. The order of a list says nothing.
-    pub(super) fn says_what(&self, other: &Self) -> bool {
+    /// Returns whether both have the same content, ignoring the order of lists.
+    pub(super) fn equals(&self, other: &Self) -> bool {
         let sorted = |note: &Note| {
             let mut note = note.clone();
             for list in [
@@ -63,9 +60,13 @@ impl Content {
     }
 }
 
-/// Joins two sides with the note that both were made of; also tells whether they clash. `winner`'s
-/// is the value that stays then.
-pub(super) fn join(base: &Content, winner: &Content, loser: &Content) -> (Content, bool) {
+/// Merges two versions with their common base; also returns whether they conflict. In a conflict,
+/// `winner`'s value is kept.
+pub(super) fn join(
+    base: &NoteContent,
+    winner: &NoteContent,
+    loser: &NoteContent,
+) -> (NoteContent, bool) {
     let mut sides = Sides {
         base: &base.note,
         winner: &winner.note,
@@ -116,14 +117,14 @@ pub(super) fn join(base: &Content, winner: &Content, loser: &Content) -> (Conten
         Some((key.clone(), chosen?.clone()))
     });
     let foreign = foreign.collect();
-    (Content { note, foreign }, clash)
+    (NoteContent { note, foreign }, clash)
 }
 
-/// Joins two notes of one id that were not made of a common one; also tells whether text of `earlier`
-/// found no place.
+/// Merges two notes of one id without a common base; also returns whether text of `earlier` was
+/// lost.
 ///
-/// What `newer` says holds; what it does not say at all stays as `earlier` says it.
-pub(super) fn unite(earlier: &Content, newer: &Content) -> (Content, bool) {
+/// Values of `newer` win; values that only `earlier` has are kept.
+pub(super) fn unite(earlier: &NoteContent, newer: &NoteContent) -> (NoteContent, bool) {
     let (first, last) = (&earlier.note, &newer.note);
     let foreign = [earlier, newer].into_iter();
     let foreign = foreign
@@ -131,7 +132,7 @@ pub(super) fn unite(earlier: &Content, newer: &Content) -> (Content, bool) {
         .collect();
     let either =
         |one: &Option<String>, other: &Option<String>| one.clone().or_else(|| other.clone());
-    // Nothing counts as removed.
+    // Without a base, nothing counts as removed.
     let lists = |one: &[String], other: &[String]| {
         let both = [one, other].concat();
         united(one, &both, &both)
@@ -169,21 +170,17 @@ pub(super) fn unite(earlier: &Content, newer: &Content) -> (Content, bool) {
         body: if kept { first } else { last }.body.clone(),
         ..last.clone()
     };
-    (Content { note, foreign }, replaced && !kept)
+    (NoteContent { note, foreign }, replaced && !kept)
 }
 
-/// Writes `content` into `skeleton`'s file; `other` is the file that knows where the rest of the
-/// foreign keys stood.
-///
-/// # Errors
-/// When `skeleton` is written in a form that cannot be changed key by key, or the result would not
-/// say `content`.
+/// Writes `content` into `skeleton`'s file; `other` is the file that has the positions of the
+/// remaining foreign keys. Fails if `skeleton` cannot be changed key by key. say `content`.
 pub(super) fn write(
     skeleton: &NoteFile,
     other: &NoteFile,
-    content: &Content,
+    content: &NoteContent,
 ) -> Result<String, CannotRewrite> {
-    let own = Content::of(skeleton)?;
+    let own = NoteContent::from_file(skeleton)?;
     let mut file = skeleton.clone();
     if own.foreign != content.foreign {
         let mut parts = skeleton.parts()?;
@@ -197,7 +194,7 @@ pub(super) fn write(
                 None => part.text = "".into(),
             }
         }
-        // A file that is not one key a line has no foreign keys here.
+        // A file that is not in block style has no foreign keys here.
         let from = other.parts().unwrap_or_default();
         let is_wanted = |key: &str| content.foreign.contains_key(key);
         let (parts, _) = with_lines_of(skeleton, parts, from, is_wanted);
@@ -209,17 +206,17 @@ pub(super) fn write(
     }
     let text = file.rewrite(&note)?;
     let read = NoteFile::parse(text.as_bytes(), note.id).map_err(|_| CannotRewrite)?;
-    if Content::of(&read)?.says_what(content) {
+    if NoteContent::from_file(&read)?.equals(content) {
         Ok(text)
     } else {
         Err(CannotRewrite)
     }
 }
 
-/// Puts back the keys of `base` that a program which does not know them left out of `side`; none
-/// where nothing is missing or `side` cannot be changed key by key.
+/// Restores keys of `base` that the Python version dropped from `side`; `None` if none is missing
+/// or `side` cannot be changed key by key.
 pub(super) fn with_dropped_keys(base: &NoteFile, side: &NoteFile) -> Option<String> {
-    let is_dropped = |key: &str| !is_key_of_python(key);
+    let is_dropped = |key: &str| !is_python_key(key);
     let (parts, count) = with_lines_of(side, side.parts().ok()?, base.parts().ok()?, is_dropped);
     if count == 0 {
         return None;
@@ -228,8 +225,8 @@ pub(super) fn with_dropped_keys(base: &NoteFile, side: &NoteFile) -> Option<Stri
     Some(file.text().to_owned())
 }
 
-/// Returns `parts` of a file with the wanted keys of `from` that they lack, each behind the key that
-/// it stands behind in `from`; also how many these are.
+/// Inserts the wanted keys of `from` that `parts` lack, each after the key that it follows in
+/// `from`; also returns their number.
 fn with_lines_of<'a>(
     file: &NoteFile,
     parts: Vec<Part<'a>>,
@@ -267,8 +264,8 @@ fn with_lines_of<'a>(
     (all, count)
 }
 
-/// Tells whether an edited note has text that the note before had not; tags, dates and the like are
-/// no text.
+/// Returns whether an edited note adds text to the previous one. Tags, dates and the like are not
+/// text.
 pub(super) fn adds_text(base: Option<&Note>, edited: &Note) -> bool {
     let differs = |field: fn(&Note) -> &str| {
         let edited = field(edited);
@@ -284,13 +281,13 @@ pub(super) fn adds_text(base: Option<&Note>, edited: &Note) -> bool {
         )
 }
 
-/// A text as it is compared: line ends and what is blank at the end say nothing.
+/// Returns a text as it is compared: with `\n` line ends and without trailing white space.
 fn plain_text(text: &str) -> String {
     text.replace("\r\n", "\n").trim_end().to_owned()
 }
 
-/// Compares two notes that were not made of a common one: by `created_at`, then machine, then
-/// `updated_at`. A date that cannot be read is later than any.
+/// Orders two notes without a common base: by `created_at`, then machine, then `updated_at`. An
+/// unreadable date is later than any other.
 pub(super) fn by_age(one: &Note, other: &Note) -> Ordering {
     let key = |note: &Note| {
         let created = parse_timestamp(&note.created_at);
@@ -300,8 +297,8 @@ pub(super) fn by_age(one: &Note, other: &Note) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// The later of two dates. One that cannot be read is earlier than any; equal ones are told apart as
-/// texts, so that the order of the sides says nothing.
+/// Returns the later of two dates. An unreadable date is earlier than any other; equal dates are
+/// ordered as texts, so that the order of the sides does not matter.
 fn later<'a>(one: &'a str, other: &'a str) -> &'a str {
     let key = |text: &'a str| (parse_timestamp(text), text);
     key(one).max(key(other)).1
@@ -315,15 +312,15 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// The value of the side that changed it.
+    /// Returns the value of the side that changed it.
     fn choose<T: Clone + PartialEq>(&mut self, field: impl Fn(&Note) -> &T) -> T {
         let values = [self.base, self.winner, self.loser].map(field);
         let [base, winner, loser] = values;
         choose(base, winner, loser, &mut self.clash).clone()
     }
 
-    /// The value of the base: where a note comes from does not change. If the base does not say it,
-    /// the value of the side that does.
+    /// Returns the value of the base, because the origin of a note does not change. If the base has
+    /// none, returns the value of the side that has one.
     fn origin<T: Clone + PartialEq>(&mut self, field: impl Fn(&Note) -> &T, unset: &T) -> T {
         let base = field(self.base);
         if base == unset {
@@ -333,7 +330,8 @@ impl Sides<'_> {
         }
     }
 
-    /// The items of the base that neither side removed, then those that either side added.
+    /// Returns the items of the base that neither side removed, then the items that either side
+    /// added.
     fn unite(&self, field: impl Fn(&Note) -> &Vec<String>) -> Vec<String> {
         let [base, winner, loser] = [self.base, self.winner, self.loser].map(field);
         united(base, winner, loser)

@@ -1,13 +1,13 @@
 //! The three-way merge of a note.
 //!
-//! Two machines changed one note; this makes one file of the two, field by field and line by line,
-//! and keeps what does not fit together as a note of its own. It is a function of the bytes alone: no
-//! clock, no names of sides. So every machine that merges the same two files gets the same result,
-//! the ids of what is made beside it included. Where one of two values has to give way, the file
-//! with the smaller SHA-256 keeps its own.
+//! Merges two versions of a note by field and by line; a version that conflicts is kept as a
+//! separate note. The merge is a pure function of the bytes: it uses no clock, and the order of the
+//! sides does not matter. So every machine that merges the same two files gets the same result,
+//! including the ids of new notes. In a conflict, the file with the smaller SHA-256 keeps its
+//! value.
 //!
-//! Which files are merged, and where the results go, is the caller's. Never in a result: a conflict
-//! marker, or bytes that are no note where both sides are notes.
+//! The caller decides which files are merged and where results go. A result never has conflict
+//! markers that neither side had, and is a valid note if both sides are.
 
 mod fields;
 
@@ -22,39 +22,39 @@ use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
 
-use self::fields::Content;
+use self::fields::NoteContent;
 use crate::{
     id::NoteId,
     note::{CannotRewrite, Note, NoteFile, Scope, State, Unreadable, parse_timestamp, timestamp},
 };
 use anamnesis_text::hash::bytes_hash;
 
-/// The tag of a note that was made because two others clash.
+/// The tag of a note that was created by a conflict.
 pub const CONFLICT_TAG: &str = "merge-conflict";
 
-/// What a proposal says at its end when the note that it was is purged.
+/// Appended to the proposal that keeps an edit of a purged note.
 const PURGED: &str = "(Kept on this machine only: another machine purged this note, or a text in it, while it was edited here.)";
 
-/// A note that a merge makes beside the note itself.
+/// A note created by a merge beside the merged note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
-    /// Its id, made of the files that were merged.
+    /// Its id, derived from the merged files.
     pub id: NoteId,
     /// Its file.
     pub bytes: Vec<u8>,
 }
 
-/// What a merge makes.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// The note's file.
     pub bytes: Vec<u8>,
-    /// The other of two notes that clash, complete; it travels as the note does.
+    /// The other of two conflicting versions, complete; it has the scope of the note.
     pub conflict: Option<Sibling>,
-    /// A proposal with the text of a note that was forgotten on one side and edited on the other; it
-    /// stays on this machine.
+    /// A proposal with the text of a note that was forgotten on one side and edited on the other.
+    /// It is machine-local.
     pub proposal: Option<Sibling>,
-    /// The side that is no note, or one with git's conflict markers, for the caller to put aside.
+    /// The side that is not a note or has conflict markers, for the caller to set aside.
     pub unreadable: Option<Vec<u8>>,
 }
 
@@ -69,10 +69,9 @@ impl Merged {
     }
 }
 
-/// Joins what two sides made of the note `id`. `base` is the file that both were made of, if there is
-/// one.
+/// Merges two versions of the note `id`. `base` is their common ancestor, if there is one.
 ///
-/// If one side is the base, the result is the other side, whatever that is.
+/// If one side equals the base, the result is the other side, even if that is not a note.
 pub fn merge(id: NoteId, base: Option<&[u8]>, a: &[u8], b: &[u8]) -> Merged {
     if a == b || base == Some(b) {
         return Merged::just(a);
@@ -80,7 +79,7 @@ pub fn merge(id: NoteId, base: Option<&[u8]>, a: &[u8], b: &[u8]) -> Merged {
     if base == Some(a) {
         return Merged::just(b);
     }
-    // From here on the sides are told apart by what they are, never by their order.
+    // From here on the sides are ordered by content, so that their order does not matter.
     let mut sides = [Side::read(id, a), Side::read(id, b)];
     sides.sort_by(|one, other| one.rank().cmp(&other.rank()));
     let [winner, loser] = &sides;
@@ -96,11 +95,8 @@ pub fn merge(id: NoteId, base: Option<&[u8]>, a: &[u8], b: &[u8]) -> Merged {
     }
 }
 
-/// Returns what is to become of a note whose file is gone on one side and edited on the other: a
-/// proposal with the edited text, if it says something that `base` did not.
-///
-/// # Errors
-/// When `edited` is no note.
+/// Returns the proposal for a note that was deleted on one side and edited on the other: the edited
+/// text, if it adds text to `base`.
 pub fn edited_after_deletion(
     id: NoteId,
     base: Option<&[u8]>,
@@ -116,16 +112,17 @@ pub fn edited_after_deletion(
     Ok(proposal(base.as_ref(), &edited))
 }
 
-/// Puts back the keys that `side` lacks, `base` has and the Python version does not know: it drops
-/// them whenever it rewrites a note. None when nothing is missing, or one of the two is no note.
+/// Restores the keys that `base` has, `side` lacks and the Python version does not know, because it
+/// drops them when it rewrites a note. `None` if nothing is missing, or one of the two is not a
+/// note.
 pub fn with_dropped_keys(id: NoteId, base: &[u8], side: &[u8]) -> Option<Vec<u8>> {
     let base = NoteFile::parse(base, id).ok()?;
     let side = NoteFile::parse(side, id).ok()?;
     fields::with_dropped_keys(&base, &side).map(String::into_bytes)
 }
 
-/// Holds a note's `updated_at` back to `latest`: a clock that is fast wins no merge for ever. None
-/// when it is not later, or the note cannot be changed.
+/// Limits a note's `updated_at` to `latest`, so that a fast clock does not win every merge. `None`
+/// if it is not later, or the note cannot be changed.
 pub fn clamped(id: NoteId, bytes: &[u8], latest: DateTime<Utc>) -> Option<Vec<u8>> {
     let file = NoteFile::parse(bytes, id).ok()?;
     if parse_timestamp(&file.note().updated_at)? <= latest {
@@ -138,8 +135,8 @@ pub fn clamped(id: NoteId, bytes: &[u8], latest: DateTime<Utc>) -> Option<Vec<u8
     file.rewrite(&note).ok().map(String::into_bytes)
 }
 
-/// Tells whether git wrote its conflict markers into a file: all three, each at the start of a line, in
-/// their order. A block of code that shows them does not count.
+/// Returns whether a file has git conflict markers: all three, each at the start of a line, in
+/// order. Markers in a code block do not count.
 pub fn has_conflict_markers(bytes: &[u8]) -> bool {
     let mut in_code = false;
     let mut seen = 0;
@@ -156,8 +153,8 @@ pub fn has_conflict_markers(bytes: &[u8]) -> bool {
     false
 }
 
-/// Returns a text of ours with git's conflict markers, if it shows any, moved in by a space: a note that
-/// tells of a conflict is none.
+/// Returns our own text with git conflict markers indented by a space, so that a note about a
+/// conflict is not taken for one.
 pub fn without_conflict_markers(text: &str) -> Cow<'_, str> {
     if !has_conflict_markers(text.as_bytes()) {
         return Cow::Borrowed(text);
@@ -174,7 +171,7 @@ struct Side<'a> {
     bytes: &'a [u8],
     hash: String,
     file: Option<NoteFile>,
-    /// A note with conflict markers.
+    /// Whether it is a note with conflict markers.
     marked: bool,
 }
 
@@ -189,7 +186,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Notes go before what is none, whole ones before those with markers, then the smaller hash.
+    /// Orders notes before other files, then those without conflict markers first, then by hash.
     fn rank(&self) -> (bool, bool, &str) {
         (self.file.is_none(), self.marked, &self.hash)
     }
@@ -203,7 +200,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// One of the two files, and a note.
+/// One of the two files, if it is a note.
 struct Version<'a> {
     bytes: &'a [u8],
     hash: &'a str,
@@ -227,15 +224,15 @@ fn merge_notes(mut base: Option<NoteFile>, winner: &Version<'_>, loser: &Version
     match (winner.is_forgotten(), loser.is_forgotten()) {
         (true, false) if !base_is_forgotten => return forgotten(winner, loser),
         (false, true) if !base_is_forgotten => return forgotten(loser, winner),
-        // Two notes that were restored have nothing in common with the tombstone they come from.
+        // Two restored notes have nothing in common with their tombstone.
         (false, false) if base_is_forgotten => base = None,
         _ => {}
     }
-    // Where the two cannot be joined, one stays as it is, and the other beside it.
+    // If they cannot be merged, one is kept unchanged and the other becomes a conflict note.
     let (bytes, left_out) = join(base.as_ref(), winner, loser)
         .unwrap_or_else(|CannotRewrite| (winner.bytes.to_vec(), Some(loser)));
     let conflict = left_out
-        // A tombstone has nothing that could be lost.
+        // A tombstone has no content to lose.
         .filter(|version| !version.is_forgotten())
         .map(|version| sibling(version.file, &[winner.hash, loser.hash], |_| {}));
     Merged {
@@ -246,15 +243,15 @@ fn merge_notes(mut base: Option<NoteFile>, winner: &Version<'_>, loser: &Version
     }
 }
 
-/// Joins two notes into one file; also returns the side that did not fit in whole.
+/// Merges two notes into one file; also returns the side that conflicts.
 fn join<'a>(
     base: Option<&NoteFile>,
     winner: &'a Version<'a>,
     loser: &'a Version<'a>,
 ) -> Result<(Vec<u8>, Option<&'a Version<'a>>), CannotRewrite> {
-    let of_winner = Content::of(winner.file)?;
-    let of_loser = Content::of(loser.file)?;
-    let (content, left_out) = match base.and_then(|base| Content::of(base).ok()) {
+    let of_winner = NoteContent::from_file(winner.file)?;
+    let of_loser = NoteContent::from_file(loser.file)?;
+    let (content, left_out) = match base.and_then(|base| NoteContent::from_file(base).ok()) {
         Some(base) => {
             let (content, clash) = fields::join(&base, &of_winner, &of_loser);
             (content, clash.then_some(loser))
@@ -268,24 +265,24 @@ fn join<'a>(
             (content, lost.then_some(loser))
         }
     };
-    // A side that says it all stays as it is written.
-    let bytes = if content.says_what(&of_winner) {
+    // A side with the same content is kept byte for byte.
+    let bytes = if content.equals(&of_winner) {
         winner.bytes.to_vec()
-    } else if content.says_what(&of_loser) {
+    } else if content.equals(&of_loser) {
         loser.bytes.to_vec()
     } else {
         fields::write(winner.file, loser.file, &content)
             .or_else(|CannotRewrite| fields::write(loser.file, winner.file, &content))?
             .into_bytes()
     };
-    // Lines of both sides may make up what neither of them is.
+    // Lines of both sides may form conflict markers only together.
     if has_conflict_markers(&bytes) && !has_conflict_markers(winner.bytes) {
         return Err(CannotRewrite);
     }
     Ok((bytes, left_out))
 }
 
-/// Returns the text of an edited note whose note is gone, as a proposal; none if it adds no text.
+/// Returns an edited version of a deleted note as a proposal; `None` if it adds no text.
 fn proposal(base: Option<&NoteFile>, edited: &Version<'_>) -> Option<Sibling> {
     let adds_text = fields::adds_text(base.map(NoteFile::note), edited.file.note());
     (adds_text && !edited.is_forgotten()).then(|| {
@@ -296,11 +293,8 @@ fn proposal(base: Option<&NoteFile>, edited: &Version<'_>) -> Option<Sibling> {
     })
 }
 
-/// Returns the text of a note that was edited here while another machine purged it, as a proposal that
-/// says so; it stays on this machine.
-///
-/// # Errors
-/// When `edited` is no note.
+/// Returns a note that was edited here while another machine purged it, as a machine-local proposal
+/// that says so.
 pub fn edited_after_purge(id: NoteId, edited: &[u8]) -> Result<Option<Sibling>, Unreadable> {
     let file = NoteFile::parse(edited, id)?;
     if file.note().state == State::Forgotten {
@@ -314,8 +308,8 @@ pub fn edited_after_purge(id: NoteId, edited: &[u8]) -> Result<Option<Sibling>, 
     })))
 }
 
-/// Returns a note as one of its own, tagged and linked to the note that it was. `hashes` are those of
-/// the files that were merged, sorted.
+/// Returns a version as a separate note, tagged and linked to the original. `hashes` are the sorted
+/// hashes of the merged files.
 fn sibling(file: &NoteFile, hashes: &[&str], change: impl FnOnce(&mut Note)) -> Sibling {
     let id = NoteId::made_of(&format!("{CONFLICT_TAG}:{}", hashes.join(":")));
     let link = format!("related-to {}", file.note().id);
@@ -326,7 +320,7 @@ fn sibling(file: &NoteFile, hashes: &[&str], change: impl FnOnce(&mut Note)) -> 
         note.links.push(link);
     }
     change(&mut note);
-    // Front matter that cannot be changed key by key is written anew.
+    // Front matter in which single keys cannot be changed is written from scratch.
     let text = file
         .rewrite(&note)
         .unwrap_or_else(|CannotRewrite| note.render());

@@ -1,5 +1,6 @@
-use anamnesis_testkit::assert_linear;
 use proptest::prelude::*;
+
+use anamnesis_testkit::assert_linear;
 
 use super::*;
 use crate::note::{Enforce, Kind, NoteType, Severity};
@@ -14,7 +15,7 @@ fn time(text: &str) -> DateTime<Utc> {
     parse_timestamp(text).unwrap()
 }
 
-/// A note and what its file has beside it.
+/// A note and the other content of its file.
 #[derive(Debug, Clone)]
 struct Draft {
     note: Note,
@@ -72,7 +73,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Merges in both orders, which must not matter.
+/// Merges in both orders, which must give the same result.
 fn merged(base: Option<&[u8]>, a: &[u8], b: &[u8]) -> Merged {
     let merged = merge(id(), base, a, b);
     assert_eq!(merged, merge(id(), base, b, a));
@@ -86,7 +87,7 @@ fn merged_drafts(base: &Draft, a: &Draft, b: &Draft) -> Merged {
 type Change = fn(&mut Draft);
 type Says = fn(&Note) -> String;
 
-/// GIT-08: each row of the table of fields; no two of these clash.
+/// GIT-08: one case for each row of the table of fields, without conflicts.
 #[test]
 fn fields_are_joined() {
     let rows: [(&str, Change, Change, Says, &str); 14] = [
@@ -228,7 +229,7 @@ fn fields_are_joined() {
 }
 
 #[test]
-fn keys_of_others_are_joined_by_their_lines() {
+fn foreign_keys_are_merged_by_line() {
     let base = Draft::new();
     let a = base.with(|a| {
         a.foreign.insert(
@@ -266,7 +267,7 @@ fn keys_of_others_are_joined_by_their_lines() {
 }
 
 #[test]
-fn what_clashes_is_kept_beside_the_note() {
+fn conflicting_versions_are_kept_as_two_notes() {
     // GIT-08
     let base = Draft::new();
     for (a, b) in [
@@ -283,7 +284,7 @@ fn what_clashes_is_kept_beside_the_note() {
             base.with(|b| b.foreign[0].1 = "ticket: pending\n".to_owned()),
         ),
     ] {
-        // What does not clash is joined all the same.
+        // Everything else is merged.
         let a = a.with(|a| a.note.tags.push("of-a".to_owned()));
         let b = b.with(|b| b.note.tags.push("of-b".to_owned()));
         let merged = merged_drafts(&base, &a, &b);
@@ -314,7 +315,7 @@ fn what_clashes_is_kept_beside_the_note() {
 }
 
 #[test]
-fn line_ends_say_nothing() {
+fn line_ends_do_not_matter() {
     let base = Draft::new();
     let crlf = base.with(|a| a.crlf = true);
     let edited = base.with(|b| b.note.body.push_str("\nmore"));
@@ -336,7 +337,7 @@ fn line_ends_say_nothing() {
 }
 
 #[test]
-fn a_tombstone_stays() {
+fn a_deletion_wins_over_an_edit() {
     // GIT-19
     let base = Draft::new();
     let tombstone = base.with(|a| {
@@ -402,14 +403,14 @@ fn a_tombstone_stays() {
 }
 
 #[test]
-fn a_tombstone_and_what_came_of_it() {
+fn restored_notes_are_merged() {
     let alive = Draft::new();
     let tombstone = alive.with(|a| {
         a.note.forget(time("2026-11-02"));
         a.foreign.clear();
     });
     let later = tombstone.with(|b| b.note.updated_at = "2026-11-09".to_owned());
-    // Forgotten twice.
+    // Forgotten on both sides.
     let merged = merged_drafts(&alive, &tombstone, &later);
     assert_eq!(merged, Merged::just(&later.bytes()));
     // Restored on one side.
@@ -417,7 +418,7 @@ fn a_tombstone_and_what_came_of_it() {
     assert_eq!(merged.conflict, None);
     let note = read(&merged.bytes);
     assert_eq!((note.state, &note.body), (State::Active, &alive.note.body));
-    // Restored on both: the text does not stand there twice.
+    // Restored on both sides: the text is not duplicated.
     let edited = alive.with(|b| {
         b.note.body.push_str("\nmore");
         b.note.updated_at = "2026-11-08".to_owned();
@@ -427,7 +428,7 @@ fn a_tombstone_and_what_came_of_it() {
 }
 
 #[test]
-fn without_a_base_the_earlier_note_is_the_base() {
+fn without_a_base_the_later_note_wins() {
     let first = Draft::new();
     let second = first.with(|b| {
         b.note.created_at = "2026-11-02".to_owned();
@@ -456,7 +457,7 @@ fn without_a_base_the_earlier_note_is_the_base() {
     assert_eq!(result.conflict, None);
     assert_eq!(read(&result.bytes).body, first.note.body);
 
-    // Neither is: the later text stays, the earlier note is beside it.
+    // Neither contains the other: the later text is kept, the earlier note becomes a conflict note.
     let other = second.with(|b| b.note.body = "Something else".to_owned());
     let result = merged(Some(b"no note"), &first.bytes(), &other.bytes());
     assert_eq!(read(&result.bytes).body, "Something else");
@@ -467,7 +468,7 @@ fn without_a_base_the_earlier_note_is_the_base() {
 }
 
 #[test]
-fn what_is_no_note_is_put_aside() {
+fn files_that_are_not_notes_are_set_aside() {
     let base = Draft::new();
     let good = base.with(|a| a.note.title = "A".to_owned()).bytes();
     let bad = b"---\nid: [\n---\n".to_vec();
@@ -491,7 +492,7 @@ fn what_is_no_note_is_put_aside() {
 }
 
 #[test]
-fn conflict_markers_are_told_from_text() {
+fn conflict_markers_are_recognized() {
     // GIT-09
     for (text, expected) in [
         (
@@ -520,7 +521,7 @@ fn conflict_markers_are_told_from_text() {
         assert_eq!(without_conflict_markers(text), shown);
         assert!(!has_conflict_markers(shown.as_bytes()));
     }
-    // Lines of both sides that make up a conflict only together.
+    // Lines that form a conflict only together.
     let base = Draft::new().with(|note| note.note.body = "a\nb\nc".to_owned());
     let a = base.with(|a| a.note.body = "<<<<<<< x\nb\n>>>>>>> x".to_owned());
     let b = base.with(|b| b.note.body = "a\n=======\nc".to_owned());
@@ -530,7 +531,7 @@ fn conflict_markers_are_told_from_text() {
 }
 
 #[test]
-fn what_cannot_be_rewritten_is_kept_whole() {
+fn versions_that_cannot_be_rewritten_are_kept_whole() {
     let base = Draft::new();
     let flow =
         format!("---\n{{id: {ID}, type: semantic, title: F, own: 1}}\n---\nb\n").into_bytes();
@@ -546,14 +547,14 @@ fn what_cannot_be_rewritten_is_kept_whole() {
 }
 
 #[test]
-fn keys_that_the_python_version_drops_are_put_back() {
+fn keys_that_the_python_version_drops_are_restored() {
     let base = Draft::new().with(|base| {
         base.note.pinned = true;
         base.note.kind = Some(Kind::Insight);
         base.note.actor = Some("agent".to_owned());
         base.note.model = Some("local/m".to_owned());
     });
-    // What its rewrite leaves: the keys it knows, and a change of its own.
+    // The result of its rewrite: only keys that it knows, and a change.
     let side = base.with(|side| {
         side.note.tags.push("reflected".to_owned());
         side.note.links.clear();
@@ -573,7 +574,7 @@ fn keys_that_the_python_version_drops_are_put_back() {
     });
     assert_eq!(text(&restored), text(&expected.bytes()));
     assert_eq!(with_dropped_keys(id(), &base.bytes(), &restored), None);
-    // A tombstone stays one.
+    // A tombstone is unchanged.
     let tombstone = base.with(|note| note.note.forget(time("2026-11-02")));
     let revived = tombstone.with(|note| note.note.state = State::Active);
     let restored = with_dropped_keys(id(), &tombstone.bytes(), &revived.bytes()).unwrap();
@@ -583,7 +584,7 @@ fn keys_that_the_python_version_drops_are_put_back() {
 }
 
 #[test]
-fn dates_of_the_future_are_held_back() {
+fn future_dates_are_clamped() {
     // GIT-16
     let draft = Draft::new().with(|note| note.note.updated_at = "2036-01-01T00:00:00Z".to_owned());
     let latest = time("2026-11-22T05:00:00Z");
@@ -598,7 +599,7 @@ fn dates_of_the_future_are_held_back() {
     assert_eq!(clamped(id(), b"no note", latest), None);
 }
 
-/// An edit as people and programs make them; the numbers choose a place and a word.
+/// An edit by a person or program; the numbers choose a position and a word.
 #[derive(Debug, Clone, Copy)]
 enum Edit {
     Title(usize),
@@ -730,7 +731,7 @@ fn any_edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(any_edit(), 0..6)
 }
 
-/// Bytes that are a note, nearly one, or none.
+/// Bytes of a valid note, a nearly valid one, or anything.
 fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..60),
@@ -755,11 +756,11 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// What holds for any bytes.
-fn check_laws(base: Option<&[u8]>, a: &[u8], b: &[u8]) {
+/// Checks the invariants for any bytes.
+fn check_invariants(base: Option<&[u8]>, a: &[u8], b: &[u8]) {
     let result = merged(base, a, b);
     assert_eq!(merged(base, a, a), Merged::just(a));
-    // GIT-20: what others wrote stays as they wrote it.
+    // GIT-20: files of other programs are kept as written.
     assert_eq!(merged(Some(a), a, b), Merged::just(b));
     let parses = |bytes: &[u8]| NoteFile::parse(bytes, id()).is_ok();
     if base == Some(a) || base == Some(b) {
@@ -782,8 +783,8 @@ fn check_laws(base: Option<&[u8]>, a: &[u8], b: &[u8]) {
 
 proptest! {
     #[test]
-    fn the_laws_hold_for_any_bytes(base in prop::option::of(any_bytes()), a in any_bytes(), b in any_bytes()) {
-        check_laws(base.as_deref(), &a, &b);
+    fn any_bytes_keep_the_invariants(base in prop::option::of(any_bytes()), a in any_bytes(), b in any_bytes()) {
+        check_invariants(base.as_deref(), &a, &b);
         let _ = edited_after_deletion(id(), base.as_deref(), &a);
         let _ = clamped(id(), &a, time("2026-11-01"));
         if let Some(restored) = with_dropped_keys(id(), &a, &b) {
@@ -792,15 +793,15 @@ proptest! {
     }
 
     #[test]
-    fn the_laws_hold_for_edits(start in any_edits(), of_a in any_edits(), of_b in any_edits(), has_base in any::<bool>()) {
+    fn edits_keep_the_invariants(start in any_edits(), of_a in any_edits(), of_b in any_edits(), has_base in any::<bool>()) {
         let base = edited(&Draft::new(), &start);
         let (a, b) = (edited(&base, &of_a), edited(&base, &of_b));
-        check_laws(has_base.then(|| base.bytes()).as_deref(), &a.bytes(), &b.bytes());
+        check_invariants(has_base.then(|| base.bytes()).as_deref(), &a.bytes(), &b.bytes());
     }
 
-    /// Whatever a side added is in the note, or in the note beside it.
+        /// Everything that a side added is in the merged note or in the conflict note.
     #[test]
-    fn nothing_that_was_added_is_lost(start in any_edits(), of_a in any_edits(), of_b in any_edits()) {
+    fn added_text_is_never_lost(start in any_edits(), of_a in any_edits(), of_b in any_edits()) {
         let base = edited(&Draft::new(), &start);
         let (a, b) = (edited(&base, &of_a), edited(&base, &of_b));
         let result = merged_drafts(&base, &a, &b);
@@ -830,11 +831,10 @@ proptest! {
         }
     }
 
-    /// Merging a side again changes nothing: two machines that merged before they heard of each other
-    /// agree afterwards. A line that came beside one that went cannot be told from that one rewritten;
-    /// then nothing is lost.
+        /// Merging a side again changes nothing, so machines that merged independently agree afterwards.
+        /// Exception: a line added next to a removed one looks like a rewritten line; then nothing is lost.
     #[test]
-    fn a_merge_has_both_sides_in_it(of_a in any_edits(), of_b in any_edits()) {
+    fn merging_a_side_again_changes_nothing(of_a in any_edits(), of_b in any_edits()) {
         let base = Draft::new();
         let (a, b) = (edited(&base, &of_a), edited(&base, &of_b));
         let first = merged_drafts(&base, &a, &b);
@@ -857,7 +857,7 @@ proptest! {
     }
 }
 
-/// A small generator of numbers (SplitMix64), so that one number is the whole test.
+/// A SplitMix64 generator, so that one number determines the test.
 struct Numbers(u64);
 
 impl Numbers {
@@ -883,7 +883,7 @@ impl Numbers {
     }
 }
 
-/// Paragraphs and lists, as blocks of lines with a blank line between them.
+/// Paragraphs and lists, as blocks of lines separated by a blank line.
 fn blocks(numbers: &mut Numbers) -> Vec<Vec<String>> {
     (0..2 + numbers.below(6))
         .map(|_| match numbers.below(3) {
@@ -901,7 +901,7 @@ fn body_of(blocks: &[Vec<String>]) -> String {
     blocks.join("\n\n")
 }
 
-/// One side's edit of the unit `at`: a paragraph, or a list item.
+/// One side's edit of the unit `at`: a paragraph or a list item.
 fn edit_unit(numbers: &mut Numbers, blocks: &mut Vec<Vec<String>>, at: (usize, usize)) {
     let (block, line) = at;
     let is_list = blocks[block][0].starts_with("- ");
@@ -916,7 +916,7 @@ fn edit_unit(numbers: &mut Numbers, blocks: &mut Vec<Vec<String>>, at: (usize, u
     }
 }
 
-/// The units of a text that can be edited apart from each other.
+/// Returns the units of a text that can be edited independently.
 fn units(blocks: &[Vec<String>]) -> Vec<(usize, usize)> {
     let of_block = |(index, block): (usize, &Vec<String>)| {
         let count = if block[0].starts_with("- ") {
@@ -949,10 +949,10 @@ fn edit_field(numbers: &mut Numbers, which: usize, draft: &mut Draft) {
     }
 }
 
-/// GIT-08: of pairs of edits that touch different fields, paragraphs or list items, hardly one needs a
-/// person. The two touch neighbours most of the time, one has CRLF sometimes, both the date always.
+/// GIT-08: edits of different fields, paragraphs or list items hardly ever conflict. Most pairs touch
+/// neighbours, some have CRLF on one side, and all change the date on both.
 #[test]
-fn hardly_a_pair_of_edits_clashes() {
+fn edits_of_different_parts_hardly_ever_conflict() {
     const SEED: u64 = 20_261_122;
     const PAIRS: usize = 2_500;
     let clashes: usize = std::thread::scope(|scope| {
@@ -974,7 +974,7 @@ fn clashes_of(seed: u64, pairs: usize) -> usize {
         let (mut a, mut b) = (base.clone(), base.clone());
         let kind = numbers.below(5);
         match kind {
-            // Different fields, and one of the texts.
+            // Different fields, and a text on one side.
             0 => {
                 let field = numbers.below(11);
                 edit_field(&mut numbers, field, &mut a);
@@ -983,13 +983,13 @@ fn clashes_of(seed: u64, pairs: usize) -> usize {
                 let at = units[numbers.below(units.len())];
                 edit_unit(&mut numbers, &mut of_a, at);
             }
-            // Neighbouring units.
+            // Adjacent units.
             1 | 2 => {
                 let first = numbers.below(units.len() - 1);
                 edit_unit(&mut numbers, &mut of_a, units[first]);
                 edit_unit(&mut numbers, &mut of_b, units[first + 1]);
             }
-            // Both append a paragraph, or put one at the same place.
+            // Both append a paragraph, or insert one at the same place.
             3 => {
                 let at = numbers.below(base_blocks.len() + 1);
                 of_a.insert(at, vec![numbers.sentence()]);
@@ -1017,7 +1017,7 @@ fn clashes_of(seed: u64, pairs: usize) -> usize {
             println!("seed {seed}, pair {pair} of kind {kind} clashes");
             continue;
         }
-        // Every line that a side added is there, and stands there as often as in that side.
+        // Every added line is in the result, as often as in the side that added it.
         let joined = read(&result.bytes).body;
         let count = |text: &str, line: &str| text.lines().filter(|own| *own == line).count();
         for side in [&a, &b] {
@@ -1035,9 +1035,9 @@ fn clashes_of(seed: u64, pairs: usize) -> usize {
     clashes
 }
 
-/// The time of a merge grows with the length of the text, not with its square.
+/// Merging takes linear time in the length of the text.
 #[test]
-fn a_long_text_takes_time_in_proportion() {
+fn merging_takes_linear_time() {
     let sides = |lines: usize| {
         [(1, ""), (5, "a"), (7, "b")].map(|(every, word)| {
             let line = |line: usize| {

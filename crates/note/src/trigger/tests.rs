@@ -3,11 +3,11 @@ use serde_json::json;
 
 use super::*;
 
-/// Commands that no warning should meet.
+/// Commands that should match no trigger.
 const BENIGN: &str = include_str!("benign.txt");
 
-/// A trap: the line of a note, a call that must meet it, and one that must not. A call is a command,
-/// or `Tool path` with what is written behind `<<`.
+/// A trigger, a call that must match it, and one that must not. A call is a command, or `Tool path`
+/// with the written text after `<<`.
 const TRAPS: [(&str, &str, &str); 50] = [
     // git
     (
@@ -219,7 +219,7 @@ const TRAPS: [(&str, &str, &str); 50] = [
         "if true; then systemctl restart nginx; fi",
         "echo systemctl restart nginx",
     ),
-    // What is written
+    // Written text
     (
         "path: migrations/*.sql",
         "Write /srv/app/migrations/0001.sql",
@@ -247,14 +247,14 @@ fn call(text: &str) -> Call {
     let (tool, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (path, written) = rest.split_once(" << ").unwrap_or((rest, ""));
     match tool {
-        "Write" => Call::of(tool, &json!({"file_path": path, "content": written})),
-        "Edit" => Call::of(tool, &json!({"file_path": path, "new_string": written})),
-        tool if tool.starts_with("mcp__") => Call::of(tool, &json!({})),
-        _ => Call::of("Bash", &json!({"command": text})),
+        "Write" => Call::new(tool, &json!({"file_path": path, "content": written})),
+        "Edit" => Call::new(tool, &json!({"file_path": path, "new_string": written})),
+        tool if tool.starts_with("mcp__") => Call::new(tool, &json!({})),
+        _ => Call::new("Bash", &json!({"command": text})),
     }
 }
 
-/// The keys of a call where a trigger is filed under `filed`.
+/// Returns the keys of a call if a trigger with the key `filed` exists.
 fn keys(call: &Call, filed: &str) -> Vec<String> {
     let texts = || Ok::<_, std::convert::Infallible>(vec![filed.to_owned()]);
     let Ok(keys) = call.keys(texts);
@@ -272,35 +272,35 @@ fn benign() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn every_trap_fires_and_its_neighbour_does_not() {
+fn triggers_match_their_call_and_not_its_neighbour() {
     for (line, meets, misses) in TRAPS {
         let trigger = trigger(line);
-        assert!(trigger.fits(&call(meets)), "{line} should fit {meets}");
+        assert!(trigger.matches(&call(meets)), "{line} should fit {meets}");
         assert!(
-            !trigger.fits(&call(misses)),
+            !trigger.matches(&call(misses)),
             "{line} should not fit {misses}"
         );
     }
 }
 
 #[test]
-fn of_two_hundred_everyday_commands_one_meets_a_trap() {
+fn everyday_commands_hardly_ever_match() {
     let traps = TRAPS.map(|(line, ..)| trigger(line));
     assert_eq!(benign().count(), 200);
     let met: Vec<_> = benign()
         .filter_map(|command| {
             let call = call(command);
-            let trap = traps.iter().find(|trap| trap.fits(&call))?;
+            let trap = traps.iter().find(|trap| trap.matches(&call))?;
             Some((trap.as_str(), command))
         })
         .collect();
-    // By the message of a migration that is only drawn up. Two would be one in a hundred.
+    // The match is the message of a migration that is only generated. Two would be one percent.
     let drawn_up = r#"alembic revision --autogenerate -m "drop table legacy_sessions""#;
     assert_eq!(met, [("text: \"drop table\"", drawn_up)]);
 }
 
 #[test]
-fn what_fits_has_the_key_that_the_trigger_is_filed_under() {
+fn a_matching_call_has_the_key_of_the_trigger() {
     for (line, meets, _) in TRAPS {
         let key = trigger(line).key();
         assert!(keys(&call(meets), &key).contains(&key), "{line}: {key}");
@@ -308,7 +308,7 @@ fn what_fits_has_the_key_that_the_trigger_is_filed_under() {
 }
 
 #[test]
-fn triggers_are_written_in_one_form() {
+fn triggers_have_a_canonical_form() {
     for (line, written) in [
         ("cmd: git push --force", "cmd: git push --force"),
         ("  cmd :git   push ", "cmd: git push"),
@@ -324,7 +324,7 @@ fn triggers_are_written_in_one_form() {
 }
 
 #[test]
-fn what_would_come_up_everywhere_is_refused() {
+fn triggers_that_match_everywhere_are_refused() {
     let long = format!("text: {}", "a".repeat(MAX_LENGTH));
     for (line, expected) in [
         (
@@ -339,7 +339,7 @@ fn what_would_come_up_everywhere_is_refused() {
             "when: x",
             "a trigger is `cmd: …`, `path: …`, `tool: …` or `text: …`",
         ),
-        ("cmd:", "`cmd:` needs something to look for"),
+        ("cmd:", "`cmd:` needs a pattern"),
         (
             "cmd: git",
             "`cmd: git` would come up at every run of it; add a further word, as in `cmd: git push --force`",
@@ -372,7 +372,7 @@ fn what_would_come_up_everywhere_is_refused() {
 }
 
 #[test]
-fn paths_fit_at_any_depth_and_folders_with_what_is_in_them() {
+fn paths_match_at_any_depth_and_below_folders() {
     for (pattern, fits, misses) in [
         (
             "migrations/*.sql",
@@ -393,8 +393,8 @@ fn paths_fit_at_any_depth_and_folders_with_what_is_in_them() {
     ] {
         let trigger = trigger(&format!("path: {pattern}"));
         for (path, expected) in [(fits, true), (misses, false)] {
-            let call = Call::of("NotebookEdit", &json!({"notebook_path": path}));
-            assert_eq!(trigger.fits(&call), expected, "{pattern} {path}");
+            let call = Call::new("NotebookEdit", &json!({"notebook_path": path}));
+            assert_eq!(trigger.matches(&call), expected, "{pattern} {path}");
             let key = trigger.key();
             let has_key = keys(&call, &key).contains(&key);
             assert!(has_key || !expected, "{pattern} {path}");
@@ -403,7 +403,7 @@ fn paths_fit_at_any_depth_and_folders_with_what_is_in_them() {
 }
 
 #[test]
-fn texts_fit_in_what_is_written_and_run_and_nowhere_else() {
+fn texts_match_written_and_run_text_only() {
     let trigger = trigger("text: drop table");
     let text = "-- x\nDROP\tTABLE a;";
     for (tool, input, expected) in [
@@ -444,7 +444,7 @@ fn texts_fit_in_what_is_written_and_run_and_nowhere_else() {
         ("Write", json!({"content": "backdrop tables"}), false),
     ] {
         assert_eq!(
-            trigger.fits(&Call::of(tool, &input)),
+            trigger.matches(&Call::new(tool, &input)),
             expected,
             "{tool} {input}"
         );
@@ -452,7 +452,7 @@ fn texts_fit_in_what_is_written_and_run_and_nowhere_else() {
 }
 
 #[test]
-fn what_a_call_does_is_told_without_programs_and_talk() {
+fn acts_leave_out_programs_and_descriptions() {
     for (text, acts) in [
         (
             "cd app && sudo git push --force origin main | tee push.log",
@@ -466,12 +466,12 @@ fn what_a_call_does_is_told_without_programs_and_talk() {
             &["migrations 1.sql drop table a"],
         ),
         ("Edit Cargo.toml << openssl", &["Cargo.toml openssl"]),
-        // A line that goes.
+        // A line that matches.
         ("Edit Cargo.toml", &[]),
     ] {
         assert_eq!(call(text).acts(), acts, "{text}");
     }
-    let look = Call::of("Read", &json!({"file_path": "/srv/app/a.rs"}));
+    let look = Call::new("Read", &json!({"file_path": "/srv/app/a.rs"}));
     assert_eq!(look.acts(), [""; 0]);
 }
 
@@ -491,7 +491,7 @@ fn options_are_found_in_prose_and_in_commands() {
 }
 
 #[test]
-fn the_narrower_trigger_is_the_greater_one() {
+fn specificity_orders_triggers() {
     let lines = [
         "tool: Write",
         "text: drop table",
@@ -505,7 +505,7 @@ fn the_narrower_trigger_is_the_greater_one() {
 }
 
 #[test]
-fn hostile_calls_come_to_an_end() {
+fn hostile_calls_terminate() {
     let long = 1 << 20;
     let triggers = [0, 1, 32, 45].map(|index: usize| trigger(TRAPS[index].0));
     let repeated = trigger(&format!("text: {}", "aa ".repeat(60)));
@@ -517,11 +517,11 @@ fn hostile_calls_come_to_an_end() {
         "a/".repeat(long / 2),
     ] {
         for call in [
-            Call::of("Bash", &json!({"command": format!("git push {text}")})),
-            Call::of("Write", &json!({"file_path": text, "content": text})),
+            Call::new("Bash", &json!({"command": format!("git push {text}")})),
+            Call::new("Write", &json!({"file_path": text, "content": text})),
         ] {
-            assert!(!triggers.iter().all(|trigger| trigger.fits(&call)));
-            let _ = (repeated.fits(&call), keys(&call, &repeated.key()).len());
+            assert!(!triggers.iter().all(|trigger| trigger.matches(&call)));
+            let _ = (repeated.matches(&call), keys(&call, &repeated.key()).len());
             assert!(call.text.len() <= 2 * MAX_TEXT && call.path.len() <= MAX_PATH);
         }
     }
@@ -529,14 +529,14 @@ fn hostile_calls_come_to_an_end() {
 
 proptest! {
     #[test]
-    fn any_line_is_taken_or_refused_and_any_call_is_taken(
+    fn any_line_and_any_call_is_accepted(
         line in "(cmd|path|tool|text): ?\\PC{0,30}",
         command in "(?s).{0,60}",
         path in "\\PC{0,30}",
     ) {
         let calls = [
-            Call::of("Bash", &json!({"command": command})),
-            Call::of("Write", &json!({"file_path": path, "content": command})),
+            Call::new("Bash", &json!({"command": command})),
+            Call::new("Write", &json!({"file_path": path, "content": command})),
         ];
         for call in &calls {
             prop_assert!(call.acts().len() <= call.commands.len().max(1));
@@ -547,12 +547,12 @@ proptest! {
             for call in &calls {
                 let key = trigger.key();
                 let is_filed = keys(call, &key).contains(&key);
-                prop_assert!(is_filed || !trigger.fits(call), "{:?}", key);
+                prop_assert!(is_filed || !trigger.matches(call), "{:?}", key);
             }
         }
     }
 
-    /// The words of a command, with others between and behind them, are found.
+        /// The words of a command are found with other words between and after them.
     #[test]
     fn words_are_found_in_their_order(
         words in prop::collection::vec("[a-z]{1,5}|--[a-z]{2,5}|-[a-z]", 1..4),
@@ -565,6 +565,6 @@ proptest! {
         for (word, other) in words.iter().zip(&others) {
             command += &format!(" {other} {word}");
         }
-        prop_assert!(trigger.fits(&call(&command)), "{} {}", line, command);
+        prop_assert!(trigger.matches(&call(&command)), "{} {}", line, command);
     }
 }

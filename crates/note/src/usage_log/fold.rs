@@ -1,9 +1,9 @@
-//! What all receipts say together: counts by note, pair and project, month by month.
+//! The sum of all receipts: counts by note, pair and project for each month.
 //!
-//! A fold is a set of receipts by key, so order and repetition change nothing. The counts of one
-//! machine's month depend on the receipts of that machine and month alone: a month that was
-//! compacted, of which only the counts are left, adds up to what its lines did. Every count is of
-//! sessions or of turns, so nothing grows by being said again.
+//! A fold is a set of receipts by key, so order and repetition do not matter. The counts of a
+//! machine's month depend only on the receipts of that machine and month. So a compacted month, of
+//! which only the counts are left, gives the same sums as its lines. Counts are of sessions or
+//! turns, so repeating a receipt does not increase them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,22 +15,23 @@ use chrono::{DateTime, Datelike as _, Days, NaiveDate, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Alias, Feedback, Kept, PortableId, Receipt, ReceiptKey, Undecodable, Weight, id, time,
+    Alias, Feedback, InvalidReceipt, LocalReceipt, PortableId, Receipt, ReceiptKey, Weight, id,
+    time,
 };
 use crate::project_key;
 
-/// How many days after its end a month is compacted: by then every machine's clock agrees that it is
-/// over, and nobody undoes a session of it.
+/// The number of days after its end when a month is compacted. By then every machine's clock agrees
+/// that it is over, and no session of it will be undone.
 const DAYS_UNTIL_COMPACTED: u64 = 35;
 
-/// How many turns two uses may be apart to be of a pair.
+/// The most turns between the two uses of a pair.
 const TURNS_OF_A_PAIR: u32 = 2;
 
-/// How many uses of a session are looked at for pairs. No real session comes near; their number
-/// grows with the square, and anybody's file may be read.
+/// The most uses of a session that are searched for pairs. The work is quadratic, and the file may
+/// come from anybody; no real session has that many.
 const MAX_USES_FOR_PAIRS: usize = 256;
 
-/// A month of the calendar, in UTC, written `2026-03`.
+/// A calendar month in UTC, written `2026-03`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Month {
     // The first day at midnight.
@@ -38,8 +39,8 @@ pub struct Month {
 }
 
 impl Month {
-    /// The month of a time.
-    pub fn of(time: DateTime<Utc>) -> Self {
+    /// Returns the month of a time.
+    pub fn from_time(time: DateTime<Utc>) -> Self {
         let first = time.date_naive().with_day(1);
         let start = first.and_then(|day| day.and_hms_opt(0, 0, 0));
         Self {
@@ -47,20 +48,20 @@ impl Month {
         }
     }
 
-    /// The month after this one.
+    /// Returns the following month.
     #[must_use]
     pub fn next(self) -> Self {
         // No month is longer than 31 days, none shorter than 28.
         let within_next = self.start.checked_add_days(Days::new(31));
-        Self::of(within_next.unwrap_or(self.start))
+        Self::from_time(within_next.unwrap_or(self.start))
     }
 
-    /// The middle of it, which stands for the time of everything in it.
+    /// Returns its middle, which is used as the time of everything in it.
     pub fn middle(self) -> DateTime<Utc> {
         self.start + (self.next().start - self.start) / 2
     }
 
-    /// Tells whether it ended so long ago that it is to be compacted.
+    /// Returns whether it ended long enough ago to be compacted.
     pub fn is_to_be_compacted(self, now: DateTime<Utc>) -> bool {
         let end = self.next().start;
         let due = end.checked_add_days(Days::new(DAYS_UNTIL_COMPACTED));
@@ -76,50 +77,50 @@ impl fmt::Display for Month {
 }
 
 impl FromStr for Month {
-    type Err = Undecodable;
+    type Err = InvalidReceipt;
 
-    fn from_str(text: &str) -> Result<Self, Undecodable> {
+    fn from_str(text: &str) -> Result<Self, InvalidReceipt> {
         let day = NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d");
         let start = day.ok().and_then(|day| day.and_hms_opt(0, 0, 0));
         let month = Self {
-            start: start.ok_or(Undecodable)?.and_utc(),
+            start: start.ok_or(InvalidReceipt)?.and_utc(),
         };
-        // A month has one spelling: it names a file.
+        // A month has one spelling, because it names a file.
         (month.to_string() == text)
             .then_some(month)
-            .ok_or(Undecodable)
+            .ok_or(InvalidReceipt)
     }
 }
 
-/// Whose receipts, of which month: one file of lines.
+/// The machine and month of a file of receipts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Source {
+pub struct ReceiptSource {
     /// The machine's folder.
     pub machine: String,
     /// The month.
     pub month: Month,
 }
 
-/// What became of one note.
+/// The usage counts of a note.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NoteCounts {
     /// Turns in which it was certainly used.
     pub used: u64,
-    /// Turns in which it probably was, and not certainly.
+    /// Turns in which it was probably used, and not certainly.
     pub hinted: u64,
-    /// Sessions in which it was used either way.
+    /// Sessions in which it was used, certainly or probably.
     pub sessions: u64,
-    /// Sessions that were given it.
+    /// Sessions in which it was injected.
     pub shown: u64,
-    /// Sessions that were given it and did not use it.
+    /// Sessions in which it was injected but not used.
     pub unused: u64,
-    /// Sessions in which it was said to be good.
+    /// Sessions with good feedback.
     pub good: u64,
-    /// Sessions in which it was said to be bad.
+    /// Sessions with bad feedback.
     pub bad: u64,
     /// When it was last used.
     pub last: Option<DateTime<Utc>>,
-    /// When somebody last found it right.
+    /// When it was last verified.
     pub verified: Option<DateTime<Utc>>,
 }
 
@@ -139,7 +140,7 @@ impl NoteCounts {
             .map(|(name, number)| (name, *number))
     }
 
-    /// Each number under the name it has in a file.
+    /// Returns each number with its name in the file.
     fn numbers_mut(&mut self) -> [(&'static str, &mut u64); 7] {
         [
             ("used", &mut self.used),
@@ -165,7 +166,7 @@ impl NoteCounts {
         Value::Object(map)
     }
 
-    fn of_json(value: &Value) -> Self {
+    fn from_json(value: &Value) -> Self {
         let mut counts = Self {
             last: value.get("last").and_then(read_time),
             verified: value.get("ok").and_then(read_time),
@@ -178,46 +179,46 @@ impl NoteCounts {
     }
 }
 
-/// How often two notes were used together.
+/// The counts of two notes used together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairCounts {
     /// Sessions in which both were used within two turns of each other.
     pub sessions: u64,
-    /// When that was last so.
+    /// When they were last used together.
     pub last: DateTime<Utc>,
 }
 
-/// Whether an alias holds. Of two that differ, the one that was said later counts.
+/// Whether an alias is valid. The later of two verdicts counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Verdict {
+pub struct AliasVerdict {
     /// The receipt that says so.
     pub receipt: ReceiptKey,
-    /// Whether it holds.
+    /// Whether it is valid.
     pub holds: bool,
 }
 
-/// What some receipts say together.
+/// The sums over some receipts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How many receipts these are.
+    /// The number of receipts.
     pub receipts: u64,
-    /// Sessions by project; under the empty key those that named none.
+    /// Sessions by project; the empty key is for sessions without one.
     pub sessions: BTreeMap<String, u64>,
     /// By note.
     pub notes: BTreeMap<PortableId, NoteCounts>,
     /// By pair of notes, the smaller id first.
     pub pairs: BTreeMap<(PortableId, PortableId), PairCounts>,
-    /// Notes that were purged.
+    /// Purged notes.
     pub gone: BTreeSet<PortableId>,
-    /// Notes out of which a text was purged.
+    /// Notes from which a text was purged.
     pub masked: BTreeSet<PortableId>,
-    /// Aliases of projects.
-    pub aliases: BTreeMap<Alias, Verdict>,
+    /// Project aliases.
+    pub aliases: BTreeMap<Alias, AliasVerdict>,
 }
 
 impl Counts {
     /// Counts the receipts of one source.
-    fn of<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Self {
+    fn sum<'a>(receipts: impl IntoIterator<Item = &'a Receipt>) -> Self {
         let mut counts = Self::default();
         let mut sessions: BTreeMap<_, Vec<&Receipt>> = BTreeMap::new();
         for receipt in receipts {
@@ -227,10 +228,10 @@ impl Counts {
             for (aliases, holds) in [(&receipt.aliases, true), (&receipt.unaliases, false)] {
                 for alias in aliases {
                     let receipt = receipt.key();
-                    counts.judge(alias, Verdict { receipt, holds });
+                    counts.judge(alias, AliasVerdict { receipt, holds });
                 }
             }
-            // What somebody does outside of a session stands for itself.
+            // A receipt outside of a session counts separately.
             let alone = receipt.session.is_none().then(|| receipt.key());
             let session = (receipt.session, alone);
             sessions.entry(session).or_default().push(receipt);
@@ -324,13 +325,13 @@ impl Counts {
         known.last = known.last.max(more.last);
     }
 
-    fn judge(&mut self, alias: &Alias, verdict: Verdict) {
+    fn judge(&mut self, alias: &Alias, verdict: AliasVerdict) {
         let known = self.aliases.entry(alias.clone()).or_insert(verdict);
         *known = verdict.max(*known);
     }
 }
 
-/// The pairs of a session's uses, each with the time of its last one.
+/// Returns the pairs of a session's uses, each with its last time.
 fn pairs(
     turns: &BTreeMap<(u32, PortableId), (Weight, DateTime<Utc>)>,
 ) -> BTreeMap<(PortableId, PortableId), DateTime<Utc>> {
@@ -349,17 +350,17 @@ fn pairs(
     found
 }
 
-/// What is left of a month whose lines were compacted.
+/// The counts of a compacted month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldFile {
     /// The month.
     pub month: Month,
-    /// What its lines said.
+    /// The sums over its lines.
     pub counts: Counts,
 }
 
 impl FoldFile {
-    /// Writes it as one JSON object.
+    /// Returns it as one JSON object.
     pub fn to_json(&self) -> String {
         let counts = &self.counts;
         let notes: Map<_, _> = counts
@@ -400,17 +401,14 @@ impl FoldFile {
         text
     }
 
-    /// Reads it. What it holds and cannot be understood is left out.
-    ///
-    /// # Errors
-    /// When it is no JSON object that names its month and how many lines it stands for.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Undecodable> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|_| Undecodable)?;
+    /// Parses it. Invalid entries are left out; the month and the number of lines are required.
+    pub fn parse(bytes: &[u8]) -> Result<Self, InvalidReceipt> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|_| InvalidReceipt)?;
         let month = value.get("month").and_then(Value::as_str);
-        let month = month.ok_or(Undecodable)?.parse()?;
+        let month = month.ok_or(InvalidReceipt)?.parse()?;
         let receipts = value.get("covers").and_then(Value::as_u64);
         let mut counts = Counts {
-            receipts: receipts.ok_or(Undecodable)?,
+            receipts: receipts.ok_or(InvalidReceipt)?,
             ..Counts::default()
         };
         let map = |name: &str| {
@@ -434,7 +432,7 @@ impl FoldFile {
         }
         for (note, note_counts) in map("notes") {
             if let Ok(note) = note.parse() {
-                let note_counts = NoteCounts::of_json(note_counts);
+                let note_counts = NoteCounts::from_json(note_counts);
                 counts.notes.insert(PortableId(note), note_counts);
             }
         }
@@ -447,7 +445,7 @@ impl FoldFile {
         counts.masked.extend(list("masked").filter_map(id));
         for (name, holds) in [("alias", true), ("unalias", false)] {
             for (alias, receipt) in list(name).filter_map(read_alias) {
-                counts.judge(&alias, Verdict { receipt, holds });
+                counts.judge(&alias, AliasVerdict { receipt, holds });
             }
         }
         Ok(Self { month, counts })
@@ -476,19 +474,20 @@ fn read_alias(value: &Value) -> Option<(Alias, ReceiptKey)> {
     Some((alias, value.get(2)?.as_str()?.parse().ok()?))
 }
 
-/// All receipts, of every machine.
+/// All receipts of every machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fold {
-    receipts: BTreeMap<ReceiptKey, (Source, Receipt)>,
-    compacted: BTreeMap<Source, Counts>,
+    receipts: BTreeMap<ReceiptKey, (ReceiptSource, Receipt)>,
+    compacted: BTreeMap<ReceiptSource, Counts>,
 }
 
 impl Fold {
-    /// Takes up a receipt. One that it has already changes nothing.
-    pub fn apply(&mut self, source: Source, receipt: Receipt) {
+    /// Adds a receipt. A known receipt changes nothing.
+    pub fn apply(&mut self, source: ReceiptSource, receipt: Receipt) {
         let key = receipt.key();
         let found = (source, receipt);
-        // Nobody writes two under one key; were it done, the order of reading must not decide.
+        // Keys are unique. If two receipts had one key, the result must not depend on their
+        // order.
         match self.receipts.get(&key) {
             Some(known) if *known <= found => {}
             _ => {
@@ -497,37 +496,37 @@ impl Fold {
         }
     }
 
-    /// Takes up a receipt that stays on this machine. No machine's folder has an empty name.
-    pub fn keep(&mut self, kept: Kept) {
-        let source = Source {
+    /// Adds a local receipt. Its machine name is empty, which no machine's folder is.
+    pub fn keep(&mut self, kept: LocalReceipt) {
+        let source = ReceiptSource {
             machine: String::new(),
-            month: Month::of(kept.0.at()),
+            month: Month::from_time(kept.0.at()),
         };
         self.apply(source, kept.0);
     }
 
-    /// Takes up a compacted month in place of its lines.
+    /// Adds a compacted month in place of its lines.
     pub fn merge(&mut self, machine: &str, file: FoldFile) {
-        let source = Source {
+        let source = ReceiptSource {
             machine: machine.to_owned(),
             month: file.month,
         };
         self.compacted.insert(source, file.counts);
     }
 
-    /// Returns what is to be written in place of a month's lines.
-    pub fn compact(&self, source: &Source) -> FoldFile {
+    /// Returns the file that replaces a month's lines.
+    pub fn compact(&self, source: &ReceiptSource) -> FoldFile {
         let lines = self.receipts.values().filter(|(of, _)| of == source);
         FoldFile {
             month: source.month,
-            counts: Counts::of(lines.map(|(_, receipt)| receipt)),
+            counts: Counts::sum(lines.map(|(_, receipt)| receipt)),
         }
     }
 
-    /// Returns what happened, month by month. A use fades by the age of its month's middle, whether
-    /// the month was compacted or not: compacting changes no answer.
+    /// Returns the counts of each month. A use ages from the middle of its month whether or not the
+    /// month was compacted, so compaction changes no result.
     pub fn months(&self) -> BTreeMap<Month, Counts> {
-        let mut lines: BTreeMap<&Source, Vec<&Receipt>> = BTreeMap::new();
+        let mut lines: BTreeMap<&ReceiptSource, Vec<&Receipt>> = BTreeMap::new();
         for (source, receipt) in self.receipts.values() {
             if !self.compacted.contains_key(source) {
                 lines.entry(source).or_default().push(receipt);
@@ -535,7 +534,7 @@ impl Fold {
         }
         let mut months: BTreeMap<Month, Counts> = BTreeMap::new();
         for (source, receipts) in lines {
-            let counts = Counts::of(receipts);
+            let counts = Counts::sum(receipts);
             months.entry(source.month).or_default().add(&counts);
         }
         for (source, counts) in &self.compacted {
@@ -544,7 +543,7 @@ impl Fold {
         months
     }
 
-    /// Returns what happened in all months together.
+    /// Returns the counts over all months.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         for counts in self.months().values() {
@@ -554,23 +553,23 @@ impl Fold {
     }
 }
 
-/// Which project keys are one project.
+/// Groups of project keys that are one project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases {
-    // By each key of a project that has several: the key it has now, and all of them.
+    // For each key with aliases: the project's current key, and all of its keys.
     projects: BTreeMap<String, (String, BTreeSet<String>)>,
 }
 
 impl Aliases {
-    /// Puts together what the aliases that hold say, circles and contradictions included.
-    pub fn of(counts: &Counts) -> Self {
+    /// Builds the groups from the valid aliases; cycles and contradictions are allowed.
+    pub fn from_counts(counts: &Counts) -> Self {
         let holding = || counts.aliases.iter().filter(|(_, verdict)| verdict.holds);
         let mut near: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (alias, _) in holding() {
             near.entry(alias.key()).or_default().push(alias.same_as());
             near.entry(alias.same_as()).or_default().push(alias.key());
         }
-        // The key that was named last is the one that the project has now.
+        // The project's current key is the target of its newest alias.
         let newest = |keys: &BTreeSet<String>| {
             holding()
                 .filter(|(alias, _)| keys.contains(alias.key()))
@@ -597,24 +596,24 @@ impl Aliases {
         Self { projects }
     }
 
-    /// The key that the project of a key has now.
+    /// Returns the current key of a key's project.
     pub fn current<'a>(&'a self, key: &'a str) -> &'a str {
         self.projects.get(key).map_or(key, |(now, _)| now)
     }
 
-    /// Every key that is not alone, in order.
+    /// Returns every key that has aliases, in order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.projects.keys().map(String::as_str)
     }
 
-    /// Every other key of the project of a key, in order.
+    /// Returns the other keys of a key's project, in order.
     pub fn others<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         let keys = self.projects.get(key).map(|(_, keys)| keys);
         let others = keys.into_iter().flatten().map(String::as_str);
         others.filter(move |other| *other != key)
     }
 
-    /// Each key that the project of it no longer has, with the one it has now.
+    /// Returns each outdated key with the current key of its project.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.projects.iter();
         let pairs = pairs.map(|(key, (now, _))| (key.as_str(), now.as_str()));

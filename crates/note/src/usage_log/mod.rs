@@ -1,17 +1,19 @@
-//! Receipts: what a session made of the notes it was shown, in lines that merge without conflicts.
+//! Receipts: how a session used the notes it was shown, as lines that merge without conflicts.
 //!
-//! A receipt is immutable and has a key of its own, so a set of them only grows: read in any order,
-//! any number of times, it says the same. It holds ids, counts and project keys. It never holds a
-//! word of a prompt, a command, a path or a note, and never the id of a note that stays on its
-//! machine: only a [`PortableId`] fits in. Lines come from other machines too, so reading is
-//! tolerant: what is not understood is passed over, unknown fields and later versions included.
+//! A receipt is immutable and has a unique key, so a set of receipts only grows, and order and
+//! repetition do not matter. It contains ids, counts and project keys; never text of a prompt,
+//! command, path or note, and never the id of a machine-local note, because it takes only a
+//! [`PortableId`]. Lines may come from other machines, so unknown fields and later versions are
+//! ignored.
 
 mod fold;
 mod usage;
 
 pub use self::{
-    fold::{Aliases, Counts, Fold, FoldFile, Month, NoteCounts, PairCounts, Source, Verdict},
-    usage::{Kept, Usage},
+    fold::{
+        AliasVerdict, Aliases, Counts, Fold, FoldFile, Month, NoteCounts, PairCounts, ReceiptSource,
+    },
+    usage::{LocalReceipt, Usage},
 };
 
 use std::{fmt, str::FromStr};
@@ -27,32 +29,32 @@ use crate::{
     project_key,
 };
 
-/// The version of the lines that this program writes.
+/// The version of the lines that are written.
 const VERSION: u64 = 1;
 
-/// The longest line that is written, in bytes, its line end included: one `write` is whole.
+/// The longest line that is written, in bytes with its line end, so that one `write` is atomic.
 pub const MAX_LINE_LENGTH: usize = 4096;
 
-/// The longest line that is read, in bytes: later versions may write longer ones.
+/// The longest line that is read, in bytes. Later versions may write longer lines.
 const MAX_READ_LENGTH: usize = 4 * MAX_LINE_LENGTH;
 
-/// How many used notes a line has. Pairs of them are counted, so the work grows with the square.
+/// The most used notes in a line. Their pairs are counted, so the work is quadratic.
 const MAX_USED: usize = 12;
 
 /// The id of a note that may leave this machine.
 ///
-/// There are two ways to have one: from a note's id together with its scope, and from a receipt that
-/// travels. What is counted of [`Kept`] receipts goes into the index of this machine, no further.
+/// It comes from a note's id with its scope, or from a synchronized receipt. Counts of
+/// [`LocalReceipt`]s go into the index of this machine only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortableId(NoteId);
 
 impl PortableId {
-    /// Returns the id of a note that travels; nothing for one that stays on its machine.
-    pub fn of(id: NoteId, scope: Scope) -> Option<Self> {
+    /// Returns the id of a portable note; `None` for a machine-local one.
+    pub fn new(id: NoteId, scope: Scope) -> Option<Self> {
         (scope == Scope::Portable).then_some(Self(id))
     }
 
-    /// The note's id.
+    /// Returns the note's id.
     pub fn id(self) -> NoteId {
         self.0
     }
@@ -64,7 +66,7 @@ impl fmt::Display for PortableId {
     }
 }
 
-/// What makes a receipt one: a ULID of the moment it was made.
+/// The unique key of a receipt: a ULID of the time when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiptKey(Ulid);
 
@@ -74,8 +76,8 @@ impl ReceiptKey {
         Self(Ulid::from_parts(milliseconds, Ulid::generate().random()))
     }
 
-    /// Returns the key of a further line of the same receipt: the same one whenever it is asked for,
-    /// so that a receipt that is written again is still the same.
+    /// Derives the key of a further line of the same receipt. It is deterministic, so that writing
+    /// a receipt again gives the same lines.
     fn part(self, number: usize) -> Self {
         if number == 0 {
             return self;
@@ -97,21 +99,23 @@ impl fmt::Display for ReceiptKey {
 }
 
 impl FromStr for ReceiptKey {
-    type Err = Undecodable;
+    type Err = InvalidReceipt;
 
-    fn from_str(text: &str) -> Result<Self, Undecodable> {
-        let key = Self(Ulid::from_string(text).map_err(|_| Undecodable)?);
-        // The ULID reader takes other spellings, too; a key has one.
-        (key.to_string() == text).then_some(key).ok_or(Undecodable)
+    fn from_str(text: &str) -> Result<Self, InvalidReceipt> {
+        let key = Self(Ulid::from_string(text).map_err(|_| InvalidReceipt)?);
+        // `Ulid` accepts other spellings; a key has one.
+        (key.to_string() == text)
+            .then_some(key)
+            .ok_or(InvalidReceipt)
     }
 }
 
-/// A session in a receipt: salted, so that it can be counted and not be found.
+/// A salted hash of a session, which can be counted but not traced back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionMark([u8; 6]);
 
 impl SessionMark {
-    /// Returns the mark of a session; the salt never leaves the machine.
+    /// Returns the mark of a session. The salt never leaves the machine.
     pub fn new(salt: &str, session: &str) -> Self {
         let digest = Sha256::new()
             .chain_update(salt.len().to_le_bytes())
@@ -143,18 +147,18 @@ impl fmt::Display for SessionMark {
     }
 }
 
-/// How sure it is that a note was used. Two steps and no fraction, so that sums are exact in any
-/// order.
+/// How certain it is that a note was used. Two levels and no fraction, so that sums are exact in
+/// any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {
-    /// Its words turned up in what was done; written as 0.5.
+    /// Words of the note occurred in the work; written as 0.5.
     Implicit,
-    /// It was named, opened or changed; written as 1.
+    /// The note was named, opened or changed; written as 1.
     Explicit,
 }
 
 impl Weight {
-    fn of(number: f64) -> Option<Self> {
+    fn from_number(number: f64) -> Option<Self> {
         match number {
             1.0.. => Some(Self::Explicit),
             _ if number > 0.0 => Some(Self::Implicit),
@@ -170,18 +174,18 @@ impl Weight {
     }
 }
 
-/// A note was used in a turn.
+/// The use of a note in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Use {
     /// The note.
     pub note: PortableId,
-    /// How sure that is.
+    /// How certain it is.
     pub weight: Weight,
     /// The number of the turn in its session.
     pub turn: u32,
 }
 
-/// What somebody said of a note.
+/// A rating of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feedback {
     /// It helped.
@@ -199,7 +203,7 @@ impl Feedback {
     }
 }
 
-/// Two project keys that are one project, or that are no longer.
+/// Two project keys that are one project, or no longer are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alias {
     key: String,
@@ -207,10 +211,10 @@ pub struct Alias {
 }
 
 impl Alias {
-    /// Says that `key` is the same project as `same_as`; nothing when they are equal, or one is no key
-    /// that a project can have.
+    /// Creates an alias that makes `key` the same project as `same_as`; `None` if they are equal or
+    /// one is not a valid key.
     pub fn new(key: &str, same_as: &str) -> Option<Self> {
-        // What applies to all projects is no project.
+        // `global` is not a project.
         let is_project = |key| key != GLOBAL && project_key::is_key(key);
         let is_alias = key != same_as && is_project(key) && is_project(same_as);
         is_alias.then(|| Self {
@@ -219,58 +223,58 @@ impl Alias {
         })
     }
 
-    /// The key that somebody may still use.
+    /// Returns the key that may still be in use.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The key that the project has now.
+    /// Returns the project's current key.
     pub fn same_as(&self) -> &str {
         &self.same_as
     }
 }
 
-/// What is said of notes and projects at one moment.
+/// Statements on notes and projects at one time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Receipt {
     key: ReceiptKey,
     at: DateTime<Utc>,
     is_newer: bool,
-    /// The session, where there was one.
+    /// The session, if any.
     pub session: Option<SessionMark>,
     /// The project's key.
     pub project: Option<String>,
-    /// Notes that the model was given.
+    /// Notes that were injected.
     pub shown: Vec<PortableId>,
-    /// Notes that it used.
+    /// Notes that were used.
     pub used: Vec<Use>,
-    /// What was said of notes.
+    /// Feedback on notes.
     pub feedback: Vec<(PortableId, Feedback)>,
-    /// Notes that somebody looked at and found right.
+    /// Notes that somebody verified.
     pub verified: Vec<PortableId>,
     /// Notes that were purged and must not come back.
     pub gone: Vec<PortableId>,
-    /// Notes out of which a text was purged.
+    /// Notes from which a text was purged.
     pub masked: Vec<PortableId>,
-    /// Project keys that became one.
+    /// New aliases.
     pub aliases: Vec<Alias>,
-    /// Aliases that no longer hold.
+    /// Aliases that are no longer valid.
     pub unaliases: Vec<Alias>,
 }
 
-/// The bytes are no receipt.
+/// The bytes are not a valid receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a receipt")]
-pub struct Undecodable;
+pub struct InvalidReceipt;
 
 impl Receipt {
-    /// Makes a receipt that says nothing yet, with a key of its own.
+    /// Creates an empty receipt with a new key.
     pub fn new(now: DateTime<Utc>) -> Self {
         Self::empty(ReceiptKey::generate(now), now.trunc_subsecs(0))
     }
 
-    /// As [`Receipt::new`], with a key that is later than `earlier` whatever the clocks of the machines
-    /// say: what it says of an alias counts.
+    /// Does the same as [`Receipt::new`], with a key later than `earlier` whatever the machines'
+    /// clocks say, so that its aliases win.
     pub fn later_than(earlier: ReceiptKey, now: DateTime<Utc>) -> Self {
         let next = DateTime::from_timestamp_millis(
             i64::try_from(earlier.0.timestamp_ms())
@@ -299,28 +303,28 @@ impl Receipt {
         }
     }
 
-    /// What makes it one.
+    /// Returns its unique key.
     pub fn key(&self) -> ReceiptKey {
         self.key
     }
 
-    /// When it was made, in whole seconds.
+    /// Returns when it was made, in whole seconds.
     pub fn at(&self) -> DateTime<Utc> {
         self.at
     }
 
-    /// Tells whether it says nothing.
+    /// Returns whether it contains nothing.
     pub fn is_empty(&self) -> bool {
         self.items().next().is_none()
     }
 
-    /// Tells whether a later version of the program wrote it, which may have said more.
+    /// Returns whether a later version of the program wrote it; it may contain unknown fields.
     pub fn is_newer(&self) -> bool {
         self.is_newer
     }
 
-    /// Writes it as lines of at most [`MAX_LINE_LENGTH`] bytes, line ends included. Each line is a
-    /// receipt of its own; what they say together is what this one says.
+    /// Returns it as lines of at most [`MAX_LINE_LENGTH`] bytes with line ends. Each line is a
+    /// receipt; together they are equivalent to this one.
     pub fn to_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut line = Line::default();
@@ -353,7 +357,7 @@ impl Receipt {
         head
     }
 
-    /// Everything it says, as JSON, by field.
+    /// Returns its items as JSON, by field.
     fn items(&self) -> impl Iterator<Item = (Field, String)> {
         let ids = |field, ids: &[PortableId]| {
             let ids: Vec<_> = ids.iter().map(|id| (field, format!("\"{id}\""))).collect();
@@ -388,19 +392,15 @@ impl Receipt {
             .chain(pairs(Field::Unalias, &self.unaliases))
     }
 
-    /// Reads a line, with or without its line end.
-    ///
-    /// # Errors
-    /// When it is no JSON object with a key and a time, or too long. What else it holds and cannot be
-    /// understood is left out.
-    pub fn parse_line(line: &[u8]) -> Result<Self, Undecodable> {
+    /// Parses a line, with or without its line end. Fields that are not understood are left out.
+    pub fn parse_line(line: &[u8]) -> Result<Self, InvalidReceipt> {
         if line.len() > MAX_READ_LENGTH {
-            return Err(Undecodable);
+            return Err(InvalidReceipt);
         }
-        let value: Value = serde_json::from_slice(line).map_err(|_| Undecodable)?;
+        let value: Value = serde_json::from_slice(line).map_err(|_| InvalidReceipt)?;
         let text = |name: &str| value.get(name).and_then(Value::as_str);
-        let key = text("k").ok_or(Undecodable)?.parse()?;
-        let at = text("t").and_then(time).ok_or(Undecodable)?;
+        let key = text("k").ok_or(InvalidReceipt)?.parse()?;
+        let at = text("t").and_then(time).ok_or(InvalidReceipt)?;
         let list = |field: Field| {
             let items = value.get(field.as_str()).and_then(Value::as_array);
             items.into_iter().flatten()
@@ -463,13 +463,14 @@ struct Line {
 }
 
 impl Line {
-    /// What an item takes beside its own text at most: the end of one list and the start of another.
+    /// The most bytes that an item adds besides its text: the end of one list and the start of
+    /// another.
     const OVERHEAD: usize = "],\"unalias\":[".len();
 
     fn has_room(&self, head: &str, field: Field, item: &str) -> bool {
         let length = head.len() + self.text.len() + Self::OVERHEAD + item.len() + "]}\n".len();
         let is_full = field == Field::Used && self.used == MAX_USED;
-        // A line without an item has room for any: no item is near the limit.
+        // An empty line has room for any item, because no item is near the limit.
         self.last.is_none() || (length <= MAX_LINE_LENGTH && !is_full)
     }
 
@@ -492,10 +493,10 @@ impl Line {
     }
 }
 
-/// Joins two versions of one file of lines that grew apart, the same whichever is named first.
+/// Joins two diverged versions of one file of lines; the order of the arguments does not matter.
 ///
-/// No machine writes another one's file, so this is for a disk that was copied as a whole: both
-/// copies then wrote, each taking the file for its own.
+/// No machine writes another one's file. This is for a disk that was cloned: both copies then wrote
+/// to what each took for its own file.
 pub fn join_lines(one: &[u8], other: &[u8]) -> Vec<u8> {
     fn whole(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         bytes
@@ -524,7 +525,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Reads a time; of one that a line cannot hold nothing is kept.
+/// Parses a time; `None` if a line could not hold it.
 fn time(text: &str) -> Option<DateTime<Utc>> {
     let time = DateTime::parse_from_rfc3339(text).ok()?;
     let time = time.with_timezone(&Utc).trunc_subsecs(0);
@@ -538,7 +539,7 @@ fn id(value: &Value) -> Option<PortableId> {
 fn used(value: &Value) -> Option<Use> {
     Some(Use {
         note: id(value.get(0)?)?,
-        weight: Weight::of(value.get(1)?.as_f64()?)?,
+        weight: Weight::from_number(value.get(1)?.as_f64()?)?,
         turn: u32::try_from(value.get(2)?.as_u64()?).ok()?,
     })
 }

@@ -8,7 +8,7 @@ const THREE: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAX";
 const KEY: &str = "01ARZ3NDEKTSV4RRFFQ69G5FB0";
 
 fn note(text: &str) -> PortableId {
-    PortableId::of(text.parse().unwrap(), Scope::Portable).unwrap()
+    PortableId::new(text.parse().unwrap(), Scope::Portable).unwrap()
 }
 
 fn numbered_note(number: u8) -> PortableId {
@@ -19,8 +19,8 @@ fn at(text: &str) -> DateTime<Utc> {
     time(text).unwrap()
 }
 
-fn source(machine: &str, month: &str) -> Source {
-    Source {
+fn source(machine: &str, month: &str) -> ReceiptSource {
+    ReceiptSource {
         machine: machine.to_owned(),
         month: month.parse().unwrap(),
     }
@@ -30,7 +30,7 @@ fn read(line: &str) -> Receipt {
     Receipt::parse_line(line.as_bytes()).unwrap()
 }
 
-/// A line of March 2026 with a key of its own.
+/// A line of March 2026 with its own key.
 fn line(number: usize, rest: &str) -> Receipt {
     let key = ReceiptKey(Ulid::from_parts(1_772_000_000_000, 0)).part(number);
     read(&format!(
@@ -90,17 +90,17 @@ fn a_line_has_the_fields_of_the_format() {
 }
 
 #[test]
-fn a_note_that_stays_on_its_machine_has_no_place_in_a_receipt() {
+fn a_machine_local_note_has_no_portable_id() {
     let id = ONE.parse().unwrap();
-    assert_eq!(PortableId::of(id, Scope::MachineLocal), None);
+    assert_eq!(PortableId::new(id, Scope::MachineLocal), None);
     assert_eq!(
-        PortableId::of(id, Scope::Portable).map(PortableId::id),
+        PortableId::new(id, Scope::Portable).map(PortableId::id),
         Some(id)
     );
 }
 
 #[test]
-fn what_is_not_understood_is_passed_over() {
+fn unknown_fields_are_ignored() {
     let head = format!(r#""k":"{KEY}","t":"2026-03-04T10:11:12Z""#);
     let plain = read(&format!(r#"{{"v":1,{head}}}"#));
     for rest in [
@@ -127,7 +127,7 @@ fn what_is_not_understood_is_passed_over() {
 }
 
 #[test]
-fn what_is_no_receipt_is_refused() {
+fn invalid_receipts_are_refused() {
     for bad in [
         String::new(),
         "{}".to_owned(),
@@ -152,14 +152,14 @@ fn what_is_no_receipt_is_refused() {
     ] {
         assert_eq!(
             Receipt::parse_line(bad.as_bytes()),
-            Err(Undecodable),
+            Err(InvalidReceipt),
             "{bad}"
         );
     }
 }
 
 #[test]
-fn a_session_counts_once_however_often_it_says_something() {
+fn a_session_counts_once() {
     let counts = counts_of(&[
         line(
             1,
@@ -228,17 +228,17 @@ fn aliases_are_resolved_in_every_shape() {
             .enumerate()
             .map(|(number, (key, same_as, holds))| {
                 let field = if *holds { "alias" } else { "unalias" };
-                // Later keys sort later here, as they do when time passes.
+                                // Later keys sort later, as real keys do.
                 let key_of = ReceiptKey(Ulid::from_parts(number as u64, 0));
                 read(&format!(
                     r#"{{"v":1,"k":"{key_of}","t":"2026-03-04T10:11:12Z","{field}":[["{key}","{same_as}"]]}}"#
                 ))
             })
             .collect();
-        let forward = Aliases::of(&counts_of(&receipts));
+        let forward = Aliases::from_counts(&counts_of(&receipts));
         let mut backward = receipts;
         backward.reverse();
-        assert_eq!(Aliases::of(&counts_of(&backward)), forward);
+        assert_eq!(Aliases::from_counts(&counts_of(&backward)), forward);
         forward
     };
     let chain = aliases(&[("a", "b", true), ("b", "c", true)]);
@@ -257,7 +257,7 @@ fn aliases_are_resolved_in_every_shape() {
 }
 
 #[test]
-fn a_clock_that_is_behind_has_the_last_word_all_the_same() {
+fn an_alias_wins_although_the_clock_is_behind() {
     let ahead = Receipt::new(at("2030-01-01T00:00:00Z"));
     let now = at("2026-03-04T10:11:12Z");
     let later = Receipt::later_than(ahead.key(), now);
@@ -268,7 +268,7 @@ fn a_clock_that_is_behind_has_the_last_word_all_the_same() {
 }
 
 #[test]
-fn months_are_named_once_and_end() {
+fn months_have_one_spelling() {
     for bad in [
         "2026-3",
         "2026-13",
@@ -288,14 +288,14 @@ fn months_are_named_once_and_end() {
     ] {
         let month: Month = month.parse().unwrap();
         assert_eq!(month.next().to_string(), next);
-        assert_eq!(Month::of(month.middle()), month);
+        assert_eq!(Month::from_time(month.middle()), month);
         assert!(!month.is_to_be_compacted(at(due)));
         assert!(month.is_to_be_compacted(at(due) + chrono::Duration::seconds(1)));
     }
 }
 
 #[test]
-fn versions_of_a_file_that_grew_apart_are_joined() {
+fn diverged_versions_of_a_file_are_joined() {
     let line = |number| line(number, r#""s":"111111111111""#).to_lines().concat();
     let (common, ours, theirs) = (line(1), line(2), line(3));
     let one = format!("{common}not a receipt\n{ours}");
@@ -352,8 +352,8 @@ prop_compose! {
     }
 }
 
-/// What the lines of a receipt say together.
-fn together(lines: &[String]) -> Receipt {
+/// Returns the lines of a receipt as one receipt.
+fn joined(lines: &[String]) -> Receipt {
     let mut lines = lines.iter().map(|line| read(line));
     let mut all = lines.next().unwrap();
     for line in lines {
@@ -375,9 +375,9 @@ fn together(lines: &[String]) -> Receipt {
 fn fold_of(receipts: &[(u8, Receipt)]) -> Fold {
     let mut fold = Fold::default();
     for (machine, receipt) in receipts {
-        let source = Source {
+        let source = ReceiptSource {
             machine: format!("m{machine}"),
-            month: Month::of(receipt.at()),
+            month: Month::from_time(receipt.at()),
         };
         fold.apply(source, receipt.clone());
     }
@@ -386,7 +386,7 @@ fn fold_of(receipts: &[(u8, Receipt)]) -> Fold {
 
 proptest! {
     #[test]
-    fn lines_are_short_and_say_all(receipt in any_receipt(150)) {
+    fn lines_are_short_and_complete(receipt in any_receipt(150)) {
         let lines = receipt.to_lines();
         prop_assert_eq!(&lines, &receipt.to_lines());
         for line in &lines {
@@ -397,7 +397,7 @@ proptest! {
         keys.sort_unstable();
         keys.dedup();
         prop_assert_eq!(keys.len(), lines.len());
-        prop_assert_eq!(together(&lines), receipt);
+        prop_assert_eq!(joined(&lines), receipt);
     }
 
     #[test]
@@ -418,12 +418,12 @@ proptest! {
         prop_assert!(counted <= events as u64);
         prop_assert_eq!(total.receipts, receipts.len() as u64);
 
-        // Every second source is compacted, written and read; its lines are still there.
+                // Every second source is compacted, written and read, while its lines still exist.
         let mut compacted = fold.clone();
         let sources: std::collections::BTreeSet<_> =
-            receipts.iter().map(|(machine, receipt)| (*machine, Month::of(receipt.at()))).collect();
+            receipts.iter().map(|(machine, receipt)| (*machine, Month::from_time(receipt.at()))).collect();
         for (machine, month) in sources.into_iter().step_by(2) {
-            let source = Source { machine: format!("m{machine}"), month };
+            let source = ReceiptSource { machine: format!("m{machine}"), month };
             let file = fold.compact(&source);
             let read = FoldFile::parse(file.to_json().as_bytes()).unwrap();
             prop_assert_eq!(&read, &file);
@@ -433,7 +433,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read(bytes in vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_accepted(bytes in vec(any::<u8>(), 0..200)) {
         let _ = Receipt::parse_line(&bytes);
         let _ = FoldFile::parse(&bytes);
         let _ = join_lines(&bytes, &bytes);
@@ -445,9 +445,9 @@ proptest! {
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut in any::<prop::sample::Index>(),
     ) {
-        let file = fold_of(&[(0, receipt.clone())]).compact(&Source {
+        let file = fold_of(&[(0, receipt.clone())]).compact(&ReceiptSource {
             machine: "m0".to_owned(),
-            month: Month::of(receipt.at()),
+            month: Month::from_time(receipt.at()),
         });
         for text in receipt.to_lines().into_iter().chain([file.to_json()]) {
             let mut bytes = text.into_bytes();
@@ -463,7 +463,7 @@ proptest! {
                 let mut fold = Fold::default();
                 fold.merge("m0", file.clone());
                 fold.merge("m1", file);
-                Aliases::of(&fold.total());
+                Aliases::from_counts(&fold.total());
             }
         }
     }

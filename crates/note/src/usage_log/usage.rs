@@ -1,49 +1,51 @@
-//! What was made of notes, before it is decided what of that other machines are told.
+//! Usage of notes, before it is split into what other machines receive and what stays here.
 //!
-//! Notes that stay on this machine are used like any other, and somebody may tell other machines
-//! nothing at all. What is not told is [`Kept`]: a receipt in all but one thing, that it cannot be
-//! appended to those that travel.
+//! Machine-local notes are used like any other, and sharing may be off. What is not shared goes
+//! into a [`LocalReceipt`], which cannot be appended to the synchronized receipts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
 use super::{
-    Feedback, MAX_USED, PortableId, Receipt, ReceiptKey, SessionMark, Undecodable, Use, Weight,
+    Feedback, InvalidReceipt, MAX_USED, PortableId, Receipt, ReceiptKey, SessionMark, Use, Weight,
 };
 use crate::{id::NoteId, note::Scope};
 
-/// What was made of notes at one time.
+/// How notes were used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Notes that the model was given.
+    /// Notes that were injected.
     pub shown: BTreeSet<NoteId>,
-    /// Notes that it used, by turn.
+    /// Notes that were used, by turn.
     pub used: BTreeMap<(u32, NoteId), Weight>,
-    /// What was said of notes.
+    /// Feedback on notes.
     pub feedback: Vec<(NoteId, Feedback)>,
-    /// Notes that somebody looked at and found right.
+    /// Notes that somebody verified.
     pub verified: Vec<NoteId>,
 }
 
 impl Usage {
-    /// Parts what other machines are told from what stays here. A note of which `scope` knows nothing
-    /// is not told: it may have been one that stays.
+    /// Splits the usage into a receipt for other machines and a local one. A note with an unknown
+    /// scope is local, because it may have been machine-local.
     pub fn part(
         &self,
         session: Option<SessionMark>,
         project: Option<&str>,
         now: DateTime<Utc>,
         scope: impl Fn(NoteId) -> Option<Scope>,
-    ) -> (Receipt, Kept) {
-        let told = |id: NoteId| scope(id).and_then(|scope| PortableId::of(id, scope));
+    ) -> (Receipt, LocalReceipt) {
+        let told = |id: NoteId| scope(id).and_then(|scope| PortableId::new(id, scope));
         let head = || Receipt {
             session,
             project: project.map(str::to_owned),
             ..Receipt::new(now)
         };
         let kept = |id: NoteId| told(id).is_none().then_some(PortableId(id));
-        (self.fill(head(), told), Kept(self.fill(head(), kept)))
+        (
+            self.fill(head(), told),
+            LocalReceipt(self.fill(head(), kept)),
+        )
     }
 
     fn fill(&self, head: Receipt, take: impl Fn(NoteId) -> Option<PortableId>) -> Receipt {
@@ -59,8 +61,7 @@ impl Usage {
         }
     }
 
-    /// The uses that count, at most [`MAX_USED`]: of each note its strongest before a second one of
-    /// any.
+    /// Returns at most [`MAX_USED`] uses: the strongest of each note before the second of any note.
     fn strongest(&self, take: impl Fn(NoteId) -> Option<PortableId>) -> Vec<Use> {
         let mut uses: Vec<Use> = self
             .used
@@ -86,31 +87,28 @@ impl Usage {
     }
 }
 
-/// A receipt that never leaves this machine, and so may name any note.
+/// A receipt that never leaves this machine and may contain any note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept(pub(super) Receipt);
+pub struct LocalReceipt(pub(super) Receipt);
 
-impl Kept {
-    /// What makes it one.
+impl LocalReceipt {
+    /// Returns its unique key.
     pub fn key(&self) -> ReceiptKey {
         self.0.key()
     }
 
-    /// Tells whether it says nothing of any note.
+    /// Returns whether it mentions no note.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Writes it as lines, as [`Receipt::to_lines`] does.
+    /// Returns it as lines, like [`Receipt::to_lines`].
     pub fn to_text(&self) -> String {
         self.0.to_lines().concat()
     }
 
-    /// Reads what [`Kept::to_text`] wrote.
-    ///
-    /// # Errors
-    /// When a line is no receipt.
-    pub fn parse(text: &str) -> Result<Vec<Self>, Undecodable> {
+    /// Parses the result of [`LocalReceipt::to_text`].
+    pub fn parse(text: &str) -> Result<Vec<Self>, InvalidReceipt> {
         let lines = text.lines();
         lines
             .map(|line| Receipt::parse_line(line.as_bytes()).map(Self))
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_here_is_in_no_receipt_that_travels() {
+    fn machine_local_notes_are_in_no_synchronized_receipt() {
         let stays = |id| {
             Some(if id == note(1) {
                 Scope::MachineLocal
@@ -155,14 +153,14 @@ mod tests {
         assert_eq!((told.shown.len(), told.feedback.len()), (1, 1));
         assert!(kept.to_text().contains(&note(1).to_string()));
         assert!(!kept.to_text().contains(&note(2).to_string()));
-        assert_eq!(Kept::parse(&kept.to_text()).unwrap(), [kept]);
-        // A note that is gone may have been one that stays.
+        assert_eq!(LocalReceipt::parse(&kept.to_text()).unwrap(), [kept]);
+        // A deleted note may have been machine-local.
         let (told, kept) = usage.part(None, None, now(), |_| None);
         assert!(told.is_empty() && !kept.is_empty());
     }
 
     #[test]
-    fn what_is_kept_counts_like_what_is_told() {
+    fn local_receipts_count_like_synchronized_ones() {
         let session = Some(SessionMark::new("salt", "s"));
         let usage = Usage {
             used: [
@@ -178,9 +176,9 @@ mod tests {
         here.keep(kept.clone());
         here.keep(kept);
         let mut there = Fold::default();
-        let source = super::super::Source {
+        let source = super::super::ReceiptSource {
             machine: "laptop".to_owned(),
-            month: super::super::Month::of(now()),
+            month: super::super::Month::from_time(now()),
         };
         there.apply(source, told);
         assert_eq!(here.months(), there.months());
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_uses_are_told_and_of_as_many_notes_as_can_be() {
+    fn the_strongest_uses_of_most_notes_are_shared() {
         let mut usage = Usage::default();
         for turn in 1..=20 {
             usage.used.insert((turn, note(1)), Weight::Implicit);

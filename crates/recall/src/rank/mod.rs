@@ -1,15 +1,15 @@
-//! The ranking engine: which notes fit a question, how well, and by which of its words.
+//! The ranking engine: finds and scores notes for a query.
 //!
-//! In two steps: BM25 over the postings of the index finds the best twenty notes; these are read, and
-//! what postings cannot tell decides among them (see `again`). A question is one segment or several
-//! (the sentences of a prompt); each is scored by itself, and of a note the best one counts.
+//! BM25 over the index's postings finds the best twenty notes; [`rerank`] reads their text and
+//! reorders them. A query has one or more segments, such as the sentences of a prompt. Each segment
+//! is scored by itself, and a note keeps its best segment's score.
 //!
-//! How rare a term is for the order, all notes of the store say, since those of one project are too few
-//! to know: measured to be worth half a point. How much of a question a note covers, the notes that are
-//! searched say, since what others hold is no reason to bring it up. Nothing is shown or kept back here:
-//! every candidate says what a gate has to know of it.
+//! The order uses idf over all notes of the store, because one project has too few notes: this was
+//! measured to gain half a point. Coverage uses idf over the searched notes, because other
+//! projects' notes are no reason to inject one. Nothing is filtered here: each candidate carries
+//! what a threshold needs.
 
-mod again;
+mod rerank;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,31 +25,35 @@ use anamnesis_text::{
     terms::{Role, Word, words},
 };
 
-/// The most segments of a query.
+/// The maximum number of segments in a query.
 pub const MAX_SEGMENTS: usize = 8;
 
-/// How much of a segment is read, in bytes.
+/// How many bytes of a segment are read.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// The most terms of a segment that count, the rarest ones: quality is flat from sixteen on.
+/// The maximum number of terms of a segment that are scored, the rarest ones. Quality is flat from
+/// sixteen on.
 const MAX_TERMS: usize = 32;
 
-/// How many different terms of a segment are looked up at most.
+/// The maximum number of distinct terms of a segment that are looked up.
 const MAX_LOOKED_UP: usize = 256;
 
-/// How many ids that a question may name are looked up at most.
+/// The maximum number of ids in a query that are looked up.
 const MAX_IDS: usize = 8;
 
-/// How soon more of the same term says no more.
-const SATURATION: f32 = 1.2;
+/// BM25's k1, the saturation of term frequency.
+///
+/// Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009).
+const K1: f32 = 1.2;
 
-/// How much of a note's length counts against it.
-const LENGTH_SHARE: f32 = 0.6;
+/// BM25's b, the strength of length normalisation.
+const B: f32 = 0.6;
 
-/// How many of the best notes are read and ranked again; 20 to 100 are equally good.
-const READ_AGAIN: usize = 20;
+/// How many of the best notes are reranked. 20 to 100 are equally good.
+const MAX_RERANKED: usize = 20;
 
-/// Names of languages count a fifth: in a store of programs they say which shelf, not which book.
+/// Names of programming languages are weighted by a fifth, because notes on every
+/// topic contain them.
 const LANGUAGES: [&str; 9] = [
     "golang",
     "java",
@@ -61,24 +65,24 @@ const LANGUAGES: [&str; 9] = [
     "rust",
     "typescript",
 ];
-const LANGUAGE_SHARE: f32 = 0.2;
+const LANGUAGE_FACTOR: f32 = 0.2;
 
-/// Words that answer, thank or tell to go on. They stand in notes, too, but ask for none.
+/// Words of confirmation, thanks or continuation. Notes contain them, but nobody searches for them.
 const SMALL_TALK: [&str; 21] = [
     "again", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no", "ok",
     "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
 ];
 
-/// An identifier that so many notes have at most names them.
-const FEW_NOTES: u32 = 2;
+/// An identifier that occurs in at most so many notes counts as naming them.
+const MAX_NAMED_NOTES: u32 = 2;
 
-/// A shorter word is nobody's name.
-const SHORTEST_NAME: usize = 5;
+/// The minimum length of a word that can name a note, in characters.
+const MIN_NAME_LENGTH: usize = 5;
 
-/// A word that weighs this much of what the rarest does may be asked for alone.
-const RARE: f32 = 0.7;
+/// A single word is enough to match if its weight is at least this share of the highest idf.
+const MIN_RARITY: f32 = 0.7;
 
-/// What is asked.
+/// A parsed query.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     segments: Vec<Segment>,
@@ -87,53 +91,55 @@ pub struct Query {
 #[derive(Debug, Clone, Default)]
 struct Segment {
     text: String,
-    /// All its words, folded, a space before and after each.
+    /// All words, folded, each surrounded by single spaces.
     spoken: String,
-    asked: Vec<Asked>,
-    /// The words in their order: the place of the term, and how it is spelled.
+    asked: Vec<QueryTerm>,
+    /// The words in order: index of the term, and spelling.
     sequence: Vec<(usize, String)>,
 }
 
 /// A term of a segment.
 #[derive(Debug, Clone)]
-struct Asked {
+struct QueryTerm {
     term: String,
     written: String,
-    /// Whether it is a word of its own, so that a note has to have it: no whole of which the parts are
-    /// words, no long form of an abbreviation.
+    /// Whether coverage counts it. The whole of a compound identifier and the long form of an
+    /// abbreviation do not count.
     is_word: bool,
-    /// Of a long form, the place of the abbreviation.
+    /// For a long form, the index of the abbreviation.
     stands_for: Option<usize>,
     is_identifier: bool,
     is_small_talk: bool,
 }
 
 impl Query {
-    /// A text as one question. Where all its words say nothing, they are what is asked for.
-    pub fn of(text: &str) -> Self {
-        let mut segment = Segment::of(text, false);
+    /// Parses a text as one segment. If it has only stop words, they become the terms.
+    pub fn parse(text: &str) -> Self {
+        let mut segment = Segment::parse(text, false);
         if segment.asked.is_empty() {
-            segment = Segment::of(text, true);
+            segment = Segment::parse(text, true);
         }
         Self {
             segments: vec![segment],
         }
     }
 
-    /// Several questions of which a note answers one; the first [`MAX_SEGMENTS`] count.
+    /// Parses several segments, up to [`MAX_SEGMENTS`]. A note needs to match only one.
     pub fn from_segments(segments: &[String]) -> Self {
         let segments = segments.iter().take(MAX_SEGMENTS);
         Self {
-            segments: segments.map(|text| Segment::of(text, false)).collect(),
+            segments: segments.map(|text| Segment::parse(text, false)).collect(),
         }
     }
 
-    /// How many different words say something, over all segments; small talk (`ok`, `continue`) does not.
+    /// Returns the number of distinct meaningful words, without stop words and small talk (`ok`,
+    /// `continue`).
     pub fn term_count(&self) -> usize {
         self.telling().len()
     }
 
-    /// Tells whether nothing is asked: no word says anything, or one that is hardly a word (`go on`).
+    /// Returns whether nothing is asked: there is no meaningful word, or only one of less than
+    /// three letters (`go on`).
     pub fn is_small_talk(&self) -> bool {
         let telling = self.telling();
         let is_hardly_one = |term: &&str| term.is_ascii() && term.len() < 3;
@@ -150,27 +156,27 @@ impl Query {
 }
 
 impl Segment {
-    fn of(text: &str, with_stop_words: bool) -> Self {
+    fn parse(text: &str, with_stop_words: bool) -> Self {
         let text = head(text, MAX_TEXT);
         let mut spoken = String::from(" ");
         let mut places: HashMap<String, usize> = HashMap::new();
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut asked: Vec<QueryTerm> = Vec::new();
         let mut sequence = Vec::new();
         let mut before = None;
         words(text, |word| {
-            speak(&word, &mut spoken);
+            push_word(&word, &mut spoken);
             if asked.len() >= MAX_LOOKED_UP || (!with_stop_words && word.is_stop_word()) {
                 return;
             }
             let is_word = is_word(word.role);
             let place = *places.entry(word.term.to_owned()).or_insert_with(|| {
-                asked.push(Asked {
+                asked.push(QueryTerm {
                     term: word.term.to_owned(),
                     written: word.written.to_owned(),
                     is_word,
                     stands_for: before.filter(|_| word.role == Role::LongForm),
                     is_identifier: word.is_identifier()
-                        && word.written.chars().count() >= SHORTEST_NAME,
+                        && word.written.chars().count() >= MIN_NAME_LENGTH,
                     is_small_talk: SMALL_TALK.binary_search(&word.folded).is_ok(),
                 });
                 asked.len() - 1
@@ -192,10 +198,10 @@ impl Segment {
     }
 }
 
-/// Whose note it is, seen from the project that asks.
+/// A note's project, relative to the asking project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// Of the project itself.
+    /// The asking project.
     Own,
     /// For all projects.
     Global,
@@ -203,24 +209,24 @@ pub enum Origin {
     Other,
 }
 
-/// Which notes are searched. Tombstones have no words, so they never are.
+/// Selects the notes to search. Tombstones have no words, so they never match.
 #[derive(Debug, Clone, Default)]
 pub struct Mask {
-    /// The keys of the project that asks.
+    /// The keys of the asking project.
     pub own: Vec<String>,
-    /// Notes for all projects, too.
+    /// Whether to include notes for all projects.
     pub with_global: bool,
-    /// Notes of other projects, too.
+    /// Whether to include notes of other projects.
     pub with_others: bool,
-    /// Only notes that may be given unasked.
+    /// Whether to include only notes that may be injected.
     pub only_unasked: bool,
-    /// Only notes that fit; its projects, where it names some, hold beside the ones above.
+    /// Further conditions. If it names projects, a note has to be in one of them as well.
     pub filter: Filter,
 }
 
 impl Mask {
-    /// The notes that somebody asks for by a filter.
-    pub fn of_filter(filter: &Filter) -> Self {
+    /// Selects the notes of a person's filter.
+    pub fn from_filter(filter: &Filter) -> Self {
         let all = filter.projects.is_empty();
         Self {
             own: filter.projects.clone(),
@@ -234,7 +240,7 @@ impl Mask {
         }
     }
 
-    /// Whose a note of this project is; none where it is not searched.
+    /// Returns the origin of a project's notes, or `None` if they are not searched.
     pub(crate) fn origin(&self, key: &str) -> Option<Origin> {
         let (origin, is_in) = if self.own.iter().any(|own| own == key) {
             (Origin::Own, true)
@@ -248,7 +254,7 @@ impl Mask {
             .then_some(origin)
     }
 
-    /// Tells whether a note is searched, as the index knows it.
+    /// Returns whether an index entry is searched.
     pub(crate) fn takes(&self, entry: &Entry) -> bool {
         let filter = &self.filter;
         self.origin(&entry.project).is_some()
@@ -257,7 +263,7 @@ impl Mask {
             && filter.note_type.is_none_or(|t| t == entry.note_type)
             && filter.kind.is_none_or(|kind| kind == entry.kind)
             && filter.scope.is_none_or(|scope| scope == entry.path.scope)
-            // Ranking does not know these two: hardly a store has more than one of each.
+            // Ranking ignores these two, because hardly any store has more than one of each.
             && filter.user_id.as_ref().is_none_or(|id| *id == entry.user_id)
             && (filter.workspace_id.as_ref()).is_none_or(|id| *id == entry.workspace_id)
     }
@@ -273,75 +279,73 @@ impl Mask {
     }
 }
 
-/// What a question names outright.
+/// How a query names a note exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exact {
-    /// The note's id, or its end or beginning.
+    /// By its id, or the beginning or end of its id.
     Id,
-    /// Its whole title.
+    /// By its full title.
     Title,
-    /// An identifier that hardly another note has.
+    /// By an identifier that hardly any other note has.
     Identifier,
 }
 
-/// A note that has a word of the question, or is named by it.
+/// A note that matches the query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// The note.
     pub id: NoteId,
     /// Its title.
     pub title: String,
-    /// When its content last changed, seconds since 1970.
+    /// When its content last changed, in seconds since 1970.
     pub updated: u32,
-    /// Whose it is.
+    /// The note's project, relative to the asking project.
     pub origin: Origin,
-    /// How well its words fit; higher is better, comparable within one question only.
+    /// The relevance score. Higher is better; comparable only within one query.
     pub score: f32,
-    /// How much of what the segment asks for it has, from 0 to 1: each word as much as it is rare, one
-    /// that no note has the most.
+    /// The share of the segment's words that the note has, weighted by idf, from 0 to 1. A word
+    /// that no note has weighs most.
     pub coverage: f32,
-    /// How sure it is that the note has to do with the segment at all, comparable between questions and
-    /// stores of any size.
+    /// The confidence that the note is relevant at all. Comparable between queries and stores of
+    /// any size.
     pub fit: f32,
-    /// The words it has, as the question writes them, in its order.
+    /// The matched words as spelled in the query, in its order.
     pub matched: Vec<String>,
-    /// Whether these are enough to judge by: two that are no small talk, or a rare one that is all or
-    /// half of the question.
+    /// Whether the matched words are enough to judge by: two that are not small talk, or a rare one
+    /// that is at least half of the query.
     pub is_telling: bool,
-    /// How the question names it, if it does.
+    /// How the query names the note exactly, if it does.
     pub exact: Option<Exact>,
-    /// The segment that fits it best.
+    /// The index of the best segment.
     pub segment: usize,
-    /// Whether a note in use replaces it.
+    /// Whether a note in use supersedes it.
     pub is_superseded: bool,
 }
 
 impl Candidate {
-    /// Tells whether the note is worth bringing up: it fits by more than a word, or is named.
+    /// Returns whether the note matches well enough: it is named exactly, or enough words match and
+    /// `fit` reaches the threshold.
     pub fn passes(&self, threshold: f32) -> bool {
         self.exact.is_some() || self.is_telling && self.fit >= threshold
     }
 }
 
-/// The answer.
+/// The result of ranking.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranked {
-    /// The best notes, best first; of equal ones the newer, then the one with the higher id.
+    /// The best notes, best first. Ties go to the newer note, then to the higher id.
     pub candidates: Vec<Candidate>,
     /// How many notes were searched.
     pub searched: usize,
 }
 
-/// Ranks the notes of the mask and returns the `limit` best.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Ranks the notes selected by the mask and returns the best `limit`.
 pub fn rank(index: &Index, query: &Query, mask: &Mask, limit: usize) -> Result<Ranked, Error> {
     rank_among(index, query, mask, None, limit)
 }
 
-/// The same, of the notes with these numbers only: all of them, those without a word of the question
-/// last.
+/// Like [`rank`], restricted to the notes with these numbers. All of them are ranked, those without
+/// a matching word last.
 pub(crate) fn rank_among(
     index: &Index,
     query: &Query,
@@ -350,12 +354,12 @@ pub(crate) fn rank_among(
     limit: usize,
 ) -> Result<Ranked, Error> {
     let documents = index.documents()?;
-    let searched = Searched::of(&documents, mask);
+    let searched = Searched::new(&documents, mask);
     if searched.count == 0 || limit == 0 {
         return Ok(Ranked::default());
     }
     let mut lists = Lists::default();
-    let segments: Vec<Vec<&Asked>> = query
+    let segments: Vec<Vec<&QueryTerm>> = query
         .segments
         .iter()
         .map(|segment| lists.rarest(index, &segment.asked))
@@ -369,9 +373,9 @@ pub(crate) fn rank_among(
         .collect();
     let named = match among {
         Some(_) => BTreeMap::new(),
-        None => named(index, query, &searched)?,
+        None => named_by_id(index, query, &searched)?,
     };
-    let most = limit.max(READ_AGAIN);
+    let most = limit.max(MAX_RERANKED);
     let mut hits = Vec::new();
     for part in &searched.parts {
         score_part(part, &mut scorers, &mut hits)?;
@@ -381,7 +385,7 @@ pub(crate) fn rank_among(
         }
     }
     for scorer in &mut scorers {
-        scorer.weigh(searched.count);
+        scorer.set_idf(searched.count);
     }
     let among = among.into_iter().flatten().map(|number| (*number, 0));
     let named_at = named.iter().map(|(number, segment)| (*number, *segment));
@@ -403,19 +407,20 @@ pub(crate) fn rank_among(
     };
     ranked.sort_by(order);
     let highest = ranked.iter().map(|(hit, ..)| hit.score).fold(0.0, f32::max);
-    let readers: Vec<again::Reader<'_>> = scorers.iter().map(again::Reader::new).collect();
-    let mut weights: HashMap<String, f32> = HashMap::new();
-    for (hit, _, _) in ranked.iter_mut().take(READ_AGAIN) {
-        if let (Some(reader), Some(text)) = (readers.get(hit.segment), index.text(hit.number)?) {
+    let rerankers: Vec<rerank::Reranker<'_>> = scorers.iter().map(rerank::Reranker::new).collect();
+    let mut idfs: HashMap<String, f32> = HashMap::new();
+    for (hit, _, _) in ranked.iter_mut().take(MAX_RERANKED) {
+        if let (Some(reranker), Some(text)) = (rerankers.get(hit.segment), index.text(hit.number)?)
+        {
             let idf = |term: &str| {
-                if let Some(known) = weights.get(term) {
+                if let Some(known) = idfs.get(term) {
                     return Ok(*known);
                 }
-                let found = weight(searched.in_store, index.frequency(term)?);
-                weights.insert(term.to_owned(), found);
+                let found = idf(searched.in_store, index.frequency(term)?);
+                idfs.insert(term.to_owned(), found);
                 Ok(found)
             };
-            hit.score += reader.score(hit.terms, &text, highest, idf)?;
+            hit.score += reranker.score(hit.terms, &text, highest, idf)?;
         }
     }
     ranked.sort_by(order);
@@ -438,7 +443,7 @@ pub(crate) fn rank_among(
             origin: searched.origin(document)?,
             score: hit.score,
             coverage,
-            fit: coverage.powf(1.5) * hit.score / searched.highest / searched.damping(),
+            fit: coverage.powf(1.5) * hit.score / searched.max_idf / searched.fit_divisor(),
             matched: scorer.matched(hit.terms),
             is_telling: scorer.is_telling(hit.terms, &searched),
             exact,
@@ -452,7 +457,7 @@ pub(crate) fn rank_among(
     })
 }
 
-/// Adds notes that have no word of the question.
+/// Adds notes that have no matching word.
 fn add(hits: &mut Vec<Hit>, notes: impl Iterator<Item = (u32, usize)>, searched: &Searched<'_>) {
     let found: BTreeSet<u32> = hits.iter().map(|hit| hit.number).collect();
     for (number, segment) in notes {
@@ -469,29 +474,29 @@ fn add(hits: &mut Vec<Hit>, notes: impl Iterator<Item = (u32, usize)>, searched:
     }
 }
 
-/// The notes of the mask.
+/// The notes selected by the mask.
 struct Searched<'a> {
     parts: Vec<Part<'a>>,
-    /// By the number of the project.
+    /// Indexed by project number.
     origins: Vec<Option<Origin>>,
     count: usize,
-    /// How many notes the store has, whatever is searched.
+    /// The number of notes in the store, searched or not.
     in_store: usize,
-    /// What a term weighs that no note has.
-    highest: f32,
+    /// The idf of a term that no searched note has.
+    max_idf: f32,
 }
 
-/// The notes of a block.
+/// The notes of an index block.
 struct Part<'a> {
     block: u32,
     notes: &'a [Option<Document>],
-    /// By place: how often a note of its length has to have a term for half of what a term can say; 0
-    /// where no note is searched.
-    dampers: Vec<f32>,
+    /// BM25's length normalisation, `k1·(1−b+b·len/avg)`, per note; 0 for notes that are not
+    /// searched.
+    length_norms: Vec<f32>,
 }
 
 impl<'a> Searched<'a> {
-    fn of(documents: &'a Documents, mask: &Mask) -> Self {
+    fn new(documents: &'a Documents, mask: &Mask) -> Self {
         let mut origins = Vec::new();
         for (number, key) in documents.projects() {
             let place = number as usize;
@@ -504,7 +509,7 @@ impl<'a> Searched<'a> {
         let mut count = 0_usize;
         let mut length = 0.0_f64;
         let parts = documents.blocks.iter().map(|(block, notes)| {
-            let dampers = notes.iter().map(|note| {
+            let length_norms = notes.iter().map(|note| {
                 let Some(document) = note else {
                     return 0.0;
                 };
@@ -515,12 +520,12 @@ impl<'a> Searched<'a> {
                 }
                 count += 1;
                 length += f64::from(document.length);
-                // The length for now; what it means follows when all are known.
+                // The length for now. It is normalised below, once the average is known.
                 f32::from(document.length.max(1))
             });
             Part {
                 block: *block,
-                dampers: dampers.collect(),
+                length_norms: length_norms.collect(),
                 notes,
             }
         });
@@ -531,9 +536,9 @@ impl<'a> Searched<'a> {
             reason = "a mean of whole numbers"
         )]
         let mean = (length / count.max(1) as f64).max(1.0) as f32;
-        for damper in parts.iter_mut().flat_map(|part| &mut part.dampers) {
-            if *damper > 0.0 {
-                *damper = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * *damper / mean);
+        for length_norm in parts.iter_mut().flat_map(|part| &mut part.length_norms) {
+            if *length_norm > 0.0 {
+                *length_norm = K1 * (1.0 - B + B * *length_norm / mean);
             }
         }
         Self {
@@ -541,19 +546,22 @@ impl<'a> Searched<'a> {
             origins,
             count,
             in_store,
-            highest: weight(count, 0),
+            max_idf: idf(count, 0),
         }
     }
 
-    /// The note of a number, if it is searched.
+    /// Returns the note of a number, if it is searched.
     fn document(&self, number: u32) -> Option<&'a Document> {
-        let (block, place) = (number / LENGTH, (number % LENGTH) as usize);
+        let (block, place) = (number / BLOCK_SIZE, (number % BLOCK_SIZE) as usize);
         let at = self
             .parts
             .binary_search_by_key(&block, |part| part.block)
             .ok()?;
         let part = self.parts.get(at)?;
-        let is_searched = part.dampers.get(place).is_some_and(|damper| *damper > 0.0);
+        let is_searched = part
+            .length_norms
+            .get(place)
+            .is_some_and(|length_norm| *length_norm > 0.0);
         part.notes.get(place)?.as_ref().filter(|_| is_searched)
     }
 
@@ -561,44 +569,45 @@ impl<'a> Searched<'a> {
         *self.origins.get(document.project as usize)?
     }
 
-    /// What a fit is divided by, since the best of many notes fits better by chance.
+    /// The divisor of `fit`: among more notes, the best one matches better by chance.
     #[expect(clippy::cast_precision_loss, reason = "a logarithm of it is taken")]
-    fn damping(&self) -> f32 {
+    fn fit_divisor(&self) -> f32 {
         (1.0 + self.count as f32).ln().sqrt()
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "4,096")]
-const LENGTH: u32 = BLOCK_LENGTH as u32;
+const BLOCK_SIZE: u32 = BLOCK_LENGTH as u32;
 
-/// How much a term weighs, by how many of all notes have it.
-///
-/// # Errors
-/// When the index cannot be read.
-pub fn rarity(index: &Index, count: usize, term: &str) -> Result<f64, Error> {
-    Ok(weight(count, index.frequency(term)?).into())
+/// Returns the idf of a term among `doc_count` notes.
+pub fn term_idf(index: &Index, doc_count: usize, term: &str) -> Result<f64, Error> {
+    Ok(idf(doc_count, index.frequency(term)?).into())
 }
 
-/// How much a term weighs that `having` of `count` notes have.
+/// BM25's inverse document frequency of a term in `doc_freq` of `doc_count` notes.
 #[expect(clippy::cast_precision_loss, reason = "a logarithm of it is taken")]
-pub(crate) fn weight(count: usize, having: u32) -> f32 {
-    let (count, having) = (count as f32, having as f32);
-    (1.0 + ((count - having).max(0.0) + 0.5) / (having + 0.5)).ln()
+pub(crate) fn idf(doc_count: usize, doc_freq: u32) -> f32 {
+    let (doc_count, doc_freq) = (doc_count as f32, doc_freq as f32);
+    (1.0 + ((doc_count - doc_freq).max(0.0) + 0.5) / (doc_freq + 0.5)).ln()
 }
 
-/// What the index says of the terms that are asked for.
+/// The index's data about the query's terms.
 #[derive(Default)]
 struct Lists<'a> {
-    /// How many notes of the store have a term.
+    /// Each term's document frequency in the store.
     frequencies: HashMap<&'a str, u32>,
     postings: HashMap<&'a str, Postings>,
 }
 
 impl<'a> Lists<'a> {
-    /// Returns the rarest terms that notes have, in the order of the question, and after them those that
-    /// none has: they are not looked for, but count among what is asked.
-    fn rarest(&mut self, index: &Index, asked: &'a [Asked]) -> Result<Vec<&'a Asked>, Error> {
-        let mut known: Vec<(u32, usize, &Asked)> = Vec::new();
+    /// Returns the rarest known terms in the query's order, followed by unknown terms. Unknown
+    /// terms have no postings, but count for coverage.
+    fn rarest(
+        &mut self,
+        index: &Index,
+        asked: &'a [QueryTerm],
+    ) -> Result<Vec<&'a QueryTerm>, Error> {
+        let mut known: Vec<(u32, usize, &QueryTerm)> = Vec::new();
         let mut unknown = Vec::new();
         for (place, asked) in asked.iter().enumerate() {
             let term = asked.term.as_str();
@@ -622,7 +631,7 @@ impl<'a> Lists<'a> {
         Ok(known.chain(unknown).collect())
     }
 
-    fn load(&mut self, index: &Index, segments: &[Vec<&'a Asked>]) -> Result<(), Error> {
+    fn load(&mut self, index: &Index, segments: &[Vec<&'a QueryTerm>]) -> Result<(), Error> {
         for asked in segments.iter().flatten() {
             let term = asked.term.as_str();
             if !self.postings.contains_key(term) && self.frequencies.get(term) != Some(&0) {
@@ -633,39 +642,39 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Tells whether the term at a place is among those of the bits.
+/// Returns whether a bit set contains the term at an index.
 fn has(terms: u32, place: usize) -> bool {
     u32::try_from(place).is_ok_and(|place| terms.checked_shr(place).unwrap_or(0) & 1 == 1)
 }
 
-/// A segment, ready to be scored.
+/// Scores notes for a segment.
 struct Scorer<'a> {
     segment: &'a Segment,
-    /// The terms, those first that notes have: at most [`MAX_TERMS`].
+    /// The terms, known ones first. At most [`MAX_TERMS`] of them are known.
     terms: Vec<Term<'a>>,
 }
 
 struct Term<'a> {
-    asked: &'a Asked,
+    asked: &'a QueryTerm,
     postings: Option<&'a Postings>,
-    /// How many of the notes that are searched have it, and how much it weighs among them.
-    having: u32,
-    share: f32,
-    /// How rare it is in the store, and how much it weighs in the order.
-    rarity: f32,
+    /// The document frequency among the searched notes, and its idf.
+    doc_freq: u32,
+    idf: f32,
+    /// The idf in the store, and the weight in the score.
+    store_idf: f32,
     weight: f32,
-    /// The term beside it that stands for it: of an abbreviation the long form.
-    instead: Option<usize>,
+    /// For an abbreviation, the index of its long form, which matches as well.
+    long_form: Option<usize>,
 }
 
 impl<'a> Scorer<'a> {
     fn new(
         segment: &'a Segment,
-        asked: &[&'a Asked],
+        asked: &[&'a QueryTerm],
         lists: &'a Lists<'a>,
         notes_in_store: usize,
     ) -> Self {
-        let long_form = |short: &Asked| {
+        let long_form_of = |short: &QueryTerm| {
             asked.iter().position(|long| {
                 let stands_for = long.stands_for.and_then(|place| segment.asked.get(place));
                 stands_for.is_some_and(|word| word.term == short.term)
@@ -674,16 +683,16 @@ impl<'a> Scorer<'a> {
         let terms = asked.iter().map(|asked| {
             let term = asked.term.as_str();
             let in_store = lists.frequencies.get(term).copied().unwrap_or(0);
-            let rarity = weight(notes_in_store, in_store);
+            let store_idf = idf(notes_in_store, in_store);
             let is_language = LANGUAGES.binary_search(&term).is_ok();
             Term {
                 asked,
                 postings: lists.postings.get(term),
-                having: 0,
-                share: 0.0,
-                rarity,
-                weight: rarity * if is_language { LANGUAGE_SHARE } else { 1.0 },
-                instead: long_form(asked),
+                doc_freq: 0,
+                idf: 0.0,
+                store_idf,
+                weight: store_idf * if is_language { LANGUAGE_FACTOR } else { 1.0 },
+                long_form: long_form_of(asked),
             }
         });
         Self {
@@ -692,48 +701,50 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Weighs the terms by how many of the notes that were searched have them.
-    fn weigh(&mut self, searched: usize) {
+    /// Sets the idf of the terms among the searched notes.
+    fn set_idf(&mut self, searched: usize) {
         for term in &mut self.terms {
-            term.share = weight(searched, term.having);
+            term.idf = idf(searched, term.doc_freq);
         }
     }
 
-    /// The words that a note has, itself or by what they stand for.
-    fn having(&self, terms: u32) -> impl Iterator<Item = &Term<'a>> {
+    /// Returns the words that a note has, itself or as a long form.
+    fn matched_terms(&self, terms: u32) -> impl Iterator<Item = &Term<'a>> {
         let has = move |place: usize| has(terms, place);
         let terms = self.terms.iter().enumerate();
         terms
             .filter(move |(place, term)| {
-                term.asked.is_word && (has(*place) || term.instead.is_some_and(has))
+                term.asked.is_word && (has(*place) || term.long_form.is_some_and(has))
             })
             .map(|(_, term)| term)
     }
 
     fn coverage(&self, terms: u32) -> f32 {
         let words = self.terms.iter().filter(|term| term.asked.is_word);
-        let all: f32 = words.map(|term| term.share).sum();
-        let having: f32 = self.having(terms).map(|term| term.share).sum();
-        having / all.max(f32::MIN_POSITIVE)
+        let all: f32 = words.map(|term| term.idf).sum();
+        let matched: f32 = self.matched_terms(terms).map(|term| term.idf).sum();
+        matched / all.max(f32::MIN_POSITIVE)
     }
 
     fn matched(&self, terms: u32) -> Vec<String> {
-        self.having(terms)
+        self.matched_terms(terms)
             .map(|term| term.asked.written.clone())
             .collect()
     }
 
     fn is_telling(&self, terms: u32, searched: &Searched<'_>) -> bool {
-        let mut telling = self.having(terms).filter(|term| !term.asked.is_small_talk);
+        let mut telling = self
+            .matched_terms(terms)
+            .filter(|term| !term.asked.is_small_talk);
         let Some(first) = telling.next() else {
             return false;
         };
         let words = self.terms.iter().filter(|term| term.asked.is_word).count();
         telling.next().is_some()
             || words <= 2
-                && first.asked.written.chars().count() >= SHORTEST_NAME
-                && first.having <= FEW_NOTES
-                && first.share > RARE * searched.highest
+                && first.asked.written.chars().count() >= MIN_NAME_LENGTH
+                && first.doc_freq <= MAX_NAMED_NOTES
+                && first.idf > MIN_RARITY * searched.max_idf
     }
 
     fn identifier(&self, terms: u32) -> Option<Exact> {
@@ -744,46 +755,46 @@ impl<'a> Scorer<'a> {
             .filter(|(place, _)| has(terms, *place));
         let mut terms = terms.map(|(_, term)| term);
         terms
-            .any(|term| term.asked.is_identifier && term.having <= FEW_NOTES)
+            .any(|term| term.asked.is_identifier && term.doc_freq <= MAX_NAMED_NOTES)
             .then_some(Exact::Identifier)
     }
 }
 
-/// What a note has of the segment that fits it best.
+/// A note's score for its best segment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Hit {
     number: u32,
     updated: u32,
     score: f32,
-    /// A bit for each term of the segment.
+    /// A bit set of matched terms.
     terms: u32,
     segment: usize,
 }
 
-/// Scores the notes of a block that have a term, and counts them by term.
+/// Adds the hits of a block, and counts document frequencies.
 fn score_part(
     part: &Part<'_>,
     scorers: &mut [Scorer<'_>],
     found: &mut Vec<Hit>,
 ) -> Result<(), Error> {
-    let mut best = vec![(0.0, 0, 0); part.dampers.len()];
-    let mut reached = vec![(0.0, 0); part.dampers.len()];
+    let mut best = vec![(0.0, 0, 0); part.length_norms.len()];
+    let mut reached = vec![(0.0, 0); part.length_norms.len()];
     for (segment, scorer) in scorers.iter_mut().enumerate() {
         reached.fill((0.0, 0));
         for (bit, term) in scorer.terms.iter_mut().take(MAX_TERMS).enumerate() {
             let Some(postings) = term.postings else {
                 continue;
             };
-            let most = term.weight * (SATURATION + 1.0);
+            let most = term.weight * (K1 + 1.0);
             postings.each_in(part.block, |place, frequency| {
-                if let (Some(damper), Some((score, terms))) =
-                    (part.dampers.get(place), reached.get_mut(place))
-                    && *damper > 0.0
+                if let (Some(length_norm), Some((score, terms))) =
+                    (part.length_norms.get(place), reached.get_mut(place))
+                    && *length_norm > 0.0
                 {
                     let frequency = f32::from(frequency);
-                    *score += most * frequency / (frequency + damper);
+                    *score += most * frequency / (frequency + length_norm);
                     *terms |= 1 << bit;
-                    term.having += 1;
+                    term.doc_freq += 1;
                 }
             })?;
         }
@@ -796,7 +807,7 @@ fn score_part(
     for (place, ((score, terms, segment), note)) in best.into_iter().zip(part.notes).enumerate() {
         if score > 0.0 {
             found.push(Hit {
-                number: part.block * LENGTH + u32::try_from(place).unwrap_or(0),
+                number: part.block * BLOCK_SIZE + u32::try_from(place).unwrap_or(0),
                 updated: note.map_or(0, |note| note.updated),
                 score,
                 terms,
@@ -807,7 +818,7 @@ fn score_part(
     Ok(())
 }
 
-/// Keeps the best ones, all that are as good and as new as the last one, and those that are named.
+/// Keeps the best hits, ties with the last one, and notes named by id.
 fn keep_best(found: &mut Vec<Hit>, limit: usize, named: &BTreeMap<u32, usize>) {
     if found.len() <= limit {
         return;
@@ -818,8 +829,8 @@ fn keep_best(found: &mut Vec<Hit>, limit: usize, named: &BTreeMap<u32, usize>) {
     found.retain(|hit| better(hit, &last).is_le() || named.contains_key(&hit.number));
 }
 
-/// The notes that a question names by id, and the segment that does.
-fn named(
+/// Returns the notes that a query names by id, with the segment.
+fn named_by_id(
     index: &Index,
     query: &Query,
     searched: &Searched<'_>,
@@ -828,7 +839,7 @@ fn named(
     let mut left = MAX_IDS;
     for (segment, asked) in query.segments.iter().enumerate() {
         for word in asked.text.split(|c: char| !c.is_ascii_alphanumeric()) {
-            // Short ids are shown in capitals, and one without a digit is rare.
+            // Ids are shown in capitals, and an id without a digit is rare.
             let is_like_id = word.bytes().any(|b| b.is_ascii_digit())
                 && !word.bytes().any(|b| b.is_ascii_lowercase());
             let Some(reference) = IdPrefix::parse(word).ok().filter(|_| is_like_id) else {
@@ -848,25 +859,27 @@ fn named(
     Ok(named)
 }
 
-/// Tells whether a segment has all words of a title one after the other; a title of one word is no name.
+/// Returns whether a segment contains a title's words in order and adjacent. A title of one word is
+/// no name.
 fn names_title(segment: &Segment, title: &str) -> bool {
     let mut spoken = String::from(" ");
     let mut count = 0;
     words(title, |word| {
-        speak(&word, &mut spoken);
+        push_word(&word, &mut spoken);
         count += usize::from(is_word(word.role));
     });
     count > 1 && segment.spoken.contains(&spoken)
 }
 
-fn speak(word: &Word<'_, '_>, spoken: &mut String) {
+fn push_word(word: &Word<'_, '_>, spoken: &mut String) {
     if is_word(word.role) {
         spoken.push_str(word.folded);
         spoken.push(' ');
     }
 }
 
-/// Tells whether it is a word of its own: no whole whose parts are words, no long form of an abbreviation.
+/// Returns whether coverage counts a word of this role: not a whole compound identifier and not a
+/// long form.
 fn is_word(role: Role) -> bool {
     matches!(role, Role::Plain | Role::Part)
 }
@@ -886,7 +899,9 @@ mod tests {
     }
 
     fn of(index: &Index, text: &str, mask: &Mask) -> Vec<Candidate> {
-        rank(index, &Query::of(text), mask, 10).unwrap().candidates
+        rank(index, &Query::parse(text), mask, 10)
+            .unwrap()
+            .candidates
     }
 
     fn titles(candidates: &[Candidate]) -> Vec<&str> {
@@ -903,7 +918,7 @@ mod tests {
         let found = of(
             &index,
             "When do Migrations run before deploys?",
-            &Mask::of_filter(&Filter::default()),
+            &Mask::from_filter(&Filter::default()),
         );
         assert_eq!(
             titles(&found),
@@ -915,17 +930,17 @@ mod tests {
         assert!(found[1].coverage < 0.3);
         assert!(found[0].is_telling && !found[1].is_telling);
         assert!(found[0].fit > found[1].fit);
-        // What nobody has heard of counts against all.
+        // Words that no note has lower the coverage of all.
         let less = of(
             &index,
             "migrations run before deploys on frobnicated quuxes",
-            &Mask::of_filter(&Filter::default()),
+            &Mask::from_filter(&Filter::default()),
         );
         assert!(less[0].coverage < 0.7 && less[0].fit < found[0].fit);
     }
 
     #[test]
-    fn what_is_searched_is_what_the_mask_says() {
+    fn the_mask_selects_the_searched_notes() {
         let fixture = Fixture::new();
         let add = |title: &str, project: &str, change: fn(&mut anamnesis_note::note::Note)| {
             fixture.add(title, |note| {
@@ -1079,7 +1094,7 @@ mod tests {
             format!("what did {id} say about rate limits of the login"),
             format!("rate limits of the login, as in #{}", id.short()),
         ] {
-            // An id's end without a digit is not taken for one.
+            // A short id without a digit is not recognised.
             if !id.short().bytes().any(|byte| byte.is_ascii_digit())
                 && !query.contains(&id.to_string())
             {
@@ -1100,7 +1115,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_segments_the_best_one_counts() {
+    fn the_best_segment_counts() {
         let fixture = Fixture::new();
         fixture.add("integration tests need the emulator", |_| {});
         fixture.add("lunch is at noon", |_| {});
@@ -1133,14 +1148,14 @@ mod tests {
         let index = fixture.refreshed();
         ids.sort();
         ids.reverse();
-        let found = rank(&index, &Query::of("needle"), &own(), 40).unwrap();
+        let found = rank(&index, &Query::parse("needle"), &own(), 40).unwrap();
         let expected: Vec<NoteId> = ids.iter().map(|(_, id)| *id).take(40).collect();
         let found: Vec<NoteId> = found.candidates.iter().map(|c| c.id).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn small_talk_tells_nothing() {
+    fn small_talk_matches_nothing() {
         let fixture = Fixture::new();
         fixture.add("continue with the next step", |_| {});
         fixture.add("kubernetes", |_| {});
@@ -1148,16 +1163,16 @@ mod tests {
             fixture.add(&format!("filler {number}"), |_| {});
         }
         let index = fixture.refreshed();
-        assert_eq!(Query::of("ok, please continue").term_count(), 0);
+        assert_eq!(Query::parse("ok, please continue").term_count(), 0);
         let found = of(&index, "ok continue, next step please", &own());
         assert!(found.iter().all(|c| !c.passes(0.0)));
-        // One rare word may be all that is asked.
+        // A single rare word can be the whole question.
         assert!(of(&index, "kubernetes?", &own())[0].is_telling);
         assert!(!of(&index, "do kubernetes zebras eat purple grass", &own())[0].is_telling);
     }
 
     #[test]
-    fn words_that_say_nothing_are_searched_for_when_there_are_no_others() {
+    fn stop_words_are_searched_if_there_are_no_others() {
         let fixture = Fixture::new();
         fixture.add("what it is", |_| {});
         let index = fixture.refreshed();
@@ -1171,7 +1186,7 @@ mod tests {
     }
 
     #[test]
-    fn any_paste_is_answered() {
+    fn huge_pastes_are_answered() {
         let fixture = Fixture::new();
         fixture.add("needle", |_| {});
         let index = fixture.refreshed();

@@ -1,13 +1,14 @@
-//! Makes observations from what tools did: typed, by rule, without a model.
+//! Derives typed observations from tool events, by rule, without a model.
 //!
-//! Four things are seen. A command failed, files were edited, and the same command passed: a
-//! *bugfix*. Tests passed after edits: a *change*. A file was made: a *feature*. A command passed
-//! where one of the same purpose had failed, with nothing edited between: a *discovery*. Why it
-//! was so is not said; that is for a model or a person.
+//! - A *bugfix*: a command failed, files were edited, and the same command passed.
+//! - A *change*: tests passed after edits.
+//! - A *feature*: a file was created.
+//! - A *discovery*: a command passed where one with the same purpose had failed, with no edits
+//!   between.
 //!
-//! Invariants: an observation is made by one event, the one that completes it, and no later event
-//! changes it; so a list of events that grows gives the same observations again, and more. All
-//! texts are short, and the work grows with the number of events.
+//! Invariants: exactly one event completes an observation, and no later event changes it. So a
+//! growing list of events gives the same observations and then more. All texts are short, and the
+//! work is linear in the number of events.
 
 mod signature;
 
@@ -17,51 +18,51 @@ use sha2::{Digest, Sha256};
 
 pub use self::signature::signature;
 
-use self::signature::telling_line;
+use self::signature::informative_line;
 use crate::event::{FileAction, Outcome, ToolEvent};
 use anamnesis_text::shell::command::Command;
 use anamnesis_text::truncate::line;
 
-/// How many events a failure, or an edit without a test, is kept in mind.
+/// For how many events a failure, or an edit without a test, is remembered.
 const HORIZON: usize = 100;
 
-/// How many characters a title has.
+/// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 120;
 
-/// How many characters any other line has.
+/// The maximum length of any other line, in characters.
 const MAX_LINE: usize = 200;
 
-/// How many characters of a command a title shows.
+/// The maximum length of a command in a title, in characters.
 const MAX_COMMAND: usize = 50;
 
-/// How many errors, and how many files, an observation names.
+/// The maximum number of errors and of files in an observation.
 const MAX_NAMED: usize = 8;
 
-/// How many ids of events an observation lists.
+/// The maximum number of event ids in an observation.
 const MAX_EVENTS: usize = 40;
 
-/// How many characters of a tool's output are looked at for the result of a test, from its end.
+/// How many characters from the end of a tool's output are searched for a test result.
 const MAX_OUTPUT: usize = 4_000;
 
-/// The heading of a session note under which it says what failed and was mended.
+/// The heading in a session note for what failed and was fixed.
 pub(crate) const FIXED: &str = "Failed and fixed";
 
-/// What an observation is about.
+/// The kind of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// What failed passes again.
+    /// Something that failed passes again.
     Bugfix,
-    /// Something is there that was not.
+    /// Something new was created.
     Feature,
-    /// Something is other than it was, and tests pass.
+    /// Something was changed, and tests pass.
     Change,
-    /// Something works where something else does not.
+    /// One command works where another does not.
     Discovery,
 }
 
 impl Kind {
-    /// The word that stands for it in the journal.
+    /// Returns the name stored in the journal.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bugfix => "bugfix",
@@ -72,10 +73,10 @@ impl Kind {
     }
 }
 
-/// What was seen in a session.
+/// An observation in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
-    /// What it is about.
+    /// The kind.
     pub kind: Kind,
     /// One line of at most 120 characters.
     pub title: String,
@@ -83,25 +84,25 @@ pub struct Observation {
     pub subtitle: String,
     /// A sentence or two; may be empty.
     pub narrative: String,
-    /// What is certain, a line each.
+    /// Facts, one line each.
     pub facts: Vec<String>,
-    /// What a reader may look for it under.
+    /// Search keywords.
     pub concepts: Vec<String>,
-    /// The files that were read on the way.
+    /// The files that were read in between.
     pub files_read: Vec<String>,
-    /// The files that were edited or made.
+    /// The files that were edited or created.
     pub files_modified: Vec<String>,
-    /// The ids of the tool events it came from; the last one completed it.
+    /// The ids of the tool events it is based on. The last one completed it.
     pub events: Vec<String>,
-    /// The signature of the error that it is the answer to: see [`signature()`].
+    /// The signature of the error that it resolves: see [`signature()`].
     pub error_signature: Option<String>,
 }
 
 impl Observation {
-    /// Returns the SHA-256, in hex, of what makes it this observation and no other.
+    /// Returns the SHA-256, in hex, that identifies the observation.
     ///
-    /// That is the event that completed it, since an event completes one at most. How far back the
-    /// events were known when it was made does not count, nor does the wording of a later release.
+    /// It depends only on the completing event, because an event completes at most one observation.
+    /// Neither the number of earlier events nor the wording of a later release changes it.
     pub fn hash(&self) -> String {
         let completed_by = self.events.last().map_or(&self.title, |id| id);
         Sha256::new()
@@ -114,28 +115,27 @@ impl Observation {
     }
 }
 
-/// What a list of tool events shows.
+/// The result of [`observations`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// What was seen, in the order in which it was completed.
+    /// The observations, in the order of completion.
     pub observations: Vec<Observation>,
-    /// How many events at the start need not be given again: nothing of them is still open.
+    /// How many events at the start can be left out next time, because they can no longer matter.
     pub settled: usize,
 }
 
-/// How many events back it is worth to look, at most.
+/// The maximum number of recent events that can matter.
 pub const WINDOW: usize = 2 * HORIZON;
 
-/// Returns what tool events show, which are given in the order in which they happened.
+/// Derives observations from tool events in chronological order.
 ///
-/// The next look may leave out the [`Observed::settled`] events and gives, for those that are left
-/// and those that have come, what it would have given for all of them.
+/// The next call may leave out the [`Observed::settled`] events. It gives the same observations for
+/// the rest as if they were included.
 ///
-/// A failure, an edit and a pass of different agents have nothing to do with each other, with one
-/// exception: when the same command fails here and passes there, the edits of all agents between
-/// are what mended it, since they work on the same files.
+/// A failure, an edit and a pass are only combined if one agent made them. The exception is a fix
+/// of the same command: edits of all agents count, because they work on the same files.
 pub fn observations(events: &[ToolEvent]) -> Observed {
-    let mut watch = Watch {
+    let mut scan = Scan {
         events,
         failures: Vec::new(),
         tests: Vec::new(),
@@ -143,27 +143,27 @@ pub fn observations(events: &[ToolEvent]) -> Observed {
         observations: Vec::new(),
     };
     for index in 0..events.len() {
-        watch.take(index);
+        scan.take(index);
     }
-    let settled = watch.settled();
+    let settled = scan.settled();
     Observed {
-        observations: watch.observations,
+        observations: scan.observations,
         settled,
     }
 }
 
-/// Returns the command of an event if it passed and says something about the project.
+/// Returns the command of an event if it passed and is significant.
 pub fn passed_command(event: &ToolEvent) -> Option<String> {
     let (command, verdict) = run_of(event)?;
-    (verdict == Verdict::Passed && command.is_telling()).then(|| command.shown(MAX_LINE))
+    (verdict == Verdict::Passed && command.is_significant()).then(|| command.shown(MAX_LINE))
 }
 
-/// Returns the line of a session note that says what mended the command that failed now.
+/// Returns the line of a session note that describes a fix of this command.
 ///
-/// Notes hold no signature of an error, so it is told by the command; the note may be another
-/// machine's.
-pub fn mended_in<'a>(body: &'a str, command: &str) -> Option<&'a str> {
-    let command = Command::parse(command).filter(Command::is_telling)?;
+/// Notes have no error signatures, so the command is compared. The note may come from another
+/// machine.
+pub fn fix_in_note<'a>(body: &'a str, command: &str) -> Option<&'a str> {
+    let command = Command::parse(command).filter(Command::is_significant)?;
     let wanted = format!("`{}` passes again ", command.shown(MAX_COMMAND));
     let heading = format!("**{FIXED}:**");
     let mut lines = body.lines().skip_while(|line| line.trim() != heading);
@@ -172,12 +172,12 @@ pub fn mended_in<'a>(body: &'a str, command: &str) -> Option<&'a str> {
     items.into_iter().find(|item| item.starts_with(&wanted))
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Passed,
     Failed,
-    /// It was stopped, it still runs, or its end cannot be seen.
+    /// It was interrupted, still runs, or its result is unknown.
     Unknown,
 }
 
@@ -187,32 +187,33 @@ struct Failure<'a> {
     command: Command<'a>,
     agent: Option<&'a str>,
     error: Option<String>,
-    /// The telling line of its error.
-    told: Option<String>,
-    /// Whether another command was seen to work in its place.
-    is_answered: bool,
+    /// The most informative line of its error.
+    error_line: Option<String>,
+    /// Whether a workaround was observed.
+    has_workaround: bool,
 }
 
-/// The events, and what of them is open at the one that is looked at.
-struct Watch<'a> {
+/// The state of scanning the events.
+struct Scan<'a> {
     events: &'a [ToolEvent],
-    /// In the order in which they happened.
+    /// In chronological order.
     failures: Vec<Failure<'a>>,
-    /// The last test of each agent that passed and took account of the edits before it.
+    /// Per agent, the last passed test run, which accounts for all edits before it.
     tests: Vec<(Option<&'a str>, usize)>,
-    /// Events that belong together, the first and the last of each: no look may begin between.
+    /// Ranges of events that belong together, from first to last. The next call must not start
+    /// inside one.
     spans: Vec<(usize, usize)>,
     observations: Vec<Observation>,
 }
 
-/// An edit, and the event that made it.
+/// An edit and the index of its event.
 #[derive(Clone, Copy)]
 struct Edit<'a> {
     index: usize,
     path: &'a str,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> Scan<'a> {
     fn take(&mut self, index: usize) {
         let Some(event) = self.events.get(index) else {
             return;
@@ -223,15 +224,15 @@ impl<'a> Watch<'a> {
         }
         match run_of(event) {
             Some((command, Verdict::Passed)) => self.take_pass(index, event, &command),
-            Some((command, Verdict::Failed)) if command.is_telling() => {
+            Some((command, Verdict::Failed)) if command.is_significant() => {
                 let error = event.error.clone().unwrap_or_else(|| output(event));
                 self.failures.push(Failure {
                     index,
                     command,
                     agent: agent(event),
-                    told: telling_line(&error),
+                    error_line: informative_line(&error),
                     error: signature(&error),
-                    is_answered: false,
+                    has_workaround: false,
                 });
             }
             _ => {}
@@ -250,48 +251,54 @@ impl<'a> Watch<'a> {
     }
 
     fn take_pass(&mut self, index: usize, event: &'a ToolEvent, command: &Command<'a>) {
-        let (mended, failures) = std::mem::take(&mut self.failures)
+        let (fixed, failures) = std::mem::take(&mut self.failures)
             .into_iter()
-            .partition::<Vec<_>, _>(|failure| failure.command.is_mended_by(command));
+            .partition::<Vec<_>, _>(|failure| failure.command.is_fixed_by(command));
         self.failures = failures;
         self.spans
-            .extend(mended.iter().map(|failure| (failure.index, index)));
-        let observation = if mended.is_empty() {
-            self.other_way(index, event, command)
+            .extend(fixed.iter().map(|failure| (failure.index, index)));
+        let observation = if fixed.is_empty() {
+            self.workaround(index, event, command)
                 .or_else(|| self.tested_change(index, event, command))
         } else {
             if command.is_test() {
                 self.remember_test(agent(event), index);
             }
-            self.bugfix(index, event, &mended)
+            self.bugfix(index, event, &fixed)
         };
         self.observations.extend(observation);
     }
 
-    /// A command that failed passes after edits.
+    /// Observes a failed command that passes after edits.
     fn bugfix(
         &self,
         index: usize,
         event: &ToolEvent,
-        mended: &[Failure<'a>],
+        fixed: &[Failure<'a>],
     ) -> Option<Observation> {
-        let (first, last) = (mended.first()?, mended.last()?);
-        // What passes without an edit was not mended: it is flaky, or something outside changed.
+        let (first, last) = (fixed.first()?, fixed.last()?);
+        // Without an edit it was not fixed: the command is flaky, or something outside changed.
         self.edits(last.index + 1, index, |_| true).first()?;
         let edits = self.edits(first.index + 1, index, |_| true);
         let files = paths(&edits);
         let command = first.command.shown(MAX_COMMAND);
-        let mut told: Vec<&str> = Vec::new();
-        for line in mended.iter().filter_map(|failure| failure.told.as_deref()) {
-            if !told.contains(&line) && told.len() < MAX_NAMED {
-                told.push(line);
+        let mut error_line: Vec<&str> = Vec::new();
+        for line in fixed
+            .iter()
+            .filter_map(|failure| failure.error_line.as_deref())
+        {
+            if !error_line.contains(&line) && error_line.len() < MAX_NAMED {
+                error_line.push(line);
             }
         }
         let changed = listed(&files);
-        let reason = told
+        let reason = error_line
             .first()
-            .map_or(String::new(), |told| format!(": {told}"));
-        let mut facts: Vec<String> = told.iter().map(|&told| told.to_owned()).collect();
+            .map_or(String::new(), |error_line| format!(": {error_line}"));
+        let mut facts: Vec<String> = error_line
+            .iter()
+            .map(|&error_line| error_line.to_owned())
+            .collect();
         facts.extend(changes(&files));
         Some(Observation {
             kind: Kind::Bugfix,
@@ -299,7 +306,7 @@ impl<'a> Watch<'a> {
                 &format!("`{command}` passes again after a change of {changed}"),
                 MAX_TITLE,
             ),
-            subtitle: told.first().copied().unwrap_or_default().to_owned(),
+            subtitle: error_line.first().copied().unwrap_or_default().to_owned(),
             narrative: line(
                 &format!("`{command}` failed{reason}. It passed after a change of {changed}."),
                 2 * MAX_LINE,
@@ -308,13 +315,13 @@ impl<'a> Watch<'a> {
             concepts: vec!["problem-solution".to_owned()],
             files_read: self.files_read(first.index, index, &files),
             files_modified: files,
-            events: self.ids(mended.iter().map(|failure| failure.index), &edits, event),
-            error_signature: mended.iter().find_map(|failure| failure.error.clone()),
+            events: self.ids(fixed.iter().map(|failure| failure.index), &edits, event),
+            error_signature: fixed.iter().find_map(|failure| failure.error.clone()),
         })
     }
 
-    /// A command passes where another one of the same purpose has failed.
-    fn other_way(
+    /// Observes a command that passes where another with the same purpose failed.
+    fn workaround(
         &mut self,
         index: usize,
         event: &ToolEvent,
@@ -323,18 +330,18 @@ impl<'a> Watch<'a> {
         let by = agent(event);
         let position = self.failures.iter().rposition(|failure| {
             failure.agent == by
-                && !failure.is_answered
-                && failure.command.is_done_by(command)
+                && !failure.has_workaround
+                && failure.command.has_workaround(command)
                 && self
                     .edits(failure.index + 1, index, |agent| agent == by)
                     .is_empty()
         })?;
         let failure = self.failures.get_mut(position)?;
-        failure.is_answered = true;
-        let told = failure.told.clone();
-        let reason = told
+        failure.has_workaround = true;
+        let error_line = failure.error_line.clone();
+        let reason = error_line
             .as_ref()
-            .map_or(String::new(), |told| format!(": {told}"));
+            .map_or(String::new(), |error_line| format!(": {error_line}"));
         let failed = failure.command.shown(MAX_COMMAND);
         let passed = command.shown(MAX_COMMAND);
         Some(Observation {
@@ -343,12 +350,12 @@ impl<'a> Watch<'a> {
                 &format!("`{passed}` works where `{failed}` failed{reason}"),
                 MAX_TITLE,
             ),
-            subtitle: told.clone().unwrap_or_default(),
+            subtitle: error_line.clone().unwrap_or_default(),
             narrative: line(
                 &format!("`{failed}` failed{reason}. Nothing was edited, and `{passed}` passed."),
                 2 * MAX_LINE,
             ),
-            facts: told.into_iter().collect(),
+            facts: error_line.into_iter().collect(),
             concepts: vec!["gotcha".to_owned()],
             files_read: Vec::new(),
             files_modified: Vec::new(),
@@ -357,7 +364,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Tests pass after edits.
+    /// Observes tests that pass after edits.
     fn tested_change(
         &mut self,
         index: usize,
@@ -365,7 +372,7 @@ impl<'a> Watch<'a> {
         command: &Command<'a>,
     ) -> Option<Observation> {
         let by = agent(event);
-        // While another test fails, the work is not done.
+        // While another test fails, the change is not complete.
         let fails = |failure: &Failure| failure.agent == by && failure.command.is_test();
         if !command.is_test() || self.failures.iter().any(fails) {
             return None;
@@ -406,7 +413,7 @@ impl<'a> Watch<'a> {
         self.tests.push((by, index));
     }
 
-    /// Returns the edits of some agents from one event up to another.
+    /// Returns the edits by some agents in a range of events.
     fn edits(&self, from: usize, to: usize, by: impl Fn(Option<&str>) -> bool) -> Vec<Edit<'a>> {
         let events = self.events.get(from..to).unwrap_or_default();
         (from..)
@@ -424,7 +431,7 @@ impl<'a> Watch<'a> {
             .collect()
     }
 
-    /// Returns what was read, and not edited, from one event up to another.
+    /// Returns the files that were read but not edited in a range of events.
     fn files_read(&self, from: usize, to: usize, edited: &[String]) -> Vec<String> {
         let events = self.events.get(from..to).unwrap_or_default();
         let mut read: Vec<String> = Vec::new();
@@ -438,8 +445,8 @@ impl<'a> Watch<'a> {
         read
     }
 
-    /// Returns the ids of failures and edits, in the order in which they happened, and of the event
-    /// that completes them.
+    /// Returns the ids of failures and edits in chronological order, followed by the completing
+    /// event's.
     fn ids(
         &self,
         failures: impl Iterator<Item = usize>,
@@ -456,7 +463,7 @@ impl<'a> Watch<'a> {
         before.chain([last]).map(|event| event.id.clone()).collect()
     }
 
-    /// Returns how many events are behind everything that is open.
+    /// Returns how many events at the start can no longer matter.
     fn settled(&mut self) -> usize {
         let end = self.events.len();
         let failures = self.failures.iter().map(|failure| failure.index);
@@ -471,7 +478,7 @@ impl<'a> Watch<'a> {
         }
         self.spans
             .extend(open.into_iter().map(|index| (index, index + HORIZON)));
-        // From the last span to the first: a span that the cut would part moves it to its start.
+        // Starts with the last range: a cut inside a range moves to its start.
         self.spans.sort_unstable_by(|a, b| b.cmp(a));
         let cut = self.spans.iter().fold(end, |cut, &(first, last)| {
             if first < cut && cut <= last {
@@ -484,12 +491,12 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Returns who ran a tool; none for the main line of the session.
+/// Returns the id of the subagent that ran a tool, `None` for the main session.
 fn agent(event: &ToolEvent) -> Option<&str> {
     event.agent.as_ref().map(|agent| agent.id.as_str())
 }
 
-/// Tells what a command was, and how it ended.
+/// Returns an event's command and its result.
 fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
     if event.tool != "Bash" && event.tool != "PowerShell" {
         return None;
@@ -503,7 +510,7 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
     Some((command, verdict))
 }
 
-/// Tells how a command ended of which the client says that it ran.
+/// Returns the result of a command that the client reports as run.
 fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
     const CODES: [&str; 5] = ["code", "exitCode", "exit_code", "returnCode", "return_code"];
     let is_set = |value: &Value, name: &str| {
@@ -528,14 +535,14 @@ fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
         && !code.starts_with('0')
     {
         Verdict::Failed
-    } else if command.hides_its_end {
+    } else if command.hides_exit_status {
         result(&output)
     } else {
         Verdict::Passed
     }
 }
 
-/// Returns the end of what a tool printed.
+/// Returns the end of a tool's output.
 fn output(event: &ToolEvent) -> String {
     fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
         match value {
@@ -555,7 +562,7 @@ fn output(event: &ToolEvent) -> String {
         .to_owned()
 }
 
-/// Reads from what a command printed how it ended; for commands whose status does not say.
+/// Derives the result from a command's output, for commands whose exit status does not show it.
 fn result(output: &str) -> Verdict {
     const FAILS: [&str; 16] = [
         "--- FAIL",
@@ -595,7 +602,7 @@ fn result(output: &str) -> Verdict {
     }
 }
 
-/// Returns the greatest number that stands beside one of the words: `3 failed`, `Failures: 3`.
+/// Returns the highest number beside one of the words, as in `3 failed` or `Failures: 3`.
 fn count(output: &str, names: &[&str]) -> u64 {
     let words =
         output.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '='));
@@ -618,7 +625,7 @@ fn count(output: &str, names: &[&str]) -> u64 {
     greatest
 }
 
-/// A file was made, in the project's folder.
+/// Observes a file created in the project's folder.
 fn new_file(event: &ToolEvent) -> Option<Observation> {
     let is_made = event.response.get("type").and_then(Value::as_str) == Some("create");
     let is_inside = |path: &str| {
@@ -647,7 +654,7 @@ fn new_file(event: &ToolEvent) -> Option<Observation> {
     })
 }
 
-/// Returns the paths of edits, each once.
+/// Returns the distinct paths of edits.
 fn paths(edits: &[Edit<'_>]) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     for edit in edits {
@@ -659,7 +666,7 @@ fn paths(edits: &[Edit<'_>]) -> Vec<String> {
     paths
 }
 
-/// Names the first of some files and how many there are beside it.
+/// Names the first file and the number of others.
 fn listed(files: &[String]) -> String {
     let first = files.first().map_or("", String::as_str);
     let first = short_path(first, 36);
@@ -677,7 +684,7 @@ fn changes(files: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Returns a path, or as much of its end as fits.
+/// Returns a path, cut at the front to `count` characters.
 fn short_path(path: &str, count: usize) -> String {
     match path.char_indices().rev().nth(count) {
         Some(_) => {

@@ -1,30 +1,29 @@
-//! Finds the line of an error that tells what went wrong, and a form of it that lasts.
+//! Finds the most informative line of an error, and a stable signature of it.
 //!
-//! A run that fails prints much and says little. The telling line is what a person would quote. Its
-//! signature leaves out what changes from day to day and from machine to machine: numbers, paths
-//! but their last part, hashes, times, quoted texts. Names stay, also quoted ones, because a
-//! missing `serde` and a missing `tokio` are two errors.
+//! The informative line is the one that a person would quote. Its signature leaves out what varies
+//! between days and machines: numbers, folders, hashes, times and quoted texts. Names stay, even in
+//! quotes, because a missing `serde` and a missing `tokio` are different errors.
 //!
-//! Invariants: both are one line, the work is linear.
+//! Invariants: both are one line, and the work is linear.
 
 use anamnesis_text::truncate::{first_characters, line};
 
-/// How many characters of a line are looked at.
+/// How many characters of a line are read.
 const MAX_LOOK: usize = 400;
 
-/// How many lines are looked at; an error says early or late what it is about.
+/// How many lines are read.
 const MAX_LINES: usize = 1_000;
 
-/// How many characters a telling line has.
-pub(super) const MAX_TELLING: usize = 200;
+/// The maximum length of an informative line, in characters.
+pub(super) const MAX_ERROR_LINE: usize = 200;
 
-/// How many characters a signature has.
+/// The maximum length of a signature, in characters.
 const MAX_SIGNATURE: usize = 160;
 
-/// How long a name between quotes may be to be kept.
+/// The maximum length of a quoted name that is kept.
 const MAX_QUOTED: usize = 48;
 
-/// Parts of lines that say that something went wrong and not what, in lower case.
+/// Parts of lines that say that something failed but not what, in lower case.
 const GENERIC: [&str; 22] = [
     " failed,",
     " failing",
@@ -51,15 +50,15 @@ const GENERIC: [&str; 22] = [
 ];
 
 /// Beginnings of lines that explain another line, in lower case.
-const ASIDES: [&str; 12] = [
+const EXPLANATIONS: [&str; 12] = [
     "+", "-->", "=", ">", "at ", "file \"", "help:", "hint:", "info", "note:", "warning", "|",
 ];
 
-/// What tools put before every line of an error.
+/// Prefixes that tools put before every line of an error.
 const PREFIXES: [&str; 6] = ["npm ERR! ", "npm error ", "E   ", "● ", "× ", "✖ "];
 
-/// Beginnings of lines that say what went wrong behind them, in lower case.
-const ANNOUNCES: [&str; 9] = [
+/// Beginnings of lines whose remainder describes the error, in lower case.
+const ANNOUNCEMENTS: [&str; 9] = [
     "[error] ",
     "e: ",
     "error ",
@@ -71,11 +70,11 @@ const ANNOUNCES: [&str; 9] = [
     "panic: ",
 ];
 
-/// Parts of lines that announce it further on, in lower case.
-const ANNOUNCES_WITHIN: [&str; 4] = [": error:", ": error ", ": fatal error:", "panicked at '"];
+/// Infixes before a description of the error, in lower case.
+const INNER_ANNOUNCEMENTS: [&str; 4] = [": error:", ": error ", ": fatal error:", "panicked at '"];
 
-/// Words that say what went wrong, in lower case.
-const TELLS: [&str; 45] = [
+/// Words that describe an error, in lower case.
+const ERROR_WORDS: [&str; 45] = [
     "abort",
     "already exists",
     "already in use",
@@ -123,7 +122,7 @@ const TELLS: [&str; 45] = [
     "unrecogni",
 ];
 
-/// Words that say nothing by themselves, in lower case.
+/// Words without meaning of their own, in lower case.
 const EMPTY_WORDS: [&str; 20] = [
     "assert",
     "assertion",
@@ -147,22 +146,22 @@ const EMPTY_WORDS: [&str; 20] = [
     "status",
 ];
 
-/// Returns a stable, one-line form of an error; `None` where nothing in it tells what went wrong.
+/// Returns a stable one-line signature of an error, or `None` if no line describes it.
 ///
-/// The same error has the same signature on another day, in another folder and on another machine.
+/// The same error has the same signature on other days, in other folders and on other machines.
 pub fn signature(error: &str) -> Option<String> {
-    let told = telling_line(error)?;
-    let signature = line(&normalised(&told), MAX_SIGNATURE);
-    says_something(&signature).then_some(signature)
+    let line_of_error = informative_line(error)?;
+    let signature = line(&normalised(&line_of_error), MAX_SIGNATURE);
+    has_meaningful_word(&signature).then_some(signature)
 }
 
-/// Returns the line of an error that tells most, as it is; `None` where none does.
-pub(super) fn telling_line(error: &str) -> Option<String> {
+/// Returns the most informative line of an error, unchanged, or `None` if no line describes it.
+pub(super) fn informative_line(error: &str) -> Option<String> {
     let mut best = (0, None);
     let mut above = Above::default();
     for raw in error.lines().take(MAX_LINES) {
         let text = first_characters(raw.trim(), MAX_LOOK);
-        let (text, weight) = weigh(text, &above);
+        let (text, weight) = informativeness(text, &above);
         if weight > best.0 {
             best = (weight, Some(text));
         }
@@ -170,15 +169,15 @@ pub(super) fn telling_line(error: &str) -> Option<String> {
             above = Above::of(text);
         }
     }
-    best.1.map(|text| line(text, MAX_TELLING))
+    best.1.map(|text| line(text, MAX_ERROR_LINE))
 }
 
-/// What the line above says about the next one.
+/// What the previous line says about the next one.
 #[derive(Default, PartialEq, Eq)]
 enum Above {
     #[default]
     Nothing,
-    /// It announced what went wrong, and the line ended.
+    /// It announced an error, and the line ended there.
     Announcement,
 }
 
@@ -193,8 +192,8 @@ impl Above {
     }
 }
 
-/// Returns the text of a line, and how much it tells: from 0, nothing, to 6.
-fn weigh<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
+/// Returns the text of a line without prefixes, and how informative it is, from 0 to 6.
+fn informativeness<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
     let prefix = PREFIXES.iter().find(|prefix| line.starts_with(**prefix));
     let is_assertion = prefix == Some(&"E   ");
     let text = line.get(prefix.map_or(0, |prefix| prefix.len())..);
@@ -202,17 +201,18 @@ fn weigh<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
     let lower = text.to_lowercase();
     let starts = |list: &[&str]| list.iter().any(|start| lower.starts_with(start));
     let holds = |list: &[&str]| list.iter().any(|part| lower.contains(part));
-    let weight = if starts(&ASIDES) || holds(&GENERIC) {
+    let weight = if starts(&EXPLANATIONS) || holds(&GENERIC) {
         0
     } else if is_assertion {
         6
-    } else if !says_something(&lower) {
+    } else if !has_meaningful_word(&lower) {
         0
     } else if lower.starts_with("error[") || lower.contains("error ts") || names_exception(text) {
         6
-    } else if *above == Above::Announcement || starts(&ANNOUNCES) || holds(&ANNOUNCES_WITHIN) {
+    } else if *above == Above::Announcement || starts(&ANNOUNCEMENTS) || holds(&INNER_ANNOUNCEMENTS)
+    {
         5
-    } else if holds(&TELLS) {
+    } else if holds(&ERROR_WORDS) {
         3
     } else if has_speaker(text) {
         2
@@ -222,14 +222,14 @@ fn weigh<'a>(line: &'a str, above: &Above) -> (&'a str, usize) {
     (text, weight)
 }
 
-/// Tells whether a lower-case text has a word that means something by itself.
-fn says_something(lower: &str) -> bool {
+/// Returns whether a lower-case text has a meaningful word.
+fn has_meaningful_word(lower: &str) -> bool {
     lower
         .split(|c: char| !c.is_alphabetic())
         .any(|word| word.chars().count() > 2 && !EMPTY_WORDS.contains(&word))
 }
 
-/// Tells whether a line names the kind of an error before it says which: `TypeError: …`.
+/// Returns whether a line starts with an exception's name: `TypeError: …`.
 fn names_exception(text: &str) -> bool {
     const NAMES: [&str; 2] = ["Error", "Exception"];
     let mut words = text.split_whitespace().take(6);
@@ -242,7 +242,7 @@ fn names_exception(text: &str) -> bool {
             .any(|word| word.strip_suffix(':').is_some_and(is_name))
 }
 
-/// Tells whether a line says who speaks: `mkdir: …`.
+/// Returns whether a line starts with a program's name: `mkdir: …`.
 fn has_speaker(text: &str) -> bool {
     text.split_once(": ").is_some_and(|(speaker, _)| {
         !speaker.is_empty()
@@ -252,7 +252,7 @@ fn has_speaker(text: &str) -> bool {
     })
 }
 
-/// Takes out what changes from day to day and from machine to machine, and the letter case.
+/// Removes what varies between days and machines, and converts to lower case.
 fn normalised(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -272,12 +272,12 @@ fn normalised(text: &str) -> String {
     result.to_lowercase()
 }
 
-/// Splits a text at its first quotation: what stands before it, in it and behind it.
+/// Splits a text at its first quotation into before, inside and after.
 fn next_quoted(text: &str) -> Option<(&str, &str, &str)> {
     let mut last = ' ';
     for (open, mark) in text.char_indices() {
         let close = match mark {
-            // The apostrophe of `don't` opens nothing.
+            // The apostrophe in `don't` is no quote.
             '\'' | '"' | '`' if !last.is_alphanumeric() => mark,
             '‘' => '’',
             '“' => '”',
@@ -311,7 +311,7 @@ fn push_words(result: &mut String, text: &str) {
     }
 }
 
-/// Writes a word without its folder and its numbers.
+/// Appends a word without its folder and its numbers.
 fn push_word(result: &mut String, word: &str) {
     if word.contains("://") {
         result.push_str("<url> ");
@@ -320,7 +320,7 @@ fn push_word(result: &mut String, word: &str) {
     let trimmed = word.trim_end_matches(['/', '\\']);
     let name = match trimmed.rfind(['/', '\\']) {
         Some(slash) => {
-            // A bracket before the path stays: `(src/a.rs)` and `(a.rs)` are the same.
+            // Keep an opening bracket: `(src/a.rs)` and `(a.rs)` are the same.
             let opening = word.len() - word.trim_start_matches(['(', '[', '{', '<']).len();
             result.push_str(word.get(..opening).unwrap_or_default());
             trimmed.get(slash + 1..).unwrap_or_default()
@@ -345,7 +345,7 @@ fn push_word(result: &mut String, word: &str) {
     push_run(result, start, &run);
 }
 
-/// Writes a run of letters and digits; `start` is where its word begins.
+/// Appends a run of letters and digits; `start` is where its word begins.
 fn push_run(result: &mut String, start: usize, run: &str) {
     let digits = run.chars().filter(char::is_ascii_digit).count();
     if digits == 0 || is_code(run) {
@@ -375,7 +375,7 @@ fn push_run(result: &mut String, start: usize, run: &str) {
         (run.get(..name).unwrap_or_default(), "")
     };
     result.push_str(before);
-    // One mark for `12:5`, `1.2.3` and `2026-11-21`.
+    // `12:5`, `1.2.3` and `2026-11-21` become one placeholder.
     let word = result.get(start..).unwrap_or_default();
     let parted = word.trim_end_matches(['.', ':', '-', ',', '/', '+']);
     if before.is_empty() && parted.ends_with('#') {
@@ -387,7 +387,7 @@ fn push_run(result: &mut String, start: usize, run: &str) {
     result.push_str(after);
 }
 
-/// Tells whether a run is the name of an error: `E0308`, `TS2322`.
+/// Returns whether a run is an error code: `E0308`, `TS2322`.
 fn is_code(run: &str) -> bool {
     let letters = run.chars().take_while(char::is_ascii_uppercase).count();
     let digits = run.chars().skip(letters).collect::<String>();

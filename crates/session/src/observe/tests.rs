@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     event::{Agent, FileUse},
-    session_note::{Account, NoteText, note_text},
+    session_note::{NoteText, SessionDigest, note_text},
     summary::{next_steps, summarize},
 };
 use anamnesis_testkit::assert_linear;
@@ -155,13 +155,13 @@ fn no_bugfix() {
             fail("cargo run", error),
             pass("cargo run"),
         ],
-        // Not the same command.
+        // Another command.
         vec![
             fail("cargo run", error),
             edit("src/a.rs"),
             pass("cargo build"),
         ],
-        // Not passed.
+        // It did not pass.
         vec![
             fail("cargo run", error),
             edit("src/a.rs"),
@@ -186,7 +186,7 @@ fn no_bugfix() {
             edit("src/a.rs"),
             pass("cargo run | tail"),
         ],
-        // Not failed.
+        // It did not fail.
         vec![
             event(
                 "Bash",
@@ -202,7 +202,7 @@ fn no_bugfix() {
             event("Edit", json!({}), Outcome::Failed),
             pass("cargo run"),
         ],
-        // Says nothing about the project.
+        // The command is not significant.
         vec![
             fail("grep total src", error),
             edit("src/a.rs"),
@@ -288,7 +288,7 @@ fn tests_that_pass_after_edits_are_a_change() {
 }
 
 #[test]
-fn while_a_test_fails_nothing_is_done() {
+fn no_change_while_a_test_fails() {
     let seen = titles([
         fail("cargo test cart", "error: no total"),
         edit("src/a.rs"),
@@ -334,7 +334,7 @@ fn files_that_are_made_are_features() {
 }
 
 #[test]
-fn another_way_that_works_is_a_discovery() {
+fn a_workaround_is_a_discovery() {
     let events = session([
         fail("npm test", "npm error Missing script: \"test\""),
         pass("ls"),
@@ -388,7 +388,7 @@ fn no_discovery() {
 #[test]
 fn agents_mix_only_over_the_same_command() {
     let error = "error: no total";
-    // A subagent mends what failed in the main line.
+    // A subagent fixes what failed in the main session.
     let seen = titles([
         fail("cargo build", error),
         by("a", edit("src/a.rs")),
@@ -398,7 +398,7 @@ fn agents_mix_only_over_the_same_command() {
         seen,
         ["bugfix: `cargo build` passes again after a change of src/a.rs"]
     );
-    // One agent's tests say nothing about another one's edits.
+    // One agent's tests do not cover another agent's edits.
     assert_eq!(
         titles([by("a", edit("src/a.rs")), pass("cargo test")]),
         NONE
@@ -423,7 +423,7 @@ fn agents_mix_only_over_the_same_command() {
 }
 
 #[test]
-fn what_is_settled() {
+fn settled_events_are_counted() {
     let error = "error: no total";
     for (events, settled) in [
         (vec![], 0),
@@ -434,7 +434,7 @@ fn what_is_settled() {
         (vec![edit("a.rs"), pass("cargo test"), edit("b.rs")], 2),
         (vec![edit("a.rs"), fail("cargo test", error), pass("ls")], 0),
         (vec![fail("grep x", error)], 1),
-        // The failure of `build` is open, and the bugfix that was seen began before it.
+        // The failure of `build` is open, and the observed bugfix started before it.
         (
             vec![
                 fail("cargo run", error),
@@ -452,7 +452,7 @@ fn what_is_settled() {
 }
 
 #[test]
-fn what_stays_open_is_given_up() {
+fn open_failures_expire() {
     let open = [fail("cargo run", "error: no total"), edit("src/a.rs")];
     let wait = |count: usize| (0..count).map(|_| pass("ls"));
     let near = session(
@@ -587,12 +587,12 @@ fn a_whole_session() {
             ),
         ),
     ]);
-    let mut account = Account {
+    let mut account = SessionDigest {
         ask: Some("speed the shop up".to_owned()),
         git_branch: Some("main".to_owned()),
         next_steps: next_steps(&outcome),
         outcome: Some(outcome),
-        ..Account::default()
+        ..SessionDigest::default()
     };
     for event in &events {
         for file in &event.files {
@@ -756,7 +756,7 @@ fn a_whole_session() {
     ");
 }
 
-/// Sessions of the events that rules look at.
+/// Generates sessions of events that the rules use.
 fn sessions() -> impl Strategy<Value = Vec<ToolEvent>> {
     let commands = prop::sample::select(vec![
         "cargo test",
@@ -789,9 +789,9 @@ fn sessions() -> impl Strategy<Value = Vec<ToolEvent>> {
 }
 
 proptest! {
-    /// A repeated look stores nothing new.
+    /// A repeated call gives nothing new.
     #[test]
-    fn a_later_look_sees_the_same_and_more(events in sessions(), part in 0.0..1.0) {
+    fn a_longer_session_gives_the_same_and_more(events in sessions(), part in 0.0..1.0) {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_precision_loss,
@@ -802,7 +802,7 @@ proptest! {
         let whole = observations(&events).observations;
         let first = observations(&events[..seen]);
         prop_assert_eq!(&whole[..first.observations.len()], &first.observations[..]);
-        // The next look leaves out what is settled, and gives the rest as if it had not.
+        // A call without the settled events gives the same for the rest.
         prop_assert!(first.settled <= seen);
         let next = observations(&events[first.settled..]).observations;
         let rest = whole.len() - next.len();
@@ -837,7 +837,7 @@ proptest! {
 }
 
 #[test]
-fn a_session_note_tells_what_mended_a_command() {
+fn a_session_note_names_the_fix_of_a_command() {
     let body = "**Ask:** x\n\n**Failed and fixed:**\n- `cargo test cart` passes again after a change of a.rs\n\
                 - `make all` passes again after a change of b.rs\n\n**Next steps:**\n\
                 - `npm test` passes again when";
@@ -855,7 +855,7 @@ fn a_session_note_tells_what_mended_a_command() {
         ("ls", None),
         ("", None),
     ] {
-        assert_eq!(mended_in(body, command), expected, "{command}");
+        assert_eq!(fix_in_note(body, command), expected, "{command}");
     }
-    assert_eq!(mended_in("- `make all` passes again", "make all"), None);
+    assert_eq!(fix_in_note("- `make all` passes again", "make all"), None);
 }

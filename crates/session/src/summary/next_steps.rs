@@ -1,22 +1,22 @@
-//! Finds the lines of an answer that say what comes next.
+//! Finds the lines of an answer that name next steps.
 //!
-//! An answer says so in three ways: a label and a colon (`Next: the cart.`), at the start of a line
-//! or of a sentence; a label or a heading with a list below it; an open box (`- [ ] the cart`).
-//! Anything else is prose and stays out: a step that nobody named is worse than none. Code blocks
-//! and quotations are not read.
+//! An answer names them in three ways: a label and a colon (`Next: the cart.`) at the start of a
+//! line or sentence; a label or heading with a list below it; an unchecked box (`- [ ] the cart`).
+//! All other prose is ignored, because an invented step is worse than none. Code blocks and
+//! quotations are skipped.
 
 use anamnesis_text::truncate::{first_characters, line};
 
-/// How many steps are taken from an answer.
+/// The maximum number of steps.
 pub(super) const MAX_STEPS: usize = 5;
 
-/// How many characters a step has.
+/// The maximum length of a step, in characters.
 const MAX_STEP: usize = 200;
 
-/// How many characters a label and its remark in brackets have.
+/// The maximum length of a label with its remark in brackets, in characters.
 const MAX_LABEL: usize = 60;
 
-/// What announces a step, in lower case, a line a language.
+/// Labels of steps in lower case, one array per language.
 const LABELS: [&[&str]; 6] = [
     &[
         "follow-up",
@@ -91,7 +91,7 @@ const LABELS: [&[&str]; 6] = [
     ],
 ];
 
-/// Words before a label that change nothing.
+/// Words before a label that do not change its meaning.
 const QUALIFIERS: [&str; 12] = [
     "a",
     "few",
@@ -107,15 +107,15 @@ const QUALIFIERS: [&str; 12] = [
     "your",
 ];
 
-/// Answers that name no step, whatever follows.
+/// Beginnings of answers that name no step.
 const NOTHING: [&str; 5] = ["nothing", "nichts", "nada", "rien", "n/a"];
 
-/// Answers that name no step when they stand alone.
+/// Answers that name no step if they stand alone.
 const NONE: [&str; 10] = [
     "none", "keine", "keins", "ninguno", "ninguna", "aucun", "aucune", "无", "没有", "なし",
 ];
 
-/// Words that may follow one of [`NONE`] and leave it alone all the same.
+/// Words that may follow one of [`NONE`] without making it a step.
 const AFTER_NONE: [&str; 7] = [
     "at",
     "for",
@@ -126,7 +126,7 @@ const AFTER_NONE: [&str; 7] = [
     "required",
 ];
 
-/// Returns what an answer says comes next: at most 5 lines of at most 200 characters.
+/// Returns the next steps named in an answer: at most 5 lines of at most 200 characters.
 pub fn next_steps(text: &str) -> Vec<String> {
     let mut reader = Reader::default();
     for line in text.lines() {
@@ -138,24 +138,24 @@ pub fn next_steps(text: &str) -> Vec<String> {
     reader.steps
 }
 
-/// The steps so far, and where in the answer the reader is.
+/// The steps found so far, and the position in the answer.
 #[derive(Default)]
 struct Reader {
     steps: Vec<String>,
     section: Section,
-    /// The mark of the code block that the line stands in.
+    /// The marker of the open code block.
     fence: Option<(char, usize)>,
 }
 
 /// What the lines below a label are.
 #[derive(Default, Clone, Copy)]
 enum Section {
-    /// No label stands above.
+    /// There is no label above.
     #[default]
     None,
-    /// A label without a step of its own; an item that is no deeper than `above` is not below it.
+    /// A label without a step of its own. An item that is no deeper than `above` is not below it.
     Opened { above: Option<usize> },
-    /// A list of steps that begins at this depth.
+    /// A list of steps that starts at this indentation.
     List { above: Option<usize>, indent: usize },
 }
 
@@ -194,7 +194,7 @@ impl Reader {
         }
     }
 
-    /// Takes a line that stands below a label; tells whether it was one.
+    /// Handles a line below a label. Returns whether it was one.
     fn take_below_label(&mut self, item: Option<&str>, text: &str, indent: usize) -> bool {
         let (above, list) = match self.section {
             Section::None => return false,
@@ -212,7 +212,7 @@ impl Reader {
                 true
             }
             (Some(item), Some(list)) => {
-                // What is deeper explains the step above it.
+                // A deeper item explains the step above it.
                 if indent <= list {
                     self.push_item(item);
                 }
@@ -223,7 +223,7 @@ impl Reader {
                 self.push(text);
                 true
             }
-            // A line that goes on with the item above is indented.
+            // An indented line continues the item above.
             (None, Some(_)) if indent > 0 => true,
             (None, Some(_)) => {
                 self.section = Section::None;
@@ -232,13 +232,13 @@ impl Reader {
         }
     }
 
-    /// Tells whether a line belongs to a code block.
+    /// Returns whether a line belongs to a code block.
     fn is_code(&mut self, text: &str) -> bool {
         let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'));
         let length = mark.map_or(0, |mark| text.chars().take_while(|&c| c == mark).count());
         match (self.fence, mark) {
             (Some((open, least)), Some(mark)) => {
-                // The marks are ASCII: as many bytes as characters.
+                // The markers are ASCII, so bytes equal characters.
                 if mark == open && length >= least && length == text.len() {
                     self.fence = None;
                 }
@@ -246,7 +246,7 @@ impl Reader {
             }
             (Some(_), None) => true,
             (None, Some(mark)) if length >= 3 => {
-                // Text with the mark in it is code within a line.
+                // A line that contains the marker again is inline code.
                 let opens = !text.get(length..).unwrap_or_default().contains('`');
                 self.fence = opens.then_some((mark, length));
                 opens
@@ -255,7 +255,7 @@ impl Reader {
         }
     }
 
-    /// Takes the steps that sentences within a line announce.
+    /// Adds the steps that sentences within a line name.
     fn push_sentences(&mut self, text: &str, mut is_step: bool) {
         let mut rest = text;
         loop {
@@ -284,7 +284,7 @@ impl Reader {
     }
 }
 
-/// Returns the text of a list's item.
+/// Returns the text of a list item.
 fn item(text: &str) -> Option<&str> {
     let after = match text.strip_prefix(['-', '*', '+', '•']) {
         Some(after) => after,
@@ -297,7 +297,7 @@ fn item(text: &str) -> Option<&str> {
     (item.len() < after.len()).then_some(item)
 }
 
-/// Returns the text of a heading: marked as one, or a line that is bold as a whole.
+/// Returns the text of a heading: marked as one, or a line entirely in bold.
 fn heading(text: &str) -> Option<&str> {
     let marked = text.trim_start_matches('#');
     if marked.len() < text.len() {
@@ -323,7 +323,7 @@ fn sentence_starts(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns what follows the label that a text starts with.
+/// Returns the text after the label at the start of a text.
 fn after_label(text: &str) -> Option<&str> {
     let head = first_characters(text, MAX_LABEL);
     let (position, mark) = head
@@ -333,7 +333,7 @@ fn after_label(text: &str) -> Option<&str> {
     let after = text.get(position + mark.len_utf8()..)?;
     let is_free = |after: &str| after.starts_with(|c: char| c.is_whitespace());
     let parts = match mark {
-        // `Next:js` is a name, `下一步:写` is not.
+        // `Next:js` is a name, `下一步:写` is a label.
         ':' => {
             after.is_empty()
                 || is_free(after)
@@ -346,9 +346,9 @@ fn after_label(text: &str) -> Option<&str> {
     (parts && is_label(name)).then(|| after.trim_start_matches(['*', '_']).trim())
 }
 
-/// Tells whether a text is a label and nothing else.
+/// Returns whether a text is only a label.
 fn is_label(text: &str) -> bool {
-    // In code or between quotes it is a word that is talked about.
+    // In code or quotes it is a word being discussed.
     if text.contains(['`', '"', '\'']) && !text.contains("'s ") {
         return false;
     }
@@ -360,7 +360,7 @@ fn is_label(text: &str) -> bool {
     let name = text
         .unwrap_or_default()
         .trim_matches(|c: char| !c.is_alphanumeric());
-    // A field or a variable of that name is written small.
+    // A lower-case name is a field or variable.
     if name.is_empty() || name.starts_with(char::is_lowercase) {
         return false;
     }
@@ -380,7 +380,7 @@ fn is_done(item: &str) -> bool {
         .any(|mark| item.starts_with(mark))
 }
 
-/// Tells whether a text names something to do.
+/// Returns whether a text names something to do.
 fn is_step(text: &str) -> bool {
     if !text.contains(char::is_alphanumeric) {
         return false;

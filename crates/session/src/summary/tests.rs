@@ -9,7 +9,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
 #[test]
 fn a_session_with_everything() {
     let outcome = "Limits are in, tests pass. Next: the cart.";
-    let account = Account {
+    let digest = SessionDigest {
         ask: Some("\nadd rate limits to the login\nand test them".to_owned()),
         outcome: Some(outcome.to_owned()),
         files: texts(&["src/login.rs"]),
@@ -17,10 +17,10 @@ fn a_session_with_everything() {
         searches: texts(&["fn login"]),
         commands_passed: texts(&["cargo test login"]),
         next_steps: next_steps(outcome),
-        ..Account::default()
+        ..SessionDigest::default()
     };
     assert_eq!(
-        summarize(&account),
+        summarize(&digest),
         Summary {
             request: "add rate limits to the login".to_owned(),
             investigated: texts(&[
@@ -43,16 +43,16 @@ fn a_session_with_everything() {
 
 #[test]
 fn a_session_without_anything() {
-    assert_eq!(summarize(&Account::default()), Summary::default());
+    assert_eq!(summarize(&SessionDigest::default()), Summary::default());
 }
 
 #[test]
 fn the_latest_are_named_and_the_others_counted() {
-    let account = Account {
+    let digest = SessionDigest {
         files: (0..500).map(|n| format!("src/{n}.rs")).collect(),
-        ..Account::default()
+        ..SessionDigest::default()
     };
-    let summary = summarize(&account);
+    let summary = summarize(&digest);
     assert_eq!(summary.completed.len(), 11);
     assert_eq!(summary.completed.first().unwrap(), "Edited `src/490.rs`");
     assert_eq!(summary.completed.last().unwrap(), "Edited 490 other files");
@@ -96,7 +96,7 @@ proptest! {
         count in 0_usize..60,
     ) {
         let files: Vec<String> = (0..count).map(|n| format!("{n}{}", file.repeat(repeat))).collect();
-        let account = Account {
+        let digest = SessionDigest {
             ask,
             outcome,
             files: files.clone(),
@@ -104,10 +104,10 @@ proptest! {
             searches: files.clone(),
             commands_passed: files.clone(),
             next_steps: files,
-            ..Account::default()
+            ..SessionDigest::default()
         };
-        let summary = summarize(&account);
-        prop_assert_eq!(&summarize(&account), &summary);
+        let summary = summarize(&digest);
+        prop_assert_eq!(&summarize(&digest), &summary);
         let mut size = 0;
         let lists = [
             &summary.investigated,

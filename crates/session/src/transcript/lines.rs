@@ -2,22 +2,21 @@
 
 use std::io::{self, BufRead, Read as _};
 
-/// The longest line that is kept, in bytes.
+/// The maximum length of a line, in bytes.
 ///
-/// A prompt with a few pasted images stays below it; what is longer is nearly always the output
-/// of a tool.
+/// A prompt with a few pasted images is shorter; longer lines are nearly always tool output.
 pub(super) const MAX_LINE: usize = 8 << 20;
 
 /// A line without its line feed.
 pub(super) enum Line<'a> {
     Whole(&'a [u8]),
-    /// The line was longer than [`MAX_LINE`] and has been passed over.
+    /// A line longer than [`MAX_LINE`] was skipped.
     TooLong,
 }
 
-/// Hands out one line after another from the same buffer.
+/// Returns lines one by one from a reused buffer.
 ///
-/// Only `\n` ends a line: JSON strings may hold every other line end as it is.
+/// Only `\n` ends a line: JSON strings may contain every other line end.
 pub(super) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -31,13 +30,9 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Returns the next line, or `None` at the end.
+    /// Returns the next line, or `None` at the end. The last line may lack its line feed.
     ///
-    /// The last line may lack its line feed.
-    ///
-    /// # Errors
-    ///
-    /// The error of the reader; the line that it broke off is lost.
+    /// If the reader fails, the partial line is lost.
     pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         let limit = MAX_LINE as u64 + 1;
@@ -89,7 +84,7 @@ mod tests {
         assert_eq!(lengths(stream), [Some(MAX_LINE), None, None, Some(3)]);
     }
 
-    /// A stream of one endless line costs no more memory than the limit and its doubling.
+    /// A stream of one endless line needs no more memory than the limit and its doubling.
     #[test]
     fn the_buffer_is_bounded() {
         let mut lines = Lines::new(BufReader::new(io::repeat(b'x').take(64 << 20)));

@@ -1,19 +1,17 @@
-//! Reads the transcript of a Claude Code session as a stream.
+//! Reads a Claude Code transcript as a stream.
 //!
-//! A transcript is the client's own log: one JSON record a line, in a format that changes between
-//! versions, most of them no messages at all. The reader goes by the top-level `type` and takes
-//! from `user` and `assistant` records, and from prompts typed while the model worked, what a
-//! summary needs. What hooks put into the session stands in attachments and is not read: a memory
-//! must not grow from its own words.
+//! A transcript is the client's log, one JSON record per line, in a format that changes between
+//! versions. The reader uses the top-level `type` and takes what a digest needs from `user` and
+//! `assistant` records and from prompts typed while the model worked. Output of hooks is in
+//! attachments and is skipped: memory must not grow from its own words.
 //!
-//! What was said comes from the main line of the session only, never from a subagent (a
-//! "sidechain"), the output of a tool, or the client. What was done, files and failures, counts
-//! wherever it was done. A prompt that is private as a whole takes all that follows with it, until
-//! a person sends the next one; so does a step into an excluded folder.
+//! Messages count only in the main session, not those of subagents ("sidechains"), tools or the
+//! client. Files and failures count everywhere. After a fully private prompt everything is skipped
+//! until a person sends the next one; the same applies after a step into an excluded folder.
 //!
-//! Invariants: the memory used does not grow with the file, no input is an error but that of the
-//! reader itself, and no text leaves this module that has not been stripped, cleaned and masked;
-//! only the ids and the folder, which are looked up and not shown, are given as they are.
+//! Invariants: memory use does not grow with the file, only the reader itself can fail, and every
+//! returned text is stripped, cleaned and masked. The exceptions are ids and the folder, which are
+//! looked up but never shown.
 
 mod lines;
 mod record;
@@ -31,31 +29,31 @@ use self::lines::{Line, Lines, MAX_LINE};
 use self::record::{Block, Content, Record, Text};
 use anamnesis_text::{
     clean::one_line,
-    prompt_text::{Prompt, PromptKind, Words, unmasked, words},
+    prompt_text::{Prompt, PromptKind, SafeText, unmasked, words},
 };
 
-/// How many tools are named.
+/// The maximum number of tools.
 const MAX_TOOLS: usize = 100;
 
-/// The longest name of a tool, in bytes.
+/// The maximum length of a tool's name, in bytes.
 const MAX_TOOL_NAME: usize = 128;
 
-/// How many files a transcript may name.
+/// The maximum number of files.
 const MAX_FILES: usize = 500;
 
-/// How many bytes of a prompt or an answer are kept, once it has been masked.
+/// The maximum size of a masked prompt or answer, in bytes.
 const MAX_TEXT: usize = 64 << 10;
 
-/// How long a path, an id or a version may be, in bytes.
+/// The maximum length of a path, id or version, in bytes.
 const MAX_FIELD: usize = 4096;
 
-/// The tools that change the file that they name.
+/// Tools that change the file they name.
 const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 
-/// The model of the answers that the client made up itself.
+/// The model name of answers that the client generated itself.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// Origins of prompts that a program sent without saying so in a tag.
+/// Origins of prompts that a program sent without a tag.
 const PROGRAMS: [&str; 7] = [
     "auto-continuation",
     "coordinator",
@@ -66,66 +64,70 @@ const PROGRAMS: [&str; 7] = [
     "tool",
 ];
 
-/// What a session did, as far as its transcript tells.
+/// What a transcript says about a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transcript {
-    /// The client's id of the session, as it is.
+    /// The client's session id, unchanged.
     pub session_id: Option<String>,
-    /// The folder in which the session began, as it is.
+    /// The folder in which the session began, unchanged.
     pub cwd: Option<String>,
-    /// The first branch that was checked out; none outside git and on a detached head.
+    /// The first branch that was checked out. `None` outside git and on a detached head.
     pub git_branch: Option<String>,
     /// The version of the client.
     pub client_version: Option<String>,
     /// The first prompt of a person.
     pub ask: Option<String>,
-    /// The first prompt of a person that says more than "go on", for a title.
+    /// The first prompt of a person that is more than "go on", for the title.
     pub title_ask: Option<String>,
     /// The last answer.
     pub outcome: Option<String>,
-    /// The files that were edited, in the order of their first edit.
+    /// The edited files in the order of their first edit.
     pub files: Vec<String>,
-    /// How many edits are not in `files`, because there were too many files.
+    /// The number of edits of files beyond the limit of `files`.
     pub edits_left_out: usize,
-    /// How many tools failed; a refusal is no failure.
+    /// The number of failed tools. A denied call is not a failure.
     pub failures: usize,
-    /// The names of the tools that were called, each once, in the order of their first call.
+    /// The names of the called tools, in the order of their first call.
     pub tools: Vec<String>,
-    /// How many tools came to an end, well or not; a refusal is none.
+    /// The number of tools that finished or failed. A denied call does not count.
     pub tools_run: usize,
-    /// How many prompts a person sent: texts, images, private ones and commands for the model.
+    /// The number of prompts by a person: texts, images, private prompts and commands for the
+    /// model.
     pub prompts: usize,
     /// When the first message was written.
     pub first_at: Option<DateTime<Utc>>,
     /// When the last message was written.
     pub last_at: Option<DateTime<Utc>>,
-    /// Whether a prompt or an answer held a region that was marked as private.
+    /// Whether a prompt or an answer had a private region.
     pub private: bool,
-    /// How many lines there are, blank ones left out.
+    /// The number of lines that are not blank.
     pub lines: usize,
-    /// How many of them could not be read: too long, broken off, or no JSON object.
+    /// The number of unreadable lines: too long, truncated, or not a JSON object.
     pub skipped_lines: usize,
 }
 
-/// Reads a whole transcript, and the error that ended it early, if one did.
+/// Reads a whole transcript. Returns the error that ended it early, if any.
 ///
-/// What was read before the error is as good as a shorter transcript.
+/// What was read before the error is as valid as a shorter transcript.
 pub fn read(reader: impl BufRead) -> (Transcript, Option<io::Error>) {
-    read_part(reader, Part::default())
+    read_part(reader, TranscriptPart::default())
 }
 
-/// Which part of a transcript is read.
+/// Selects a part of a transcript.
 #[derive(Clone, Default)]
-pub struct Part<'a> {
-    /// Only what was written in this span of time.
+pub struct TranscriptPart<'a> {
+    /// Only records of this time span.
     pub span: Option<Range<DateTime<Utc>>>,
-    /// Not what was written in a folder that is excluded, nor after it in the same turn. Asked about
-    /// the folders that the records name, again whenever one changes.
+    /// Decides whether a folder is excluded. Records in an excluded folder, and after it in the
+    /// same turn, are skipped. Called whenever the records' folder changes.
     pub is_excluded: Option<&'a dyn Fn(&str) -> bool>,
 }
 
-/// Reads a part of a transcript; else as [`read`].
-pub fn read_part(reader: impl BufRead, part: Part<'_>) -> (Transcript, Option<io::Error>) {
+/// Like [`read`], for a part of a transcript.
+pub fn read_part(
+    reader: impl BufRead,
+    part: TranscriptPart<'_>,
+) -> (Transcript, Option<io::Error>) {
     let mut session = Session {
         part,
         ..Session::default()
@@ -145,33 +147,32 @@ pub fn read_part(reader: impl BufRead, part: Part<'_>) -> (Transcript, Option<io
     (session.finish(), error)
 }
 
-/// The transcript so far, and what has to be known to read on.
+/// The state of reading a transcript.
 #[derive(Default)]
 struct Session<'a> {
     transcript: Transcript,
-    /// The answer that is being put together from its records.
+    /// The answer that is being assembled from its records.
     answer: Answer,
-    /// The last answer with words in it, not yet masked.
-    outcome: Words,
-    /// The paths seen, as the tools gave them.
+    /// The last answer with text.
+    outcome: SafeText,
+    /// The paths seen so far, as the tools gave them.
     paths: HashSet<String>,
-    /// Whether the prompt that began this turn was private as a whole, or the turn went into an
-    /// excluded folder.
+    /// Whether this turn's prompt was fully private, or the turn entered an excluded folder.
     is_private_turn: bool,
-    /// The id of the last prompt that was counted.
+    /// The id of the last counted prompt.
     prompt_id: Option<String>,
-    /// What is read of it.
-    part: Part<'a>,
+    /// The selected part.
+    part: TranscriptPart<'a>,
     /// The folder of the last record, and whether it is excluded.
     folder: Option<(String, bool)>,
 }
 
-/// The texts of one message of the model, whose blocks come in records of their own.
+/// The texts of one model message, whose blocks are in separate records.
 #[derive(Default)]
 struct Answer {
     id: Option<String>,
     text: String,
-    /// Whether a block did not fit any more.
+    /// Whether a block did not fit.
     is_full: bool,
 }
 
@@ -251,7 +252,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes what the client notes beside each message.
+    /// Takes the session data that accompanies each message.
     fn take_surroundings(&mut self, record: &Record) {
         if record.is_sidechain {
             return;
@@ -260,7 +261,7 @@ impl Session<'_> {
         keep_first(&mut transcript.session_id, &record.session_id);
         keep_first(&mut transcript.cwd, &record.cwd);
         keep_first(&mut transcript.client_version, &record.version);
-        // Outside git, too, the client calls the branch HEAD.
+        // Outside git the client also reports the branch HEAD.
         if transcript.git_branch.is_none()
             && let Some(branch) = &record.git_branch
             && branch != "HEAD"
@@ -271,7 +272,7 @@ impl Session<'_> {
         if let Some(time) = &record.timestamp
             && let Ok(time) = DateTime::parse_from_rfc3339(time)
         {
-            // The client does not write its records in the order of their times.
+            // The client does not write records in chronological order.
             let time = time.to_utc();
             let first = transcript.first_at.get_or_insert(time);
             *first = time.min(*first);
@@ -317,11 +318,11 @@ impl Session<'_> {
             PromptKind::Empty if !content.has_media => return,
             _ => self.count_prompt(id),
         }
-        // Only a person ends a private turn, and not while the model is still at work on it.
+        // Only a person's prompt ends a private turn, and only if the model has finished it.
         self.is_private_turn &= time == PromptTime::InTurn;
         self.is_private_turn |= prompt.kind == PromptKind::Private;
         if prompt.kind == PromptKind::Person {
-            let text = kept(prompt.text);
+            let text = truncated(prompt.text);
             let transcript = &mut self.transcript;
             if transcript.title_ask.is_none() && !is_go_on(&text) {
                 transcript.title_ask = Some(text.clone());
@@ -330,7 +331,7 @@ impl Session<'_> {
         }
     }
 
-    /// Counts a prompt once, however many records the client has split it into.
+    /// Counts a prompt once, however many records it is split into.
     fn count_prompt(&mut self, id: Text) {
         let id = id.map(Cow::into_owned);
         if id.is_none() || id != self.prompt_id {
@@ -372,8 +373,8 @@ impl Session<'_> {
             self.end_answer();
             self.answer.id = id.map(str::to_owned);
         }
-        // What does not fit goes as a whole, and all that follows it: a cut before the masking
-        // could part a tag or a credential.
+        // A block that does not fit is dropped with all that follow: a cut before masking could
+        // split a tag or a credential.
         let answer = &mut self.answer;
         answer.is_full |= answer.text.len() + text.len() >= MAX_LINE;
         if !answer.is_full {
@@ -411,9 +412,9 @@ impl Session<'_> {
             self.transcript.edits_left_out += 1;
             return;
         }
-        let Words { text, private } = words(&path);
+        let SafeText { text, private } = words(&path);
         self.transcript.private |= private;
-        // Blanks inside a path mean something; only what would end a line goes.
+        // Spaces in a path are significant, so only line breaks are replaced.
         let file = text.replace(['\n', '\t'], " ");
         if !file.is_empty() && !self.transcript.files.contains(&file) {
             self.transcript.files.push(file);
@@ -425,13 +426,13 @@ impl Session<'_> {
         self.end_answer();
         if !self.outcome.text.is_empty() {
             self.outcome.mask();
-            self.transcript.outcome = Some(kept(self.outcome.text));
+            self.transcript.outcome = Some(truncated(self.outcome.text));
         }
         self.transcript
     }
 }
 
-/// Tells whether a line can be one of those that are read. Most are not, and are not parsed.
+/// Returns whether a line may be relevant. Most lines are not and are never parsed.
 fn may_be_read(line: &str) -> bool {
     ["\"user\"", "\"assistant\"", "\"queued_command\""]
         .iter()
@@ -446,7 +447,7 @@ fn is_one_of(text: &Text, values: &[&str]) -> bool {
     text.as_deref().is_some_and(|text| values.contains(&text))
 }
 
-/// Keeps the first value that an id or a path can have.
+/// Keeps the first valid id or path.
 fn keep_first(field: &mut Option<String>, value: &Text) {
     if field.is_none()
         && let Some(value) = value
@@ -468,8 +469,8 @@ fn joined<'a>(content: &'a Content) -> Cow<'a, str> {
     texts.fold(Cow::Borrowed(first), |joined, text| joined + "\n" + text)
 }
 
-/// Cuts a text, which has been masked, to what is kept of it.
-fn kept(mut text: String) -> String {
+/// Cuts a masked text to the maximum size.
+fn truncated(mut text: String) -> String {
     let end = (0..=MAX_TEXT.min(text.len()))
         .rev()
         .find(|&end| text.is_char_boundary(end));
@@ -477,7 +478,7 @@ fn kept(mut text: String) -> String {
     text
 }
 
-/// Tells whether a prompt only sends the model on: a few words, all of them of consent.
+/// Returns whether a prompt only tells the model to continue: a few words, all of them of consent.
 pub fn is_go_on(text: &str) -> bool {
     const MAX_WORDS: usize = 5;
     const WORDS: [&str; 44] = [

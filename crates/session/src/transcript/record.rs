@@ -1,8 +1,8 @@
-//! The records of a transcript, as the client writes them.
+//! Deserialises the client's transcript records.
 //!
-//! The format is the client's own and changes between versions. So a field of another type than
-//! expected counts as missing, a field given twice counts the second time, and whatever is not
-//! named here is passed over without being built. Only text that is no JSON is refused.
+//! The format changes between versions. A field of an unexpected type counts as missing, the second
+//! of duplicate fields wins, and unknown fields are skipped without allocation. Only invalid JSON
+//! is an error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A text field; `None` where it is missing or is no text.
+/// A text field; `None` if missing or not text.
 pub(super) type Text<'a> = Option<Cow<'a, str>>;
 
 /// One line of a transcript.
@@ -20,13 +20,13 @@ pub(super) type Text<'a> = Option<Cow<'a, str>>;
     reason = "the client writes each of these flags on its own"
 )]
 pub(super) struct Record<'a> {
-    /// The top-level `type`; records of other types hold messages, too.
+    /// The top-level `type`. Records of other types contain messages, too.
     pub(super) kind: Text<'a>,
     pub(super) is_sidechain: bool,
     pub(super) is_meta: bool,
     pub(super) is_compact_summary: bool,
     pub(super) is_api_error: bool,
-    /// Why the tool was not run, where somebody or a rule refused it.
+    /// Why the call was denied, if it was.
     pub(super) denial: Text<'a>,
     pub(super) session_id: Text<'a>,
     pub(super) cwd: Text<'a>,
@@ -40,13 +40,13 @@ pub(super) struct Record<'a> {
     pub(super) attachment: Attachment<'a>,
 }
 
-/// Who caused a prompt.
+/// The origin of a prompt.
 #[derive(Debug, Default)]
 pub(super) struct Origin<'a> {
     pub(super) kind: Text<'a>,
 }
 
-/// A message as the model's API has it.
+/// A message in the format of the model's API.
 #[derive(Debug, Default)]
 pub(super) struct Message<'a> {
     pub(super) id: Text<'a>,
@@ -54,7 +54,7 @@ pub(super) struct Message<'a> {
     pub(super) content: Content<'a>,
 }
 
-/// What the client put beside a prompt; a prompt typed while the model works is one of these.
+/// What the client attached to a prompt. A prompt typed while the model works is an attachment.
 #[derive(Debug, Default)]
 pub(super) struct Attachment<'a> {
     pub(super) kind: Text<'a>,
@@ -62,11 +62,11 @@ pub(super) struct Attachment<'a> {
     pub(super) origin: Origin<'a>,
 }
 
-/// The blocks of a message; a plain text counts as one block.
+/// The blocks of a message. A plain text counts as one block.
 #[derive(Debug, Default)]
 pub(super) struct Content<'a> {
     pub(super) blocks: Vec<Block<'a>>,
-    /// Whether there are blocks of kinds that are not listed, such as images.
+    /// Whether there are blocks of other kinds, such as images.
     pub(super) has_media: bool,
 }
 
@@ -78,11 +78,11 @@ pub(super) enum Block<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads one line.
+    /// Parses a line.
     ///
     /// # Errors
-    ///
-    /// The line is not one JSON value, or a text in it holds half a surrogate pair.
+    /// The line is not a JSON value, or a text has a lone surrogate: see
+    /// [`without_lone_surrogates`].
     pub(super) fn parse(line: &'a str) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(line);
         let record = Tolerant::new().deserialize(&mut deserializer)?;
@@ -91,10 +91,9 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Returns the line with each half of a surrogate pair that stands alone replaced by U+FFFD.
+/// Replaces lone surrogate escapes in a line by U+FFFD. Returns `None` if there are none.
 ///
-/// JavaScript cuts texts between the halves and writes them so; no Rust string can hold them.
-/// `None` where there is nothing to replace.
+/// JavaScript may cut a text inside a surrogate pair, and no Rust string can hold half of one.
 pub(crate) fn without_lone_surrogates(line: &str) -> Option<String> {
     let mut bytes = line.as_bytes().to_vec();
     let mut position = 0;
@@ -117,20 +116,20 @@ pub(crate) fn without_lone_surrogates(line: &str) -> Option<String> {
                 changed = true;
                 position += 6;
             }
-            // The escaped character may itself be a backslash.
+            // The escaped character may be a backslash.
             _ => position += 2,
         }
     }
     changed.then(|| String::from_utf8(bytes).ok()).flatten()
 }
 
-/// Reads the UTF-16 unit of the `\uXXXX` escape at a position.
+/// Parses the `\uXXXX` escape at a position.
 fn escaped_unit(bytes: &[u8], position: usize) -> Option<u16> {
     let digits = bytes.get(position..position + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A value that can be read from any JSON value; what does not fit gives the default.
+/// A type that deserialises from any JSON value; an unexpected value gives the default.
 trait FromAny<'de>: Default {
     fn from_text(_: Cow<'de, str>) -> Self {
         Self::default()
@@ -151,7 +150,7 @@ trait FromAny<'de>: Default {
     }
 }
 
-/// Reads a [`FromAny`] value.
+/// Deserialises a [`FromAny`] value.
 struct Tolerant<T>(PhantomData<T>);
 
 impl<T> Tolerant<T> {
@@ -231,7 +230,7 @@ impl<'de> FromAny<'de> for Text<'de> {
     }
 }
 
-/// Any value that JavaScript takes for true counts as true.
+/// Any value that is truthy in JavaScript is `true`.
 impl<'de> FromAny<'de> for bool {
     fn from_text(text: Cow<'de, str>) -> Self {
         !text.is_empty()
@@ -434,8 +433,7 @@ mod tests {
         assert_eq!(record.kind.as_deref(), Some("api-request-blob"));
     }
 
-    /// CAP-07: what nobody looks at may be as deep as it likes; where a text is due, it is passed
-    /// over, too.
+    /// CAP-07: unknown values may be nested to any depth, and so may a value in place of a text.
     #[test]
     fn depth_is_no_danger() {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read};
 use proptest::prelude::*;
 
 use super::*;
-use crate::session_note::{Account, NoteText, note_text};
+use crate::session_note::{NoteText, SessionDigest, note_text};
 use anamnesis_testkit::assert_linear;
 
 macro_rules! fixture {
@@ -34,11 +34,11 @@ fn transcript(text: impl AsRef<[u8]>) -> Transcript {
     transcript
 }
 
-/// Everything that a transcript and its summary say.
-fn told(text: &str) -> String {
+/// Returns everything that a transcript and its summary say.
+fn all_text(text: &str) -> String {
     let session = transcript(text);
     let time = |time: Option<DateTime<Utc>>| time.map(|time| time.to_rfc3339());
-    let mut told = format!(
+    let mut all_text = format!(
         "session {:?} of client {:?} in {:?} on {:?}\n\
          from {:?} to {:?}\n\
          ask {:?}, for the title {:?}, outcome {:?}\n\
@@ -61,13 +61,13 @@ fn told(text: &str) -> String {
         session.lines,
         session.skipped_lines,
     );
-    match note_text(&Account::from(&session)) {
-        NoteText::Trivial => told.push_str("trivial"),
+    match note_text(&SessionDigest::from(&session)) {
+        NoteText::Trivial => all_text.push_str("trivial"),
         NoteText::Note { title, body } => {
-            let _ = write!(told, "# {title}\n{body}");
+            let _ = write!(all_text, "# {title}\n{body}");
         }
     }
-    told
+    all_text
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn tools_are_named_and_counted_unless_their_turn_is_private() {
 
 #[test]
 fn a_session_that_edits_files_outside_git() {
-    insta::assert_snapshot!(told(fixture!("tools")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("tools")), @r#"
     session Some("689c4091-5aca-4c0c-8501-7cf4f6db90d1") of client Some("2.1.330") in Some("/home/dev/project") on None
     from Some("2026-11-21T20:26:55.852+00:00") to Some("2026-11-21T20:27:00.885+00:00")
     ask Some("please do it"), for the title None, outcome Some("All done.")
@@ -112,7 +112,7 @@ fn a_session_that_edits_files_outside_git() {
 
 #[test]
 fn a_session_that_is_resumed_and_compacted() {
-    insta::assert_snapshot!(told(fixture!("resumed-then-compacted")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("resumed-then-compacted")), @r#"
     session Some("4a10069e-75e4-41a3-985b-773e7d0bb7a8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:42:34.299+00:00") to Some("2026-11-21T20:42:57.810+00:00")
     ask Some("one"), for the title Some("one"), outcome Some("R-aftercompact")
@@ -132,7 +132,7 @@ fn a_session_that_is_resumed_and_compacted() {
 
 #[test]
 fn an_interactive_session_with_a_command() {
-    insta::assert_snapshot!(told(fixture!("interactive-compacted")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("interactive-compacted")), @r#"
     session Some("ac683900-8d0b-4d01-acaa-3d582848310f") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:36:13.894+00:00") to Some("2026-11-21T20:36:24.393+00:00")
     ask Some("hello tui"), for the title Some("hello tui"), outcome Some("Third after compact.")
@@ -152,7 +152,7 @@ fn an_interactive_session_with_a_command() {
 
 #[test]
 fn a_session_compacted_in_mid_turn() {
-    insta::assert_snapshot!(told(fixture!("auto-compacted")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("auto-compacted")), @r#"
     session Some("dd3365aa-c451-4c94-bb80-ca7c6634b056") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:00.579+00:00") to Some("2026-11-21T20:43:03.572+00:00")
     ask Some("six"), for the title Some("six"), outcome Some("R-auto")
@@ -170,7 +170,7 @@ fn a_session_compacted_in_mid_turn() {
 
 #[test]
 fn an_interrupted_session() {
-    insta::assert_snapshot!(told(fixture!("interrupted")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("interrupted")), @r#"
     session Some("e2ade0f0-a79a-4e19-bb67-49d8c98888c5") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:38:37.291+00:00") to Some("2026-11-21T20:38:41.238+00:00")
     ask Some("long"), for the title Some("long"), outcome None
@@ -188,7 +188,7 @@ fn an_interrupted_session() {
 
 #[test]
 fn a_session_that_begins_with_clear() {
-    insta::assert_snapshot!(told(fixture!("after-clear")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("after-clear")), @r#"
     session Some("3361f0b7-a7e4-49cb-b1a8-97500b6d59b8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:10.981+00:00") to Some("2026-11-21T20:43:11.313+00:00")
     ask None, for the title None, outcome None
@@ -201,7 +201,7 @@ fn a_session_that_begins_with_clear() {
 
 #[test]
 fn a_session_with_a_subagent() {
-    insta::assert_snapshot!(told(fixture!("with-subagent")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("with-subagent")), @r#"
     session Some("a2024d26-7f5d-42c9-8b49-fcd9ad42eff8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:25.539+00:00") to Some("2026-11-21T20:43:29.465+00:00")
     ask Some("ten"), for the title Some("ten"), outcome Some("R-sub")
@@ -217,10 +217,10 @@ fn a_session_with_a_subagent() {
     "#);
 }
 
-/// CAP-11: of a subagent only what it did counts.
+/// CAP-11: only a subagent's actions count.
 #[test]
 fn a_subagent() {
-    insta::assert_snapshot!(told(fixture!("with-subagent.child")), @r#"
+    insta::assert_snapshot!(all_text(fixture!("with-subagent.child")), @r#"
     session None of client None in None on None
     from None to None
     ask None, for the title None, outcome None
@@ -306,7 +306,7 @@ fn the_ask_is_the_first_prompt_of_a_person() {
 }
 
 #[test]
-fn the_title_passes_over_go_ons() {
+fn the_title_skips_go_on_prompts() {
     for go_on in [
         "continue",
         "OK.",
@@ -415,7 +415,7 @@ fn a_prompt_in_several_records_counts_once() {
 }
 
 #[test]
-fn surroundings_are_those_of_the_main_line() {
+fn session_data_comes_from_the_main_session() {
     let line = |kind: &str, rest: &str| format!(r#"{{"type":"{kind}",{rest}}}"#) + "\n";
     let lines = [
         line("system", r#""cwd":"/system","about":"user""#),
@@ -449,9 +449,9 @@ fn surroundings_are_those_of_the_main_line() {
     );
 }
 
-/// PR-11: what follows a wholly private prompt is left out until a person sends another.
+/// Everything after a fully private prompt is skipped until a person sends another.
 #[test]
-fn a_private_prompt_takes_what_follows_with_it() {
+fn a_private_prompt_hides_what_follows() {
     for private in [user("<private>use K9</private>"), queued("<private>use K9")] {
         let lines = [
             user("Fix the parser"),
@@ -481,8 +481,7 @@ fn a_private_prompt_takes_what_follows_with_it() {
 
 /// CAP-03.
 #[test]
-fn an_excluded_folder_takes_what_follows_with_it() {
-    // PR-15
+fn an_excluded_folder_hides_the_rest_of_the_turn() {
     let within = |folder: &str, line: String| {
         let cwd = format!(r#"{{"cwd":"{folder}","#);
         cwd + line.strip_prefix('{').unwrap()
@@ -493,7 +492,7 @@ fn an_excluded_folder_takes_what_follows_with_it() {
         within("/secret", result(true)),
         within("/secret", edits("Edit", "file_path", "/secret/key")),
         within("/secret", says("2", "the key is 7")),
-        // Back again in the same turn; what was seen there is still known.
+        // Back again in the same turn. What was seen there is still known.
         within("/open", result(true)),
         within("/open", says("3", "7 it was")),
         within("/secret", user("more of it")),
@@ -501,9 +500,9 @@ fn an_excluded_folder_takes_what_follows_with_it() {
     ];
     let is_excluded = |folder: &str| folder == "/secret";
     let read = |lines: &[String]| {
-        let part = Part {
+        let part = TranscriptPart {
             is_excluded: Some(&is_excluded),
-            ..Part::default()
+            ..TranscriptPart::default()
         };
         read_part(lines.concat().as_bytes(), part).0
     };
@@ -521,7 +520,7 @@ fn an_excluded_folder_takes_what_follows_with_it() {
     let session = read(&[&lines[..], &next].concat());
     assert_eq!(session.outcome.as_deref(), Some("done"));
     assert_eq!(session.prompts, 2);
-    // A session that began there begins where it left.
+    // A session that began in the excluded folder starts where it left the folder.
     let session = read(&[&lines[2..], &next].concat());
     assert_eq!(session.ask.as_deref(), Some("something else"));
     assert_eq!(session.cwd.as_deref(), Some("/open"));
@@ -548,7 +547,7 @@ fn private_regions_are_left_out_wherever_they_stand() {
     assert_eq!(session.git_branch.as_deref(), Some("x"));
 }
 
-/// CAP-01, CAP-02: masked before anything is cut, so that no half of a credential is left.
+/// CAP-01, CAP-02: text is masked before it is cut, so that no part of a credential is left.
 #[test]
 fn credentials_are_masked_before_the_cut() {
     let token = format!("gh{}{}", "p_", "16C7e42F292c6912E7710c838347Ae178B4a");
@@ -559,9 +558,12 @@ fn credentials_are_masked_before_the_cut() {
         says("m", &text),
     ];
     let session = transcript(lines.concat());
-    let told = format!("{session:?} {:?}", note_text(&Account::from(&session)));
-    assert!(!told.contains(&token[..12]), "{told}");
-    assert_eq!(told.matches("[REDACTED]").count(), 5 + 4);
+    let all_text = format!(
+        "{session:?} {:?}",
+        note_text(&SessionDigest::from(&session))
+    );
+    assert!(!all_text.contains(&token[..12]), "{all_text}");
+    assert_eq!(all_text.matches("[REDACTED]").count(), 5 + 4);
 }
 
 /// CAP-12.
@@ -632,13 +634,13 @@ fn a_line_over_the_limit_is_counted() {
 }
 
 #[test]
-fn what_is_kept_of_a_text_is_bounded() {
+fn kept_texts_are_bounded() {
     let session = transcript(user(&"é ".repeat(MAX_TEXT)) + &says("m", &"x".repeat(MAX_TEXT * 2)));
     assert!(session.ask.is_some_and(|ask| ask.len() <= MAX_TEXT));
     assert_eq!(session.outcome.map(|outcome| outcome.len()), Some(MAX_TEXT));
 }
 
-/// The private block does not fit behind the first one, so the last must not come out either.
+/// The private block does not fit after the first one, so the last block must not be kept either.
 #[test]
 fn an_answer_over_the_limit_ends_with_its_last_whole_block() {
     let lines = [
@@ -668,7 +670,7 @@ fn an_error_keeps_what_was_read() {
     );
 }
 
-/// The records of one message could be as many as the file has lines.
+/// A message can have as many records as the file has lines.
 #[test]
 fn the_work_is_linear() {
     let small = says("m", "<private>word").repeat(500);
@@ -676,7 +678,7 @@ fn the_work_is_linear() {
     assert_linear("one answer", || transcript(&small), || transcript(&large));
 }
 
-/// Leaves out what counts lines, which a broken line adds to.
+/// Resets the line counts, which a truncated line changes.
 fn without_counts(transcript: Transcript) -> Transcript {
     Transcript {
         lines: 0,
@@ -685,7 +687,7 @@ fn without_counts(transcript: Transcript) -> Transcript {
     }
 }
 
-/// Checks what no input may change.
+/// Checks the invariants for any input.
 fn check_inert(session: &Transcript) -> Result<(), TestCaseError> {
     let texts = [
         &session.ask,
@@ -695,7 +697,7 @@ fn check_inert(session: &Transcript) -> Result<(), TestCaseError> {
     ];
     let mut texts: Vec<&str> = texts.into_iter().flatten().map(String::as_str).collect();
     texts.extend(session.files.iter().map(String::as_str));
-    let summary = note_text(&Account::from(session));
+    let summary = note_text(&SessionDigest::from(session));
     if let NoteText::Note { title, body } = &summary {
         prop_assert!(!title.contains('\n') && title.chars().count() <= 80);
         texts.extend([title.as_str(), body.as_str()]);
@@ -708,7 +710,7 @@ fn check_inert(session: &Transcript) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Lines of every kind, with texts that matter to some rule.
+/// Generates lines of every kind with texts that matter to some rule.
 fn any_line() -> impl Strategy<Value = String> {
     let text = prop::collection::vec(
         prop::sample::select(vec![
@@ -740,7 +742,7 @@ fn any_line() -> impl Strategy<Value = String> {
     })
 }
 
-/// Returns what a cut at a position leaves whole: a line cut at its very end is not broken.
+/// Returns the lines that are complete up to a position, including a line cut at its very end.
 fn whole_lines(bytes: &[u8], end: usize) -> &[u8] {
     let line_feed = |&byte: &u8| byte == b'\n';
     let start = bytes[..end]
@@ -783,7 +785,7 @@ proptest! {
         check_inert(&transcript(lines.concat()))?;
     }
 
-    /// PR-14: a marker that stands only in private regions is in nothing that comes out.
+    /// A marker that is only in private regions appears in no output.
     #[test]
     fn a_private_marker_never_comes_out(
         lines in prop::collection::vec((any_line(), any::<bool>(), any::<bool>()), 0..8),
@@ -797,8 +799,8 @@ proptest! {
             })
             .collect();
         let session = transcript(marked);
-        let told = format!("{session:?} {:?}", note_text(&Account::from(&session)));
-        prop_assert!(!told.contains("MARKER"), "{}", told);
+        let all_text = format!("{session:?} {:?}", note_text(&SessionDigest::from(&session)));
+        prop_assert!(!all_text.contains("MARKER"), "{}", all_text);
     }
 
     #[test]

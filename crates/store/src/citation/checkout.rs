@@ -15,7 +15,7 @@ use std::{
     time::Instant,
 };
 
-use anamnesis_note::citation::{Kind, Reference};
+use anamnesis_note::citation::{Citation, CitationKind};
 use git2::{Delta, DiffFindOptions, ErrorCode, FileMode, Oid, Repository, RepositoryState, Tree};
 
 use super::{
@@ -46,7 +46,7 @@ const SKIP_WORKTREE: u16 = 1 << 14;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim<'a> {
     /// What is cited.
-    pub(crate) reference: &'a Reference,
+    pub(crate) reference: &'a Citation,
     /// When it was last known to be there, or else when the note was last written; seconds since 1970.
     pub(crate) since: i64,
     /// Whether the history is asked.
@@ -97,7 +97,7 @@ pub(crate) fn look(claims: &[Claim<'_>], folder: &Path, limits: &Limits) -> Vec<
 
 /// Outside of git only the folder itself can be asked.
 fn outside_git(claim: &Claim<'_>, folder: &Path) -> Verdict {
-    if claim.reference.kind != Kind::Path {
+    if claim.reference.kind != CitationKind::Path {
         return Verdict::NotLookedAt;
     }
     match lies_at(folder, &claim.reference.text) {
@@ -168,7 +168,7 @@ struct Checkout {
 struct Asked {
     /// The number of the claim.
     number: usize,
-    kind: Kind,
+    kind: CitationKind,
     /// Whether the name is still used: then only a definition that went says anything.
     is_mentioned: bool,
 }
@@ -215,7 +215,7 @@ impl Checkout {
         let mut asked = Vec::new();
         for (number, (claim, verdict)) in claims.iter().zip(&mut verdicts).enumerate() {
             let kind = claim.reference.kind;
-            let is_text = matches!(kind, Kind::Symbol | Kind::Command);
+            let is_text = matches!(kind, CitationKind::Symbol | CitationKind::Command);
             let is_mentioned = mentioned.contains(&number);
             if *verdict != Verdict::Absent {
                 continue;
@@ -259,7 +259,8 @@ impl Checkout {
         tracked: &[(String, bool)],
         verdicts: &mut [Verdict],
     ) {
-        let paths = still(claims, verdicts).filter(|(_, reference)| reference.kind == Kind::Path);
+        let paths =
+            still(claims, verdicts).filter(|(_, reference)| reference.kind == CitationKind::Path);
         let wanted = self.wanted_paths(paths);
         for (path, is_needed) in tracked {
             let mut is_here = None;
@@ -285,7 +286,7 @@ impl Checkout {
         }
         for (claim, verdict) in claims.iter().zip(verdicts) {
             let text = &claim.reference.text;
-            if claim.reference.kind == Kind::Path
+            if claim.reference.kind == CitationKind::Path
                 && *verdict == Verdict::Absent
                 && [&self.root, &self.folder]
                     .iter()
@@ -299,7 +300,7 @@ impl Checkout {
     /// Paths, as tracked files are called.
     fn wanted_paths<'a>(
         &self,
-        paths: impl Iterator<Item = (usize, &'a Reference)>,
+        paths: impl Iterator<Item = (usize, &'a Citation)>,
     ) -> HashMap<&'a str, Vec<usize>> {
         let mut wanted: HashMap<&str, Vec<usize>> = HashMap::new();
         let own_name = self.root.file_name().and_then(|name| name.to_str());
@@ -316,7 +317,7 @@ impl Checkout {
 
     fn look_for_commits(&self, claims: &[Claim<'_>], verdicts: &mut [Verdict]) {
         for (claim, verdict) in claims.iter().zip(verdicts) {
-            if claim.reference.kind == Kind::Commit {
+            if claim.reference.kind == CitationKind::Commit {
                 *verdict = match self.git.find_commit_by_prefix(&claim.reference.text) {
                     Err(error) if error.code() == ErrorCode::NotFound => Verdict::Absent,
                     Err(error) if error.code() != ErrorCode::Ambiguous => Verdict::NotLookedAt,
@@ -426,11 +427,13 @@ impl Checkout {
         if !self.budget.take(0) {
             return None;
         }
-        let paths = asked.iter().filter(|asked| asked.kind == Kind::Path);
+        let paths = asked
+            .iter()
+            .filter(|asked| asked.kind == CitationKind::Path);
         let paths =
             paths.filter_map(|asked| Some((asked.number, claims.get(asked.number)?.reference)));
         let wanted = self.wanted_paths(paths);
-        let reads = asked.iter().any(|asked| asked.kind != Kind::Path);
+        let reads = asked.iter().any(|asked| asked.kind != CitationKind::Path);
         let mut changed: Vec<(String, Oid, bool)> = Vec::new();
         {
             let (old, new) = (self.tree(base)?, self.tree(0)?);
@@ -525,7 +528,7 @@ impl Checkout {
         let mut since = commit.to_string();
         since.truncate(SHORT_LENGTH);
         let now = match (asked.kind, places.first()) {
-            (Kind::Path, Some(place)) => self.renamed(place, there, gone),
+            (CitationKind::Path, Some(place)) => self.renamed(place, there, gone),
             _ => None,
         };
         Some(Gone { since, at, now })
@@ -550,7 +553,7 @@ impl Checkout {
             }
         };
         match asked.kind {
-            Kind::Path => Some(true),
+            CitationKind::Path => Some(true),
             _ => Some(asked.is_among(&self.found_in(scan, place, blob)?)),
         }
     }
@@ -631,7 +634,7 @@ fn commits_of(git: &Repository, oldest: i64) -> Result<Vec<(Oid, i64)>, git2::Er
 fn still<'a>(
     claims: &[Claim<'a>],
     verdicts: &[Verdict],
-) -> impl Iterator<Item = (usize, &'a Reference)> {
+) -> impl Iterator<Item = (usize, &'a Citation)> {
     let unknown = claims.iter().zip(verdicts).enumerate();
     unknown
         .filter(|(_, (_, verdict))| **verdict == Verdict::Absent)

@@ -18,7 +18,7 @@ use std::{
 };
 
 use anamnesis_note::{
-    citation::{Kind, Reference, references},
+    citation::{Citation, CitationKind, citations},
     id::NoteId,
     note::{GLOBAL, Kind as NoteKind, State as NoteState, parse_timestamp},
 };
@@ -99,8 +99,8 @@ struct Citing {
     project: String,
     /// When its text last changed, seconds since 1970.
     written_at: i64,
-    references: Vec<Reference>,
-    known: HashMap<(Kind, String), Known>,
+    references: Vec<Citation>,
+    known: HashMap<(CitationKind, String), Known>,
 }
 
 /// Looks whether what notes of a project cite is there, and keeps what it finds.
@@ -145,7 +145,7 @@ pub fn look(
                 id: entry.id(),
                 project: entry.project.clone(),
                 written_at: parse_timestamp(&entry.updated_at).map_or(0, |time| time.timestamp()),
-                references: references(&redact(&text).text, root),
+                references: citations(&redact(&text).text, root),
                 known: known
                     .into_iter()
                     .map(|known| ((known.kind, known.text.clone()), known))
@@ -188,11 +188,11 @@ fn is_looked_at(entry: &Entry) -> bool {
 }
 
 impl Citing {
-    fn known(&self, reference: &Reference) -> Option<&Known> {
+    fn known(&self, reference: &Citation) -> Option<&Known> {
         self.known.get(&(reference.kind, reference.text.clone()))
     }
 
-    fn claim<'a>(&self, reference: &'a Reference) -> Claim<'a> {
+    fn claim<'a>(&self, reference: &'a Citation) -> Claim<'a> {
         let known = self.known(reference);
         let seen_at = known
             .and_then(|known| known.seen_at)
@@ -209,7 +209,7 @@ impl Citing {
     /// What is kept of a reference; nothing where nobody ever looked.
     fn outcome(
         &self,
-        reference: &Reference,
+        reference: &Citation,
         verdict: Verdict,
         place: &str,
         now: i64,
@@ -231,7 +231,7 @@ impl Citing {
             known.reason = Some(reason);
         };
         let text = match reference.kind {
-            Kind::Commit => format!("commit {}", reference.text),
+            CitationKind::Commit => format!("commit {}", reference.text),
             _ => reference.text.clone(),
         };
         // When it was first missed, unless the note was written again since.
@@ -260,7 +260,7 @@ impl Citing {
             }
             // Of these the history tells nothing.
             Verdict::Absent
-                if was_seen && (reference.kind == Kind::Commit || !place.is_empty()) =>
+                if was_seen && (reference.kind == CitationKind::Commit || !place.is_empty()) =>
             {
                 is_gone(missed_at, format!("{text} is gone"));
             }

@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use anamnesis_note::citation::{Kind, Reference};
+use anamnesis_note::citation::{Citation, CitationKind};
 
 /// Endings of files that tell of code and are none.
 const PAGES: [&str; 10] = [
@@ -66,11 +66,11 @@ pub(super) struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     /// Looks for these references; those of other kinds stand in no file.
-    pub(super) fn new(references: impl Iterator<Item = (usize, &'a Reference)>) -> Self {
+    pub(super) fn new(references: impl Iterator<Item = (usize, &'a Citation)>) -> Self {
         let mut scan = Self::default();
         for (number, reference) in references {
             match reference.kind {
-                Kind::Symbol => {
+                CitationKind::Symbol => {
                     let mut names: Vec<&str> = reference.names().collect();
                     for name in &names {
                         let next = scan.names.len();
@@ -82,12 +82,12 @@ impl<'a> Scan<'a> {
                         scan.symbols.entry(*last).or_default().push((number, names));
                     }
                 }
-                Kind::Command => {
+                CitationKind::Command => {
                     let program = reference.text.split(' ').next().unwrap_or_default();
                     let target = reference.text.split(' ').next_back().unwrap_or_default();
                     scan.commands.push((number, program, target));
                 }
-                Kind::Path | Kind::Commit => {}
+                CitationKind::Path | CitationKind::Commit => {}
             }
         }
         scan
@@ -257,13 +257,13 @@ fn camel(target: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_note::citation::references;
+    use anamnesis_note::citation::citations;
 
     use super::*;
 
     /// What of the references of a note stands in a file.
     fn found(note: &str, path: &str, text: &str) -> String {
-        let references = references(note, None);
+        let references = citations(note, None);
         let scan = Scan::new(references.iter().enumerate());
         let found = scan.found(path, text.as_bytes());
         assert!(found.is_empty() || scan.looks_into(path), "{path}");

@@ -25,7 +25,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, Scope, Source as Author, State, timestamp},
 };
-use anamnesis_session::claude_memory::{MAX_LENGTH, Memory, note_id, own_note_id};
+use anamnesis_session::claude_memory::{MAX_LENGTH, MemoryFile, note_id, own_note_id};
 use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
 
@@ -316,7 +316,7 @@ impl Import<'_> {
     fn follow(
         &mut self,
         file: &File<'_>,
-        memory: &Memory,
+        memory: &MemoryFile,
         source: &mut Source,
         lock: &crate::fs::lock::Lock,
     ) -> Result<bool, Error> {
@@ -348,7 +348,7 @@ impl Import<'_> {
     fn bring_in_step(
         &mut self,
         file: &File<'_>,
-        memory: &Memory,
+        memory: &MemoryFile,
         source: &mut Source,
         stored: Stored,
         lock: &crate::fs::lock::Lock,
@@ -376,7 +376,7 @@ impl Import<'_> {
     fn copy(
         &mut self,
         file: &File<'_>,
-        memory: &Memory,
+        memory: &MemoryFile,
         source: &mut Source,
         lock: &crate::fs::lock::Lock,
     ) -> Result<(), Error> {
@@ -430,7 +430,7 @@ impl Import<'_> {
         &mut self,
         id: NoteId,
         file: &File<'_>,
-        memory: &Memory,
+        memory: &MemoryFile,
         source: &mut Source,
         lock: &crate::fs::lock::Lock,
     ) -> Result<(), Error> {
@@ -524,7 +524,7 @@ impl Import<'_> {
     }
 
     /// The note of a project that travels and has the same text.
-    fn note_with(&mut self, project: &str, memory: &Memory) -> Option<NoteId> {
+    fn note_with(&mut self, project: &str, memory: &MemoryFile) -> Option<NoteId> {
         if memory.body.is_empty() {
             return None;
         }
@@ -569,7 +569,7 @@ impl Import<'_> {
         DateTime::from(time).min(self.request.now)
     }
 
-    fn count_masked(&mut self, memory: &Memory) {
+    fn count_masked(&mut self, memory: &MemoryFile) {
         for (rule, count) in &memory.masked {
             *self.done.masked.entry(rule).or_default() += count;
         }
@@ -622,7 +622,7 @@ fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
 }
 
 /// Reads a file; none if it is no memory.
-fn read(file: &File<'_>) -> io::Result<(Option<Memory>, Stamp)> {
+fn read(file: &File<'_>) -> io::Result<(Option<MemoryFile>, Stamp)> {
     let too_long = || io::Error::other(format!("over {} KiB", MAX_LENGTH / 1024));
     if usize::try_from(file.stamp.size).is_ok_and(|size| size > MAX_LENGTH) {
         return Err(too_long());
@@ -637,7 +637,7 @@ fn read(file: &File<'_>) -> io::Result<(Option<Memory>, Stamp)> {
         return Err(too_long());
     }
     let text = String::from_utf8_lossy(&bytes);
-    Ok((Memory::parse(&text, &file.stem), stamp))
+    Ok((MemoryFile::parse(&text, &file.stem), stamp))
 }
 
 /// Keeps that a note is the copy of a file.
@@ -651,7 +651,7 @@ fn copied(source: &mut Source, stored: &Stored) {
 }
 
 /// Keeps that another note says the same as a file.
-fn elsewhere(source: &mut Source, note: NoteId, memory: &Memory) {
+fn elsewhere(source: &mut Source, note: NoteId, memory: &MemoryFile) {
     source.fate = Fate::Elsewhere;
     source.note = note;
     source.hash = words_hash(&memory.body);
@@ -672,7 +672,7 @@ fn fingerprint(note: &Note) -> String {
 }
 
 /// The fingerprint of the copy of a file.
-fn fingerprint_of(memory: &Memory, project: &str) -> String {
+fn fingerprint_of(memory: &MemoryFile, project: &str) -> String {
     fingerprint(&Note {
         title: memory.title.clone(),
         body: memory.body.clone(),
@@ -683,7 +683,7 @@ fn fingerprint_of(memory: &Memory, project: &str) -> String {
 }
 
 /// Tells whether a note says what a file says, and nothing else.
-fn says(note: &Note, memory: &Memory) -> bool {
+fn says(note: &Note, memory: &MemoryFile) -> bool {
     fingerprint(note) == fingerprint_of(memory, &note.project)
 }
 

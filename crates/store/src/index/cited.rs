@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anamnesis_note::{
-    citation::{Kind, references},
+    citation::{CitationKind, citations},
     id::NoteId,
     note::Note,
 };
@@ -34,8 +34,8 @@ const ASKED_AT_ONCE: usize = 200;
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     let text = format!("{}\n\n{}", note.title, note.body);
-    for reference in references(&text, None) {
-        if reference.kind == Kind::Path {
+    for reference in citations(&text, None) {
+        if reference.kind == CitationKind::Path {
             connection
                 .prepare_cached("INSERT INTO cited VALUES (?, ?, ?)")?
                 .execute(params![note.project, reference.text, number])?;

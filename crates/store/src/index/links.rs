@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{
-    link::{Declared, Edge, Link, Relation, title_key},
+    link::{DeclaredLinks, Edge, Link, Relation, title_key},
     note::State,
 };
 
@@ -120,7 +120,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
             .prepare_cached("INSERT INTO title VALUES (?, ?)")?
             .execute(params![number, key])?;
     }
-    let declared = Declared::of(note);
+    let declared = DeclaredLinks::from_note(note);
     let source = note.id.to_string();
     let add = |relation: Relation, target: &str, weight: Option<f64>| {
         let edge = Edge {
@@ -672,8 +672,8 @@ mod tests {
             [
                 format!("{late}: no such note here"),
                 "late: no such note here".to_owned(),
-                "loves x: \"loves\" is none of caused-by, elaborates, part-of, related-to, about, \
-                 contradicts, warns-against"
+                "loves x: expected one of caused-by, elaborates, part-of, related-to, about, \
+                 contradicts, warns-against, got \"loves\""
                     .to_owned(),
                 "twice: several notes have this title".to_owned(),
             ]

@@ -712,7 +712,7 @@ fn warnings_are_found_by_the_call_that_they_fit() {
     });
     let index = fixture.refreshed();
     let titles_for = |index: &Index, tool: &str, input: serde_json::Value| {
-        let call = Call::of(tool, &input);
+        let call = Call::new(tool, &input);
         let found = index.warnings_for(&call, &["shop".to_owned()]).unwrap();
         let mut titles: Vec<String> = found.into_iter().map(|entry| entry.title).collect();
         titles.sort();

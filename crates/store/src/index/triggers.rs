@@ -166,7 +166,7 @@ impl Index {
             let line: String = row.get("line")?;
             if !line
                 .parse::<Trigger>()
-                .is_ok_and(|trigger| trigger.fits(call))
+                .is_ok_and(|trigger| trigger.matches(call))
             {
                 continue;
             }

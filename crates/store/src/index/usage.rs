@@ -363,7 +363,7 @@ mod tests {
     fn a_note_that_is_not_here_yet_has_its_counts_when_it_comes() {
         let store = Store::new();
         store.tell("s", &used(&[1]));
-        let id = PortableId::of(note(1), Scope::Portable).unwrap().id();
+        let id = PortableId::new(note(1), Scope::Portable).unwrap().id();
         assert!(store.index().usage_of([id]).unwrap().contains_key(&id));
     }
 

@@ -212,8 +212,8 @@ impl Journal {
                 let privacy: String = row.get(2)?;
                 Ok(StoredPrompt {
                     number: row.get(0)?,
-                    kind: PromptKind::of(&kind).unwrap_or(PromptKind::Person),
-                    privacy: Privacy::of(&privacy).unwrap_or(Privacy::Full),
+                    kind: PromptKind::parse(&kind).unwrap_or(PromptKind::Person),
+                    privacy: Privacy::parse(&privacy).unwrap_or(Privacy::Full),
                     text: row.get(3)?,
                     suppressed: row.get(4)?,
                     many_tags: row.get(5)?,
@@ -242,7 +242,7 @@ impl Journal {
                 Ok(StoredTurnEnd {
                     prompt: row.get(0)?,
                     after_event: row.get(1)?,
-                    speaker: Speaker::of(&speaker).unwrap_or(Speaker::Main),
+                    speaker: Speaker::parse(&speaker).unwrap_or(Speaker::Main),
                     agent: (!agent.is_empty()).then_some(Agent { id: agent, kind }),
                     text: row.get(5)?,
                     at: row.get(6)?,

@@ -61,7 +61,7 @@ use std::{
 use anamnesis_note::id::NoteId;
 use anamnesis_text::{
     hash::text_hash,
-    private_tokens::{Echoes, Hash, Key},
+    private_tokens::{Hash, Key, PrivateTokens},
 };
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
@@ -445,7 +445,7 @@ impl Journal {
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn echoes(&self, session: &str) -> Result<Echoes, Error> {
+    pub fn echoes(&self, session: &str) -> Result<PrivateTokens, Error> {
         let rows: Vec<(Vec<u8>, Vec<u8>)> = self
             .connection
             .prepare_cached("SELECT key, hash FROM private_token WHERE session = ?")?

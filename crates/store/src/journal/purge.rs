@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_note::purge_pattern::Needle;
+use anamnesis_note::purge_pattern::PurgePattern;
 use anamnesis_text::private_tokens::{self, Hash, Key};
 use rusqlite::{params_from_iter, types::Value};
 use ulid::Ulid;
@@ -55,7 +55,7 @@ impl Journal {
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn mentions(&self, needle: &Needle) -> Result<Mentions, Error> {
+    pub fn mentions(&self, needle: &PurgePattern) -> Result<Mentions, Error> {
         let mut mentions = Mentions::default();
         for table in self.tables()? {
             self.each_mention(&table, needle, &mut mentions, |_, _| Ok(()))?;
@@ -68,7 +68,7 @@ impl Journal {
     /// # Errors
     /// When SQLite refuses; then either nothing was masked, or all of it and bytes of it are still in
     /// the file.
-    pub fn mask(&self, needle: &Needle) -> Result<Mentions, Error> {
+    pub fn mask(&self, needle: &PurgePattern) -> Result<Mentions, Error> {
         let mentions = self.together(|journal| {
             let mut mentions = Mentions::default();
             for table in journal.tables()? {
@@ -102,7 +102,7 @@ impl Journal {
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn purged(&self, needle: &Needle) -> Result<(), Error> {
+    pub fn purged(&self, needle: &PurgePattern) -> Result<(), Error> {
         let key = match self.purged_hashes()?.first() {
             Some((key, _)) => *key,
             None => Key::new(Ulid::generate().random().to_be_bytes()),
@@ -137,7 +137,7 @@ impl Journal {
     fn each_mention(
         &self,
         table: &Table,
-        needle: &Needle,
+        needle: &PurgePattern,
         mentions: &mut Mentions,
         mut change: impl FnMut(&[Value], &[Value]) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -214,7 +214,7 @@ impl Journal {
 }
 
 /// A value without the text; none if it does not hold it.
-fn masked(value: &Value, needle: &Needle) -> Option<Value> {
+fn masked(value: &Value, needle: &PurgePattern) -> Option<Value> {
     match value {
         Value::Text(text) => needle.mask_text(text).map(Value::Text),
         Value::Blob(bytes) => needle.mask(bytes).map(Value::Blob),
@@ -306,7 +306,7 @@ mod tests {
             }
         }
         journal.set_meta("other", SECRET).unwrap();
-        let needle = Needle::new(SECRET).unwrap();
+        let needle = PurgePattern::new(SECRET).unwrap();
         let before = journal.mentions(&needle).unwrap();
         assert_eq!(
             (
@@ -340,7 +340,7 @@ mod tests {
         let journal = Journal::open(&home, Duration::from_secs(5)).unwrap();
         assert!(journal.echoes("any").unwrap().is_empty());
         for text in ["hunter", "another-v4lue", "hunter"] {
-            journal.purged(&Needle::new(text).unwrap()).unwrap();
+            journal.purged(&PurgePattern::new(text).unwrap()).unwrap();
         }
         assert_eq!(journal.purged_hashes().unwrap().len(), 2);
         let echoes = journal.echoes("any").unwrap();
@@ -349,6 +349,6 @@ mod tests {
             "pw=[private], hunters [private]."
         );
         let kept = fs::read(folder.path().join("journal.db-wal")).unwrap();
-        assert!(!Needle::new("hunter").unwrap().is_in(&kept));
+        assert!(!PurgePattern::new("hunter").unwrap().is_in(&kept));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anamnesis_note::{citation::Kind, id::NoteId};
+use anamnesis_note::{citation::CitationKind, id::NoteId};
 use rusqlite::{Row, params, params_from_iter};
 
 use super::{Error, Journal};
@@ -42,7 +42,7 @@ impl State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
     /// What it is to.
-    pub(crate) kind: Kind,
+    pub(crate) kind: CitationKind,
     /// What is cited.
     pub(crate) text: String,
     /// Whether that is there.
@@ -207,7 +207,7 @@ impl Journal {
 
 fn known_of(row: &Row<'_>) -> rusqlite::Result<Option<Known>> {
     let (kind, state): (String, String) = (row.get(0)?, row.get(2)?);
-    let (Some(kind), Some(state)) = (Kind::of(&kind), State::of(&state)) else {
+    let (Some(kind), Some(state)) = (CitationKind::from_word(&kind), State::of(&state)) else {
         return Ok(None);
     };
     Ok(Some(Known {
@@ -232,7 +232,7 @@ mod tests {
 
     fn known(text: &str, state: State, gone_at: Option<i64>) -> Known {
         Known {
-            kind: Kind::Path,
+            kind: CitationKind::Path,
             text: text.to_owned(),
             state,
             seen_at: None,

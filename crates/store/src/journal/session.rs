@@ -3,7 +3,7 @@
 use anamnesis_session::{
     event::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
     observe::{self, Observation},
-    session_note::Account,
+    session_note::SessionDigest,
     summary::{self, Summary},
     transcript,
 };
@@ -265,11 +265,11 @@ impl Journal {
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn account(&self, id: &str) -> Result<Option<Account>, Error> {
+    pub fn account(&self, id: &str) -> Result<Option<SessionDigest>, Error> {
         let Some(session) = self.session(id)? else {
             return Ok(None);
         };
-        let mut account = Account {
+        let mut account = SessionDigest {
             git_branch: self
                 .connection
                 .prepare_cached("SELECT branch FROM session WHERE id = ?")?
@@ -279,7 +279,7 @@ impl Journal {
             fixed: self.fixed(id)?,
             first_at: time(session.started_at),
             last_at: self.last_event_at(id)?.and_then(time),
-            ..Account::default()
+            ..SessionDigest::default()
         };
         account.title_ask = self.title_ask(id)?;
         // Events of a prompt that was never seen may turn out to be private until the session is over.
@@ -617,7 +617,7 @@ impl Journal {
                     let action: String = row.get(1)?;
                     Ok(FileUse {
                         path: row.get(0)?,
-                        action: FileAction::of(&action).unwrap_or(FileAction::Read),
+                        action: FileAction::parse(&action).unwrap_or(FileAction::Read),
                     })
                 })?
                 .collect::<Result<_, _>>()?;
@@ -658,7 +658,7 @@ fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
             tool: row.get(3)?,
             input: json(4)?,
             response: json(5)?,
-            outcome: Outcome::of(&outcome).unwrap_or(Outcome::Ok),
+            outcome: Outcome::parse(&outcome).unwrap_or(Outcome::Ok),
             error: row.get(7)?,
             duration_ms: row.get(8)?,
             files: Vec::new(),

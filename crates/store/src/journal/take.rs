@@ -1,7 +1,7 @@
 //! Takes records up: the same rows come out whatever the order in which they come, and however often.
 
 use anamnesis_session::{
-    event::{Outcome, Privacy, PromptKind, Record, Speaker, ToolEvent, What},
+    event::{Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
     observe,
 };
 use anamnesis_text::hash::text_hash;
@@ -61,16 +61,16 @@ impl Journal {
         self.take_echoes(record)?;
         let session = &record.session;
         match &record.what {
-            What::Started { source, model } => {
+            RecordedEvent::Started { source, model } => {
                 self.take_start(record, source, model.as_deref())?;
             }
-            What::Prompted { .. } => {
+            RecordedEvent::Prompted { .. } => {
                 // A known prompt may be from the spool, taken by two processes at once.
                 if self.take_prompt(record)? {
                     self.reopen(session)?;
                 }
             }
-            What::Delegated { id, kind, prompt } => {
+            RecordedEvent::Delegated { id, kind, prompt } => {
                 if self
                     .owner(&record.session, record.prompt_id.as_deref())?
                     .is_none_or(|owner| !owner.is_private)
@@ -80,7 +80,7 @@ impl Journal {
                         .execute(params![session, id, kind, prompt, record.at])?;
                 }
             }
-            What::Used(events) => {
+            RecordedEvent::Used(events) => {
                 let owner = self.owner(&record.session, record.prompt_id.as_deref())?;
                 let mut stored = before.tool_events;
                 for event in events {
@@ -88,13 +88,13 @@ impl Journal {
                         i64::from(self.take_tool_event(record, owner.as_ref(), event, stored)?);
                 }
             }
-            What::Spoke { speaker, text } => {
+            RecordedEvent::Spoke { speaker, text } => {
                 self.take_turn_end(record, *speaker, text.as_deref())?;
                 if *speaker == Speaker::Main {
                     self.settle(session, record.at)?;
                 }
             }
-            What::Ended { reason } => {
+            RecordedEvent::Ended { reason } => {
                 self.connection
                     .prepare_cached(
                         "UPDATE session SET change = change + (state <> 'completed'),
@@ -103,10 +103,13 @@ impl Journal {
                     .execute(params![record.at, reason, session])?;
                 self.settle(session, record.at)?;
             }
-            What::Compacting => self.settle(session, record.at)?,
-            What::Seen => {}
+            RecordedEvent::Compacting => self.settle(session, record.at)?,
+            RecordedEvent::Seen => {}
         }
-        let is_action = matches!(record.what, What::Used(_) | What::Spoke { .. });
+        let is_action = matches!(
+            record.what,
+            RecordedEvent::Used(_) | RecordedEvent::Spoke { .. }
+        );
         if before.was_lost && is_action {
             // It was given up too early.
             self.reopen(session)?;
@@ -115,8 +118,10 @@ impl Journal {
             self.settle(session, record.at)?;
         }
         let has_job = match &record.what {
-            What::Ended { .. } | What::Compacting => self.queue_note(session, record.at)?,
-            What::Spoke {
+            RecordedEvent::Ended { .. } | RecordedEvent::Compacting => {
+                self.queue_note(session, record.at)?
+            }
+            RecordedEvent::Spoke {
                 speaker: Speaker::Main,
                 ..
             } => self.is_note_old(session, record.at)? && self.queue_note(session, record.at)?,
@@ -260,7 +265,7 @@ impl Journal {
 
     /// Stores a prompt. Returns false if it is known already.
     fn take_prompt(&self, record: &Record) -> Result<bool, Error> {
-        let What::Prompted {
+        let RecordedEvent::Prompted {
             kind,
             privacy,
             text,
@@ -376,7 +381,7 @@ impl Journal {
             Ok(Owner {
                 number: row.get(0)?,
                 // An unknown word may be damage, and counts as private.
-                is_private: Privacy::of(&row.get::<_, String>(1)?)
+                is_private: Privacy::parse(&row.get::<_, String>(1)?)
                     .is_none_or(|privacy| privacy == Privacy::Full),
             })
         };

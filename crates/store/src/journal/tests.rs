@@ -3,8 +3,8 @@
 use std::{cell::Cell, thread};
 
 use anamnesis_session::event::{
-    ClientProcess, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Speaker,
-    Surroundings, ToolEvent, What,
+    ClientProcess, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, RecordedEvent,
+    Speaker, Surroundings, ToolEvent,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -159,7 +159,7 @@ fn the_last_hundred_runs_of_a_hook_are_told_of() {
 }
 
 /// An event of a session in the project `p`.
-fn record(session: &str, what: What) -> Record {
+fn record(session: &str, what: RecordedEvent) -> Record {
     Record {
         session: session.to_owned(),
         at: now().timestamp_millis(),
@@ -179,7 +179,7 @@ fn record(session: &str, what: What) -> Record {
 pub(super) fn started(session: &str, source: &str) -> Record {
     record(
         session,
-        What::Started {
+        RecordedEvent::Started {
             source: source.to_owned(),
             model: None,
         },
@@ -189,7 +189,7 @@ pub(super) fn started(session: &str, source: &str) -> Record {
 pub(super) fn prompted(session: &str, text: &str) -> Record {
     record(
         session,
-        What::Prompted {
+        RecordedEvent::Prompted {
             kind: PromptKind::Person,
             privacy: if text.is_empty() {
                 Privacy::Full
@@ -222,13 +222,13 @@ pub(super) fn event(id: &str, tool: &str, path: &str) -> ToolEvent {
 }
 
 pub(super) fn used(session: &str, event: ToolEvent) -> Record {
-    record(session, What::Used(vec![event]))
+    record(session, RecordedEvent::Used(vec![event]))
 }
 
 fn spoke(session: &str, text: &str) -> Record {
     record(
         session,
-        What::Spoke {
+        RecordedEvent::Spoke {
             speaker: Speaker::Main,
             text: Some(text.to_owned()).filter(|text| !text.is_empty()),
         },
@@ -238,7 +238,7 @@ fn spoke(session: &str, text: &str) -> Record {
 pub(super) fn ended(session: &str, reason: &str) -> Record {
     record(
         session,
-        What::Ended {
+        RecordedEvent::Ended {
             reason: reason.to_owned(),
         },
     )
@@ -857,12 +857,12 @@ fn session_of_two_prompts() -> Vec<Record> {
         error: Some("heron broke".to_owned()),
         ..event("t-1", "Bash", "heron.rs")
     };
-    let task = What::Delegated {
+    let task = RecordedEvent::Delegated {
         id: "t-2".to_owned(),
         kind: "Explore".to_owned(),
         prompt: "find the heron".to_owned(),
     };
-    let summed_up = What::Spoke {
+    let summed_up = RecordedEvent::Spoke {
         speaker: Speaker::Compact,
         text: Some("the heron and the crane".to_owned()),
     };

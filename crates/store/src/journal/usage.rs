@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anamnesis_note::{
     id::NoteId,
-    usage_log::{Kept, Receipt, Usage, Weight},
+    usage_log::{LocalReceipt, Receipt, Usage, Weight},
 };
 use anamnesis_session::event::{Privacy, PromptKind};
 use chrono::{DateTime, Utc};
@@ -150,7 +150,7 @@ impl Journal {
     pub fn count_usage(
         &self,
         session: &str,
-        part: impl FnOnce(&Usage) -> (Receipt, Kept),
+        part: impl FnOnce(&Usage) -> (Receipt, LocalReceipt),
     ) -> Result<bool, Error> {
         if !self.has_uncounted(session)? {
             return Ok(false);
@@ -177,7 +177,7 @@ impl Journal {
         &self,
         session: Option<&str>,
         told: &Receipt,
-        kept: &Kept,
+        kept: &LocalReceipt,
     ) -> Result<(), Error> {
         let told = (!told.is_empty()).then(|| (told.key(), told.to_lines().concat(), false));
         let kept = (!kept.is_empty()).then(|| (kept.key(), kept.to_text(), true));
@@ -286,13 +286,15 @@ impl Journal {
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn kept_receipts(&self) -> Result<Vec<Kept>, Error> {
+    pub fn kept_receipts(&self) -> Result<Vec<LocalReceipt>, Error> {
         let texts: Vec<String> = self
             .connection
             .prepare("SELECT text FROM receipt WHERE is_kept = 1 ORDER BY key")?
             .query_map([], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        let kept = texts.iter().filter_map(|text| Kept::parse(text).ok());
+        let kept = texts
+            .iter()
+            .filter_map(|text| LocalReceipt::parse(text).ok());
         Ok(kept.flatten().collect())
     }
 
@@ -413,7 +415,7 @@ mod tests {
     }
 
     /// Note 9 stays on this machine.
-    fn part(usage: &Usage) -> (Receipt, Kept) {
+    fn part(usage: &Usage) -> (Receipt, LocalReceipt) {
         usage.part(None, None, now(), |id| {
             Some(if id == note(9) {
                 Scope::MachineLocal

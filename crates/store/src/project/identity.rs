@@ -361,7 +361,7 @@ impl<'a> Identities<'a> {
     /// # Errors
     /// When the records cannot be written.
     pub fn refresh(&self, counts: &Counts) -> Result<(), journal::Error> {
-        let aliases = Aliases::of(counts);
+        let aliases = Aliases::from_counts(counts);
         let keys = aliases.keys();
         let mut same: BTreeMap<_, _> = keys
             .map(|key| {

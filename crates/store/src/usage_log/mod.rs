@@ -19,7 +19,7 @@ use std::{
 
 use anamnesis_note::{
     id::NoteId,
-    usage_log::{Aliases, Fold, FoldFile, Month, PortableId, Receipt, SessionMark, Source},
+    usage_log::{Aliases, Fold, FoldFile, Month, PortableId, Receipt, ReceiptSource, SessionMark},
 };
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
@@ -213,7 +213,7 @@ impl Receipts {
         receipt: &Receipt,
     ) -> Result<(), Error> {
         let folder = self.folder(journal, machine)?;
-        let mut month = Month::of(receipt.at());
+        let mut month = Month::from_time(receipt.at());
         // A clock that was wrong may lead into a month whose lines nobody reads any more.
         while folder.join(format!("{month}{COUNTS}")).exists() {
             month = month.next();
@@ -242,7 +242,7 @@ impl Receipts {
                 }
                 let lines = folder.join(name);
                 let counts = folder.join(format!("{month}{COUNTS}"));
-                let source = Source {
+                let source = ReceiptSource {
                     machine: machine.clone(),
                     month,
                 };
@@ -303,7 +303,7 @@ impl Receipts {
 
     /// Which project keys are one project.
     pub fn aliases(&self) -> Aliases {
-        Aliases::of(&self.read_all().0.total())
+        Aliases::from_counts(&self.read_all().0.total())
     }
 
     fn read_on(&self, progress: &mut Progress, fold: &mut Fold) -> Result<Vec<Problem>, Rewritten> {
@@ -318,7 +318,7 @@ impl Receipts {
         };
         for machine in self.machines() {
             let folder = self.home.receipts().join(&machine);
-            let source = |month| Source {
+            let source = |month| ReceiptSource {
                 machine: machine.clone(),
                 month,
             };
@@ -439,7 +439,7 @@ enum Found {
 
 impl Reading<'_> {
     /// Takes up a compacted month; tells whether it is one.
-    fn counts(&mut self, source: &Source, name: &str) -> Result<bool, Rewritten> {
+    fn counts(&mut self, source: &ReceiptSource, name: &str) -> Result<bool, Rewritten> {
         let key = format!("{}/{name}", source.machine);
         let before = self.known.remove(&key);
         let (bytes, stamp) = match self.find(&key, before.as_ref()) {
@@ -475,7 +475,7 @@ impl Reading<'_> {
     }
 
     /// Takes up what was appended to the lines of a month.
-    fn lines(&mut self, source: &Source, name: &str) -> Result<(), Rewritten> {
+    fn lines(&mut self, source: &ReceiptSource, name: &str) -> Result<(), Rewritten> {
         let key = format!("{}/{name}", source.machine);
         let before = self.known.remove(&key);
         let position = match (self.find(&key, before.as_ref()), before) {
@@ -493,7 +493,7 @@ impl Reading<'_> {
 
     fn appended(
         &mut self,
-        source: &Source,
+        source: &ReceiptSource,
         bytes: &[u8],
         stamp: Stamp,
         before: Option<Position>,
@@ -592,7 +592,7 @@ fn append_lines(path: &Path, lines: &[String]) -> io::Result<()> {
 
 /// Writes the counts of a month and removes its lines. Tells whether it did: lines that this program
 /// does not understand in full stay.
-fn compact_file(source: &Source, lines: &Path, counts: &Path) -> io::Result<bool> {
+fn compact_file(source: &ReceiptSource, lines: &Path, counts: &Path) -> io::Result<bool> {
     let is_written = file::read_head(counts, MAX_FILE_LENGTH).is_ok_and(|(bytes, ..)| {
         FoldFile::parse(&bytes).is_ok_and(|file| file.month == source.month)
     });

@@ -19,7 +19,7 @@ fn days(number: i64) -> DateTime<Utc> {
 }
 
 fn note(number: u32) -> PortableId {
-    PortableId::of(NoteId::of_session(&number.to_string()), Scope::Portable).unwrap()
+    PortableId::new(NoteId::of_session(&number.to_string()), Scope::Portable).unwrap()
 }
 
 /// A receipt of one use.
@@ -569,7 +569,7 @@ proptest! {
                 }
                 Step::Crash(_, cut) => {
                     let folder = machine.installation.folder();
-                    let path = folder.join(format!("{}{LINES}", Month::of(now)));
+                    let path = folder.join(format!("{}{LINES}", Month::from_time(now)));
                     let line = used(now, 0).to_lines().concat();
                     let mut bytes = fs::read(&path).unwrap_or_default();
                     if bytes.last().is_none_or(|byte| *byte == b'\n') {

@@ -1,20 +1,21 @@
-//! Values given to sensitive names: `password = x` in every dress it comes in.
+//! Values of sensitive names: `password = x` in every syntax.
 //!
-//! An anchor inside a name leads to the whole name; what stands behind the name says how its value
-//! is given; the value is read and judged. Names are read by [`super::names`], values judged by
-//! [`super::values`].
+//! An anchor inside a name leads to the full name, and the text after the name tells the syntax of
+//! its value. [`super::names`] classifies names, [`super::values`] judges values.
 
-use super::names::{self, Class, is_one_of};
-use super::reading::{Ends, Quote, bare_end, broken, continued, is_last_on_line, typed, wrapped};
+use super::names::{self, NameClass, is_one_of};
+use super::reading::{
+    Quote, Terminator, bare_end, broken, continued, is_last_on_line, typed, wrapped,
+};
 use super::scan::{Scan, byte};
 use super::tokens::Alphabet;
 use super::transports::is_user_and_password;
-use super::values::{self, Form, JUDGED};
+use super::values::{self, JUDGED, ValueSyntax};
 
-const BLANK: Alphabet = Alphabet::of(b" \t");
-const NAME: Alphabet = Alphabet::WORD.and(Alphabet::of(b"-."));
+const BLANK: Alphabet = Alphabet::new(b" \t");
+const NAME: Alphabet = Alphabet::WORD.union(Alphabet::new(b"-."));
 
-/// Masks the value of the name in which an anchor stands.
+/// Masks the value of the name around an anchor.
 pub(super) fn assignment(scan: &mut Scan, at: usize) {
     if at < scan.named {
         return;
@@ -28,7 +29,7 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
     {
         let value = BLANK.run(text, at + 13);
         if Quote::at(text, value).is_some_and(|quote| quote.mark != b'`') {
-            literal(scan, value, Class::Password, Form::Quoted);
+            literal(scan, value, NameClass::Password, ValueSyntax::Quoted);
         }
         return;
     }
@@ -40,7 +41,7 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
     let class = if name == b"sig"
         && matches!(byte(text, start.wrapping_sub(1)), b'?' | b'&' | b';' | b'6')
     {
-        Some(Class::Secret)
+        Some(NameClass::Secret)
     } else if name.eq_ignore_ascii_case(b"key") && byte(text, start.wrapping_sub(1)) == b' ' {
         let word = Alphabet::WORD.run_back(text, start - 1, 16);
         names::classify_spaced_key(scan.slice(word, start - 1))
@@ -48,11 +49,11 @@ pub(super) fn assignment(scan: &mut Scan, at: usize) {
         names::classify(name)
     };
     if let Some(class) = class {
-        given(scan, start, end, class);
+        assigned_value(scan, start, end, class);
     }
 }
 
-/// Returns the name around a position, without what an escape before it left behind.
+/// Returns the name around a position, without the letter of an escape before it.
 fn name_around(scan: &mut Scan, at: usize) -> Option<(usize, usize)> {
     let text = scan.text;
     let mut start = NAME.run_back(text, at, names::LONGEST).max(scan.done);
@@ -77,18 +78,18 @@ fn name_around(scan: &mut Scan, at: usize) -> Option<(usize, usize)> {
     (start <= at && at < end).then_some((start, end))
 }
 
-/// Masks the value that is given to the name in a range, if it is a secret.
-fn given(scan: &mut Scan, start: usize, end: usize, class: Class) {
+/// Masks the value assigned to the name in a range, if it is a secret.
+fn assigned_value(scan: &mut Scan, start: usize, end: usize, class: NameClass) {
     let text = scan.text;
     let quote = Quote::at(text, end);
-    // A name in quotation marks of its own, or one that only stands at the end of a literal?
+    // Distinguish a name with its own quotation marks from one at the end of a literal.
     let quoted = quote.is_some()
         && matches!(
             byte(text, start.wrapping_sub(1)),
             b'"' | b'\'' | b'`' | b'2' | b'7' | b';' | b':'
         );
     let mut at = end + quote.map_or(0, |quote| quote.length);
-    at = Alphabet::of(b"]*").run(text, at);
+    at = Alphabet::new(b"]*").run(text, at);
     if byte(text, at) == b'[' {
         let close = Alphabet::DIGIT.run(text, at + 1);
         if byte(text, close) == b']' {
@@ -99,9 +100,13 @@ fn given(scan: &mut Scan, start: usize, end: usize, class: Class) {
     let tight = blank == end;
     let next = byte(text, blank + 1);
     match byte(text, blank) {
-        b'=' if next == b'=' => loose_literal(scan, Alphabet::of(b"=").run(text, blank), class),
-        b'!' if next == b'=' => loose_literal(scan, Alphabet::of(b"=").run(text, blank + 1), class),
-        b'=' if next == b'>' => literal(scan, BLANK.run(text, blank + 2), class, Form::Quoted),
+        b'=' if next == b'=' => loose_literal(scan, Alphabet::new(b"=").run(text, blank), class),
+        b'!' if next == b'=' => {
+            loose_literal(scan, Alphabet::new(b"=").run(text, blank + 1), class)
+        }
+        b'=' if next == b'>' => {
+            literal(scan, BLANK.run(text, blank + 2), class, ValueSyntax::Quoted)
+        }
         b'=' if next == b'~' => {}
         b'=' => value(scan, start, blank + 1, class, tight, b'='),
         b':' if next == b':' => {}
@@ -113,9 +118,9 @@ fn given(scan: &mut Scan, start: usize, end: usize, class: Class) {
         b'?' if next == b':' => value(scan, start, blank + 2, class, false, b':'),
         b'|' if byte(text, blank + 1) == b'|' => literal(
             scan,
-            Alphabet::of(b"|= ").run(text, blank),
+            Alphabet::new(b"|= ").run(text, blank),
             class,
-            Form::Quoted,
+            ValueSyntax::Quoted,
         ),
         b'|' if blank > at => table(scan, BLANK.run(text, blank + 1), class),
         b',' if quoted => paired(scan, blank, class),
@@ -139,8 +144,8 @@ fn given(scan: &mut Scan, start: usize, end: usize, class: Class) {
     }
 }
 
-/// Masks what follows a name and a blank: the value of a flag, a SQL literal, prose, netrc.
-fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Class) {
+/// Masks a value after a name and a blank: of a flag, a SQL literal, prose, netrc.
+fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: NameClass) {
     let text = scan.text;
     if byte(text, start.wrapping_sub(1)) == b'-' {
         let at = if byte(text, at) == b'\\' {
@@ -149,9 +154,9 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Clas
             at
         };
         if Quote::at(text, at).is_some() {
-            literal(scan, at, class, Form::Quoted);
+            literal(scan, at, class, ValueSyntax::Quoted);
         } else {
-            bare(scan, at, class, Form::Loose, Ends::Blank);
+            bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
         }
         return;
     }
@@ -162,38 +167,38 @@ fn after_blank(scan: &mut Scan, start: usize, end: usize, at: usize, class: Clas
     if word == b"value" {
         paired(scan, at, class);
     } else if Quote::at(text, at).is_some() {
-        literal(scan, at, class, Form::Loose);
+        literal(scan, at, class, ValueSyntax::Loose);
     } else if spaced
         && is_one_of(word, &["is", "was", "to", "as"])
         && !scan.slice(start, end).eq_ignore_ascii_case(b"pass")
     {
         if Quote::at(text, next).is_some() {
-            literal(scan, next, class, Form::Loose);
+            literal(scan, next, class, ValueSyntax::Loose);
         } else {
-            bare(scan, next, class, Form::Loose, Ends::Blank);
+            bare(scan, next, class, ValueSyntax::Loose, Terminator::Blank);
         }
     } else if spaced && byte(text, next) == b'=' && byte(text, next + 1) != b'=' {
         // `var password string = "x"`
-        literal(scan, BLANK.run(text, next + 1), class, Form::Quoted);
+        literal(scan, BLANK.run(text, next + 1), class, ValueSyntax::Quoted);
     } else if scan.slice(start, end).eq_ignore_ascii_case(b"password") && follows_login(text, start)
     {
-        bare(scan, at, class, Form::Config, Ends::Blank);
-    } else if class != Class::Encoded {
-        // Nothing but the value itself tells: `use token 3f9a…`.
+        bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
+    } else if class != NameClass::Encoded {
+        // There is no separator, so the value itself must be distinctive: `use token 3f9a…`.
         let end = bare_end(
             text.get(..text.len().min(at + 64)).unwrap_or(text),
             at,
-            Ends::Blank,
+            Terminator::Blank,
         );
         let value = scan.slice(at, end);
         let plain = value.iter().all(|byte| Alphabet::WORD.has(*byte));
         if value.len() >= 12 && plain && values::is_random(value) {
-            bare(scan, at, class, Form::Loose, Ends::Blank);
+            bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
         }
     }
 }
 
-/// Returns whether `login NAME` or `machine NAME` stands before a position, as in a netrc file.
+/// Returns whether `login NAME` or `machine NAME` is before a position, as in a netrc file.
 fn follows_login(text: &[u8], at: usize) -> bool {
     let before = text.get(at.saturating_sub(128)..at).unwrap_or_default();
     let mut words = before
@@ -205,27 +210,27 @@ fn follows_login(text: &[u8], at: usize) -> bool {
         .is_some_and(|word| [&b"login"[..], b"machine", b"account", b"nlogin"].contains(&word))
 }
 
-/// Masks the value behind a `value` key or attribute that belongs to the name.
-fn paired(scan: &mut Scan, at: usize, class: Class) {
+/// Masks the value of the `value` key or attribute that belongs to the name.
+fn paired(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
-    let fill = Alphabet::of(b" \t\r\n,\\\"'+>|-");
+    let fill = Alphabet::new(b" \t\r\n,\\\"'+>|-");
     let limit = text.len().min(at + 80);
     let near = text.get(..limit).unwrap_or(text);
     let mut word = fill.run(near, at);
-    // An escaped line break leaves its letter behind.
+    // Skip the letter of an escaped line break.
     if byte(text, word) == b'n' && byte(text, word.wrapping_sub(1)) == b'\\' {
         word = fill.run(near, word + 1);
     }
     let named = text
         .get(word..word + 5)
         .is_some_and(|there| there.eq_ignore_ascii_case(b"value"));
-    let separator = Alphabet::of(b"\\\"' \t").run(near, word + 5);
+    let separator = Alphabet::new(b"\\\"' \t").run(near, word + 5);
     if named && matches!(byte(text, separator), b':' | b'=') {
         let value = BLANK.run(text, separator + 1);
         if Quote::at(text, value).is_some() {
-            literal(scan, value, class, Form::Quoted);
+            literal(scan, value, class, ValueSyntax::Quoted);
         } else {
-            bare(scan, value, class, Form::Line, Ends::Blank);
+            bare(scan, value, class, ValueSyntax::Line, Terminator::Blank);
         }
     } else if byte(text, at) == b',' {
         loose_literal(scan, BLANK.run(text, at + 1), class);
@@ -233,7 +238,7 @@ fn paired(scan: &mut Scan, at: usize, class: Class) {
 }
 
 /// Masks the content of an XML element.
-fn element(scan: &mut Scan, at: usize, class: Class) {
+fn element(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
     let content = text.get(at..).unwrap_or_default();
     let end = at
@@ -243,27 +248,27 @@ fn element(scan: &mut Scan, at: usize, class: Class) {
             .take_while(|byte| !matches!(byte, b'<' | b'\n' | b'\\'))
             .count();
     let closed = byte(text, end) == b'<' || text.get(end..end + 6) == Some(b"\\u003c");
-    if closed && values::is_secret(scan.slice(at, end), class, Form::Config) {
+    if closed && values::is_secret(scan.slice(at, end), class, ValueSyntax::Config) {
         scan.found(at, end);
     }
 }
 
-/// Masks a cell of a table.
-fn table(scan: &mut Scan, at: usize, class: Class) {
-    let at = Alphabet::of(b"`").run(scan.text, at);
-    bare(scan, at, class, Form::Loose, Ends::Blank);
+/// Masks a table cell.
+fn table(scan: &mut Scan, at: usize, class: NameClass) {
+    let at = Alphabet::new(b"`").run(scan.text, at);
+    bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
 }
 
-/// Masks a literal far from its name, if it looks like a secret by itself.
-fn loose_literal(scan: &mut Scan, at: usize, class: Class) {
+/// Masks a literal that does not directly follow its name, if it looks like a secret by itself.
+fn loose_literal(scan: &mut Scan, at: usize, class: NameClass) {
     let at = BLANK.run(scan.text, at);
     if Quote::at(scan.text, at).is_some() {
-        literal(scan, at, class, Form::Loose);
+        literal(scan, at, class, ValueSyntax::Loose);
     }
 }
 
-/// Masks the first argument of a call or, where that is a user's name, the second.
-fn arguments(scan: &mut Scan, at: usize, class: Class) {
+/// Masks the first argument of a call or, if that is a user name, the second.
+fn arguments(scan: &mut Scan, at: usize, class: NameClass) {
     let text = scan.text;
     let first = BLANK.run(text, at);
     let done = scan.done;
@@ -278,17 +283,17 @@ fn arguments(scan: &mut Scan, at: usize, class: Class) {
     }
 }
 
-/// Masks the value behind a separator.
+/// Masks the value after a separator.
 fn value(
     scan: &mut Scan,
     start: usize,
     separator_end: usize,
-    class: Class,
+    class: NameClass,
     tight: bool,
     separator: u8,
 ) {
     let text = scan.text;
-    let mut at = Alphabet::of(b" \t*").run(text, separator_end);
+    let mut at = Alphabet::new(b" \t*").run(text, separator_end);
     let tight = tight && at == separator_end;
     if byte(text, at) == b'\\' && matches!(byte(text, at + 1), b'\n' | b'\r') {
         at = continued(text, at);
@@ -296,70 +301,82 @@ fn value(
     if separator == b':'
         && let Some(assigned) = typed(text, at)
     {
-        return literal(scan, assigned, class, Form::Quoted);
+        return literal(scan, assigned, class, ValueSyntax::Quoted);
     }
     if let Some(next) = broken(text, at) {
         return next_line(scan, next, class, separator);
     }
     if matches!(byte(text, at), b'|' | b'>') && separator == b':' {
-        let indicator = Alphabet::of(b"|>+-123456789 \t").run(text, at);
+        let indicator = Alphabet::new(b"|>+-123456789 \t").run(text, at);
         if let Some(next) = broken(text, indicator) {
             return block_scalar(scan, next, class);
         }
     }
     let at = wrapped(text, at);
     if Quote::at(text, at).is_some() {
-        return literal(scan, at, class, Form::Quoted);
+        return literal(scan, at, class, ValueSyntax::Quoted);
     }
     if byte(text, at) == b'('
         && let Some(next) = broken(text, BLANK.run(text, at + 1))
     {
-        return literal(scan, next, class, Form::Quoted);
+        return literal(scan, next, class, ValueSyntax::Quoted);
     }
-    if class == Class::Encoded && byte(text, at) == b'(' {
-        return arguments(scan, at + 1, Class::Secret);
+    if class == NameClass::Encoded && byte(text, at) == b'(' {
+        return arguments(scan, at + 1, NameClass::Secret);
     }
-    let place = Place::of(text, start);
+    let position = NamePosition::find(text, start);
     let shouted = !scan
         .slice(start, separator_end - 1)
         .iter()
         .any(u8::is_ascii_lowercase);
-    match (separator, place) {
-        (b'=', Place::Query) => bare(scan, at, class, Form::Config, Ends::Query),
-        (b'=', Place::Quoted(mark)) if tight => {
-            bare(scan, at, class, Form::Config, Ends::Quote(mark));
+    match (separator, position) {
+        (b'=', NamePosition::Query) => {
+            bare(scan, at, class, ValueSyntax::Config, Terminator::Query)
         }
-        (b'=', Place::Line) if tight => bare(scan, at, class, Form::Config, Ends::Line),
-        (b'=', Place::Field | Place::Flag) if tight => {
-            bare(scan, at, class, Form::Config, Ends::Blank);
+        (b'=', NamePosition::Quoted(mark)) if tight => {
+            bare(
+                scan,
+                at,
+                class,
+                ValueSyntax::Config,
+                Terminator::Quote(mark),
+            );
         }
-        (b'=', _) if tight && shouted => bare(scan, at, class, Form::Config, Ends::Blank),
-        (b':', Place::Line) if is_last_on_line(text, at) => {
-            bare(scan, at, class, Form::Line, Ends::Blank);
+        (b'=', NamePosition::Line) if tight => {
+            bare(scan, at, class, ValueSyntax::Config, Terminator::Line)
         }
-        _ => bare(scan, at, class, Form::Bare, Ends::Blank),
+        (b'=', NamePosition::Field | NamePosition::Flag) if tight => {
+            bare(scan, at, class, ValueSyntax::Config, Terminator::Blank);
+        }
+        (b'=', _) if tight && shouted => {
+            bare(scan, at, class, ValueSyntax::Config, Terminator::Blank)
+        }
+        (b':', NamePosition::Line) if is_last_on_line(text, at) => {
+            bare(scan, at, class, ValueSyntax::Line, Terminator::Blank);
+        }
+        _ => bare(scan, at, class, ValueSyntax::Bare, Terminator::Blank),
     }
 }
 
-/// Where a name stands.
+/// The position of a name in its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// First on its line, perhaps behind `export` and the like.
+enum NamePosition {
+    /// First on its line, perhaps after `export` or similar.
     Line,
-    /// In the query of a URL or a form.
+    /// In the query of a URL or in a form.
     Query,
-    /// In a list of fields, as of a connection string.
+    /// In a list of fields, such as a connection string.
     Field,
-    /// Behind hyphens.
+    /// After hyphens.
     Flag,
-    /// First in a literal with this mark.
+    /// First in a literal with this quotation mark.
     Quoted(u8),
     /// Anywhere else.
     Text,
 }
 
-impl Place {
-    fn of(text: &[u8], start: usize) -> Self {
+impl NamePosition {
+    fn find(text: &[u8], start: usize) -> Self {
         match byte(text, start.wrapping_sub(1)) {
             b'?' | b'&' => return Self::Query,
             b'6' if text.get(start.wrapping_sub(6)..start) == Some(b"\\u0026") => {
@@ -426,19 +443,19 @@ impl Place {
     }
 }
 
-/// Masks a value that stands on the line after its name.
-fn next_line(scan: &mut Scan, at: usize, class: Class, separator: u8) {
+/// Masks a value on the line after its name.
+fn next_line(scan: &mut Scan, at: usize, class: NameClass, separator: u8) {
     let text = scan.text;
     let at = wrapped(text, at);
     if Quote::at(text, at).is_some() {
-        return literal(scan, at, class, Form::Quoted);
+        return literal(scan, at, class, ValueSyntax::Quoted);
     }
     if separator == b'=' || is_last_on_line(text, at) {
-        let end = bare_end(text, at, Ends::Blank);
+        let end = bare_end(text, at, Terminator::Blank);
         let another_name = has_name(scan.slice(at, end))
             || matches!(byte(text, BLANK.run(text, end)), b'=' | b':');
         if is_last_on_line(text, at) && !another_name {
-            bare(scan, at, class, Form::Loose, Ends::Blank);
+            bare(scan, at, class, ValueSyntax::Loose, Terminator::Blank);
         }
     }
 }
@@ -455,18 +472,18 @@ fn has_name(text: &[u8]) -> bool {
 }
 
 /// Masks the lines of a YAML block scalar.
-fn block_scalar(scan: &mut Scan, first: usize, class: Class) {
+fn block_scalar(scan: &mut Scan, first: usize, class: NameClass) {
     let text = scan.text;
     let mut at = first;
     let mut masked = false;
     loop {
-        let end = bare_end(text, at, Ends::Blank);
+        let end = bare_end(text, at, Terminator::Blank);
         let value = scan.slice(at, end);
         let more =
             masked && value.len() >= 16 && value.iter().all(|byte| Alphabet::BASE64.has(*byte));
         if end == at
             || !is_last_on_line(text, at)
-            || !(more || values::is_secret(value, class, Form::Line))
+            || !(more || values::is_secret(value, class, ValueSyntax::Line))
         {
             return;
         }
@@ -479,8 +496,8 @@ fn block_scalar(scan: &mut Scan, first: usize, class: Class) {
     }
 }
 
-/// Masks the literal at a position and those that continue it.
-fn literal(scan: &mut Scan, at: usize, class: Class, form: Form) {
+/// Masks the literal at a position and the literals concatenated to it.
+fn literal(scan: &mut Scan, at: usize, class: NameClass, syntax: ValueSyntax) {
     let text = scan.text;
     let Some(quote) = Quote::at(text, at) else {
         return;
@@ -488,31 +505,31 @@ fn literal(scan: &mut Scan, at: usize, class: Class, form: Form) {
     let mut open = at;
     let mut start = at + quote.length;
     let closed = if text.get(start..start + 2) == Some(&[quote.mark, quote.mark]) {
-        // Three marks: the literal may begin on the next line.
-        start = Alphabet::of(b"\r\n").run(text, start + 2);
+        // A triple quotation mark: the literal may begin on the next line.
+        start = Alphabet::new(b"\r\n").run(text, start + 2);
         open = start - 1;
         quote.close(text, open)
     } else {
         quote.close(text, open)
     };
     let Some((end, mut after)) = closed else {
-        let form = if form == Form::Quoted {
-            Form::Config
+        let syntax = if syntax == ValueSyntax::Quoted {
+            ValueSyntax::Config
         } else {
-            form
+            syntax
         };
-        return bare(scan, start, class, form, Ends::Blank);
+        return bare(scan, start, class, syntax, Terminator::Blank);
     };
     let content = scan.slice(start, end);
-    if class == Class::Encoded {
-        if form == Form::Quoted && is_user_and_password(content) {
+    if class == NameClass::Encoded {
+        if syntax == ValueSyntax::Quoted && is_user_and_password(content) {
             scan.found(start, end);
         }
         return;
     }
-    // `**password**: `x``: a backtick is as good as a quotation mark.
-    if !values::is_secret(content, class, form)
-        || (form == Form::Quoted
+    // `**password**: `x``: a backtick counts as a quotation mark.
+    if !values::is_secret(content, class, syntax)
+        || (syntax == ValueSyntax::Quoted
             && names::classify(content).is_some()
             && !values::is_random(content)
             && !content.iter().any(u8::is_ascii_digit))
@@ -520,11 +537,11 @@ fn literal(scan: &mut Scan, at: usize, class: Class, form: Form) {
         return;
     }
     scan.found(start, end);
-    // Literals that are joined to it, by an operator or by standing next to it in parentheses.
-    let before = Alphabet::of(b" \t\r\n").run_back(text, at, 64);
+    // Concatenated literals: joined by an operator, or adjacent in parentheses.
+    let before = Alphabet::new(b" \t\r\n").run_back(text, at, 64);
     let enclosed = byte(text, before.wrapping_sub(1)) == b'(';
     for _ in 0..64 {
-        let gap = Alphabet::of(b" \t\r\n+\\.&").run(text, after);
+        let gap = Alphabet::new(b" \t\r\n+\\.&").run(text, after);
         let joined = (enclosed && gap > after)
             || scan
                 .slice(after, gap)
@@ -549,25 +566,26 @@ fn literal(scan: &mut Scan, at: usize, class: Class, form: Form) {
 }
 
 /// Masks a bare value, if it is a secret.
-fn bare(scan: &mut Scan, start: usize, class: Class, form: Form, ends: Ends) {
+fn bare(scan: &mut Scan, start: usize, class: NameClass, syntax: ValueSyntax, ends: Terminator) {
     let text = scan.text;
-    // The first bytes decide; only what is masked is read to its end.
+    // The first bytes decide; only a masked value is read to its end.
     let near = text.get(..text.len().min(start + JUDGED)).unwrap_or(text);
     let mut end = bare_end(near, start, ends);
     while end > start && matches!(byte(text, end - 1), b',' | b';' | b'.' | b':' | b')') {
         end -= 1;
     }
     let value = scan.slice(start, end);
-    if class == Class::Encoded {
-        if matches!(form, Form::Config | Form::Line) && is_user_and_password(value) {
+    if class == NameClass::Encoded {
+        if matches!(syntax, ValueSyntax::Config | ValueSyntax::Line) && is_user_and_password(value)
+        {
             scan.found(start, end);
         }
         return;
     }
-    // A call or an index: `tokens[0]`, `get("x")`.
+    // A call, an index or a generic type: `tokens[0]`, `get("x")`.
     let opens = matches!(byte(text, end), b'[' | b'(')
-        || (byte(text, end) == b'<' && end > start && form != Form::Config);
-    if opens || !values::is_secret(value, class, form) {
+        || (byte(text, end) == b'<' && end > start && syntax != ValueSyntax::Config);
+    if opens || !values::is_secret(value, class, syntax) {
         return;
     }
     if end == near.len() {

@@ -1,17 +1,17 @@
 //! Masks credentials in text before it is kept anywhere.
 //!
-//! One pass over the bytes looks for the anchors of the rules ([`rules()`]): literals without which a
-//! rule cannot apply. At an anchor the rule's scanner reads on and reports what to mask. The text
-//! is then read again until nothing more is found, so that masking is idempotent.
+//! One pass over the bytes looks for anchors: literals without which a rule of [`rules()`] cannot
+//! match. At an anchor the rule's scanner reads on and reports what to mask. The pass is repeated
+//! until nothing more is found, so masking is idempotent.
 //!
-//! Not here: private regions (`<private>`), cutting to size, and any judgement of whose secret it
-//! is. What is matched, and where the formats were published, is listed in `docs/redaction.md`.
+//! Private regions (`<private>`) and truncation are handled elsewhere. The formats and their
+//! sources are listed in `docs/reference/redaction.md`.
 //!
 //! Invariants:
 //! - Findings are sorted, do not overlap, and lie on character boundaries of the input.
 //! - Bytes outside the findings are unchanged.
-//! - Time is linear in the text: every scanner reads a bounded stretch, or reads only what no
-//!   later anchor reads again.
+//! - Time is linear in the text: a scanner reads a bounded stretch, or only text that no later
+//!   anchor reads again.
 
 mod rules;
 
@@ -41,30 +41,30 @@ use std::borrow::Cow;
 
 pub use rules::{Rule, rules};
 
-/// What stands in place of each masked part.
+/// Replaces each masked part.
 pub const MASK: &str = "[REDACTED]";
 
-/// How often a text is read at most. Masking can uncover something new (a mask ends a quotation
-/// early); two readings settle nearly every text, and the bound keeps hostile ones linear.
-const READINGS: usize = 8;
+/// The most passes over a text. A mask can uncover another credential, for example by ending a
+/// quotation early. Nearly every text needs two passes; the bound keeps hostile ones linear.
+const MAX_PASSES: usize = 8;
 
-/// A part of the input that was masked.
+/// A masked part of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
     /// The name of the rule that found it.
     pub rule: &'static str,
-    /// The first byte, counted in the input.
+    /// Its first byte in the input.
     pub start: usize,
-    /// The byte after the last.
+    /// The byte after its last.
     pub end: usize,
 }
 
-/// A text without its credentials.
+/// A text with its credentials masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted<'a> {
     /// The text with each finding replaced by [`MASK`]; borrowed when nothing was masked.
     pub text: Cow<'a, str>,
-    /// What was masked, in order.
+    /// The masked parts, in order.
     pub findings: Vec<Finding>,
 }
 
@@ -79,7 +79,7 @@ pub fn redact(text: &str) -> Redacted<'_> {
         };
     }
     let mut masked = mask(text, &findings);
-    for _ in 1..READINGS {
+    for _ in 1..MAX_PASSES {
         let uncovered = scan::scan(&masked);
         if uncovered.is_empty() {
             break;
@@ -106,7 +106,7 @@ fn mask(text: &str, findings: &[Finding]) -> String {
     masked
 }
 
-/// Joins findings in the input with findings in the masked text, as findings in the input.
+/// Adds findings in the masked text to findings in the input, as positions in the input.
 fn merge(findings: &[Finding], uncovered: &[Finding]) -> Vec<Finding> {
     let mut translate = Translation {
         findings,
@@ -116,7 +116,7 @@ fn merge(findings: &[Finding], uncovered: &[Finding]) -> Vec<Finding> {
     let mut all = findings.to_vec();
     for finding in uncovered {
         let (start, _) = translate.bounds(finding.start);
-        // The end is exclusive: the byte before it is the last one covered.
+        // The end is exclusive, so the last covered byte is translated.
         let (_, end) = translate.bounds(finding.end.saturating_sub(1));
         all.push(Finding {
             rule: finding.rule,
@@ -135,17 +135,17 @@ fn merge(findings: &[Finding], uncovered: &[Finding]) -> Vec<Finding> {
     joined
 }
 
-/// Translates positions in a masked text, given in ascending order, to the text it came from.
+/// Translates ascending positions in a masked text to positions in its input.
 struct Translation<'a> {
     findings: &'a [Finding],
     next: usize,
-    /// How far the masked text lies behind (negative) or ahead of the input here.
+    /// The masked position minus the input position at `next`.
     shift: isize,
 }
 
 impl Translation<'_> {
-    /// Returns where the masked byte at a position begins and ends in the input; for a byte of a
-    /// mask, those of the whole finding.
+    /// Returns the range in the input of the byte at a masked position. For a byte of a mask, that
+    /// is the whole finding.
     fn bounds(&mut self, position: usize) -> (usize, usize) {
         while let Some(finding) = self.findings.get(self.next) {
             let start = finding.start.saturating_add_signed(self.shift);

@@ -1,27 +1,27 @@
-//! Whether the name of a variable, key, flag or header says that its value is a secret.
+//! Classifies the names of variables, keys, flags and headers by how sensitive their values are.
 
 use super::scan::byte;
 
-/// How sure a name makes us that its value is a secret.
+/// The kind of value that a name suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    /// A password: chosen by people, so any word may be one.
+pub(super) enum NameClass {
+    /// A password: chosen by people, so it may be any word.
     Password,
-    /// A token, key or secret: made by machines.
+    /// A token, key or secret: generated.
     Secret,
-    /// Perhaps: only a value that looks random is one.
+    /// Possibly a secret: only a random-looking value is masked.
     Weak,
-    /// `auth` and the like: only the base64 of `user:password`.
+    /// `auth` and similar: only the base64 of `user:password` is masked.
     Encoded,
 }
 
 /// The longest name, in bytes.
 pub(super) const LONGEST: usize = 96;
 
-/// The most words of a name that are looked at.
+/// The most words of a name that are read.
 const WORDS: usize = 16;
 
-/// What may stand behind a sensitive word without changing what it means.
+/// Words after a sensitive word that do not change its meaning.
 #[rustfmt::skip]
 const NEUTRAL: &[&str] = &[
     "value", "default", "base", "data", "text", "plain", "plaintext", "raw", "string", "str",
@@ -31,7 +31,7 @@ const NEUTRAL: &[&str] = &[
     "input", "seed",
 ];
 
-/// What, behind a sensitive word, says that the value is about the secret and not the secret.
+/// Words after a sensitive word that mean a property of the secret, not the secret.
 #[rustfmt::skip]
 const ABOUT: &[&str] = &[
     "count", "counts", "type", "types", "name", "names", "id", "ids", "ttl", "expiry",
@@ -69,7 +69,7 @@ const ABOUT: &[&str] = &[
     "salt", "iterations", "rounds", "fingerprint", "thumbprint", "checksum", "signature",
 ];
 
-/// What, before `key`, makes it a secret.
+/// Words that make a following `key` sensitive.
 #[rustfmt::skip]
 const SECRET_KEYS: &[&str] = &[
     "api", "access", "secret", "private", "signing", "signature", "encryption", "encrypt",
@@ -83,7 +83,7 @@ const SECRET_KEYS: &[&str] = &[
     "insert", "ingestion", "personal", "user",
 ];
 
-/// What, before any sensitive word, says that something is done to a secret or said of it.
+/// Words before a sensitive word that mean an action on the secret or a statement about it.
 #[rustfmt::skip]
 const ACTIONS: &[&str] = &[
     "forgot", "reset", "show", "hide", "toggle", "has", "is", "no", "use", "require",
@@ -91,7 +91,7 @@ const ACTIONS: &[&str] = &[
     "check", "verify", "validate", "generate", "create", "delete", "remove", "rotate", "public",
 ];
 
-/// What, before `key` or `token`, makes it harmless.
+/// Words that make a following `key` or `token` harmless.
 #[rustfmt::skip]
 const HARMLESS: &[&str] = &[
     "public", "pub", "publishable", "foreign", "primary", "cache", "sort", "partition",
@@ -110,7 +110,7 @@ const HARMLESS: &[&str] = &[
     "trust", "trusted", "turn", "monkey", "don", "hockey", "whis", "tur", "jockey", "donkey",
 ];
 
-/// What, glued to `pass`, makes it a password.
+/// Prefixes that make a password of `pass`, without a separator.
 #[rustfmt::skip]
 const PASS_OWNERS: &[&str] = &[
     "db", "user", "root", "mysql", "pg", "postgres", "smtp", "mail", "ftp", "ssh", "admin",
@@ -118,22 +118,22 @@ const PASS_OWNERS: &[&str] = &[
     "sudo", "imap", "mongo", "rabbit", "amqp",
 ];
 
-/// What, glued to `key`, makes it a secret.
+/// Prefixes that make a secret of `key`, without a separator.
 #[rustfmt::skip]
 const GLUED: &[&str] = &[
     "api", "access", "secret", "private", "signing", "encryption", "master", "account", "auth",
     "shared", "license",
 ];
 
-/// Words that end like a sensitive one and mean something else.
+/// Words that end like a sensitive word but mean something else.
 #[rustfmt::skip]
 const OTHER_WORDS: &[&str] = &[
     "betoken", "monkey", "turkey", "donkey", "hockey", "whiskey", "jockey", "hotkey",
 ];
 
-/// Returns what a name says of its value, or none if it says nothing.
-pub(super) fn classify(name: &[u8]) -> Option<Class> {
-    let words = Words::of(name);
+/// Returns the class of a name; `None` if it is not sensitive.
+pub(super) fn classify(name: &[u8]) -> Option<NameClass> {
+    let words = Words::split(name);
     for at in (0..words.count).rev() {
         let Some(class) = words.class_at(at) else {
             continue;
@@ -153,23 +153,27 @@ pub(super) fn classify(name: &[u8]) -> Option<Class> {
             if is_one_of(tail, ABOUT) {
                 return None;
             }
-            if class == Class::Encoded {
+            if class == NameClass::Encoded {
                 return None;
             }
             known &= is_one_of(tail, NEUTRAL) || tail.iter().all(u8::is_ascii_digit);
         }
         let shouted = !name.iter().any(u8::is_ascii_lowercase);
-        return Some(if known || shouted { class } else { Class::Weak });
+        return Some(if known || shouted {
+            class
+        } else {
+            NameClass::Weak
+        });
     }
     None
 }
 
-/// Returns what `key` says of its value behind a word of its own: `API key: …`.
-pub(super) fn classify_spaced_key(before: &[u8]) -> Option<Class> {
-    is_one_of(before, SECRET_KEYS).then_some(Class::Secret)
+/// Returns the class of `key` after a separate word: `API key: …`.
+pub(super) fn classify_spaced_key(before: &[u8]) -> Option<NameClass> {
+    is_one_of(before, SECRET_KEYS).then_some(NameClass::Secret)
 }
 
-/// Returns whether a word belongs to a list, in whatever case.
+/// Returns whether a list contains a word, ignoring case.
 pub(super) fn is_one_of(word: &[u8], list: &[&str]) -> bool {
     list.iter()
         .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
@@ -183,7 +187,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn of(name: &'a [u8]) -> Self {
+    fn split(name: &'a [u8]) -> Self {
         let mut words = Self {
             name,
             ranges: [(0, 0); WORDS],
@@ -217,8 +221,8 @@ impl<'a> Words<'a> {
             .unwrap_or_default()
     }
 
-    /// Returns what the word at a position, with the one before it, makes of the value.
-    fn class_at(&self, at: usize) -> Option<Class> {
+    /// Returns the class of the word at a position, given the word before it.
+    fn class_at(&self, at: usize) -> Option<NameClass> {
         let word = self.get(at);
         let before = at
             .checked_sub(1)
@@ -240,20 +244,20 @@ impl<'a> Words<'a> {
             || ends("pwd")
             || ends("passwort")
         {
-            return Some(Class::Password);
+            return Some(NameClass::Password);
         }
         if (is("word") || is("phrase")) && before.eq_ignore_ascii_case(b"pass") {
-            return Some(Class::Password);
+            return Some(NameClass::Password);
         }
         if is("pw") {
-            return Some(Class::Password);
+            return Some(NameClass::Password);
         }
         let owned = word.get(..word.len().saturating_sub(4)).unwrap_or_default();
         if is("pass") && at == 0 {
-            return Some(Class::Secret);
+            return Some(NameClass::Secret);
         }
         if is("pass") || (ends("pass") && is_one_of(owned, PASS_OWNERS)) {
-            return Some(Class::Password);
+            return Some(NameClass::Password);
         }
         if ends("secret")
             || ends("token")
@@ -262,19 +266,19 @@ impl<'a> Words<'a> {
             || is("credential")
             || is("credentials")
         {
-            return Some(Class::Secret);
+            return Some(NameClass::Secret);
         }
         if (is("string") || is("str")) && is_one_of(before, &["connection", "conn", "secure"]) {
-            return Some(Class::Secret);
+            return Some(NameClass::Secret);
         }
         if ends("connectionstring") || ends("connstr") {
-            return Some(Class::Secret);
+            return Some(NameClass::Secret);
         }
         if is("key") {
             return match before {
                 b"" => None,
-                _ if is_one_of(before, SECRET_KEYS) => Some(Class::Secret),
-                _ => Some(Class::Weak),
+                _ if is_one_of(before, SECRET_KEYS) => Some(NameClass::Secret),
+                _ => Some(NameClass::Weak),
             };
         }
         if ends("key") {
@@ -285,17 +289,17 @@ impl<'a> Words<'a> {
                         .get(stem.len() - known.len()..)
                         .is_some_and(|end| end.eq_ignore_ascii_case(known.as_bytes()))
             };
-            return GLUED.iter().any(ends_in).then_some(Class::Secret);
+            return GLUED.iter().any(ends_in).then_some(NameClass::Secret);
         }
         if is("pat") && at > 0 {
-            return Some(Class::Weak);
+            return Some(NameClass::Weak);
         }
-        is("auth").then_some(Class::Encoded)
+        is("auth").then_some(NameClass::Encoded)
     }
 }
 
-/// Returns where the word that begins at a position ends: before another kind of character, and
-/// before a capital that begins a word of its own.
+/// Returns the end of the word that begins at a position: before another character class, and
+/// before a capital that begins a new word.
 fn word_end(name: &[u8], start: usize) -> usize {
     let mut end = start + 1;
     while end < name.len() {
@@ -305,7 +309,7 @@ fn word_end(name: &[u8], start: usize) -> usize {
         } else if last.is_ascii_lowercase() {
             here.is_ascii_lowercase()
         } else {
-            // `HTTPServer`: the capital before a small letter begins the next word.
+            // In `HTTPServer`, the capital before a lower-case letter begins the next word.
             here.is_ascii_uppercase() && !next.is_ascii_lowercase()
                 || here.is_ascii_lowercase() && end == start + 1
         };

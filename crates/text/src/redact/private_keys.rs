@@ -1,7 +1,7 @@
 //! Private keys: armored blocks, `PuTTY` files, JSON web keys.
 //!
-//! Blocks are recognized in any dress a transcript gives them: with `\n` escapes, behind diff or
-//! quotation marks, with line numbers, as concatenated string literals, cut off at either end.
+//! Blocks are recognized as transcripts show them: with `\n` escapes, after diff or quotation
+//! marks, with line numbers, as concatenated string literals, truncated at either end.
 
 use super::scan::{Scan, byte};
 use super::tokens::Alphabet;
@@ -31,12 +31,12 @@ pub(super) fn block(scan: &mut Scan, at: usize) {
     {
         let body = at + LONGEST_LABEL.min(here.len());
         let body = find(scan.slice(0, body), at + 10, b"----")
-            .map_or(body, |dashes| Alphabet::of(b"-").run(text, dashes));
+            .map_or(body, |dashes| Alphabet::new(b"-").run(text, dashes));
         begun(scan, at, body);
     }
 }
 
-/// Returns whether a label, read from behind `BEGIN` or `END`, names a private key.
+/// Returns whether a label after `BEGIN` or `END` names a private key.
 fn is_private(label: &[u8]) -> bool {
     let label = label
         .get(..LONGEST_LABEL.min(label.len()))
@@ -53,15 +53,15 @@ fn is_private(label: &[u8]) -> bool {
     holds(b"PRIVATE KEY") || holds(b"STATIC KEY")
 }
 
-/// Masks a block from its BEGIN line to its END line or, without one, to its last line of base64.
+/// Masks a block from its BEGIN line to its END line or, without one, to its last base64 line.
 fn begun(scan: &mut Scan, at: usize, body: usize) {
     let text = scan.text;
     let limit = text.len().min(body + LONGEST_BLOCK);
     let within = scan.slice(0, limit);
-    // The next dashes belong to the END line, or to another block, which will be read in its turn:
-    // so no stretch is searched twice.
+    // The next dashes belong to the END line or to another block, which has its own anchor. So no
+    // stretch is searched twice.
     if let Some(dashes) = find(within, body, b"----") {
-        let dashes_end = Alphabet::of(b"-").run(text, dashes);
+        let dashes_end = Alphabet::new(b"-").run(text, dashes);
         let after = text.get(dashes_end..).unwrap_or_default();
         let after = after.strip_prefix(b" ").unwrap_or(after);
         let content = scan.slice(body, dashes);
@@ -70,7 +70,7 @@ fn begun(scan: &mut Scan, at: usize, body: usize) {
             && (opens_line(content) || holds_key(content))
         {
             let label_end = find(text, dashes_end, b"----").unwrap_or(dashes_end);
-            scan.found(at, Alphabet::of(b"-").run(text, label_end));
+            scan.found(at, Alphabet::new(b"-").run(text, label_end));
             return;
         }
     }
@@ -90,7 +90,7 @@ fn begun(scan: &mut Scan, at: usize, body: usize) {
     }
 }
 
-/// Returns whether the content of a block begins on a line of its own.
+/// Returns whether the content of a block begins on its own line.
 fn opens_line(content: &[u8]) -> bool {
     let mut at = 0;
     while matches!(byte(content, at), b' ' | b'\t' | b'\r') {
@@ -103,14 +103,14 @@ fn opens_line(content: &[u8]) -> bool {
         )
 }
 
-/// Returns whether a text holds a run of base64 too long for a word.
+/// Returns whether a text has a base64 run that is too long for a word.
 fn holds_key(content: &[u8]) -> bool {
     content
         .split(|byte| !BASE64.has(*byte))
         .any(|run| run.len() >= 40)
 }
 
-/// Masks the base64 lines that stand before an END line whose BEGIN is missing.
+/// Masks the base64 lines before an END line whose BEGIN line is missing.
 fn headless(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let mut start = None;
@@ -125,7 +125,7 @@ fn headless(scan: &mut Scan, at: usize) {
     }
     if let Some(start) = start {
         let label = find(text, at + 8, b"----").unwrap_or(at);
-        scan.found(start, Alphabet::of(b"-").run(text, label));
+        scan.found(start, Alphabet::new(b"-").run(text, label));
     }
 }
 
@@ -133,7 +133,7 @@ fn headless(scan: &mut Scan, at: usize) {
 fn putty(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let mut end = None;
-    let mut line = next_line(text, Alphabet::of(b" 0123456789").run(text, at + 14));
+    let mut line = next_line(text, Alphabet::new(b" 0123456789").run(text, at + 14));
     while let Some(start) = line {
         let (content, line_end) = material(text, start);
         let mac = text
@@ -152,20 +152,20 @@ fn putty(scan: &mut Scan, at: usize) {
     }
 }
 
-/// What a line of a key block holds.
+/// The content of a line in a key block.
 enum Material {
     /// Base64.
     Key,
-    /// A header (`Proc-Type: 4,ENCRYPTED`) or nothing.
+    /// A header (`Proc-Type: 4,ENCRYPTED`) or an empty line.
     Header,
     Other,
 }
 
-/// Reads the line at a position; returns what it holds and where that ends.
+/// Returns the kind of the line at a position and where its content ends.
 fn material(text: &[u8], start: usize) -> (Material, usize) {
-    // Quotation marks, diff signs, comment signs, blanks and line numbers before the content. A
-    // number is decoration only if an arrow, bar, colon or tab follows.
-    let decoration = Alphabet::of(b" \t>+-|\"'`#*/");
+    // Skip quotation marks, diff and comment signs, blanks and line numbers. A number is a line
+    // number only if an arrow, bar, colon or tab follows.
+    let decoration = Alphabet::new(b" \t>+-|\"'`#*/");
     let mut at = decoration.run(text, start);
     let digits = Alphabet::DIGIT.run(text, at);
     if digits > at {
@@ -175,11 +175,11 @@ fn material(text: &[u8], start: usize) -> (Material, usize) {
         }
     }
     let end = BASE64.run(text, at);
-    let rest = Alphabet::of(b" \t\"'`,;+.)\r").run(text, end);
+    let rest = Alphabet::new(b" \t\"'`,;+.)\r").run(text, end);
     let over = matches!(byte(text, rest), b'\n' | b'\\') || rest == text.len();
     if over {
         let content = end - at;
-        // A word on a line of its own is no key; the last line of one may be short.
+        // A short line is key material only if it has a digit or sign; otherwise it may be a word.
         let last = text.get(at..end).unwrap_or_default();
         let random = content >= 40
             || last
@@ -207,11 +207,11 @@ fn line_length(text: &[u8], at: usize) -> usize {
         .count()
 }
 
-/// Returns where the next line begins, if only quotation marks and blanks are left on this one.
-/// An escaped line break (`\n`, `\\r\\n`) counts as one.
+/// Returns the start of the next line, if only quotation marks and blanks are left on this one. An
+/// escaped line break (`\n`, `\\r\\n`) is a line break, too.
 fn next_line(text: &[u8], at: usize) -> Option<usize> {
-    let mut at = Alphabet::of(b" \t\"'`,;+.)\r").run(text, at);
-    let slashes = Alphabet::of(b"\\").run(text, at);
+    let mut at = Alphabet::new(b" \t\"'`,;+.)\r").run(text, at);
+    let slashes = Alphabet::new(b"\\").run(text, at);
     if slashes > at {
         at = match byte(text, slashes) {
             b'r' | b'n' => slashes + 1,
@@ -219,13 +219,13 @@ fn next_line(text: &[u8], at: usize) -> Option<usize> {
             _ => return None,
         };
         if byte(text, slashes) == b'r' {
-            let again = Alphabet::of(b"\\").run(text, at);
+            let again = Alphabet::new(b"\\").run(text, at);
             if again > at && byte(text, again) == b'n' {
                 at = again + 1;
             }
         }
-        // A concatenated literal ends here, and the next begins on another line.
-        let closed = Alphabet::of(b" \t\"'`,;+.)\r").run(text, at);
+        // A concatenated literal ends here; the next one begins on another line.
+        let closed = Alphabet::new(b" \t\"'`,;+.)\r").run(text, at);
         return Some(if closed > at && byte(text, closed) == b'\n' {
             closed + 1
         } else {
@@ -235,10 +235,10 @@ fn next_line(text: &[u8], at: usize) -> Option<usize> {
     (byte(text, at) == b'\n').then_some(at + 1)
 }
 
-/// Returns where the line before the one at a position begins, not before `oldest`.
+/// Returns the start of the line before the one at a position, not before `oldest`.
 fn previous_line(text: &[u8], line: usize, oldest: usize) -> Option<usize> {
     let before = text.get(oldest..line)?;
-    // To the start of this line, then to the start of the one before.
+    // Find the start of this line, then the start of the previous one.
     let is_break = |at: usize| {
         let here = byte(before, at);
         here == b'\n' || (matches!(here, b'n' | b'r') && at > 0 && byte(before, at - 1) == b'\\')
@@ -256,7 +256,7 @@ fn previous_line(text: &[u8], line: usize, oldest: usize) -> Option<usize> {
     (start < content).then_some(oldest + start)
 }
 
-/// Returns where a needle next stands at or after a position.
+/// Returns the first position of a needle at or after a position.
 fn find(text: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
     text.get(from..)?
         .windows(needle.len())
@@ -264,10 +264,10 @@ fn find(text: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
         .map(|at| from + at)
 }
 
-/// How far around `kty` the members of a JSON web key are looked for.
+/// How far from `kty` the members of a JSON web key are searched, in bytes.
 const WEB_KEY: usize = 4096;
 
-/// Masks the private members of the JSON web key whose `kty` stands at a position.
+/// Masks the private members of the JSON web key whose `kty` is at a position.
 pub(super) fn json_web_key(scan: &mut Scan, at: usize) {
     let text = scan.text;
     if !is_quoted(text, at, at + 3) || at < scan.keyed {
@@ -291,7 +291,7 @@ pub(super) fn json_web_key(scan: &mut Scan, at: usize) {
             && matches!(member, b"d" | b"p" | b"q" | b"dp" | b"dq" | b"qi" | b"k")
             && is_quoted(text, position, name)
         {
-            let value = Alphabet::of(b"\\\": \t\r\n").run(text, name);
+            let value = Alphabet::new(b"\\\": \t\r\n").run(text, name);
             let value_end = Alphabet::URL64.run(text, value);
             if value_end >= value + 16 && byte(text, value - 1) == b'"' {
                 scan.found(value, value_end);
@@ -303,7 +303,7 @@ pub(super) fn json_web_key(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Returns whether quotation marks stand on both sides of a range.
+/// Returns whether a range is enclosed in quotation marks.
 fn is_quoted(text: &[u8], start: usize, end: usize) -> bool {
     start > 0 && byte(text, start - 1) == b'"' && matches!(byte(text, end), b'"' | b'\\')
 }

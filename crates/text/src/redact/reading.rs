@@ -1,27 +1,27 @@
-//! Reads what may be a value: literals in quotation marks, bare values, the line they stand on.
+//! Reads candidate values: literals in quotation marks and bare values on a line.
 //!
-//! Knows how text is dressed (escapes, diffs, numbered lines, wrappers), not what a secret is.
+//! Knows how text is decorated (escapes, diffs, line numbers, wrappers), not what a secret is.
 
 use super::names::is_one_of;
 use super::scan::byte;
 use super::tokens::Alphabet;
 use super::values::JUDGED;
 
-const BLANK: Alphabet = Alphabet::of(b" \t");
-const NAME: Alphabet = Alphabet::WORD.and(Alphabet::of(b"-."));
+const BLANK: Alphabet = Alphabet::new(b" \t");
+const NAME: Alphabet = Alphabet::WORD.union(Alphabet::new(b"-."));
 
-/// A quotation mark, however often it is escaped.
+/// A quotation mark with any number of escapes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quote {
     /// The mark: `"`, `'` or a backtick.
     pub(super) mark: u8,
-    /// How many backslashes stand before it.
+    /// The number of backslashes before it.
     pub(super) slashes: usize,
-    /// How many bytes it takes; more than `slashes + 1` for a coded mark (`\u0022`, `&quot;`).
+    /// Its length in bytes; more than `slashes + 1` for an encoded mark (`\u0022`, `&quot;`).
     pub(super) length: usize,
 }
 
-/// Quotation marks in code.
+/// Encoded quotation marks.
 const CODED: &[(&str, u8)] = &[
     ("u0022", b'"'),
     ("u0027", b'\''),
@@ -37,7 +37,7 @@ const CODED: &[(&str, u8)] = &[
 impl Quote {
     /// Reads a quotation mark at a position.
     pub(super) fn at(text: &[u8], at: usize) -> Option<Self> {
-        let slashes = Alphabet::of(b"\\").run(text.get(..text.len().min(at + 16))?, at) - at;
+        let slashes = Alphabet::new(b"\\").run(text.get(..text.len().min(at + 16))?, at) - at;
         let mark = byte(text, at + slashes);
         if matches!(mark, b'"' | b'\'' | b'`') {
             return Some(Self {
@@ -58,8 +58,8 @@ impl Quote {
         })
     }
 
-    /// Returns where the literal that this mark opens at a position ends, and where its closing
-    /// mark does; none if it does not end on its line.
+    /// Returns where the literal that this mark opens ends, and where its closing mark ends; `None`
+    /// if it does not end on its line.
     pub(super) fn close(self, text: &[u8], open: usize) -> Option<(usize, usize)> {
         let start = open + self.length;
         if self.length > self.slashes + 1 {
@@ -77,8 +77,8 @@ impl Quote {
                 b'\\' => slashes += 1,
                 b'\n' => return None,
                 byte if byte == self.mark => {
-                    // Fewer slashes: the literal around this one ended. As many: this one did.
-                    // More: a mark inside it.
+                    // Fewer slashes end the enclosing literal, as many end this one, and more are a
+                    // mark inside it.
                     let level = 2 * (self.slashes + 1);
                     if slashes < self.slashes || slashes % level == self.slashes {
                         return Some((at - slashes.min(self.slashes), at + 1));
@@ -92,26 +92,26 @@ impl Quote {
     }
 }
 
-/// What ends a bare value.
+/// What terminates a bare value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
-    /// A blank, or what separates values in code and text.
+pub(super) enum Terminator {
+    /// White space, or a separator in code or text.
     Blank,
-    /// Only a blank: a line of an environment file.
+    /// White space only: a line of an environment file.
     Line,
-    /// What separates parameters of a query.
+    /// A separator of query parameters.
     Query,
-    /// The mark that closes the literal around it.
+    /// The closing mark of the enclosing literal.
     Quote(u8),
 }
 
 /// Returns where the bare value at a position ends.
-pub(super) fn bare_end(text: &[u8], start: usize, ends: Ends) -> usize {
+pub(super) fn bare_end(text: &[u8], start: usize, ends: Terminator) -> usize {
     let stops = match ends {
-        Ends::Blank => Alphabet::of(b"\"'`<>,;)}]"),
-        Ends::Line => Alphabet::of(b"\""),
-        Ends::Query => Alphabet::of(b"\"'`<>&#;,)}]"),
-        Ends::Quote(_) => Alphabet::of(b"\n"),
+        Terminator::Blank => Alphabet::new(b"\"'`<>,;)}]"),
+        Terminator::Line => Alphabet::new(b"\""),
+        Terminator::Query => Alphabet::new(b"\"'`<>&#;,)}]"),
+        Terminator::Quote(_) => Alphabet::new(b"\n"),
     };
     let mut at = start;
     loop {
@@ -119,15 +119,15 @@ pub(super) fn bare_end(text: &[u8], start: usize, ends: Ends) -> usize {
         let over = at >= text.len()
             || here.is_ascii_whitespace()
             || stops.has(here)
-            || ends == Ends::Quote(here)
+            || ends == Terminator::Quote(here)
             || (matches!(here, b'&' | b';' | b',') && begins_field(text, at));
         if over {
             return at;
         }
         if here == b'\\' {
-            let slashes = Alphabet::of(b"\\").run(text, at);
+            let slashes = Alphabet::new(b"\\").run(text, at);
             match byte(text, slashes) {
-                // A line that goes on below.
+                // An escaped line end: the value continues on the next line.
                 b'\n' if Alphabet::ALNUM.has(byte(text, slashes + 1)) => {
                     at = slashes + 1;
                     continue;
@@ -140,25 +140,25 @@ pub(super) fn bare_end(text: &[u8], start: usize, ends: Ends) -> usize {
     }
 }
 
-/// Returns whether the sign at a position separates a value from the next field or command.
+/// Returns whether a separator at a position starts the next field or command.
 fn begins_field(text: &[u8], at: usize) -> bool {
     let near = text.get(..text.len().min(at + 64)).unwrap_or(text);
-    let spaced = NAME.and(BLANK);
+    let spaced = NAME.union(BLANK);
     let name = if byte(text, at) == b';' { spaced } else { NAME }.run(near, at + 1);
     byte(text, at + 1) == byte(text, at)
         || (name > at + 1 && byte(text, name) == b'=')
-        // `&amp;`, `&#x3C;` and the like.
+                // HTML entities such as `&amp;` and `&#x3C;`.
         || (byte(text, at) == b'&' && (byte(text, at + 1) == b'#' || (name > at + 1 && byte(text, name) == b';')))
 }
 
-/// Returns whether nothing but the bare value at a position is left on its line.
+/// Returns whether the bare value at a position is the last on its line.
 pub(super) fn is_last_on_line(text: &[u8], at: usize) -> bool {
     let end = bare_end(
         text.get(..text.len().min(at + JUDGED)).unwrap_or(text),
         at,
-        Ends::Blank,
+        Terminator::Blank,
     );
-    let rest = Alphabet::of(b" \t\r").run(text, end);
+    let rest = Alphabet::new(b" \t\r").run(text, end);
     let comment = byte(text, rest) == b'#' && rest > end;
     end > at
         && (rest >= text.len()
@@ -171,15 +171,15 @@ pub(super) fn is_last_on_line(text: &[u8], at: usize) -> bool {
             || matches!(byte(text, rest), b'"' | b'\''))
 }
 
-/// Returns where the line after a backslash at its end begins, past the indentation.
+/// Returns the start of a continued line after a backslash at a line end, without indentation.
 pub(super) fn continued(text: &[u8], at: usize) -> usize {
-    Alphabet::of(b" \t\r\n+").run(text, at + 1)
+    Alphabet::new(b" \t\r\n+").run(text, at + 1)
 }
 
-/// Returns where the value on the next line begins, if the line ends at a position.
+/// Returns the start of a value on the next line, if the line ends at a position.
 pub(super) fn broken(text: &[u8], at: usize) -> Option<usize> {
-    let at = Alphabet::of(b"\r").run(text, at);
-    let slashes = Alphabet::of(b"\\").run(text, at);
+    let at = Alphabet::new(b"\r").run(text, at);
+    let slashes = Alphabet::new(b"\\").run(text, at);
     let next = if byte(text, at) == b'\n' {
         at + 1
     } else if slashes > at && byte(text, slashes) == b'n' {
@@ -190,9 +190,9 @@ pub(super) fn broken(text: &[u8], at: usize) -> Option<usize> {
     Some(line_start(text, next))
 }
 
-/// Skips indentation and the marks of diffs, quotations and numbered lines.
+/// Skips indentation and the markers of diffs, quotations and numbered lines.
 fn line_start(text: &[u8], line: usize) -> usize {
-    let fill = Alphabet::of(b" \t+>|");
+    let fill = Alphabet::new(b" \t+>|");
     let at = fill.run(text, line);
     let digits = Alphabet::DIGIT.run(text, at);
     if digits > at && text.get(digits..digits + 3) == Some("→".as_bytes()) {
@@ -201,10 +201,10 @@ fn line_start(text: &[u8], line: usize) -> usize {
     at
 }
 
-/// Skips what may stand before a literal: its prefix, or a call that only wraps it.
+/// Skips the prefix of a literal, or a call that only wraps it.
 pub(super) fn wrapped(text: &[u8], at: usize) -> usize {
     let end = Alphabet::WORD
-        .and(Alphabet::of(b":.@$#"))
+        .union(Alphabet::new(b":.@$#"))
         .run(text.get(..text.len().min(at + 48)).unwrap_or(text), at);
     let word = text.get(at..end).unwrap_or_default();
     if text.get(at..at + 7) == Some(b"[]byte(") {
@@ -253,10 +253,10 @@ pub(super) fn wrapped(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// Returns where the literal behind a type annotation begins: `: &'static str = "x"`.
+/// Returns the start of the literal after a type annotation: `: &'static str = "x"`.
 pub(super) fn typed(text: &[u8], at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
-    let kind = Alphabet::WORD.and(Alphabet::of(b" &'<>[]?|.,:"));
+    let kind = Alphabet::WORD.union(Alphabet::new(b" &'<>[]?|.,:"));
     let end = at
         + rest
             .iter()

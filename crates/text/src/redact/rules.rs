@@ -1,30 +1,30 @@
-//! The table of rules: what each looks for, and examples it must and must not match.
+//! The table of rules: the patterns, with examples that must and must not match.
 //!
-//! Examples are put together from parts, so that no scanner of repositories takes them for live
-//! credentials. Where formats come from is said in `docs/redaction.md`.
+//! Examples are concatenated from parts, so that no repository scanner reports them as live
+//! credentials. The sources of the formats are in `docs/reference/redaction.md`.
 
 use super::scan::Scan;
 use super::tokens::{Alphabet, Demand, Part, Token};
 use super::{assignments, private_keys, transports};
 
-/// A kind of credential and how to find it.
+/// A kind of credential and its patterns.
 pub struct Rule {
-    /// The name, as findings and the documentation give it.
+    /// Its name in findings and in the documentation.
     pub name: &'static str,
-    /// The kind of service or format it belongs to.
+    /// The kind of service or format.
     pub family: &'static str,
-    /// Texts in which something is masked.
+    /// Texts that it masks.
     pub must_match: &'static [&'static str],
-    /// Texts that this and every other rule leave alone.
+    /// Texts that no rule masks.
     pub must_not_match: &'static [&'static str],
     pub(super) finder: Finder,
 }
 
 /// How a rule finds its credentials.
 pub(super) enum Finder {
-    /// Tokens, each with a mark of its own.
+    /// Tokens with a distinctive prefix each.
     Tokens(&'static [Token]),
-    /// A function that is called wherever one of the anchors stands.
+    /// A function that is called at each anchor.
     Scanner {
         anchors: &'static [Literal],
         find: fn(&mut Scan<'_>, usize),
@@ -45,7 +45,7 @@ impl Literal {
         }
     }
 
-    pub(super) fn stands(self, text: &[u8], at: usize) -> bool {
+    pub(super) fn matches_at(self, text: &[u8], at: usize) -> bool {
         let literal = self.text().as_bytes();
         let Some(there) = text.get(at..at + literal.len()) else {
             return false;
@@ -58,7 +58,7 @@ impl Literal {
 }
 
 impl Rule {
-    /// Returns the literals without which the rule cannot apply.
+    /// Returns the literals without which the rule cannot match.
     pub fn keywords(&self) -> impl Iterator<Item = &'static str> {
         self.literals().map(Literal::text)
     }
@@ -75,7 +75,7 @@ impl Rule {
     }
 }
 
-/// Returns every rule, in the order in which they are tried.
+/// Returns all rules, in the order in which they are tried.
 #[must_use]
 pub fn rules() -> &'static [Rule] {
     RULES
@@ -87,26 +87,26 @@ const URL64: Alphabet = Alphabet::URL64;
 const DOTTED: Alphabet = Alphabet::DOTTED;
 const BASE64: Alphabet = Alphabet::BASE64;
 const HEX: Alphabet = Alphabet::HEX;
-const UPPER_DIGIT: Alphabet = Alphabet::UPPER.and(Alphabet::DIGIT);
-const LOWER_DIGIT: Alphabet = Alphabet::LOWER.and(Alphabet::DIGIT);
-/// Base64 of both alphabets, as some providers mix them.
-const ANY64: Alphabet = Alphabet::BASE64.and(Alphabet::URL64);
+const UPPER_DIGIT: Alphabet = Alphabet::UPPER.union(Alphabet::DIGIT);
+const LOWER_DIGIT: Alphabet = Alphabet::LOWER.union(Alphabet::DIGIT);
+/// Standard and URL-safe base64, which some providers mix.
+const ANY64: Alphabet = Alphabet::BASE64.union(Alphabet::URL64);
 
-/// A mark followed by at least so many bytes of an alphabet.
+/// A mark followed by at least `$least` bytes of an alphabet.
 macro_rules! run {
     ($mark:expr, $alphabet:expr, $least:expr) => {
         Token::new($mark, &[Part::Run($alphabet, $least)])
     };
 }
 
-/// The same, where the rest must hold a digit, a small and a capital letter.
+/// The same, where the rest must have a digit, a lower-case and an upper-case letter.
 macro_rules! mixed {
     ($mark:expr, $alphabet:expr, $least:expr) => {
         run!($mark, $alphabet, $least).demand(Demand::Mixed)
     };
 }
 
-/// The same, where the rest must hold a digit.
+/// The same, where the rest must have a digit.
 macro_rules! digit {
     ($mark:expr, $alphabet:expr, $least:expr) => {
         run!($mark, $alphabet, $least).demand(Demand::Digit)
@@ -121,7 +121,7 @@ const fn any_case(text: &'static str) -> Literal {
     Literal::AnyCase(text)
 }
 
-/// A UUID behind a mark.
+/// The parts of a UUID.
 const UUID: &[Part] = &[
     Part::Take(HEX, 8),
     Part::Text("-"),
@@ -134,7 +134,7 @@ const UUID: &[Part] = &[
     Part::Take(HEX, 12),
 ];
 
-/// The rest of a Discord bot token: the first segment is the base64 of a decimal number.
+/// The parts of a Discord bot token after its first bytes, which encode a decimal number.
 const DISCORD: &[Part] = &[
     Part::Run(ALNUM, 20),
     Part::Text("."),
@@ -143,14 +143,14 @@ const DISCORD: &[Part] = &[
     Part::Run(URL64, 27),
 ];
 
-/// Random letters and digits, for examples only.
+/// Random letters and digits for examples.
 macro_rules! x32 {
     () => {
         "q7Zk2Vt9Lx4Bn8Rw3Hs6Jd1Fm5Gc0Pyu"
     };
 }
 
-/// Random hexadecimal digits, for examples only.
+/// Random hexadecimal digits for examples.
 macro_rules! h32 {
     () => {
         "3f9a1c7e5b2d8046af31e9c27d50b864"
@@ -253,7 +253,9 @@ static RULES: &[Rule] = &[
             run!("AGE-SECRET-KEY-PQ-1", UPPER_DIGIT, 40),
             run!(
                 "AGE-PLUGIN-",
-                Alphabet::UPPER.and(Alphabet::DIGIT).and(Alphabet::of(b"-")),
+                Alphabet::UPPER
+                    .union(Alphabet::DIGIT)
+                    .union(Alphabet::new(b"-")),
                 40
             ),
         ]),
@@ -322,8 +324,8 @@ static RULES: &[Rule] = &[
         ],
         must_not_match: &["8Q~", "the AZDO pipeline"],
         finder: Finder::Tokens(&[
-            mixed!("Q~", DOTTED.and(Alphabet::of(b"~")), 31).after(
-                DOTTED.and(Alphabet::of(b"~")),
+            mixed!("Q~", DOTTED.union(Alphabet::new(b"~")), 31).after(
+                DOTTED.union(Alphabet::new(b"~")),
                 4,
                 4,
             ),
@@ -406,7 +408,7 @@ static RULES: &[Rule] = &[
         ],
         finder: Finder::Tokens(&[
             run!("dapi", HEX, 32),
-            run!(".atlasv1.", URL64.and(Alphabet::of(b"=")), 40).after(ALNUM, 14, 14),
+            run!(".atlasv1.", URL64.union(Alphabet::new(b"=")), 40).after(ALNUM, 14, 14),
             digit!("hvs.", URL64, 20),
             digit!("hvb.", URL64, 40),
             digit!("hvr.", URL64, 40),
@@ -467,7 +469,7 @@ static RULES: &[Rule] = &[
             run!("gho_", ALNUM, 20),
             run!("ghu_", ALNUM, 20),
             run!("ghs_", ALNUM, 20),
-            // Installation tokens since 2026: an application number, then a JSON web token.
+            // Installation tokens since 2026: an app id, then a JSON web token.
             Token::new(
                 "ghs_",
                 &[
@@ -519,8 +521,8 @@ static RULES: &[Rule] = &[
         must_not_match: &["ATBBase", "sgp_local"],
         finder: Finder::Tokens(&[
             mixed!("ATBB", ALNUM, 24),
-            digit!("ATCTT3", URL64.and(Alphabet::of(b"=")), 40),
-            digit!("ATATT3", URL64.and(Alphabet::of(b"=")), 40),
+            digit!("ATCTT3", URL64.union(Alphabet::new(b"=")), 40),
+            digit!("ATATT3", URL64.union(Alphabet::new(b"=")), 40),
             digit!("sgp_", WORD, 40),
         ]),
     },
@@ -541,7 +543,7 @@ static RULES: &[Rule] = &[
             run!("xoxs-", URL64, 10),
             run!("xoxo-", URL64, 10),
             run!("xoxc-", URL64, 10),
-            run!("xoxd-", ANY64.and(Alphabet::of(b"%")), 10),
+            run!("xoxd-", ANY64.union(Alphabet::new(b"%")), 10),
             run!("xoxe-", URL64, 10),
             run!("xoxe.xoxb-", URL64, 10),
             run!("xoxe.xoxp-", URL64, 10),
@@ -551,17 +553,17 @@ static RULES: &[Rule] = &[
             ),
             run!(
                 "hooks.slack.com/services/",
-                ALNUM.and(Alphabet::of(b"/+_-")),
+                ALNUM.union(Alphabet::new(b"/+_-")),
                 20
             ),
             run!(
                 "hooks.slack.com/workflows/",
-                ALNUM.and(Alphabet::of(b"/+_-")),
+                ALNUM.union(Alphabet::new(b"/+_-")),
                 20
             ),
             run!(
                 "hooks.slack.com/triggers/",
-                ALNUM.and(Alphabet::of(b"/+_-")),
+                ALNUM.union(Alphabet::new(b"/+_-")),
                 20
             ),
         ]),
@@ -599,22 +601,22 @@ static RULES: &[Rule] = &[
             run!(":AA", URL64, 32).after(Alphabet::DIGIT, 8, 16),
             run!(
                 "discord.com/api/webhooks/",
-                URL64.and(Alphabet::of(b"/")),
+                URL64.union(Alphabet::new(b"/")),
                 40
             ),
             run!(
                 "discordapp.com/api/webhooks/",
-                URL64.and(Alphabet::of(b"/")),
+                URL64.union(Alphabet::new(b"/")),
                 40
             ),
             run!(
                 "webhook.office.com/webhookb2/",
-                URL64.and(Alphabet::of(b"/@")),
+                URL64.union(Alphabet::new(b"/@")),
                 60
             ),
             run!(
                 "outlook.office.com/webhook/",
-                URL64.and(Alphabet::of(b"/@")),
+                URL64.union(Alphabet::new(b"/@")),
                 60
             ),
             Token::new("SK", &[Part::Take(HEX, 32)])
@@ -659,7 +661,7 @@ static RULES: &[Rule] = &[
             run!("sq0atp-", URL64, 22),
             run!("sq0csp-", URL64, 22),
             mixed!("EAAA", URL64, 50),
-            run!("access_token$", LOWER_DIGIT.and(Alphabet::of(b"$")), 40),
+            run!("access_token$", LOWER_DIGIT.union(Alphabet::new(b"$")), 40),
             mixed!("AQEyhm", ANY64, 60),
             mixed!("AQEphm", ANY64, 60),
             mixed!("AQExhm", ANY64, 60),
@@ -724,7 +726,7 @@ static RULES: &[Rule] = &[
         ],
         finder: Finder::Tokens(&[
             mixed!("hf_", ALNUM, 30),
-            // Published as 34 letters: digits cannot be demanded.
+            // The published format is 34 letters, so no digit is required.
             run!("hf_", ALNUM, 34),
             run!("api_org_", ALNUM, 30),
             digit!("gsk_", ALNUM, 40),
@@ -800,8 +802,8 @@ static RULES: &[Rule] = &[
             run!("key-", HEX, 32),
             Token::new("-us", &[Part::Run(Alphabet::DIGIT, 1)]).after(HEX, 32, 32),
             mixed!("md-", URL64, 22),
-            run!("xkeysib-", HEX.and(URL64), 60),
-            run!("xsmtpsib-", HEX.and(URL64), 60),
+            run!("xkeysib-", HEX.union(URL64), 60),
+            run!("xsmtpsib-", HEX.union(URL64), 60),
             Token::new(
                 "re_",
                 &[Part::Run(ALNUM, 6), Part::Text("_"), Part::Run(ALNUM, 16)],
@@ -884,7 +886,7 @@ static RULES: &[Rule] = &[
             ),
             mixed!("sl.", DOTTED, 60),
             run!("ops_eyJ", ANY64, 60),
-            digit!("A3-", UPPER_DIGIT.and(Alphabet::of(b"-")), 31),
+            digit!("A3-", UPPER_DIGIT.union(Alphabet::new(b"-")), 31),
             Token::new("pat-na1-", UUID),
             Token::new("pat-na2-", UUID),
             Token::new("pat-na3-", UUID),
@@ -898,7 +900,11 @@ static RULES: &[Rule] = &[
             Token::new("sdk-", UUID),
             Token::new("api-", UUID),
             mixed!("EAA", ALNUM, 80),
-            mixed!("AAAAAAAAAAAAAAAAAAAAA", ALNUM.and(Alphabet::of(b"%")), 60),
+            mixed!(
+                "AAAAAAAAAAAAAAAAAAAAA",
+                ALNUM.union(Alphabet::new(b"%")),
+                60
+            ),
             Token::new("sec-c-", &[Part::Run(URL64, 40)]),
             run!("sk.eyJ", DOTTED, 40),
         ]),

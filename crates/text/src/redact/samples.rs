@@ -1,14 +1,14 @@
-//! Measures recall and precision on generated samples that are not the rules' own examples.
+//! Measures recall and precision on generated samples that are not the examples of the rules.
 //!
-//! Seeded, so that a run can be repeated: the figures change only when the rules or the generator
-//! do. Credentials are drawn from the published alphabets and lengths, put into every context in
-//! which a transcript may hold them; texts without credentials are those that look most like them.
+//! The generator is seeded, so the figures change only with the rules or the generator. Credentials
+//! are drawn from the published alphabets and lengths and put into every context of transcripts.
+//! The texts without credentials are those that look most like them.
 
 use std::collections::BTreeMap;
 
 use super::redact;
 
-/// A small generator (SplitMix64): good enough to draw letters, the same on every machine.
+/// A SplitMix64 generator, equal on every machine.
 pub(super) struct Draw(u64);
 
 pub(super) const ALNUM: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -41,7 +41,7 @@ impl Draw {
             .collect()
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    fn choose<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 
@@ -52,7 +52,7 @@ impl Draw {
     }
 }
 
-/// Credentials that carry a mark: family, mark, alphabet, length.
+/// Credentials with a distinctive prefix: family, prefix, alphabet, length.
 const MARKED: &[(&str, &str, &str, usize)] = &[
     ("aws", concat!("AK", "IA"), UPPER, 16),
     ("aws", concat!("AS", "IA"), UPPER, 16),
@@ -149,8 +149,7 @@ const MARKED: &[(&str, &str, &str, usize)] = &[
     ("age-key", concat!("AGE-SECRET", "-KEY-1"), UPPER, 58),
 ];
 
-/// Names that a secret may have, with the family of their values: `p`assword, `t`oken, `h`ex,
-/// `u`uid, base`6`4.
+/// Names of secrets with the family of their values: `p`assword, `t`oken, `h`ex, `u`uid, base`6`4.
 const NAMED: &[(&str, char)] = &[
     ("password", 'p'),
     ("DB_PASSWORD", 'p'),
@@ -187,7 +186,7 @@ const NAMED: &[(&str, char)] = &[
     ("credentials", 't'),
 ];
 
-/// The contexts of a named value: `{n}` is the name, `{v}` the value.
+/// Contexts of a named value: `{n}` is the name, `{v}` the value.
 const NAMED_CONTEXTS: &[&str] = &[
     "{n}={v}\nDEBUG=true",
     "export {n}={v}",
@@ -223,7 +222,7 @@ const NAMED_CONTEXTS: &[&str] = &[
     "| {n} | {v} |",
 ];
 
-/// The contexts of a credential with a mark.
+/// Contexts of a credential with a distinctive prefix.
 const MARKED_CONTEXTS: &[&str] = &[
     "VALUE={v}\n",
     "{\"value\": \"{v}\"}",
@@ -250,7 +249,7 @@ fn fill(context: &str, name: &str, value: &str) -> String {
     context.replace("{n}", name).replace("{v}", value)
 }
 
-/// A sample: its family, the text, and the part that must not survive.
+/// A sample: its family, its text, and the part that must be masked.
 pub(super) struct Sample {
     pub(super) family: &'static str,
     pub(super) text: String,
@@ -260,11 +259,11 @@ pub(super) struct Sample {
 fn named_value(draw: &mut Draw, kind: char) -> String {
     match kind {
         'p' => {
-            let word = draw.of(&["hunter", "Sommer", "dragon", "Tr0ub4dor&", "pa55w0rd"]);
+            let word = draw.choose(&["hunter", "Sommer", "dragon", "Tr0ub4dor&", "pa55w0rd"]);
             let length = 8 + draw.below(12);
             match draw.below(3) {
                 0 => format!("{word}{}", draw.text(DIGITS, 4)),
-                // A letter first: a sign may be the beginning of something else.
+                // Begin with a letter: a sign may begin something else.
                 1 => format!("k7{}", draw.text(TYPED, length)),
                 _ => format!("m3{}", draw.text(ALNUM, length)),
             }
@@ -418,7 +417,7 @@ fn structured(draw: &mut Draw) -> Vec<Sample> {
     }
     for _ in 0..20 {
         let session = draw.text(ALNUM, 32);
-        let name = draw.of(&["session", "sid", "connect.sid", "JSESSIONID", "auth_token"]);
+        let name = draw.choose(&["session", "sid", "connect.sid", "JSESSIONID", "auth_token"]);
         add(
             "cookie",
             format!("Cookie: lang=en; {name}={session}; theme=dark"),
@@ -523,7 +522,7 @@ pub(super) fn positives(seed: u64) -> Vec<Sample> {
     for (family, mark, alphabet, length) in MARKED {
         for context in MARKED_CONTEXTS {
             let secret = draw.text(alphabet, *length);
-            // A hyphen at the end is taken for the sentence's.
+            // A trailing hyphen is taken for the sentence's.
             let secret = format!("{}7", secret.get(1..).unwrap_or_default());
             samples.push(Sample {
                 family,
@@ -550,7 +549,7 @@ pub(super) fn positives(seed: u64) -> Vec<Sample> {
     samples
 }
 
-/// Texts without a credential, as templates: `{h}` 40 hexadecimal digits, `{d}` 64, `{u}` a UUID,
+/// Templates of texts without a credential: `{h}` 40 hexadecimal digits, `{d}` 64, `{u}` a UUID,
 /// `{l}` a ULID, `{b}` base64, `{n}` a number, `{w}` a word.
 const HARMLESS: &[(&str, &str)] = &[
     (
@@ -789,7 +788,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Draws texts that hold no credential.
+/// Draws texts without credentials.
 pub(super) fn negatives(seed: u64) -> Vec<(&'static str, String)> {
     let mut draw = Draw::new(seed);
     let words = [
@@ -820,7 +819,7 @@ pub(super) fn negatives(seed: u64) -> Vec<(&'static str, String)> {
                 text = text.replacen("{n}", &drawn, 1);
             }
             while text.contains("{w}") {
-                let drawn = draw.of(&words);
+                let drawn = draw.choose(&words);
                 text = text.replacen("{w}", drawn, 1);
             }
             texts.push((*family, text));

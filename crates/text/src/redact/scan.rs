@@ -1,6 +1,6 @@
-//! The pass over a text: finds anchors, runs their scanners, collects findings.
+//! One pass over a text: finds anchors, runs their scanners, collects findings.
 //!
-//! Knows nothing of any format; those are data in [`mod@super::rules`].
+//! The formats are data in [`mod@super::rules`].
 
 use std::sync::LazyLock;
 
@@ -8,17 +8,17 @@ use super::Finding;
 use super::rules::{Finder, Literal, Rule, rules};
 use super::tokens;
 
-/// A text being read, and what has been found so far.
+/// The state of a pass over a text.
 pub(super) struct Scan<'t> {
     /// The text; always valid UTF-8.
     pub(super) text: &'t [u8],
-    /// The end of the last finding: nothing before it is looked at again.
+    /// The end of the last finding; text before it is not read again.
     pub(super) done: usize,
-    /// Up to here names have been resolved, so that a name with two anchors is read once.
+    /// The end of the last classified name, so that a name with two anchors is read once.
     pub(super) named: usize,
-    /// Up to here JSON web keys have been searched.
+    /// The end of the last searched JSON web key.
     pub(super) keyed: usize,
-    /// The last command word seen (an index into the commands' table) and where it ended.
+    /// The last command word seen: its index in the table of commands, and its position.
     pub(super) command: Option<(usize, usize)>,
     findings: Vec<Finding>,
     rule: &'static str,
@@ -35,8 +35,7 @@ impl Scan<'_> {
         self.text.get(start..end).unwrap_or_default()
     }
 
-    /// Records a span as a finding. An empty span, or one that reaches back into an earlier
-    /// finding, is ignored.
+    /// Records a finding. An empty span, or one that overlaps an earlier finding, is ignored.
     pub(super) fn found(&mut self, start: usize, end: usize) {
         let start = widen(self.text, start, false);
         let end = widen(self.text, end.min(self.text.len()), true);
@@ -69,7 +68,7 @@ fn widen(text: &[u8], mut at: usize, forward: bool) -> usize {
     at
 }
 
-/// Reads a text once and returns what should be masked.
+/// Scans a text once and returns the spans to mask.
 pub(super) fn scan(text: &str) -> Vec<Finding> {
     let index = &*INDEX;
     let mut scan = Scan {
@@ -84,7 +83,7 @@ pub(super) fn scan(text: &str) -> Vec<Finding> {
     let mut at = 0;
     while at + 1 < scan.text.len() {
         for anchor in index.anchors(scan.byte(at), scan.byte(at + 1)) {
-            if !anchor.literal.stands(scan.text, at) {
+            if !anchor.literal.matches_at(scan.text, at) {
                 continue;
             }
             scan.rule = anchor.rule.name;
@@ -105,24 +104,24 @@ pub(super) fn scan(text: &str) -> Vec<Finding> {
     scan.findings
 }
 
-/// A literal with the rule it belongs to.
+/// A literal and its rule.
 struct Anchor {
     literal: Literal,
     rule: &'static Rule,
-    /// Which of the rule's tokens, where the rule is a list of tokens.
+    /// The index of the token, if the rule is a list of tokens.
     token: usize,
 }
 
 /// The anchors of all rules, in slots by their first two bytes.
 struct Index {
     anchors: Vec<Anchor>,
-    /// For each slot the range of its anchors.
+    /// The range of anchors in each slot.
     slots: Box<[(u16, u16)]>,
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(Index::new);
 
-/// The low five bits of two bytes, which are the same for small and capital letters.
+/// Combines the low five bits of two bytes, which are equal for both cases of a letter.
 fn slot(first: u8, second: u8) -> usize {
     usize::from(first & 31) << 5 | usize::from(second & 31)
 }
@@ -143,7 +142,7 @@ impl Index {
             let text = anchor.literal.text().as_bytes();
             slot(byte(text, 0), byte(text, 1))
         };
-        // Stable: within a slot the order of the rules decides which is tried first.
+        // The sort is stable: within a slot, rules are tried in the order of the table.
         anchors.sort_by_key(slot_of);
         let mut slots = vec![(0, 0); 32 * 32].into_boxed_slice();
         for (position, anchor) in (0_u16..).zip(&anchors) {

@@ -1,4 +1,4 @@
-//! Tests of the rules, and of what holds for every text.
+//! Tests of the rules and of the invariants.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::samples::{self, Draw};
 use super::*;
 
 #[test]
-fn every_rule_matches_its_examples_and_nothing_else() {
+fn rules_match_their_examples_only() {
     let mut wrong = Vec::new();
     for rule in rules() {
         for example in rule.must_match {
@@ -32,11 +32,11 @@ fn every_rule_matches_its_examples_and_nothing_else() {
 
 #[test]
 fn the_documentation_names_every_rule() {
-    let page = include_str!("../../../../docs/redaction.md");
+    let page = include_str!("../../../../docs/reference/redaction.md");
     for rule in rules() {
         assert!(
             page.contains(&format!("| `{}` |", rule.name)),
-            "{} is not in docs/redaction.md",
+            "{} is not in docs/reference/redaction.md",
             rule.name
         );
         assert!(
@@ -53,7 +53,7 @@ fn the_documentation_names_every_rule() {
 }
 
 #[test]
-fn what_is_masked_is_the_secret_and_no_more() {
+fn masks_exactly_the_secret() {
     for (text, masked) in [
         ("password=hunter2", "password=[REDACTED]"),
         ("password: secret123", "password: [REDACTED]"),
@@ -122,7 +122,7 @@ fn what_is_masked_is_the_secret_and_no_more() {
 }
 
 #[test]
-fn findings_are_spans_of_the_input_even_when_found_at_the_second_reading() {
+fn findings_of_later_passes_are_spans_of_the_input() {
     let text = concat!(
         "token='x\n",
         "password=hunter2 and gh",
@@ -149,7 +149,7 @@ fn findings_are_spans_of_the_input_even_when_found_at_the_second_reading() {
     ];
     let masked = mask("0123456789012345678901234567890123456789xyz", &first);
     assert_eq!(masked, "01[REDACTED]67[REDACTED]xyz");
-    // `67` and the mask after it, then `y`.
+    // `67` with the mask after it, then `y`.
     let uncovered = [
         Finding {
             rule: "c",
@@ -169,7 +169,7 @@ fn findings_are_spans_of_the_input_even_when_found_at_the_second_reading() {
     assert_eq!(spans, [(2, 6), (7, 40), (41, 42)]);
 }
 
-/// What holds for every text; the fuzz target checks the same.
+/// Checks the invariants; the fuzz target checks the same.
 fn check(text: &str) -> Result<(), TestCaseError> {
     let redacted = redact(text);
     let mut kept = 0;
@@ -200,7 +200,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Fragments from which texts near to credentials are put together.
+/// Fragments from which texts similar to credentials are built.
 fn fragments() -> impl Strategy<Value = String> {
     let mut parts = vec![
         "password",
@@ -284,7 +284,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sample_is_masked_in_any_surroundings(before in "\\PC{0,40}", after in "\\PC{0,40}", seed in any::<u64>()) {
+    fn a_token_is_masked_in_any_context(before in "\\PC{0,40}", after in "\\PC{0,40}", seed in any::<u64>()) {
         let secret = Draw::new(seed).text(samples::ALNUM, 36);
         let text = format!("{before} {}{secret} {after}", concat!("gh", "p_"));
         prop_assert!(!redact(&text).text.contains(&secret), "{text}");
@@ -358,8 +358,7 @@ fn time_is_linear_in_the_text() {
     .map(str::to_owned)
     .to_vec();
     units.extend(rules().iter().flat_map(Rule::keywords).map(str::to_owned));
-    // One mebibyte and four of them in one run would take minutes without optimization: the same
-    // ratio shows at a sixty-fourth.
+    // The full sizes would take minutes without optimization; a sixty-fourth shows the same ratio.
     let size = if cfg!(debug_assertions) {
         16 * 1024
     } else {
@@ -372,8 +371,8 @@ fn time_is_linear_in_the_text() {
             let findings = redact(&text).findings.len();
             (begun.elapsed(), findings)
         };
-        // Linear is 4, quadratic 16. A busy machine spoils one measurement, not five; and what is
-        // this fast cannot be quadratic: a step for each pair of anchors would take seconds.
+        // Linear is 4, quadratic 16. A busy machine may distort one measurement, not five. A run
+        // under 100 ms cannot be quadratic: a step for each pair of anchors would take seconds.
         let mut measured = Vec::new();
         let linear = (0..5).any(|_| {
             let ((once, _), (four, findings)) = (spent(size), spent(4 * size));

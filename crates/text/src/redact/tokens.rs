@@ -1,4 +1,4 @@
-//! Tokens that carry a mark of their own: a literal, then runs of an alphabet.
+//! Tokens with a distinctive prefix: a literal, then runs of an alphabet.
 
 use super::scan::{Scan, byte};
 
@@ -7,17 +7,17 @@ use super::scan::{Scan, byte};
 pub(super) struct Alphabet(u128);
 
 impl Alphabet {
-    pub(super) const DIGIT: Self = Self::of(b"0123456789");
-    pub(super) const UPPER: Self = Self::of(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    pub(super) const LOWER: Self = Self::of(b"abcdefghijklmnopqrstuvwxyz");
-    pub(super) const HEX: Self = Self::of(b"0123456789abcdefABCDEF");
-    pub(super) const ALNUM: Self = Self::DIGIT.and(Self::UPPER).and(Self::LOWER);
-    pub(super) const WORD: Self = Self::ALNUM.and(Self::of(b"_"));
-    pub(super) const URL64: Self = Self::ALNUM.and(Self::of(b"_-"));
-    pub(super) const DOTTED: Self = Self::URL64.and(Self::of(b"."));
-    pub(super) const BASE64: Self = Self::ALNUM.and(Self::of(b"+/="));
+    pub(super) const DIGIT: Self = Self::new(b"0123456789");
+    pub(super) const UPPER: Self = Self::new(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    pub(super) const LOWER: Self = Self::new(b"abcdefghijklmnopqrstuvwxyz");
+    pub(super) const HEX: Self = Self::new(b"0123456789abcdefABCDEF");
+    pub(super) const ALNUM: Self = Self::DIGIT.union(Self::UPPER).union(Self::LOWER);
+    pub(super) const WORD: Self = Self::ALNUM.union(Self::new(b"_"));
+    pub(super) const URL64: Self = Self::ALNUM.union(Self::new(b"_-"));
+    pub(super) const DOTTED: Self = Self::URL64.union(Self::new(b"."));
+    pub(super) const BASE64: Self = Self::ALNUM.union(Self::new(b"+/="));
 
-    pub(super) const fn of(bytes: &[u8]) -> Self {
+    pub(super) const fn new(bytes: &[u8]) -> Self {
         let mut set = 0;
         let mut at = 0;
         while at < bytes.len() {
@@ -27,7 +27,7 @@ impl Alphabet {
         Self(set)
     }
 
-    pub(super) const fn and(self, other: Self) -> Self {
+    pub(super) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -35,14 +35,14 @@ impl Alphabet {
         byte < 128 && self.0 >> byte & 1 == 1
     }
 
-    /// Returns where the run of this alphabet that begins at a position ends.
+    /// Returns the end of the run of this alphabet that begins at a position.
     pub(super) fn run(self, text: &[u8], at: usize) -> usize {
         let rest = text.get(at..).unwrap_or_default();
         at + rest.iter().take_while(|byte| self.has(**byte)).count()
     }
 
-    /// Returns where the run of this alphabet that ends at a position begins, at most `most`
-    /// bytes before it.
+    /// Returns the start of the run of this alphabet that ends at a position, at most `most` bytes
+    /// back.
     pub(super) fn run_back(self, text: &[u8], at: usize, most: usize) -> usize {
         let before = text.get(at.saturating_sub(most)..at).unwrap_or_default();
         at - before
@@ -53,37 +53,37 @@ impl Alphabet {
     }
 }
 
-/// What a token must hold beside its length, to tell it from a word.
+/// What distinguishes a token from a word, beside its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Demand {
     Nothing,
     /// At least one digit.
     Digit,
-    /// A digit, a small and a capital letter.
+    /// A digit, a lower-case and an upper-case letter.
     Mixed,
 }
 
-/// A stretch of a token.
+/// A part of a token.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part {
     /// At least `.1` bytes of an alphabet.
     Run(Alphabet, usize),
     /// Exactly `.1` bytes of an alphabet, whatever follows.
     Take(Alphabet, usize),
-    /// These bytes.
+    /// A literal.
     Text(&'static str),
 }
 
 /// A published token format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
-    /// The literal that gives it away.
+    /// The literal that identifies it.
     pub(super) mark: &'static str,
-    /// How many bytes of an alphabet stand before the mark, at least and at most.
+    /// An alphabet before the mark, with the least and the largest number of its bytes.
     pub(super) before: Option<(Alphabet, usize, usize)>,
     pub(super) parts: &'static [Part],
     pub(super) demand: Demand,
-    /// The alphabet whose bytes may not follow.
+    /// The alphabet that may not follow the token.
     pub(super) ends: Alphabet,
 }
 
@@ -108,24 +108,24 @@ impl Token {
         self
     }
 
-    /// Demands that the token is a word of its own at its end, too.
+    /// Requires a word boundary at the end of the token.
     pub(super) const fn whole(mut self) -> Self {
         self.ends = Alphabet::WORD;
         self
     }
 }
 
-/// How much of a run is read before the token is judged; what is masked may be longer.
+/// The most bytes of a run that are checked; the masked part may be longer.
 const JUDGED: usize = 256;
 
-/// Masks a token whose mark stands at a position.
+/// Masks the token whose mark is at a position.
 pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
     let text = scan.text;
     let start = match token.before {
         None => at,
         Some((alphabet, least, most)) => {
             let mut start = alphabet.run_back(text, at, most);
-            // The digits of `\u0022` are not the token's.
+            // Exclude the digits of `\u0022`.
             if start >= 2 && text.get(start - 2..start) == Some(b"\\u") {
                 start += 4;
             }
@@ -135,8 +135,8 @@ pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
             start
         }
     };
-    // Inside a longer run of base64 anything may stand; only a mark no word has is then sure.
-    let blob = token.demand == Demand::Mixed && Alphabet::of(b"+/-_").has(preceding(text, start));
+    // Any short mark may occur inside base64, so a token there must be distinctive by itself.
+    let blob = token.demand == Demand::Mixed && Alphabet::new(b"+/-_").has(preceding(text, start));
     if blob || !begins_word(text, start) {
         return;
     }
@@ -172,7 +172,7 @@ pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
         };
     }
     let judged = scan.slice(start, end);
-    // `ghp_xxxxxxxxxxxxxxxxxxxx` stands for a token in examples.
+    // A repeated character such as `ghp_xxxxxxxxxxxxxxxxxxxx` is a placeholder.
     let filler = scan
         .slice(body, end)
         .windows(2)
@@ -183,7 +183,7 @@ pub(super) fn find(scan: &mut Scan, at: usize, token: &Token) {
     if let Some(Part::Run(alphabet, _)) = token.parts.last() {
         end = alphabet.run(text, end);
     }
-    // A dot or hyphen at the end is the sentence's, not the token's.
+    // A trailing dot or hyphen belongs to the sentence.
     while end > body && matches!(byte(text, end - 1), b'.' | b'-') {
         end -= 1;
     }
@@ -197,7 +197,7 @@ fn preceding(text: &[u8], at: usize) -> u8 {
     at.checked_sub(1).map_or(0, |at| byte(text, at))
 }
 
-/// Returns whether a token without its mark holds what is demanded.
+/// Returns whether a token, without its mark, meets its demand.
 fn meets(demand: Demand, token: &[u8], mark: &str) -> bool {
     let body = token.strip_prefix(mark.as_bytes()).unwrap_or(token);
     let digit = body.iter().any(u8::is_ascii_digit);
@@ -212,8 +212,8 @@ fn meets(demand: Demand, token: &[u8], mark: &str) -> bool {
     }
 }
 
-/// Returns whether a word can begin at a position: no letter or digit stands before it, unless
-/// that is the end of an escape (`\n`, `\u0022`, `%3D`) or of a terminal color.
+/// Returns whether a word can begin at a position: after anything but a letter or digit, after an
+/// escape (`\n`, `\u0022`, `%3D`), or after a terminal color.
 pub(super) fn begins_word(text: &[u8], at: usize) -> bool {
     let before = |count: usize| at.checked_sub(count).map_or(0, |at| byte(text, at));
     if !before(1).is_ascii_alphanumeric() {
@@ -224,7 +224,7 @@ pub(super) fn begins_word(text: &[u8], at: usize) -> bool {
         || (before(3) == b'%' && hex(2))
         || (before(5) == b'u' && before(6) == b'\\' && hex(4))
         || (before(1) == b'm' && (before(2).is_ascii_digit() || before(2) == b'[') && {
-            let color = Alphabet::of(b"0123456789;").run_back(text, at - 1, 12);
+            let color = Alphabet::new(b"0123456789;").run_back(text, at - 1, 12);
             color
                 .checked_sub(1)
                 .is_some_and(|at| byte(text, at) == b'[')

@@ -1,15 +1,15 @@
-//! Credentials known by their structure or by where they travel: URLs, headers, command lines.
+//! Credentials recognized by their structure or by where they occur: URLs, headers, command lines.
 
-use super::names::Class;
+use super::names::NameClass;
 use super::scan::{Scan, byte};
 use super::tokens::{Alphabet, begins_word};
-use super::values::{self, Form};
+use super::values::{self, ValueSyntax};
 
 const ALNUM: Alphabet = Alphabet::ALNUM;
 const URL64: Alphabet = Alphabet::URL64;
-const BLANK: Alphabet = Alphabet::of(b" \t");
+const BLANK: Alphabet = Alphabet::new(b" \t");
 
-/// How far a scanner reads before it knows that it has something.
+/// The most bytes that a scanner reads before it decides.
 const REACH: usize = 512;
 
 /// Masks a JSON web token or a PASETO.
@@ -30,8 +30,8 @@ pub(super) fn json_web_token(scan: &mut Scan, at: usize) {
     if !begins_word(text, at) {
         return;
     }
-    // Sections may be long, and a text of nothing but `eyJ.` must not be read over and over: only
-    // the first bytes of each decide.
+    // Only the first bytes of each section decide. Otherwise a text of nothing but `eyJ.` would be
+    // read over and over.
     let section = |start: usize| {
         let limit = text.len().min(start + REACH);
         URL64.run(text.get(..limit).unwrap_or(text), start)
@@ -50,7 +50,7 @@ pub(super) fn json_web_token(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Masks an AWS key id, the secret that stands right after it, or a Bedrock key.
+/// Masks an AWS key id and a secret directly after it, or a Bedrock key.
 pub(super) fn aws(scan: &mut Scan, at: usize) {
     let text = scan.text;
     if !begins_word(text, at) {
@@ -58,18 +58,18 @@ pub(super) fn aws(scan: &mut Scan, at: usize) {
     }
     if matches!(text.get(at..at + 4), Some(b"ABSK" | b"bedr")) {
         let body = at + if byte(text, at) == b'A' { 4 } else { 16 };
-        let end = Alphabet::BASE64.and(URL64).run(text, body);
+        let end = Alphabet::BASE64.union(URL64).run(text, body);
         if end >= body + 40 {
             scan.found(at, end);
         }
         return;
     }
-    let end = Alphabet::UPPER.and(Alphabet::DIGIT).run(text, at);
+    let end = Alphabet::UPPER.union(Alphabet::DIGIT).run(text, at);
     if end != at + 20 || Alphabet::WORD.has(byte(text, end)) {
         return;
     }
     scan.found(at, end);
-    let secret = Alphabet::of(b" \t,:;|/\"'").run(text, end);
+    let secret = Alphabet::new(b" \t,:;|/\"'").run(text, end);
     let secret_end = Alphabet::BASE64.run(text, secret);
     if (1..=4).contains(&(secret - end))
         && secret_end == secret + 40
@@ -81,8 +81,8 @@ pub(super) fn aws(scan: &mut Scan, at: usize) {
 
 /// Masks `sk-…`, `rk-…`, `pk-…`.
 ///
-/// Twelve letters or digits right after the hyphen are a key. Keys with inner hyphens are told from
-/// the names of style classes (`sk-loading-spinner`) by a long piece that holds a digit.
+/// Twelve letters or digits right after the hyphen are a key. A key with inner hyphens has a long
+/// part with a digit, which distinguishes it from style classes (`sk-loading-spinner`).
 pub(super) fn model_key(scan: &mut Scan, at: usize) {
     let text = scan.text;
     if !begins_word(text, at) || byte(text, at.wrapping_sub(1)) == b'_' {
@@ -115,13 +115,13 @@ pub(super) fn model_key(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Masks the password of an address.
+/// Masks the password of a URL.
 pub(super) fn url(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let (start, end) = match byte(text, at) {
         b'@' => {
             let end = at;
-            let before = Alphabet::of(b" \t\n\"'`=(")
+            let before = Alphabet::new(b" \t\n\"'`=(")
                 .run_back_until(text, end, 128)
                 .max(scan.done);
             (before, end)
@@ -148,7 +148,7 @@ pub(super) fn url(scan: &mut Scan, at: usize) {
                 .find(|at| matches!(byte(text, *at), b'/' | b'?' | b'#' | b'\\'))
                 .unwrap_or(limit);
             let host = (start..slash).rev().find(|at| byte(text, *at) == b'@');
-            // A password may hold an unescaped slash: then a colon that is no port comes before.
+            // A password may have an unescaped slash; then a colon before it is not a port's.
             let host = host.or_else(|| {
                 let colon = position(text, start, slash, b':')?;
                 let port = Alphabet::DIGIT.run(text, colon + 1) == slash;
@@ -162,7 +162,7 @@ pub(super) fn url(scan: &mut Scan, at: usize) {
         }
     };
     if let Some(colon) = position(text, start, end, b':') {
-        // `[user[:password]@]host` describes an address.
+        // `[user[:password]@]host` is the syntax of a URL, not a URL.
         if byte(text, colon.wrapping_sub(1)) != b'[' {
             mask_password(scan, colon + 1, end);
         }
@@ -171,7 +171,7 @@ pub(super) fn url(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Masks a password in an address, unless it is a reference.
+/// Masks a password in a URL, unless it is a reference or placeholder.
 fn mask_password(scan: &mut Scan, start: usize, end: usize) {
     let password = scan.slice(start, end);
     if !password.is_empty() && !values::is_reference(password) && !values::is_placeholder(password)
@@ -180,10 +180,10 @@ fn mask_password(scan: &mut Scan, start: usize, end: usize) {
     }
 }
 
-/// Returns where what could be an authority ends: at a blank, quotation mark or bracket.
+/// Returns the end of a possible authority: at a blank, quotation mark or bracket.
 fn authority_end(text: &[u8], start: usize) -> usize {
     let rest = text.get(start..).unwrap_or_default();
-    let ends = Alphabet::of(b" \t\r\n\"'`<>(),|");
+    let ends = Alphabet::new(b" \t\r\n\"'`<>(),|");
     start
         + rest
             .iter()
@@ -192,13 +192,13 @@ fn authority_end(text: &[u8], start: usize) -> usize {
             .count()
 }
 
-/// Returns where a byte first stands in a range.
+/// Returns the first position of a byte in a range.
 fn position(text: &[u8], start: usize, end: usize, wanted: u8) -> Option<usize> {
     (start..end).find(|at| byte(text, *at) == wanted)
 }
 
 impl Alphabet {
-    /// Returns where the stretch without any of these bytes that ends at a position begins.
+    /// Returns the start of the stretch without any of these bytes that ends at a position.
     fn run_back_until(self, text: &[u8], at: usize, most: usize) -> usize {
         let before = text.get(at.saturating_sub(most)..at).unwrap_or_default();
         at - before
@@ -209,8 +209,8 @@ impl Alphabet {
     }
 }
 
-/// The bytes of which the credentials of a header consist.
-const CREDENTIALS: Alphabet = ALNUM.and(Alphabet::of(b"._~+/=-"));
+/// The characters of credentials in a header.
+const CREDENTIALS: Alphabet = ALNUM.union(Alphabet::new(b"._~+/=-"));
 
 /// Masks `Bearer` and the token after it.
 pub(super) fn bearer(scan: &mut Scan, at: usize) {
@@ -236,7 +236,7 @@ pub(super) fn bearer(scan: &mut Scan, at: usize) {
     scan.found(at, end - trailing.take_while(|byte| **byte == b'.').count());
 }
 
-/// Returns whether what follows `Bearer` is a word or a name.
+/// Returns whether the text after `Bearer` is prose or an identifier.
 fn is_phrase(token: &[u8]) -> bool {
     let lower = token.to_ascii_lowercase();
     let begins = |word: &&[u8]| lower.starts_with(word);
@@ -258,7 +258,7 @@ fn is_phrase(token: &[u8]) -> bool {
         && !values::is_random(token)
 }
 
-/// Masks `Basic` and the base64 of a user and a password after it.
+/// Masks `Basic` and the base64 of `user:password` after it.
 pub(super) fn basic(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let word = at + "basic".len();
@@ -306,7 +306,7 @@ pub(super) fn is_user_and_password(text: &[u8]) -> bool {
     colon
 }
 
-/// The schemes of an `Authorization` header, in small letters.
+/// The schemes of an `Authorization` header, in lower case.
 const SCHEMES: &[&str] = &[
     "basic",
     "bearer",
@@ -336,16 +336,16 @@ const SCHEMES: &[&str] = &[
     "snowflake",
 ];
 
-/// Masks the value of an `Authorization` header or key, scheme and all.
+/// Masks the value of an `Authorization` header or key, including the scheme.
 pub(super) fn authorization(scan: &mut Scan, at: usize) {
     let text = scan.text;
-    let quotes = Alphabet::of(b"\\\"'`]");
+    let quotes = Alphabet::new(b"\\\"'`]");
     let separator = quotes.run(text, at + "authorization".len());
     let separator = BLANK.run(text, separator);
     if !matches!(byte(text, separator), b':' | b'=' | b',') {
         return;
     }
-    let value = Alphabet::of(b" \t=>").run(text, separator + 1);
+    let value = Alphabet::new(b" \t=>").run(text, separator + 1);
     let value = quotes.run(text, value);
     let word = Alphabet::URL64.run(text, value);
     let mut start = value;
@@ -357,15 +357,15 @@ pub(super) fn authorization(scan: &mut Scan, at: usize) {
         start = BLANK.run(text, word);
     }
     let stretch = text.get(start..).unwrap_or_default();
-    // Signatures are lists: everything up to the end of the line or the literal.
+    // Signatures are lists that extend to the end of the line or literal.
     let scheme = scan.slice(value, start);
     let list = [&b"AWS4"[..], b"Hawk", b"SharedAccess"]
         .iter()
         .any(|signed| scheme.starts_with(signed));
     let ends = if list {
-        Alphabet::of(b"\r\n'`")
+        Alphabet::new(b"\r\n'`")
     } else {
-        Alphabet::of(b" \t\r\n\"'`<>,;)}\\")
+        Alphabet::new(b" \t\r\n\"'`<>,;)}\\")
     };
     let length = stretch
         .iter()
@@ -374,27 +374,27 @@ pub(super) fn authorization(scan: &mut Scan, at: usize) {
         .count();
     let token = scan.slice(start, start + length);
     if token.ends_with(b"=") && matches!(byte(text, start + length), b'"' | b'\\') {
-        // The first field of a list (`OAuth realm="x"`), whose fields are read by their names.
+        // The first field of a list (`OAuth realm="x"`); its fields are matched by their names.
         return;
     }
     if values::is_secret(
         token,
-        Class::Secret,
+        NameClass::Secret,
         if start > value {
-            Form::Config
+            ValueSyntax::Config
         } else {
-            Form::Bare
+            ValueSyntax::Bare
         },
     ) {
         scan.found(value, start + length);
     }
 }
 
-/// Masks the values of cookies that look like sessions.
+/// Masks the values of cookies that look like session ids.
 pub(super) fn cookies(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let name = at + "cookie".len();
-    let separator = Alphabet::of(b"\\\"'").run(text, name);
+    let separator = Alphabet::new(b"\\\"'").run(text, name);
     let blank = BLANK.run(text, separator);
     let flag = byte(text, at.wrapping_sub(1)) == b'-' && byte(text, at.wrapping_sub(2)) == b'-';
     let mut pair = match byte(text, blank) {
@@ -404,13 +404,13 @@ pub(super) fn cookies(scan: &mut Scan, at: usize) {
     };
     let limit = text.len().min(pair + 4096);
     loop {
-        pair = Alphabet::of(b" \t\\\"'").run(text, pair);
-        let name_end = ALNUM.and(Alphabet::of(b"_-.%$")).run(text, pair);
+        pair = Alphabet::new(b" \t\\\"'").run(text, pair);
+        let name_end = ALNUM.union(Alphabet::new(b"_-.%$")).run(text, pair);
         if name_end == pair || byte(text, name_end) != b'=' || pair >= limit {
             return;
         }
         let value = name_end + 1;
-        let end = ALNUM.and(Alphabet::of(b"_-.%+/=~:!|*")).run(text, value);
+        let end = ALNUM.union(Alphabet::new(b"_-.%+/=~:!|*")).run(text, value);
         let name = scan.slice(pair, name_end).to_ascii_lowercase();
         let telling: [&[u8]; 8] = [
             b"sess",
@@ -436,13 +436,13 @@ pub(super) fn cookies(scan: &mut Scan, at: usize) {
     }
 }
 
-/// A command that takes a credential as the value of a flag.
+/// A command with a flag that takes a credential.
 struct Command {
     word: &'static str,
     flags: &'static [&'static str],
-    /// Whether the value is `user:password`, of which only the password is masked.
+    /// Whether the value is `user:password`; then only the password is masked.
     with_user: bool,
-    /// Whether the value stands right behind the flag.
+    /// Whether the value directly follows the flag, without a blank.
     attached: bool,
 }
 
@@ -485,7 +485,7 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
-/// Notes a command word, or masks the value of its flag.
+/// Remembers a command word, or masks the value of its flag.
 pub(super) fn command(scan: &mut Scan, at: usize) {
     let text = scan.text;
     if byte(text, at) != b' ' {
@@ -522,14 +522,14 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
     let start = if command.attached {
         after
     } else {
-        Alphabet::of(b" =").run(text, after)
+        Alphabet::new(b" =").run(text, after)
     };
     let quote = byte(text, start);
     let (start, ends) = match quote {
-        b'"' => (start + 1, Alphabet::of(b"\"\n")),
-        b'\'' => (start + 1, Alphabet::of(b"'\n")),
+        b'"' => (start + 1, Alphabet::new(b"\"\n")),
+        b'\'' => (start + 1, Alphabet::new(b"'\n")),
         b'-' => return,
-        _ => (start, Alphabet::of(b" \t\r\n\"'`;|&\\")),
+        _ => (start, Alphabet::new(b" \t\r\n\"'`;|&\\")),
     };
     let value = text.get(start..).unwrap_or_default();
     let end = start
@@ -547,12 +547,12 @@ pub(super) fn command(scan: &mut Scan, at: usize) {
     }
 }
 
-/// Masks the password of a line of a `.pgpass` file.
+/// Masks the password in a line of a `.pgpass` file.
 pub(super) fn pgpass(scan: &mut Scan, at: usize) {
     let text = scan.text;
     let fields = at + if byte(text, at) == b'*' { 4 } else { 6 };
     let rest = text.get(fields..).unwrap_or_default();
-    let ends = Alphabet::of(b" \t\r\n\"'`\\");
+    let ends = Alphabet::new(b" \t\r\n\"'`\\");
     let end = fields
         + rest
             .iter()

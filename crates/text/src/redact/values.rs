@@ -1,32 +1,33 @@
-//! Whether the value given to a sensitive name is a secret: the heart of precision.
+//! Decides whether the value of a sensitive name is a secret. The precision of redaction depends on
+//! it.
 //!
-//! A value is judged by its letters and by where it stands, never by a list of secrets. The
-//! measure is how much of it is made of words: names and prose are, tokens are not.
+//! A value is judged by its characters and its context, not by a list of secrets. The main measure
+//! is the share of letters in words: names and prose have a high share, tokens have a low one.
 
 use super::MASK;
-use super::names::{Class, is_one_of};
+use super::names::{NameClass, is_one_of};
 use super::scan::byte;
 use super::tokens::Alphabet;
 
-/// How a value stands after its name.
+/// The syntax of a value and its relation to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ValueSyntax {
     /// A literal in quotation marks.
     Quoted,
-    /// Bare, where only data can stand: an environment file, a query, a flag with `=`.
+    /// Bare, where only data can be: an environment file, a query, a flag with `=`.
     Config,
     /// Bare and alone on its line after `name: `, as in YAML.
     Line,
-    /// Bare, where code or prose could stand as well.
+    /// Bare, where it could also be code or prose.
     Bare,
-    /// Far from the name: after a comma, a parenthesis, `==`, ` is `, a blank.
+    /// Not directly after the name: after a comma, a parenthesis, `==`, ` is `, a blank.
     Loose,
 }
 
-/// How much of a value is judged, in bytes.
+/// The most bytes of a value that are judged.
 pub(super) const JUDGED: usize = 512;
 
-/// Values that are types, keywords or placeholders, in small letters.
+/// Types, keywords and placeholders, in lower case.
 #[rustfmt::skip]
 const FILLERS: &[&str] = &[
     "string", "str", "text", "bool", "boolean", "bytes", "number", "integer", "float", "double",
@@ -47,7 +48,7 @@ const FILLERS: &[&str] = &[
     "unused", "reset", "sensitive", "write", "read", "admin:admin", "pass", "pwd",
 ];
 
-/// Words that occur in messages, not in passphrases, in small letters.
+/// Words of messages about passwords, in lower case. A passphrase does not contain them.
 #[rustfmt::skip]
 const MESSAGE_WORDS: &[&str] = &[
     "must", "be", "at", "least", "is", "are", "was", "the", "a", "an", "your", "my", "to", "of",
@@ -60,7 +61,7 @@ const MESSAGE_WORDS: &[&str] = &[
     "as", "into", "access",
 ];
 
-/// What references begin with.
+/// Prefixes of references.
 #[rustfmt::skip]
 const REFERENCES: &[&str] = &[
     "process.env", "os.", "env.", "env:", "env(", "import.meta", "vault:", "op://", "ssm:",
@@ -70,7 +71,7 @@ const REFERENCES: &[&str] = &[
     "aaaac3nza", "aaaae2vj", "-----begin", "urn:", "git@", "./", "../", "~/", "s3://", "gs://",
 ];
 
-/// What placeholders begin with, in small letters.
+/// Prefixes of placeholders, in lower case.
 #[rustfmt::skip]
 const PLACEHOLDERS: &[&str] = &[
     "your-", "your_", "your ", "yourapi", "yoursecret", "yourtoken", "yourpassword", "<",
@@ -79,7 +80,7 @@ const PLACEHOLDERS: &[&str] = &[
     "fake-", "fake_", "placeholder", "redacted", "todo", "put-", "put_", "add-your",
 ];
 
-/// The endings of file names.
+/// File name extensions.
 #[rustfmt::skip]
 const ENDINGS: &[&str] = &[
     "json", "pem", "key", "txt", "rs", "py", "js", "ts", "tsx", "jsx", "yaml", "yml", "toml",
@@ -87,7 +88,7 @@ const ENDINGS: &[&str] = &[
     "ini", "sh", "rb", "php", "pub", "gpg", "asc", "log",
 ];
 
-/// What types, algorithms and counted names begin with, before their number.
+/// Prefixes of types, algorithms and numbered names, before their number.
 #[rustfmt::skip]
 const STEMS: &[&str] = &[
     "u", "i", "f", "b", "ulong", "pulong", "dword", "int", "uint", "float", "sha", "md", "base", "utf", "aes", "rsa", "hs",
@@ -98,49 +99,51 @@ const STEMS: &[&str] = &[
     "col", "node",
 ];
 
-/// What stands behind a number in code.
+/// Suffixes of numbers in code.
 #[rustfmt::skip]
 const UNITS: &[&str] = &[
     "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "usize", "isize", "f32", "f64", "ul",
     "ll", "ull", "l", "u", "n", "s", "ms", "px", "rem", "em", "h", "d",
 ];
 
-/// Returns whether a value, given to a name of a class in a form, is a secret.
-pub(super) fn is_secret(value: &[u8], class: Class, form: Form) -> bool {
+/// Returns whether a value is a secret, given the class of its name and its context.
+pub(super) fn is_secret(value: &[u8], class: NameClass, syntax: ValueSyntax) -> bool {
     let value = value.get(..JUDGED.min(value.len())).unwrap_or(value);
     if value.len() < 4 || is_reference(value) || is_filler(value) || has(value, MASK.as_bytes()) {
         return false;
     }
     if value.iter().any(u8::is_ascii_whitespace) {
-        return form == Form::Quoted && class == Class::Password && is_passphrase(value);
+        return syntax == ValueSyntax::Quoted
+            && class == NameClass::Password
+            && is_passphrase(value);
     }
     if is_cloud_key(value) {
-        return !matches!(class, Class::Encoded | Class::Weak);
+        return !matches!(class, NameClass::Encoded | NameClass::Weak);
     }
-    // Versions, addresses, object identifiers.
+    // Versions, IP addresses, object identifiers.
     let dotted = value.contains(&b'.')
         && value
             .iter()
             .all(|byte| byte.is_ascii_digit() || *byte == b'.');
-    if dotted || is_path(value) || is_code(value, form) {
+    if dotted || is_path(value) || is_code(value, syntax) {
         return false;
     }
     let letters = value.iter().any(u8::is_ascii_alphabetic);
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let marks = value
         .iter()
-        .any(|byte| Alphabet::of(b"!@#$%^&*?~+=|").has(*byte));
+        .any(|byte| Alphabet::new(b"!@#$%^&*?~+=|").has(*byte));
     let named = is_name_like(value);
-    // What a person may have typed: letters with digits or signs, but not the name of something.
+    // Something that a person may have typed: letters with digits or signs, but not an identifier.
     let human = letters && (digits > 0 || marks) && !is_type_like(value) && (!named || digits >= 3);
     let random = is_random(value);
-    match (class, form) {
-        (Class::Encoded, _) | (Class::Weak, Form::Loose) => false,
-        (Class::Weak, Form::Quoted | Form::Config) => {
+    match (class, syntax) {
+        (NameClass::Encoded, _) | (NameClass::Weak, ValueSyntax::Loose) => false,
+        (NameClass::Weak, ValueSyntax::Quoted | ValueSyntax::Config) => {
             random && value.len() >= 16 && !is_hexadecimal(value)
         }
-        (Class::Weak, _) => random && value.len() >= 20 && !is_hexadecimal(value),
-        (_, Form::Loose) => {
+        (NameClass::Weak, _) => random && value.len() >= 20 && !is_hexadecimal(value),
+        (_, ValueSyntax::Loose) => {
             let joined = value
                 .iter()
                 .any(|byte| matches!(byte, b'_' | b'-' | b'.' | b':'));
@@ -148,30 +151,30 @@ pub(super) fn is_secret(value: &[u8], class: Class, form: Form) -> bool {
                 && byte(value, 0) != b'-'
                 && (random || human && digits > 0 && !named && !joined)
         }
-        (Class::Password, Form::Quoted | Form::Config) => {
+        (NameClass::Password, ValueSyntax::Quoted | ValueSyntax::Config) => {
             digits > 0 || marks || !is_compound(value)
         }
-        (Class::Password, Form::Line) => {
+        (NameClass::Password, ValueSyntax::Line) => {
             human || random || digits == value.len() || is_small_word(value, 6)
         }
-        (Class::Password, Form::Bare) => {
+        (NameClass::Password, ValueSyntax::Bare) => {
             human || random || digits == value.len() && value.len() >= 6
         }
-        (Class::Secret, Form::Quoted | Form::Config) => {
+        (NameClass::Secret, ValueSyntax::Quoted | ValueSyntax::Config) => {
             random
                 || human && value.len() >= 6
-                || is_small_word(value, 8) && form == Form::Config
+                || is_small_word(value, 8) && syntax == ValueSyntax::Config
                 || is_small_word(value, 10)
                 || letters && value.len() >= 24 && !named
         }
-        (Class::Secret, Form::Line | Form::Bare) => {
+        (NameClass::Secret, ValueSyntax::Line | ValueSyntax::Bare) => {
             let typed = digits >= 2 && value.len() >= 7 || marks && value.len() >= 8;
             random || human && typed
         }
     }
 }
 
-/// Returns whether a value names where the secret is, instead of being it.
+/// Returns whether a value refers to a secret instead of containing it.
 pub(super) fn is_reference(value: &[u8]) -> bool {
     let rest = value.get(1..).unwrap_or_default();
     let wordy = |part: &[u8]| {
@@ -191,7 +194,7 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
                 return true;
             }
             let name = rest.iter().all(|byte| {
-                byte.is_ascii_alphanumeric() || Alphabet::of(b"_.:[]>-'\"{}").has(*byte)
+                byte.is_ascii_alphanumeric() || Alphabet::new(b"_.:[]>-'\"{}").has(*byte)
             });
             if name
                 && byte(rest, 0).is_ascii_alphabetic() | (byte(rest, 0) == b'_')
@@ -221,7 +224,7 @@ fn is_filler(value: &[u8]) -> bool {
     is_one_of(trimmed, FILLERS) || is_placeholder(value)
 }
 
-/// Returns whether a value only shows where a secret would stand.
+/// Returns whether a value is a placeholder.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     let same = value.iter().all(|byte| Some(byte) == value.first());
     same || PLACEHOLDERS.iter().any(|start| begins(value, start)) && !is_random(value)
@@ -245,8 +248,8 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         || has(value, "…".as_bytes())
 }
 
-/// Returns whether a phrase in quotation marks can be a passphrase: several words, none of which
-/// belongs to a message about passwords.
+/// Returns whether a quoted phrase can be a passphrase: several words, none of them from messages
+/// about passwords.
 fn is_passphrase(value: &[u8]) -> bool {
     let words = || {
         value
@@ -269,9 +272,9 @@ fn is_passphrase(value: &[u8]) -> bool {
         && !value.ends_with(b".")
 }
 
-/// Returns whether a value has the form of an AWS secret key: forty characters of base 64.
+/// Returns whether a value looks like an AWS secret key: forty characters of base64.
 ///
-/// Such a key may have two slashes and a single digit, and then looks like a path.
+/// Such a key may have two slashes and a single digit, and would then be taken for a path.
 fn is_cloud_key(value: &[u8]) -> bool {
     let has = |test: fn(&u8) -> bool| value.iter().any(test);
     value.len() == 40
@@ -283,7 +286,7 @@ fn is_cloud_key(value: &[u8]) -> bool {
         && has(u8::is_ascii_digit)
 }
 
-/// Returns whether a value is the path of a file, or a file's name.
+/// Returns whether a value is a file path or a file name.
 fn is_path(value: &[u8]) -> bool {
     let drive = byte(value, 1) == b':' && matches!(byte(value, 2), b'\\' | b'/');
     if drive
@@ -310,19 +313,19 @@ impl SplitDot for [u8] {
     }
 }
 
-/// Returns whether a bare value is an expression: a call, an index, a path of names, an operator.
-fn is_code(value: &[u8], form: Form) -> bool {
-    if form == Form::Quoted {
+/// Returns whether a bare value is an expression: a call, an index, a dotted path, an operator.
+fn is_code(value: &[u8], syntax: ValueSyntax) -> bool {
+    if syntax == ValueSyntax::Quoted {
         return false;
     }
     let call = value.iter().position(|byte| matches!(byte, b'(' | b'['));
-    // Two equals signs at the end are padding.
+    // `==` at the end is base64 padding.
     let compares = has(value.strip_suffix(b"==").unwrap_or(value), b"==");
     let called = call.is_some_and(|at| at > 0 && value.get(..at).is_some_and(is_identifier_path));
-    let code = matches!(form, Form::Bare | Form::Loose);
+    let code = matches!(syntax, ValueSyntax::Bare | ValueSyntax::Loose);
     called
         || code && (is_identifier(value) || matches!(byte(value, 0), b'&' | b'*'))
-        || (code || form == Form::Line)
+        || (code || syntax == ValueSyntax::Line)
             && value.contains(&b'.')
             && is_identifier_path(value)
             && wordiness(value) >= 60
@@ -330,13 +333,13 @@ fn is_code(value: &[u8], form: Form) -> bool {
         || has(value, b"::")
         || has(value, b"->")
         || has(value, b"=>")
-        || compares && form != Form::Config
+        || compares && syntax != ValueSyntax::Config
         || value.ends_with(b"();")
         || (value.contains(&b'.') && is_identifier_path(value) && is_name_like(value))
 }
 
-/// Returns whether a text reads like the name of a type or constant: pieces joined by underscores,
-/// each of them letters, digits, or letters and then digits; or several capitalized words.
+/// Returns whether a text looks like a type or constant: parts joined by underscores, each of
+/// letters, digits, or letters and then digits; or several capitalized words.
 fn is_identifier(text: &[u8]) -> bool {
     let numeral = {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -371,7 +374,7 @@ fn is_identifier(text: &[u8]) -> bool {
     numeral || hexadecimal || joined || camel
 }
 
-/// Returns whether a text is made of identifiers joined by dots and colons.
+/// Returns whether a text consists of identifiers joined by dots and colons.
 fn is_identifier_path(text: &[u8]) -> bool {
     (byte(text, 0).is_ascii_alphabetic() || matches!(byte(text, 0), b'_' | b'$' | b'&'))
         && text.iter().all(|byte| {
@@ -379,7 +382,7 @@ fn is_identifier_path(text: &[u8]) -> bool {
         })
 }
 
-/// Returns whether every piece of a value is a word, a word with at most two digits, or a number.
+/// Returns whether every part of a value is a word, a word with at most two digits, or a number.
 fn is_name_like(value: &[u8]) -> bool {
     let pieces = || {
         value
@@ -396,21 +399,20 @@ fn is_name_like(value: &[u8]) -> bool {
     plain && (pieces().count() > 1 || is_camel(value)) && pieces().all(simple)
 }
 
-/// Returns whether a value is one word of several capitalized ones.
+/// Returns whether a value is in camel case.
 fn is_camel(value: &[u8]) -> bool {
     value
         .windows(2)
         .any(|pair| byte(pair, 0).is_ascii_lowercase() && byte(pair, 1).is_ascii_uppercase())
 }
 
-/// Returns whether a value is several words without digits (`db_password`, `UserPassword`), or a
-/// sensitive word itself.
+/// Returns whether a value is several words without digits (`db_password`, `UserPassword`).
 fn is_compound(value: &[u8]) -> bool {
     is_name_like(value) && !value.iter().any(u8::is_ascii_digit)
 }
 
-/// Returns whether a value is one word of small letters, at least so long, that is not itself a
-/// word for secrets.
+/// Returns whether a value is a lower-case word of at least `least` letters that does not itself
+/// name a secret.
 fn is_small_word(value: &[u8], least: usize) -> bool {
     let about: [&[u8]; 5] = [b"token", b"secret", b"passw", b"key", b"cred"];
     value.len() >= least
@@ -418,7 +420,7 @@ fn is_small_word(value: &[u8], least: usize) -> bool {
         && !about.iter().any(|word| has(value, word))
 }
 
-/// Returns whether a value reads like a type or an algorithm: `uint64`, `Sha256`, `arg1`, `base64`.
+/// Returns whether a value looks like a type or algorithm: `uint64`, `Sha256`, `arg1`, `base64`.
 fn is_type_like(value: &[u8]) -> bool {
     let value = value.strip_suffix(b"_t").unwrap_or(value);
     let letters = value
@@ -434,14 +436,14 @@ fn is_type_like(value: &[u8]) -> bool {
     array || (is_one_of(word, STEMS) && is_one_of(digits, &sizes))
 }
 
-/// Returns whether a value is a bare digest: nothing but hexadecimal digits.
+/// Returns whether a value is a hexadecimal digest or UUID.
 fn is_hexadecimal(value: &[u8]) -> bool {
     value
         .iter()
         .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
 }
 
-/// Returns whether a value looks as if a machine drew it: mixed characters, few words.
+/// Returns whether a value looks machine-generated: mixed characters, few words.
 pub(super) fn is_random(value: &[u8]) -> bool {
     let value = value.get(..JUDGED.min(value.len())).unwrap_or(value);
     let count = |test: fn(&u8) -> bool| value.iter().filter(|byte| test(byte)).count();
@@ -464,7 +466,7 @@ pub(super) fn is_random(value: &[u8]) -> bool {
     wordiness(value) < 50 || (value.len() >= 20 && pieces(value) * 7 >= value.len() * 2)
 }
 
-/// Counts the runs of one kind of character in a value.
+/// Counts the runs of one character class in a value.
 fn pieces(value: &[u8]) -> usize {
     let kind = |byte: &u8| {
         (
@@ -481,8 +483,8 @@ fn pieces(value: &[u8]) -> usize {
         .count()
 }
 
-/// Returns how much of a value's letters, in percent, stand in what could be words: three or more
-/// letters of one case, or capitalized, with a vowel and no long run of consonants.
+/// Returns the percentage of a value's letters that are in possible words: three or more letters of
+/// one case, or capitalized, with a vowel and no long run of consonants.
 fn wordiness(value: &[u8]) -> usize {
     let mut letters = 0;
     let mut in_words = 0;
@@ -520,12 +522,12 @@ fn could_be_word(word: &[u8]) -> bool {
     word.len() >= 3 && word.iter().any(vowel) && longest <= 4
 }
 
-/// Returns whether a text holds another.
+/// Returns whether a text contains another.
 fn has(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// Returns whether a text begins with another, in whatever case.
+/// Returns whether a text begins with another, ignoring case.
 fn begins(text: &[u8], start: &str) -> bool {
     text.get(..start.len())
         .is_some_and(|there| there.eq_ignore_ascii_case(start.as_bytes()))

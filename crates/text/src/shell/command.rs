@@ -1,34 +1,34 @@
-//! Takes a shell command apart, as far as it takes to compare it with another.
+//! Parses a shell command as far as needed to compare it with another.
 //!
-//! What leads up to a command (`cd web &&`, `RUST_LOG=debug`, `time`) and what only looks at its
-//! output (`2>&1 | tail -n 20`) does not make it another one. This is no shell: what it does not
-//! understand stays in the words and makes two commands differ.
+//! A prefix (`cd web &&`, `RUST_LOG=debug`, `time`) or a filter of the output (`2>&1 | tail -n 20`)
+//! does not change a command. Syntax that is not understood stays in the words, so that the
+//! commands compare as different.
 
 use crate::truncate::line;
 
-/// How many characters of a command are looked at.
+/// The most characters of a command that are parsed.
 const MAX_COMMAND: usize = 4_000;
 
-/// Programs that set the scene for what follows them.
-pub const PREPARES: [&str; 8] = [
+/// Programs that set up the environment for the following commands.
+pub const SETUP_PROGRAMS: [&str; 8] = [
     "cd", "export", "popd", "pushd", "set", "source", "unset", ".",
 ];
 
-/// Programs that run what stands behind them.
+/// Programs that run the command in their arguments.
 const WRAPPERS: [&str; 6] = ["command", "env", "exec", "nice", "nohup", "time"];
 
-/// Programs that only look at what another one printed.
+/// Programs that only filter or show the output of another one.
 pub const VIEWERS: [&str; 10] = [
     "cat", "egrep", "grep", "head", "less", "more", "rg", "sort", "tail", "tee",
 ];
 
-/// Programs that, behind another command, only say that it ended.
-pub const CLOSERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
+/// Programs that, after another command, only report that it ended.
+pub const REPORTERS: [&str; 5] = ["echo", "exit", "printf", "true", ":"];
 
-/// Where a command's output goes makes it no other one.
+/// Redirections that are ignored when commands are compared.
 const REDIRECTS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
 
-/// Programs of which neither a failure nor a pass tells anything.
+/// Programs whose success or failure says nothing about the project.
 const EVERYDAY: [&str; 54] = [
     "awk", "basename", "cat", "cd", "chmod", "chown", "cp", "curl", "cut", "date", "df", "diff",
     "dirname", "du", "echo", "egrep", "env", "exit", "export", "false", "fd", "file", "find",
@@ -37,13 +37,13 @@ const EVERYDAY: [&str; 54] = [
     "touch", "tree", "true", "type", "wc", "which", "[",
 ];
 
-/// Programs that do nothing but run tests.
+/// Programs that only run tests.
 const TEST_PROGRAMS: [&str; 17] = [
     "ava", "bats", "busted", "ctest", "jest", "mocha", "nose2", "nox", "pest", "phpunit", "prove",
     "py.test", "pytest", "rspec", "tox", "unittest", "vitest",
 ];
 
-/// Programs that run tests when their first argument says so.
+/// Programs that run tests with one of these as their first argument.
 const TEST_VERBS: [(&[&str], &[&str]); 3] = [
     (&["cargo"], &["nextest", "t", "test"]),
     (&["bun", "npm", "pnpm", "yarn"], &["t", "test"]),
@@ -72,7 +72,7 @@ const TEST_VERBS: [(&[&str], &[&str]); 3] = [
     ),
 ];
 
-/// Programs that run tests when any of their goals says so.
+/// Programs that run tests with one of [`GOALS`] among their arguments.
 const TEST_GOALS: [&str; 12] = [
     "gmake",
     "gradle",
@@ -88,10 +88,10 @@ const TEST_GOALS: [&str; 12] = [
     "xcodebuild",
 ];
 
-/// Goals that mean tests.
+/// Goals that run tests.
 const GOALS: [&str; 5] = ["check", "spec", "test", "tests", "verify"];
 
-/// Programs that run another one, and the word that has to stand between, if any.
+/// Programs that run another one, and the required subcommand, if any.
 pub const RUNNERS: [(&str, &str); 12] = [
     ("bundle", "exec"),
     ("bunx", ""),
@@ -107,7 +107,7 @@ pub const RUNNERS: [(&str, &str); 12] = [
     ("yarn", "dlx"),
 ];
 
-/// Options whose value is a word of its own, before the argument that says what to do.
+/// Options before the subcommand that take the next word as their value.
 const WITH_VALUE: [&str; 7] = [
     "-C",
     "--cwd",
@@ -118,20 +118,20 @@ const WITH_VALUE: [&str; 7] = [
     "--workspace",
 ];
 
-/// A command, taken apart.
+/// A parsed command.
 #[derive(Debug)]
 pub struct Command<'a> {
-    /// The part that does the work, as it was typed.
+    /// The part that does the work, as typed.
     work: &'a str,
-    /// Where it ran, if it says so.
+    /// The folder of a leading `cd`.
     folder: Option<&'a str>,
     /// The words of each step of the work.
     steps: Vec<Vec<&'a str>>,
-    /// Whether it ends well although the work did not, as `cargo test | tail` does.
-    pub hides_its_end: bool,
+    /// Whether the exit status is not that of the work, as in `cargo test | tail`.
+    pub hides_exit_status: bool,
 }
 
-/// What stands before a step.
+/// The operator before a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     And,
@@ -141,7 +141,7 @@ enum Operator {
     Background,
 }
 
-/// A step and where it stands.
+/// A step and its position.
 #[derive(Debug, Clone, Copy)]
 struct Step<'a> {
     before: Operator,
@@ -160,7 +160,7 @@ impl Step<'_> {
 }
 
 impl<'a> Command<'a> {
-    /// Takes a command apart; `None` where no step is left that does anything.
+    /// Parses a command; `None` if no step is left that does anything.
     pub fn parse(typed: &'a str) -> Option<Self> {
         let typed = crate::truncate::first_characters(typed, MAX_COMMAND);
         let mut steps = split(typed);
@@ -173,7 +173,9 @@ impl<'a> Command<'a> {
         let mut folder = None;
         let leading = steps
             .iter()
-            .take_while(|step| step.text.starts_with('#') || PREPARES.contains(&step.program()))
+            .take_while(|step| {
+                step.text.starts_with('#') || SETUP_PROGRAMS.contains(&step.program())
+            })
             .inspect(|step| {
                 if let Some(path) = step.text.strip_prefix("cd ") {
                     folder = Some(path.trim());
@@ -182,14 +184,14 @@ impl<'a> Command<'a> {
             .count();
         steps.drain(..leading);
         let first = steps.first()?.start;
-        // What stands before the first step of the work says nothing of its end.
-        let hides_its_end = steps.iter().skip(1).any(|step| hides(step.before));
+        // Steps before the work do not affect its exit status.
+        let hides_exit_status = steps.iter().skip(1).any(|step| hides(step.before));
         while let Some(last) = steps.last()
             && steps.len() > 1
         {
             let list: &[&str] = match last.before {
                 Operator::Pipe => &VIEWERS,
-                _ => &CLOSERS,
+                _ => &REPORTERS,
             };
             let is_comment_or_end = last.text.starts_with('#') || last.text.is_empty();
             if !is_comment_or_end && !list.contains(&last.program()) {
@@ -211,16 +213,16 @@ impl<'a> Command<'a> {
             work,
             folder,
             steps,
-            hides_its_end,
+            hides_exit_status,
         })
     }
 
-    /// Returns the work as it was typed, on one line of at most so many characters.
+    /// Returns the work as typed, on one line of at most `count` characters.
     pub fn shown(&self, count: usize) -> String {
         line(&self.work.replace('`', "'"), count)
     }
 
-    /// Tells whether two commands do the same work in what may be the same place.
+    /// Returns whether two commands do the same work, as far as known in the same folder.
     pub fn is_same(&self, other: &Command<'_>) -> bool {
         let same_folder = match (self.folder, other.folder) {
             (Some(folder), Some(other)) => folder == other,
@@ -229,10 +231,10 @@ impl<'a> Command<'a> {
         same_folder && self.steps == other.steps
     }
 
-    /// Tells whether a pass of another command means that this one, which failed, would pass.
+    /// Returns whether a success of `other` means that this command, which failed, would succeed.
     ///
-    /// The other is the same, or the same test without the arguments that made this one smaller.
-    pub fn is_mended_by(&self, other: &Command<'_>) -> bool {
+    /// `other` must be the same command, or the same test with fewer arguments (a wider selection).
+    pub fn is_fixed_by(&self, other: &Command<'_>) -> bool {
         if self.is_same(other) {
             return true;
         }
@@ -244,28 +246,29 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Tells whether its end says anything about the project.
-    pub fn is_telling(&self) -> bool {
+    /// Returns whether its success or failure says something about the project.
+    pub fn is_significant(&self) -> bool {
         self.steps
             .iter()
             .any(|words| !EVERYDAY.contains(&program(words)))
     }
 
-    /// Tells whether it runs tests.
+    /// Returns whether it runs tests.
     pub fn is_test(&self) -> bool {
         self.steps.iter().any(|words| is_test(words))
     }
 
-    /// Tells whether another command that passed is another way to do what this one failed to do.
+    /// Returns whether `other`, which succeeded, does in another way what this command failed to
+    /// do.
     ///
-    /// The same program with the same arguments and other options, or with more arguments; or a
-    /// program of another name and half of the words. Less arguments, or other ones, are another
-    /// thing to do; more arguments of a test are a smaller test.
-    pub fn is_done_by(&self, other: &Command<'_>) -> bool {
+    /// That is the same program with the same arguments and other options, or with more arguments;
+    /// or another program that shares half of the words. Fewer or different arguments are a
+    /// different task, and more arguments of a test select a smaller test.
+    pub fn has_workaround(&self, other: &Command<'_>) -> bool {
         let ([failed], [passed]) = (self.steps.as_slice(), other.steps.as_slice()) else {
             return false;
         };
-        if failed == passed || !self.is_telling() || !other.is_telling() {
+        if failed == passed || !self.is_significant() || !other.is_significant() {
             return false;
         }
         let (failed, passed) = (arguments(failed), arguments(passed));
@@ -281,7 +284,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Splits a command at the operators that stand outside quotes.
+/// Splits a command at operators outside quotes.
 fn split(text: &str) -> Vec<Step<'_>> {
     let bytes = text.as_bytes();
     let mut steps = Vec::new();
@@ -307,7 +310,7 @@ fn split(text: &str) -> Vec<Step<'_>> {
                 quote = Some(byte);
                 None
             }
-            // The lines of a here-document are no commands.
+            // The lines of a here-document are not commands.
             (b'<', Some(b'<')) => break,
             (b'&', Some(b'&')) => Some((Operator::And, 2)),
             (b'|', Some(b'|')) => Some((Operator::Or, 2)),
@@ -332,7 +335,7 @@ fn split(text: &str) -> Vec<Step<'_>> {
     }
     push(&mut steps, before, text, start, text.len());
     if before == Operator::Background && steps.last().is_some_and(|last| last.before != before) {
-        // A `&` at the end hides the end of what stands before it.
+        // A `&` at the end hides the exit status of the step before it.
         steps.push(Step {
             before,
             start: text.len(),
@@ -387,7 +390,7 @@ fn words(step: &str) -> Vec<&str> {
     words
 }
 
-/// Tells whether a word sets a variable: `RUST_LOG=debug`.
+/// Returns whether a word is an assignment: `RUST_LOG=debug`.
 pub fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
@@ -396,17 +399,17 @@ pub fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Returns the name of the program, without the folder it stands in.
+/// Returns the name of the program without its folder.
 fn program<'a>(words: &[&'a str]) -> &'a str {
     name_of(words.first().copied().unwrap_or_default())
 }
 
-/// Returns the last name of a path.
+/// Returns the last component of a path.
 pub fn name_of(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// Returns the program and its arguments, without options.
+/// Returns the program and its arguments without options.
 fn arguments<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let arguments = words.iter().copied().skip(1);
     let arguments = arguments.filter(|word| !word.starts_with('-') && *word != "run");

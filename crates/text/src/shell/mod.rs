@@ -1,12 +1,11 @@
-//! Takes a shell script apart into the commands that would run.
+//! Parses a shell script into the commands that it would run.
 //!
-//! `observe::command` compares commands as they were typed, and gives up where it does not
-//! understand; this says what would run, so it knows quotes, here-documents, subshells and `$(…)`.
-//! It is no shell: nothing is expanded, no alias and no function is known, and a script that comes
-//! from a here-document, a file or a variable is not looked into.
+//! [`command`] compares commands as typed and needs only their rough structure. This parser knows
+//! quotes, here-documents, subshells and `$(…)`. It expands nothing, knows no aliases or functions,
+//! and does not read scripts from here-documents, files or variables.
 //!
-//! Invariants: any text is taken, each character is looked at a fixed number of times, nothing
-//! recurses as deep as the text is nested.
+//! Invariants: any text is accepted, time is linear, and nothing recurses with the nesting of the
+//! text.
 
 pub mod command;
 
@@ -14,32 +13,32 @@ use std::collections::VecDeque;
 
 use crate::shell::command::{RUNNERS, is_assignment, name_of};
 
-/// How many words of a script are kept. A script of more is data.
+/// The most words of a script that are kept. A longer script is data.
 const MAX_WORDS: usize = 20_000;
 
-/// How deep quotes, subshells and substitutions may lie in each other. People write three.
+/// The deepest nesting of quotes, subshells and substitutions. People write three levels.
 const MAX_DEPTH: usize = 64;
 
-/// How deep commands may lie in the arguments of others, as in `bash -c 'sh -c "…"'`.
+/// The deepest nesting of commands in arguments, as in `bash -c 'sh -c "…"'`.
 const MAX_RUNS: usize = 4;
 
-/// Words of the shell's own that stand before a command.
+/// Shell keywords that may precede a command.
 const KEYWORDS: [&str; 9] = [
     "!", "{", "do", "elif", "else", "if", "then", "until", "while",
 ];
 
-/// Programs that run the script behind their option `-c`.
+/// Programs that run the script given with `-c`.
 const SHELLS: [&str; 5] = ["bash", "dash", "ksh", "sh", "zsh"];
 
-/// Options of `find` behind which a command stands.
+/// Options of `find` that take a command.
 const FIND_RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
-/// A program that runs the command behind it.
+/// A program that runs the command in its arguments.
 struct Wrapper {
     name: &'static str,
-    /// Options whose value is a word of its own.
+    /// Options that take the next word as their value.
     with_value: &'static [&'static str],
-    /// How many arguments of its own stand before the command.
+    /// The number of its own arguments before the command.
     arguments: usize,
 }
 
@@ -100,45 +99,48 @@ const WRAPPERS: [Wrapper; 14] = [
 ];
 
 /// Returns the words of every command that a script runs: the program's name without its folder,
-/// then what it is given, quotes taken off and `--option=value` as two words.
+/// then its arguments, unquoted, with `--option=value` as two words.
 ///
-/// A command that another one runs is there by itself, behind the one that runs it.
+/// A command that another one runs is listed separately, after the one that runs it.
 pub fn commands(script: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut pending: VecDeque<_> = split(script).into_iter().map(|words| (words, 1)).collect();
     while let Some((words, depth)) = pending.pop_front() {
-        let Some(command) = bare(words) else {
+        let Some(command) = without_prefix(words) else {
             continue;
         };
         if depth < MAX_RUNS {
             let scripts = script_of(&command).map(|script| split(&script));
-            let run = scripts.into_iter().flatten().chain(run_by(&command));
+            let run = scripts
+                .into_iter()
+                .flatten()
+                .chain(nested_commands(&command));
             pending.extend(run.map(|words| (words, depth + 1)));
         }
-        found.push(parted(command));
+        found.push(split_option_values(command));
     }
     found
 }
 
-/// Returns the words of a command that is the whole of a text; none where it is no single command.
+/// Returns the words of the only command in a text; `None` if there is not exactly one.
 ///
-/// A program that runs another one stays in front of it: `sudo pip install` is not `pip install`.
+/// A wrapper is kept in front: `sudo pip install` differs from `pip install`.
 pub fn single_command(text: &str) -> Option<Vec<String>> {
     let mut found = split(text);
     let words = found.pop()?;
     if !found.is_empty() {
         return None;
     }
-    bare(words).map(parted)
+    without_prefix(words).map(split_option_values)
 }
 
-/// Tells whether a program only runs the command behind it.
+/// Returns whether a program only runs the command in its arguments.
 pub fn is_wrapper(program: &str) -> bool {
     WRAPPERS.iter().any(|wrapper| wrapper.name == program)
 }
 
-/// Takes away what stands before a command and is not of it.
-fn bare(words: Vec<String>) -> Option<Vec<String>> {
+/// Removes keywords and assignments before a command, and the folder of its program.
+fn without_prefix(words: Vec<String>) -> Option<Vec<String>> {
     let is_before = |word: &String| KEYWORDS.contains(&word.as_str()) || is_assignment(word);
     let mut command: Vec<String> = words.into_iter().skip_while(is_before).collect();
     let program = command.first_mut()?;
@@ -146,8 +148,8 @@ fn bare(words: Vec<String>) -> Option<Vec<String>> {
     Some(command)
 }
 
-/// Returns the command behind wrappers, of which there may be several.
-fn wrapped(command: &[String]) -> Option<Vec<String>> {
+/// Returns the command inside one or several wrappers.
+fn wrapped_command(command: &[String]) -> Option<Vec<String>> {
     let mut from = 0;
     loop {
         let first = command.get(from)?;
@@ -162,7 +164,7 @@ fn wrapped(command: &[String]) -> Option<Vec<String>> {
         from += 1;
         while let Some(option) = command.get(from).filter(|word| word.starts_with('-')) {
             from += 1;
-            // `command -v` only says where a program lies.
+            // `command -v` only locates a program.
             if name == "command" && option.contains(['v', 'V']) {
                 return None;
             }
@@ -178,8 +180,8 @@ fn wrapped(command: &[String]) -> Option<Vec<String>> {
         .map(<[String]>::to_vec)
 }
 
-/// Makes two words of `--option=value`, so that it is the same as `--option value`.
-fn parted(command: Vec<String>) -> Vec<String> {
+/// Splits `--option=value` into two words, so that it equals `--option value`.
+fn split_option_values(command: Vec<String>) -> Vec<String> {
     let mut words = Vec::with_capacity(command.len());
     for word in command {
         match word.split_once('=') {
@@ -192,13 +194,13 @@ fn parted(command: Vec<String>) -> Vec<String> {
     words
 }
 
-/// Returns the commands that a command runs, of those that are words of it.
-fn run_by(command: &[String]) -> Vec<Vec<String>> {
+/// Returns the commands that are among the words of a command.
+fn nested_commands(command: &[String]) -> Vec<Vec<String>> {
     let Some((program, arguments)) = command.split_first() else {
         return Vec::new();
     };
     if is_wrapper(program) {
-        return wrapped(command).into_iter().collect();
+        return wrapped_command(command).into_iter().collect();
     }
     if program == "find" {
         let runs = |word: &String| FIND_RUNS.contains(&word.as_str());
@@ -239,58 +241,58 @@ fn script_of(command: &[String]) -> Option<String> {
     arguments.find(|word| !word.starts_with('-')).cloned()
 }
 
-/// What is open around the character that is looked at.
+/// An open construct around the current character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    /// The script itself, or a list of commands up to a bracket or a backtick.
-    List(Option<char>),
+enum OpenConstruct {
+    /// The script itself, or a list of commands up to this closing character.
+    CommandList(Option<char>),
     /// Double quotes.
     Quotes,
     /// `${…}`.
     Braces,
 }
 
-/// What the next word is, if it is not an argument.
+/// The role of the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextWord {
     Argument,
-    /// A file that is read or written.
+    /// The file of a redirection.
     Target,
-    /// The word that ends a here-document, whose lines may begin with tabs.
+    /// The delimiter of a here-document, whose lines may begin with tabs.
     Delimiter {
         with_tabs: bool,
     },
 }
 
-/// A list of commands and what is known of the one that is read.
+/// A list of commands, and the command that is being read.
 #[derive(Debug)]
-struct List {
+struct CommandList {
     words: Vec<String>,
     word: Option<String>,
-    next: Next,
-    /// Whether it is in `((…))`, where `<<` shifts.
+    next: NextWord,
+    /// Whether it is inside `((…))`, where `<<` is a shift.
     is_arithmetic: bool,
 }
 
-impl List {
+impl CommandList {
     fn new(is_arithmetic: bool) -> Self {
         Self {
             words: Vec::new(),
             word: None,
-            next: Next::Argument,
+            next: NextWord::Argument,
             is_arithmetic,
         }
     }
 }
 
-/// The state of the walk over a script.
-struct Walk<'a> {
+/// The state of the parser.
+struct Parser<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    open: Vec<Open>,
-    /// The lists among `open`; the innermost is `list`.
-    outer: Vec<List>,
-    list: List,
-    /// The ends of the here-documents that begin on the next line.
+    open: Vec<OpenConstruct>,
+    /// The lists of the enclosing constructs, outermost first.
+    outer: Vec<CommandList>,
+    list: CommandList,
+    /// The delimiters of the here-documents that begin on the next line.
     documents: VecDeque<(String, bool)>,
     found: Vec<Vec<String>>,
     words: usize,
@@ -298,35 +300,35 @@ struct Walk<'a> {
 
 /// Splits a script into the words of its commands.
 fn split(script: &str) -> Vec<Vec<String>> {
-    let mut walk = Walk {
+    let mut parser = Parser {
         rest: script.chars().peekable(),
-        open: vec![Open::List(None)],
+        open: vec![OpenConstruct::CommandList(None)],
         outer: Vec::new(),
-        list: List::new(false),
+        list: CommandList::new(false),
         documents: VecDeque::new(),
         found: Vec::new(),
         words: 0,
     };
-    while walk.words < MAX_WORDS && walk.open.len() < MAX_DEPTH {
-        let Some(character) = walk.rest.next() else {
+    while parser.words < MAX_WORDS && parser.open.len() < MAX_DEPTH {
+        let Some(character) = parser.rest.next() else {
             break;
         };
-        match walk.open.last() {
-            Some(Open::Quotes) => walk.take_quoted(character),
-            Some(Open::Braces) => walk.take_braced(character),
-            Some(Open::List(_)) | None => walk.take(character),
+        match parser.open.last() {
+            Some(OpenConstruct::Quotes) => parser.take_quoted(character),
+            Some(OpenConstruct::Braces) => parser.take_braced(character),
+            Some(OpenConstruct::CommandList(_)) | None => parser.take(character),
         }
     }
-    // What was never closed ends here.
-    walk.end_command();
-    while let Some(list) = walk.outer.pop() {
-        walk.list = list;
-        walk.end_command();
+    // Unclosed constructs end here.
+    parser.end_command();
+    while let Some(list) = parser.outer.pop() {
+        parser.list = list;
+        parser.end_command();
     }
-    walk.found
+    parser.found
 }
 
-impl Walk<'_> {
+impl Parser<'_> {
     fn take(&mut self, character: char) {
         match character {
             '\\' => match self.rest.next() {
@@ -336,9 +338,11 @@ impl Walk<'_> {
             '\'' => self.take_until_quote(false),
             '"' => {
                 self.word();
-                self.open.push(Open::Quotes);
+                self.open.push(OpenConstruct::Quotes);
             }
-            '`' if self.open.last() == Some(&Open::List(Some('`'))) => self.close_list(),
+            '`' if self.open.last() == Some(&OpenConstruct::CommandList(Some('`'))) => {
+                self.close_list()
+            }
             '`' => self.open_list('`'),
             '$' => self.take_dollar(true),
             '#' if self.list.word.is_none() => {
@@ -356,8 +360,8 @@ impl Walk<'_> {
             }
             ')' => {
                 self.end_command();
-                // Elsewhere it ends a pattern of `case`.
-                if self.open.last() == Some(&Open::List(Some(')'))) {
+                // Otherwise it ends a pattern of `case`.
+                if self.open.last() == Some(&OpenConstruct::CommandList(Some(')'))) {
                     self.close_list();
                 }
             }
@@ -392,7 +396,7 @@ impl Walk<'_> {
                 self.open.pop();
                 self.push('}');
             }
-            '"' => self.open.push(Open::Quotes),
+            '"' => self.open.push(OpenConstruct::Quotes),
             '\\' => {
                 if let Some(escaped) = self.rest.next() {
                     self.push(escaped);
@@ -415,7 +419,7 @@ impl Walk<'_> {
                 self.rest.next();
                 self.push('$');
                 self.push('{');
-                self.open.push(Open::Braces);
+                self.open.push(OpenConstruct::Braces);
             }
             Some('\'') if may_quote => {
                 self.rest.next();
@@ -426,7 +430,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes what stands in single quotes, in which only `$'…'` knows escapes.
+    /// Reads a text in single quotes. Only `$'…'` has escapes.
     fn take_until_quote(&mut self, with_escapes: bool) {
         self.word();
         while let Some(character) = self.rest.next() {
@@ -455,11 +459,11 @@ impl Walk<'_> {
             self.open_brackets();
             return;
         }
-        self.list.next = Next::Target;
+        self.list.next = NextWord::Target;
         if sign == '<' && self.rest.next_if_eq(&'<').is_some() {
             if self.rest.next_if_eq(&'<').is_none() && !self.list.is_arithmetic {
                 let with_tabs = self.rest.next_if_eq(&'-').is_some();
-                self.list.next = Next::Delimiter { with_tabs };
+                self.list.next = NextWord::Delimiter { with_tabs };
             }
             return;
         }
@@ -470,7 +474,7 @@ impl Walk<'_> {
         {}
     }
 
-    /// Begins a list in round brackets, of which the opening one was read.
+    /// Begins a list in parentheses, after the opening one was read.
     fn open_brackets(&mut self) {
         let is_arithmetic = self.list.is_arithmetic || self.rest.peek() == Some(&'(');
         self.open_list(')');
@@ -478,14 +482,14 @@ impl Walk<'_> {
     }
 
     fn open_list(&mut self, close: char) {
-        // In quotes the word goes on behind the list, in any case it is one.
+        // The substitution is part of a word, which continues after it.
         if close == '`' {
             self.word();
         }
         let is_arithmetic = self.list.is_arithmetic;
-        let outer = std::mem::replace(&mut self.list, List::new(is_arithmetic));
+        let outer = std::mem::replace(&mut self.list, CommandList::new(is_arithmetic));
         self.outer.push(outer);
-        self.open.push(Open::List(Some(close)));
+        self.open.push(OpenConstruct::CommandList(Some(close)));
     }
 
     fn close_list(&mut self) {
@@ -509,23 +513,23 @@ impl Walk<'_> {
             return;
         };
         self.words += 1;
-        match std::mem::replace(&mut self.list.next, Next::Argument) {
-            Next::Argument => self.list.words.push(word),
-            Next::Target => {}
-            Next::Delimiter { with_tabs } => self.documents.push_back((word, with_tabs)),
+        match std::mem::replace(&mut self.list.next, NextWord::Argument) {
+            NextWord::Argument => self.list.words.push(word),
+            NextWord::Target => {}
+            NextWord::Delimiter { with_tabs } => self.documents.push_back((word, with_tabs)),
         }
     }
 
     fn end_command(&mut self) {
         self.end_word();
-        self.list.next = Next::Argument;
+        self.list.next = NextWord::Argument;
         let words = std::mem::take(&mut self.list.words);
         if !words.is_empty() {
             self.found.push(words);
         }
     }
 
-    /// Passes over the here-documents that begin here.
+    /// Skips the here-documents that begin here.
     fn skip_documents(&mut self) {
         while let Some((delimiter, with_tabs)) = self.documents.pop_front() {
             while self.rest.peek().is_some() {

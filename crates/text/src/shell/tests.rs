@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The commands of a script, their words parted by a bar.
+/// Returns the commands of a script, with their words joined by a bar.
 fn shown(script: &str) -> Vec<String> {
     let commands = commands(script).into_iter();
     commands.map(|words| words.join("|")).collect()
 }
 
 #[test]
-fn scripts_are_taken_apart() {
+fn scripts_are_split_into_commands() {
     let table: &[(&str, &[&str])] = &[
         ("", &[]),
         ("git push", &["git|push"]),
@@ -19,7 +19,7 @@ fn scripts_are_taken_apart() {
             &["a|1", "b|2", "c|3", "d|4", "e|5", "f|6", "g|7", "h|8"],
         ),
         ("git push \\\n  --force", &["git|push|--force"]),
-        // What stands before a command.
+        // Prefixes of a command.
         ("RUST_LOG=debug A= cargo test", &["cargo|test"]),
         (
             "sudo -u postgres -H psql -l",
@@ -62,7 +62,7 @@ fn scripts_are_taken_apart() {
             "echo \"never closed; git push",
             &["echo|never closed; git push"],
         ),
-        // Lists in lists.
+        // Nested lists.
         ("(cd a; git push)", &["cd|a", "git|push"]),
         ("{ git push; }", &["git|push", "}"]),
         ("echo $(git push) b", &["git|push", "echo|$|b"]),
@@ -80,7 +80,7 @@ fn scripts_are_taken_apart() {
             &["git|log", "git|push", "diff|<|>"],
         ),
         ("echo \"${x//a b/\"}\"}\" c", &["echo|${x//a b/}}|c"]),
-        // The shell's own words.
+        // Shell keywords.
         (
             "if ! git push; then git pull; else true; fi",
             &["git|push", "git|pull", "true", "fi"],
@@ -120,7 +120,7 @@ fn scripts_are_taken_apart() {
             "git push --repo=origin -o=x",
             &["git|push|--repo|origin|-o=x"],
         ),
-        // Commands in the arguments of others.
+        // Commands in arguments.
         (
             "bash -lc 'cd a && git push'",
             &["bash|-lc|cd a && git push", "cd|a", "git|push"],
@@ -149,7 +149,7 @@ fn scripts_are_taken_apart() {
 }
 
 #[test]
-fn single_commands_are_told_from_others() {
+fn single_commands_are_recognized() {
     let words = |text: &str| single_command(text).map(|words| words.join("|"));
     assert_eq!(words("sudo rm -rf").as_deref(), Some("sudo|rm|-rf"));
     assert_eq!(words("npx tsc").as_deref(), Some("npx|tsc"));
@@ -159,7 +159,7 @@ fn single_commands_are_told_from_others() {
 }
 
 #[test]
-fn hostile_scripts_come_to_an_end() {
+fn hostile_scripts_terminate() {
     let long = 1 << 20;
     for script in [
         "'".repeat(long),
@@ -186,12 +186,12 @@ fn hostile_scripts_come_to_an_end() {
 
 proptest! {
     #[test]
-    fn any_text_is_taken(script in "(?s).{0,200}") {
+    fn any_text_is_accepted(script in "(?s).{0,200}") {
         let _ = commands(&script);
     }
 
     #[test]
-    fn any_syntax_is_taken(
+    fn any_syntax_is_accepted(
         parts in prop::collection::vec(
             prop::sample::select(vec![
                 "git", " ", "push", "'", "\"", "`", "$(", ")", "(", "${", "}", "<<E", "\nE\n", "\\",
@@ -205,7 +205,7 @@ proptest! {
         }
     }
 
-    /// A command stays what it is in any surroundings that run it.
+        /// A command is found in any context that runs it.
     #[test]
     fn a_command_is_found_wherever_it_runs(
         before in prop::sample::select(vec![

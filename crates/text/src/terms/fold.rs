@@ -1,10 +1,10 @@
-//! One letter for all its forms: lower case, without accents.
+//! Case and accent folding.
 //!
-//! What Unicode calls compatibility decomposition, for the scripts in which people write accents:
-//! Latin, Greek, Cyrillic, and full-width forms. Letters that are no base and mark (`ø`, `ł`, `ß`)
-//! stay, and so do syllables of kana and Hangul, which are what a reader looks for.
+//! This is Unicode's compatibility decomposition for the scripts that use accents (Latin, Greek,
+//! Cyrillic) and for full-width forms. Letters that do not decompose (`ø`, `ł`, `ß`) are kept, and
+//! so are kana and Hangul syllables, because people search for the syllable.
 
-/// The base letters of U+00C0 to U+024F; a dot where a character is its own base.
+/// The base letters of U+00C0 to U+024F; a dot marks a character that is its own base.
 const LATIN: &[u8; 400] = b"\
 aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y\
 aaaaaaccccccccdd..eeeeeeeeeegggggggghh..iiiiiiiii...jjkk.llllll.\
@@ -14,14 +14,14 @@ aaaaaaccccccccdd..eeeeeeeeeegggggggghh..iiiiiiiii...jjkk.llllll.\
 aaaaeeeeiiiioooorrrruuuusstt..hh......aaeeooooooooyy............\
 ................";
 
-/// The same of U+1E00 to U+1EFF.
+/// The base letters of U+1E00 to U+1EFF, in the same format.
 const LATIN_ADDITIONAL: &[u8; 256] = b"\
 aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmm\
 mmmmnnnnnnnnoooooooopppprrrrrrrrssssssssssttttttttuuuuuuuuuuvvvv\
 wwwwwwwwwwxxxxyyzzzzzzhtwy.s....aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......";
 
-/// Tells whether a character is a mark on the letter before it.
+/// Returns whether a character is a combining mark on the letter before it.
 pub(super) fn is_mark(character: char) -> bool {
     matches!(character, '\u{300}'..='\u{36f}')
 }
@@ -38,8 +38,8 @@ pub(super) fn fold(character: char, into: &mut String) {
     }
 }
 
-/// Returns the letter below the accents of a character, in lower case; of a full-width character the
-/// plain one.
+/// Returns the lower-case base letter of an accented character, or the plain form of a full-width
+/// one.
 fn base(character: char) -> Option<char> {
     let code = u32::from(character);
     let latin = |table: &[u8], first: u32| {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_letter_for_all_its_forms() {
+    fn case_and_accents_are_folded() {
         for (written, expected) in [
             ("Größe", "große"),
             ("ÀÉÎÕÜÇÑ", "aeioucn"),

@@ -1,24 +1,25 @@
-//! The terms of a text: what notes are indexed under and what a query looks for.
+//! Tokenizes text into the terms of the index and of queries.
 //!
-//! A word is a run of letters and digits, folded to lower case without accents, with its English
-//! endings taken off, or the word that it is an irregular form of; an abbreviation is a term beside
-//! what it stands for. An identifier of several parts (`load_user_profile`, `loadUserProfile`) is one
-//! term whole, the same in both spellings, and one for each part. Chinese, Japanese and Korean,
-//! which are written without spaces or with endings that no list holds, are pairs of adjacent
-//! characters; a single one stands for itself. Everything depends on the text alone, and takes time in
-//! proportion to it.
+//! - A word is a run of letters and digits. Its term is folded (see `fold`) and stemmed, or is the
+//!   base of an irregular form. An abbreviation also yields the term of its long form.
+//! - An identifier of several parts (`load_user_profile`, `loadUserProfile`) yields one term for
+//!   the whole, the same in both spellings, and one for each part.
+//! - Chinese, Japanese and Korean yield character bigrams; a single character is a term by itself.
+//!
+//! Terms depend on the text alone. Tokenizing takes linear time.
 
 mod fold;
 mod forms;
 mod porter;
 
-use self::forms::Form;
+use self::forms::WordForm;
 
-/// Where a longer term is cut, in bytes: encoded data is no word, and none is worth more space.
+/// Longer terms are truncated, in bytes. Only encoded data is longer, and it is not worth the
+/// space.
 const MAX_TERM_LENGTH: usize = 64;
 
-/// English function words. Those that are code words, too (`if`, `for`, `not`, `all`, `after`, …),
-/// are left out: in notes about programs they say something.
+/// English function words. Function words that are also code keywords (`if`, `for`, `not`, `all`,
+/// `after`, …) are left out, because they carry meaning in notes about programs.
 const STOP_WORDS: [&str; 95] = [
     "a",
     "about",
@@ -119,49 +120,49 @@ const STOP_WORDS: [&str; 95] = [
 
 const LONGEST_STOP_WORD: usize = 10;
 
-/// What a word is in the text it stands in.
+/// The role of a word in its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A word of its own.
+    /// A simple word.
     Plain,
     /// An identifier of several parts, as a whole.
     Whole,
-    /// A part of the identifier before it.
+    /// A part of the preceding identifier.
     Part,
-    /// What the abbreviation before it stands for.
+    /// The long form of the preceding abbreviation.
     LongForm,
 }
 
-/// A word of a text, and the term it is found under.
+/// A word of a text and its term.
 #[derive(Debug, Clone, Copy)]
 pub struct Word<'text, 'term> {
-    /// As it is written.
+    /// As written.
     pub written: &'text str,
     /// In lower case without accents.
     pub folded: &'term str,
-    /// The term: folded, without its ending.
+    /// The term: folded and stemmed.
     pub term: &'term str,
-    /// What it is.
+    /// Its role in the text.
     pub role: Role,
 }
 
 impl Word<'_, '_> {
-    /// Tells whether it says nothing about what a text is about.
+    /// Returns whether it is a function word, which says nothing about a text's topic.
     pub fn is_stop_word(&self) -> bool {
         self.folded.len() <= LONGEST_STOP_WORD && STOP_WORDS.binary_search(&self.folded).is_ok()
     }
 
-    /// Tells whether only programs have such words: of several parts, or letters with digits.
+    /// Returns whether it looks like a program identifier: several parts, or letters with digits.
     pub fn is_identifier(&self) -> bool {
         let has = |kind: fn(&char) -> bool| self.written.chars().any(|c| kind(&c));
         self.role == Role::Whole || has(char::is_ascii_alphabetic) && has(char::is_ascii_digit)
     }
 }
 
-/// Gives the words of a text one after the other; the parts of an identifier follow the whole.
-pub fn words<'text>(text: &'text str, take: impl FnMut(Word<'text, '_>)) {
-    let mut reader = Reader {
-        take,
+/// Calls `emit` for each word of a text in order. The parts of an identifier follow the whole.
+pub fn words<'text>(text: &'text str, emit: impl FnMut(Word<'text, '_>)) {
+    let mut tokenizer = Tokenizer {
+        emit,
         folded: String::new(),
         term: String::new(),
         parts: Vec::new(),
@@ -177,44 +178,44 @@ pub fn words<'text>(text: &'text str, take: impl FnMut(Word<'text, '_>)) {
         match start {
             None if is_inside => start = Some(place),
             Some(first) if !is_inside => {
-                reader.run(text.get(first..place).unwrap_or_default());
+                tokenizer.run(text.get(first..place).unwrap_or_default());
                 start = None;
             }
             _ => {}
         }
     }
     if let Some(first) = start {
-        reader.run(text.get(first..).unwrap_or_default());
+        tokenizer.run(text.get(first..).unwrap_or_default());
     }
 }
 
-/// Returns the terms of a text in its order, each as often as it occurs.
+/// Returns the terms of a text in order, with repetitions.
 pub fn terms(text: &str) -> Vec<String> {
     let mut terms = Vec::new();
     words(text, |word| terms.push(word.term.to_owned()));
     terms
 }
 
-struct Reader<'text, Take> {
-    take: Take,
+struct Tokenizer<'text, Emit> {
+    emit: Emit,
     folded: String,
     term: String,
     parts: Vec<&'text str>,
 }
 
-impl<'text, Take: FnMut(Word<'text, '_>)> Reader<'text, Take> {
-    /// Reads a run of letters, digits, marks and underscores.
+impl<'text, Emit: FnMut(Word<'text, '_>)> Tokenizer<'text, Emit> {
+    /// Reads a run of letters, digits, combining marks and underscores.
     fn run(&mut self, mut run: &'text str) {
         if run.is_ascii() {
             self.identifier(run);
             return;
         }
         while let Some(first) = run.chars().next() {
-            let is_dense = is_dense(first);
-            let end = run.find(|c| is_dense != is_dense_or_mark(c, is_dense));
+            let is_cjk = is_cjk(first);
+            let end = run.find(|c| is_cjk != is_cjk_or_mark(c, is_cjk));
             let (piece, rest) = run.split_at(end.unwrap_or(run.len()));
-            if is_dense {
-                self.pairs(piece);
+            if is_cjk {
+                self.bigrams(piece);
             } else {
                 self.identifier(piece);
             }
@@ -250,8 +251,8 @@ impl<'text, Take: FnMut(Word<'text, '_>)> Reader<'text, Take> {
         self.parts = parts;
     }
 
-    /// Reads a run of characters that are written without spaces.
-    fn pairs(&mut self, run: &'text str) {
+    /// Reads a CJK run as bigrams.
+    fn bigrams(&mut self, run: &'text str) {
         let mut places = run
             .char_indices()
             .map(|(place, _)| place)
@@ -293,19 +294,19 @@ impl<'text, Take: FnMut(Word<'text, '_>)> Reader<'text, Take> {
         }
         let form = forms::form(&self.folded);
         let word = match form {
-            Some(Form::Of(word)) => word,
+            Some(WordForm::IrregularOf(word)) => word,
             _ => &self.folded,
         };
         stem(word, &mut self.term);
-        (self.take)(Word {
+        (self.emit)(Word {
             written,
             folded: &self.folded,
             term: &self.term,
             role,
         });
-        if let Some(Form::ShortFor(long)) = form {
+        if let Some(WordForm::AbbreviationOf(long)) = form {
             stem(long, &mut self.term);
-            (self.take)(Word {
+            (self.emit)(Word {
                 written,
                 folded: long,
                 term: &self.term,
@@ -321,8 +322,8 @@ fn stem(word: &str, into: &mut String) {
     porter::stem(into);
 }
 
-/// Splits `loadUserProfile` before each capital after a small letter or digit, and `HTTPServer` before
-/// the last capital of several that a small letter follows.
+/// Splits `loadUserProfile` before a capital that follows a small letter or digit, and `HTTPServer`
+/// before the last capital of a run that a small letter follows.
 fn split_at_case<'text>(piece: &'text str, parts: &mut Vec<&'text str>) {
     let mut start = 0;
     let mut before = None::<char>;
@@ -346,9 +347,9 @@ fn split_at_case<'text>(piece: &'text str, parts: &mut Vec<&'text str>) {
     parts.extend(piece.get(start..));
 }
 
-/// Tells whether a character belongs to a script that is written without spaces, or, as Korean is,
-/// with endings that nobody lists.
-fn is_dense(character: char) -> bool {
+/// Returns whether a character is indexed as bigrams: scripts written without spaces, and Korean,
+/// whose endings the stemmer does not know.
+fn is_cjk(character: char) -> bool {
     matches!(character,
         '\u{3005}'..='\u{3007}'      // iteration marks, the Han zero
         | '\u{3040}'..='\u{30ff}'    // kana
@@ -362,12 +363,12 @@ fn is_dense(character: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// A mark goes with what is before it.
-fn is_dense_or_mark(character: char, before: bool) -> bool {
+/// Returns whether a character continues a CJK run; a combining mark continues either kind of run.
+fn is_cjk_or_mark(character: char, before: bool) -> bool {
     if fold::is_mark(character) {
         before
     } else {
-        is_dense(character)
+        is_cjk(character)
     }
 }
 
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_are_pairs() {
+    fn cjk_text_is_indexed_as_bigrams() {
         check("数据库", "数据 据库");
         check("数", "数");
         check("用redis数据库v2", "用 redi 数据 据库 v2");
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_says_how_it_is_written() {
+    fn words_have_a_role() {
         let mut seen = Vec::new();
         words("Run loadUserProfile, é2e", |word| {
             seen.push((
@@ -454,14 +455,14 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_list_is_sorted() {
+    fn the_stop_words_are_sorted() {
         assert!(STOP_WORDS.is_sorted());
         let lengths = STOP_WORDS.iter().map(|word| word.len());
         assert_eq!(lengths.max(), Some(LONGEST_STOP_WORD));
     }
 
     #[test]
-    fn no_term_is_long() {
+    fn terms_are_truncated() {
         let encoded = "QUJD".repeat(300_000);
         words(&encoded, |word| {
             assert!(word.term.len() < MAX_TERM_LENGTH + 4)
@@ -478,7 +479,7 @@ mod tests {
         }
 
         #[test]
-        fn spelling_does_not_matter(parts in proptest::collection::vec("[a-z]{2,8}", 2..5)) {
+        fn camel_case_and_snake_case_are_equal(parts in proptest::collection::vec("[a-z]{2,8}", 2..5)) {
             let capital = |part: &String| part[..1].to_uppercase() + &part[1..];
             let camel: String = parts.iter().map(capital).collect();
             prop_assert_eq!(terms(&parts.join("_")), terms(&camel));

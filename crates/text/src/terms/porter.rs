@@ -1,18 +1,19 @@
-//! Porter's stemmer of 1980, as FTS5 has it: `connected`, `connecting` and `connection` are one word.
+//! Porter's stemmer (M. F. Porter, "An algorithm for suffix stripping", 1980), as in FTS5:
+//! `connected`, `connecting` and `connection` have one stem.
 //!
-//! Measured to be worth four points of nDCG over no stemming, and as good as its successor, Porter2.
-//! It takes English endings off any word of ASCII letters and digits; what it makes of other
-//! languages is the same on both sides, so nothing is lost by it.
+//! It gains four points of nDCG over no stemming in our measurement, as much as Porter2. It stems
+//! any word of ASCII letters and digits. Words of other languages may get a wrong stem, but the
+//! index and the query get the same one.
 
-/// Longer words are no English.
-const LONGEST: usize = 64;
+/// Longer words are not English.
+const MAX_LENGTH: usize = 64;
 
-/// What an ending becomes.
-type Change = (&'static str, &'static str);
+/// A suffix and its replacement.
+type Replacement = (&'static str, &'static str);
 
-/// Endings that change where what is before has a vowel followed by a consonant, by their last letter.
-/// An ending stands behind those that it ends with.
-fn second(last: u8) -> &'static [Change] {
+/// Suffixes of step 2 by their last letter, replaced where m > 0. A longer suffix comes before the
+/// suffixes that it ends with.
+fn step_2_suffixes(last: u8) -> &'static [Replacement] {
     match last {
         b'i' => &[
             ("biliti", "ble"),
@@ -36,8 +37,8 @@ fn second(last: u8) -> &'static [Change] {
     }
 }
 
-/// The same, for what the second step leaves.
-fn third(last: u8) -> &'static [Change] {
+/// Suffixes of step 3 by their last letter, replaced where m > 0.
+fn step_3_suffixes(last: u8) -> &'static [Replacement] {
     match last {
         b'e' => &[("icate", "ic"), ("ative", ""), ("alize", "al")],
         b'i' => &[("iciti", "ic")],
@@ -47,8 +48,8 @@ fn third(last: u8) -> &'static [Change] {
     }
 }
 
-/// Endings that go where at least two syllables are before them.
-fn fourth(last: u8) -> &'static [&'static str] {
+/// Suffixes of step 4 by their last letter, removed where m > 1.
+fn step_4_suffixes(last: u8) -> &'static [&'static str] {
     match last {
         b'c' => &["ic"],
         b'e' => &["ance", "ence", "able", "ible", "ate", "ive", "ize"],
@@ -64,39 +65,39 @@ fn fourth(last: u8) -> &'static [&'static str] {
     }
 }
 
-/// Takes the endings off a word in lower case. Words that are not of ASCII letters and digits, and
-/// those of fewer than three, stay as they are.
+/// Replaces a lower-case word by its stem. Words that are shorter than three characters, or that
+/// have characters other than ASCII letters and digits, are unchanged.
 pub(super) fn stem(word: &mut String) {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    if !(3..=LONGEST).contains(&word.len()) || !word.bytes().all(is_plain) {
+    if !(3..=MAX_LENGTH).contains(&word.len()) || !word.bytes().all(is_plain) {
         return;
     }
-    take_plural(word);
-    take_past_and_participle(word);
+    step_1a(word);
+    step_1b(word);
     if let Some(before) = word.strip_suffix('y')
         && has_vowel(before)
     {
         replace(word, 1, "i");
     }
-    for endings in [second, third] {
-        let mut endings = endings(last(word)).iter();
-        let found = endings.find(|(ending, _)| word.ends_with(ending));
-        if let Some((ending, replacement)) = found
-            && measure(before(word, ending.len())) > 0
+    for suffixes in [step_2_suffixes, step_3_suffixes] {
+        let mut suffixes = suffixes(last(word)).iter();
+        let found = suffixes.find(|(suffix, _)| word.ends_with(suffix));
+        if let Some((suffix, replacement)) = found
+            && measure(without_suffix(word, suffix.len())) > 0
         {
-            replace(word, ending.len(), replacement);
+            replace(word, suffix.len(), replacement);
         }
     }
-    let mut endings = fourth(last(word)).iter();
-    if let Some(ending) = endings.find(|ending| word.ends_with(**ending)) {
-        let before = before(word, ending.len());
-        if measure(before) > 1 && (*ending != "ion" || before.ends_with(['s', 't'])) {
-            replace(word, ending.len(), "");
+    let mut suffixes = step_4_suffixes(last(word)).iter();
+    if let Some(suffix) = suffixes.find(|suffix| word.ends_with(**suffix)) {
+        let before = without_suffix(word, suffix.len());
+        if measure(before) > 1 && (*suffix != "ion" || before.ends_with(['s', 't'])) {
+            replace(word, suffix.len(), "");
         }
     }
     if let Some(before) = word.strip_suffix('e') {
         let measure = measure(before);
-        if measure > 1 || (measure == 1 && !ends_short(before)) {
+        if measure > 1 || (measure == 1 && !ends_in_cvc(before)) {
             replace(word, 1, "");
         }
     }
@@ -105,7 +106,7 @@ pub(super) fn stem(word: &mut String) {
     }
 }
 
-fn take_plural(word: &mut String) {
+fn step_1a(word: &mut String) {
     if word.ends_with("sses") || word.ends_with("ies") {
         replace(word, 2, "");
     } else if word.ends_with('s') && !word.ends_with("ss") {
@@ -113,36 +114,37 @@ fn take_plural(word: &mut String) {
     }
 }
 
-fn take_past_and_participle(word: &mut String) {
+fn step_1b(word: &mut String) {
     if let Some(before) = word.strip_suffix("eed") {
         if measure(before) > 0 {
             replace(word, 1, "");
         }
         return;
     }
-    let ending = ["ed", "ing"]
+    let suffix = ["ed", "ing"]
         .into_iter()
-        .find(|ending| word.ends_with(ending));
-    let Some(ending) = ending.filter(|ending| has_vowel(before(word, ending.len()))) else {
+        .find(|suffix| word.ends_with(suffix));
+    let Some(suffix) = suffix.filter(|suffix| has_vowel(without_suffix(word, suffix.len()))) else {
         return;
     };
-    replace(word, ending.len(), "");
+    replace(word, suffix.len(), "");
     if word.ends_with("at") || word.ends_with("bl") || word.ends_with("iz") {
         word.push('e');
-    } else if ends_double(word) && !word.ends_with(['l', 's', 'z']) {
+    } else if ends_in_double_consonant(word) && !word.ends_with(['l', 's', 'z']) {
         replace(word, 1, "");
-    } else if measure(word) == 1 && ends_short(word) {
+    } else if measure(word) == 1 && ends_in_cvc(word) {
         word.push('e');
     }
 }
 
-/// Returns the last letter. Most words end in none of the endings that are looked for, which it shows.
+/// Returns the last letter, by which the suffixes are grouped; most words have no suffix in its
+/// group.
 fn last(word: &str) -> u8 {
     word.as_bytes().last().copied().unwrap_or_default()
 }
 
-/// Returns what is before the last `length` letters.
-fn before(word: &str, length: usize) -> &str {
+/// Returns the word without its last `length` letters.
+fn without_suffix(word: &str, length: usize) -> &str {
     word.get(..word.len().saturating_sub(length))
         .unwrap_or_default()
 }
@@ -152,7 +154,7 @@ fn replace(word: &mut String, length: usize, replacement: &str) {
     word.push_str(replacement);
 }
 
-/// Tells of each letter whether it is a consonant: `y` is one at the beginning and after a vowel.
+/// Returns for each letter whether it is a consonant. `y` is one at the start and after a vowel.
 fn consonants(word: &str) -> impl Iterator<Item = bool> {
     let mut was_consonant = false;
     word.bytes().map(move |letter| {
@@ -165,7 +167,7 @@ fn consonants(word: &str) -> impl Iterator<Item = bool> {
     })
 }
 
-/// Counts how often a vowel is followed by a consonant, which is about the number of syllables.
+/// Returns Porter's measure m: how often a vowel is followed by a consonant.
 fn measure(word: &str) -> usize {
     let mut was_vowel = false;
     let mut count = 0;
@@ -180,16 +182,16 @@ fn has_vowel(word: &str) -> bool {
     consonants(word).any(|is_consonant| !is_consonant)
 }
 
-fn ends_double(word: &str) -> bool {
+fn ends_in_double_consonant(word: &str) -> bool {
     let [.., before, last] = word.as_bytes() else {
         return false;
     };
     before == last && consonants(word).last() == Some(true)
 }
 
-/// Tells whether a word ends in consonant, vowel, consonant, the last none of w, x, y: `hop`, not
-/// `snow`.
-fn ends_short(word: &str) -> bool {
+/// Returns whether a word ends in consonant, vowel, consonant (Porter's *o), and the last is not w,
+/// x or y: `hop`, but not `snow`.
+fn ends_in_cvc(word: &str) -> bool {
     let mut last = [false; 3];
     for is_consonant in consonants(word) {
         last = [last[1], last[2], is_consonant];
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_go_step_by_step() {
+    fn suffixes_are_removed() {
         for (words, expected) in [
             (
                 "connect connects connected connecting connection connections",
@@ -270,11 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_english_word_stays() {
+    fn other_words_are_unchanged() {
         for word in ["", "s", "is", "größen", "数据", "αβγs"] {
             assert_eq!(stemmed(word), word);
         }
-        let long = "a".repeat(LONGEST) + "s";
+        let long = "a".repeat(MAX_LENGTH) + "s";
         assert_eq!(stemmed(&long), long);
     }
 }

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anamnesis_session::event::{
-    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, Surroundings, ToolEvent, What,
+    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, RecordedEvent, Surroundings,
+    ToolEvent,
 };
 use anamnesis_store::fs::home::Home;
 use anamnesis_store::journal::Journal;
@@ -394,7 +395,7 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
     let home = Home::new(store);
     let journal = Journal::open(&home, Duration::from_secs(10))?;
     let at = DateTime::parse_from_rfc3339(NOW)?.timestamp_millis();
-    let record = |session: &str, what: What| Record {
+    let record = |session: &str, what: RecordedEvent| Record {
         session: session.to_owned(),
         at,
         prompt_id: Some("prompt".to_owned()),
@@ -407,17 +408,17 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
         echoes: Vec::new(),
         what,
     };
-    let started = What::Started {
+    let started = RecordedEvent::Started {
         source: "startup".to_owned(),
         model: None,
     };
-    let prompted = What::Prompted {
+    let prompted = RecordedEvent::Prompted {
         kind: PromptKind::Person,
         privacy: Privacy::None,
         text: Some("Add limits to the login".to_owned()),
         many_tags: false,
     };
-    let ended = What::Ended {
+    let ended = RecordedEvent::Ended {
         reason: "other".to_owned(),
     };
     for number in 0..count.div_ceil(EACH) {
@@ -446,7 +447,7 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
                     is_from_batch: false,
                     many_tags: false,
                 };
-                journal.take(&record(&id, What::Used(vec![event])))?;
+                journal.take(&record(&id, RecordedEvent::Used(vec![event])))?;
             }
             if number > 0 {
                 journal.take(&record(&id, ended.clone()))?;

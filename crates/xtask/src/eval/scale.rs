@@ -115,7 +115,7 @@ fn ask(home: &Home, question: &str) -> Result {
         only_unasked: true,
         ..Mask::default()
     };
-    rank(&Index::open(home)?, &Query::of(question), &mask, 3)?;
+    rank(&Index::open(home)?, &Query::parse(question), &mask, 3)?;
     Ok(())
 }
 

@@ -17,8 +17,8 @@ use anamnesis_note::{
     note::{GLOBAL, NoteType, State},
 };
 use anamnesis_session::{
-    session_note::{Account, NoteText, note_text},
-    transcript::{self, Part, Transcript},
+    session_note::{NoteText, SessionDigest, note_text},
+    transcript::{self, Transcript, TranscriptPart},
 };
 use anamnesis_store::{fs::file, journal::Journal, settings::exclude::Exclusions};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -119,7 +119,7 @@ impl Skip {
 #[derive(Debug)]
 pub(super) enum Finding {
     /// It can be remembered, and this is what there is to be said.
-    Session(Session, Box<Account>),
+    Session(Session, Box<SessionDigest>),
     /// It is not remembered. With the cause, where it is one of the file.
     Skipped(Skip, Option<String>),
     /// It belongs to a project that was not asked for.
@@ -289,7 +289,7 @@ impl<'a> Past<'a> {
             }
         }
         let now = self.context.environment.now;
-        let mut account = Account::from(&transcript);
+        let mut account = SessionDigest::from(&transcript);
         // A transcript without times is as old as its file.
         let ended = transcript.last_at.or(candidate.modified).unwrap_or(now);
         let ended = ended.min(now);
@@ -443,7 +443,7 @@ impl<'a> Past<'a> {
             begin.set(begin.get().or(Some(is_excluded)));
             is_excluded
         };
-        let part = Part {
+        let part = TranscriptPart {
             span: Some(span),
             is_excluded: Some(&is_excluded),
         };

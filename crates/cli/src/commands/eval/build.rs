@@ -17,7 +17,7 @@ use anamnesis_note::{
 };
 use anamnesis_recall::mining;
 use anamnesis_store::journal::Journal;
-use anamnesis_text::{clean::one_line, private_tokens::Echoes};
+use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use serde_json::json;
 
 use super::mine::notes_in_use;
@@ -134,7 +134,7 @@ fn prompt(note: &Note) -> Prompt {
 /// Asks all of them; one bad answer, and none counts.
 fn ask(model: &Model, notes: &[Note], prompts: &[Prompt]) -> Result<Vec<Case>, Failure> {
     let label = one_line(&model.label());
-    let echoes = Echoes::default();
+    let echoes = PrivateTokens::default();
     let mut cases = Vec::with_capacity(notes.len());
     for (note, prompt) in notes.iter().zip(prompts) {
         let answer = {

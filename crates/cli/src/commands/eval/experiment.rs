@@ -9,7 +9,7 @@ use anamnesis_distill::{
     window::tokens,
 };
 use anamnesis_note::note::Note;
-use anamnesis_recall::evaluation::Places;
+use anamnesis_recall::evaluation::RelevantRanks;
 use anamnesis_store::{fs::file, journal::Journal, notes::Stored};
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
@@ -410,10 +410,10 @@ impl Row {
 /// The questions whose notes are found earlier or later, those that are lost first.
 fn moved<'a>(
     cases: &[(usize, &'a Case)],
-    before: &[(Places, Places)],
-    after: &[(Places, Places)],
+    before: &[(RelevantRanks, RelevantRanks)],
+    after: &[(RelevantRanks, RelevantRanks)],
 ) -> Vec<Moved<'a>> {
-    let place = |places: &Places| places.first().filter(|place| *place < DEPTH);
+    let place = |places: &RelevantRanks| places.first().filter(|place| *place < DEPTH);
     let mut moved: Vec<Moved<'a>> = cases
         .iter()
         .zip(before.iter().zip(after))
@@ -569,7 +569,10 @@ mod tests {
         };
         let cases = [(1, &case)];
         let places = |found: &[NoteId], right: &[NoteId]| {
-            vec![(Places::of(found, &[note]), Places::of(found, right))]
+            vec![(
+                RelevantRanks::new(found, &[note]),
+                RelevantRanks::new(found, right),
+            )]
         };
         let before = places(&[note, other], &[note]);
         for (after, expected) in [

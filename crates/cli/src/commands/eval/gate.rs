@@ -7,9 +7,9 @@ use std::{
 
 use anamnesis_note::{id::NoteId, note::GLOBAL};
 use anamnesis_recall::{
-    evaluation::{Gated, Point, share},
-    mining::asks,
-    note_set::{self, Given, Limits, Request},
+    evaluation::{GatePoint, GateResult, share},
+    mining::is_question,
+    note_set::{self, InjectedNote, Limits, Request},
     prompt::sentences,
     rank::{Mask, Query, rank},
     threshold::Floor,
@@ -121,7 +121,7 @@ impl Unasked {
 /// What was measured.
 struct Report {
     now: Floor,
-    curve: Vec<(f32, Point)>,
+    curve: Vec<(f32, GatePoint)>,
     unrelated: usize,
     questions: usize,
     reachable: usize,
@@ -194,7 +194,7 @@ fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Str
             continue;
         };
         for prompt in journal.prompts(&session.id)?.iter().rev() {
-            if let Some(text) = question(prompt).filter(|text| asks(text)) {
+            if let Some(text) = question(prompt).filter(|text| is_question(text)) {
                 strays.push(Stray {
                     prompt: text.to_owned(),
                     of: other.clone(),
@@ -216,7 +216,7 @@ impl Gate<'_> {
         question: &str,
         project: &Project,
         floor: f32,
-    ) -> Result<Vec<Given>, Error> {
+    ) -> Result<Vec<InjectedNote>, Error> {
         let request = Request {
             sentences: &sentences(question),
             project: &project.key,
@@ -232,7 +232,7 @@ impl Gate<'_> {
     }
 
     /// What becomes of each question at each floor, asked in the project of its note.
-    fn answered(&self, cases: &[(usize, &Case)]) -> Result<Vec<Vec<Gated>>, Failure> {
+    fn answered(&self, cases: &[(usize, &Case)]) -> Result<Vec<Vec<GateResult>>, Failure> {
         let mut library = Library::of(self.context, self.index, cases)?;
         let mut answered = Vec::new();
         for (_, case) in cases {
@@ -249,7 +249,7 @@ impl Gate<'_> {
                 let gated = |floor| {
                     let given = self.given(index, &case.query, &project, floor)?;
                     let mut ids = given.iter().map(|given| given.recalled.note.id);
-                    Ok(Gated {
+                    Ok(GateResult {
                         is_reachable,
                         given: given.len(),
                         is_right: ids.any(|id| right.contains(&id)),
@@ -274,7 +274,7 @@ impl Gate<'_> {
             only_unasked: true,
             ..Mask::default()
         };
-        let query = Query::of(&sentences(question).join("\n"));
+        let query = Query::parse(&sentences(question).join("\n"));
         let ranked = rank(index, &query, &mask, self.limits.notes)?;
         Ok(ranked.candidates.iter().map(|found| found.id).collect())
     }
@@ -312,7 +312,7 @@ impl Gate<'_> {
 
 /// Whether this is the floor of a setting.
 fn is_same(floor: f32, setting: Floor) -> bool {
-    (floor - setting.of(1)).abs() < 0.001
+    (floor - setting.threshold(1)).abs() < 0.001
 }
 
 impl Report {
@@ -346,7 +346,7 @@ impl Report {
         let at = |place: usize| {
             let unrelated = unrelated.iter().filter_map(|counts| counts.get(place));
             let answered = answered.iter().filter_map(|floors| floors.get(place));
-            Point::of(unrelated.copied(), &answered.copied().collect::<Vec<_>>())
+            GatePoint::from_questions(unrelated.copied(), &answered.copied().collect::<Vec<_>>())
         };
         let reachable = answered.iter().filter_map(|floors| floors.first());
         Ok(Self {
@@ -402,7 +402,7 @@ impl Report {
                 ui::shorten(&one_line(&worst.matched.join(", ")), SHORTENED),
             ));
         }
-        text.push_str(if is_same(self.now.of(1), Floor::Wide) {
+        text.push_str(if is_same(self.now.threshold(1), Floor::Wide) {
             "→ anamnesis config set recall.wide off   (less comes, surer)\n"
         } else {
             "→ anamnesis config set recall.wide on   (more comes, less sure)\n"
@@ -438,7 +438,7 @@ impl Report {
                 "unrelated": self.unrelated,
                 "questions": self.questions,
                 "reachable": self.reachable,
-                "floor": rounded(self.now.of(1)),
+                "floor": rounded(self.now.threshold(1)),
                 "recall.wide": self.now == Floor::Wide,
                 "curve": curve.collect::<Vec<_>>(),
                 "worst": worst.collect::<Vec<_>>(),

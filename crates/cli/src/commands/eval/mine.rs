@@ -18,14 +18,14 @@ use anamnesis_note::{
 };
 use anamnesis_recall::{
     mining::{self, Prompt},
-    usage_detection::{Act, Turn, named},
+    usage_detection::{ToolCall, Turn, named},
 };
 use anamnesis_session::event::{Privacy, PromptKind, Speaker};
 use anamnesis_store::{
     index::{Filter, Index},
     journal::{Contents, Journal, StoredPrompt},
 };
-use anamnesis_text::{clean::one_line, private_tokens::Echoes};
+use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use serde_json::json;
 
 use crate::{
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = Journal::open_to_read(&context.home, PATIENCE)?;
     let echoes = |session: &str| match &journal {
         Some(journal) => journal.echoes(session),
-        None => Ok(Echoes::default()),
+        None => Ok(PrivateTokens::default()),
     };
     let mut cases = Vec::new();
     let of_no_session = echoes("")?;
@@ -184,12 +184,12 @@ fn needed(
     until: i64,
     index: &Index,
 ) -> Result<Vec<NoteId>, Failure> {
-    let acts = contents
+    let calls = contents
         .events
         .iter()
         .filter(|event| event.prompt == Some(prompt.number) && event.event.agent.is_none());
-    let acts: Vec<Act<'_>> = acts
-        .map(|event| Act {
+    let calls: Vec<ToolCall<'_>> = calls
+        .map(|event| ToolCall {
             tool: &event.event.tool,
             input: &event.event.input,
             at: event.at,
@@ -203,7 +203,7 @@ fn needed(
     let turn = Turn {
         prompt: "",
         answer: &answers.join("\n"),
-        acts: &acts,
+        calls: &calls,
     };
     let came: Vec<&str> = contents
         .shown

@@ -13,7 +13,7 @@ use anamnesis_note::{
 };
 use anamnesis_recall::render;
 use anamnesis_recall::{
-    evaluation::{Places, mean, share},
+    evaluation::{RelevantRanks, mean, share},
     search::{self, MAX_HITS},
     session_start::{self, DEFAULT_K, Request},
 };
@@ -83,7 +83,7 @@ pub(super) struct Figures {
     recall: Vec<(String, Recall)>,
     /// Of each question in turn: where the notes stand that it names, and where those stand that answer
     /// it, among them what stands for a note by now.
-    pub(super) places: Vec<(Places, Places)>,
+    pub(super) places: Vec<(RelevantRanks, RelevantRanks)>,
     notes: usize,
     working_sets: BTreeMap<String, usize>,
     corpus: usize,
@@ -139,9 +139,12 @@ impl Figures {
                 search::search(index, &case.query, &Filter::default(), most)
             })?;
             let found: Vec<_> = hits.iter().map(|hit| hit.entry.id()).collect();
-            places.push((Places::of(&found, &named), Places::of(&found, &right)));
+            places.push((
+                RelevantRanks::new(&found, &named),
+                RelevantRanks::new(&found, &right),
+            ));
         }
-        let answers: Vec<(&Case, &Places)> = cases
+        let answers: Vec<(&Case, &RelevantRanks)> = cases
             .iter()
             .zip(&places)
             .map(|((_, case), (_, places))| (*case, places))
@@ -274,8 +277,11 @@ pub(super) fn warn(set: &Set, unknown: &[(usize, String)], ui: &Ui) {
     }
 }
 
-fn by_source(answers: &[(&Case, &Places)], depths: &BTreeSet<usize>) -> Vec<(String, Recall)> {
-    let recall = |places: Vec<&Places>| Recall {
+fn by_source(
+    answers: &[(&Case, &RelevantRanks)],
+    depths: &BTreeSet<usize>,
+) -> Vec<(String, Recall)> {
+    let recall = |places: Vec<&RelevantRanks>| Recall {
         asked: places.len(),
         within: depths
             .iter()
@@ -283,7 +289,7 @@ fn by_source(answers: &[(&Case, &Places)], depths: &BTreeSet<usize>) -> Vec<(Str
             .collect(),
         reciprocal: mean(places.iter().map(|places| places.reciprocal_rank(RANKED))),
     };
-    let mut sources: BTreeMap<&str, Vec<&Places>> = BTreeMap::new();
+    let mut sources: BTreeMap<&str, Vec<&RelevantRanks>> = BTreeMap::new();
     for (case, places) in answers {
         sources.entry(case.kind()).or_default().push(places);
     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{Outcome, head_json, inert, open, show::Removed};
 use crate::ui::{self, Ui};
 
-/// The version of the form; docs/sessions.md describes it.
+/// The version of the form; docs/reference/sessions.md describes it.
 const VERSION: u32 = 1;
 
 /// Print everything that is recorded of a session as JSON

@@ -4,7 +4,7 @@ use super::*;
 use anamnesis_testkit::assert_linear;
 
 #[test]
-fn telling_lines() {
+fn informative_lines() {
     for (error, told) in [
         (
             "Exit code 101\n   Compiling shop v0.1.0 (/home/dev/shop)\n\
@@ -84,11 +84,11 @@ fn telling_lines() {
             "Command timed out after 2m 0s",
         ),
     ] {
-        assert_eq!(telling_line(error).as_deref(), Some(told), "{error:?}");
+        assert_eq!(informative_line(error).as_deref(), Some(told), "{error:?}");
     }
 }
 
-/// What is compared is in no signature, and without it an assertion says nothing.
+/// A signature omits compared values, and without them a bare assertion has no description.
 #[test]
 fn a_bare_assertion_has_no_signature() {
     for error in [
@@ -104,7 +104,7 @@ fn a_bare_assertion_has_no_signature() {
 }
 
 #[test]
-fn nothing_is_told() {
+fn errors_without_an_informative_line() {
     for error in [
         "",
         "\n \n",
@@ -182,7 +182,7 @@ fn the_same_error_elsewhere() {
 }
 
 #[test]
-fn other_errors() {
+fn different_errors_differ() {
     for (one, other) in [
         (
             "error[E0308]: mismatched types",
@@ -207,7 +207,7 @@ fn other_errors() {
 }
 
 #[test]
-fn the_form() {
+fn signature_format() {
     for (error, form) in [
         (
             "error[E0425]: cannot find value `total` in this scope",

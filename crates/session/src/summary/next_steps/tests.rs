@@ -68,7 +68,7 @@ fn labels_in_other_languages() {
 }
 
 #[test]
-fn what_is_no_step() {
+fn other_text_names_no_step() {
     for answer in [
         "",
         "All done.",
@@ -178,7 +178,7 @@ fn the_work_is_linear() {
     }
 }
 
-/// Texts made of what the reader cares about.
+/// Generates texts of the parts that matter to the reader.
 fn answers() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
         "Next",

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anamnesis_note::id::NoteId;
-use anamnesis_session::event::{Echo, Record};
+use anamnesis_session::event::{PrivateTokenHash, Record};
 use anamnesis_text::private_tokens::{Key, hashes_of};
 
 use super::super::take::LOST;
@@ -33,7 +33,7 @@ fn filled_with(events: i64) -> (tempfile::TempDir, Home) {
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &session_of("over"));
     let secret = hashes_of(&Key::new([7; 16]), "heron-4821-lagoon");
-    let echo = |hash| Echo {
+    let echo = |hash| PrivateTokenHash {
         key: Key::new([7; 16]),
         hash,
     };

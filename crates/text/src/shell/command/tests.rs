@@ -5,7 +5,7 @@ fn command(text: &str) -> Command<'_> {
 }
 
 #[test]
-fn the_same_work() {
+fn commands_with_the_same_work() {
     for (one, other) in [
         ("cargo test cart", "cargo  test\tcart"),
         ("cargo test cart", "cd web && cargo test cart"),
@@ -38,7 +38,7 @@ fn the_same_work() {
 }
 
 #[test]
-fn other_work() {
+fn commands_with_different_work() {
     for (one, other) in [
         ("cargo test cart", "cargo test login"),
         ("cargo test", "cargo test --release"),
@@ -54,7 +54,7 @@ fn other_work() {
 }
 
 #[test]
-fn nothing_to_run() {
+fn commands_without_work() {
     for text in [
         "",
         " \n",
@@ -66,14 +66,14 @@ fn nothing_to_run() {
     ] {
         let parsed = Command::parse(text);
         assert!(
-            parsed.is_none_or(|command| !command.is_telling()),
+            parsed.is_none_or(|command| !command.is_significant()),
             "{text:?}"
         );
     }
 }
 
 #[test]
-fn shown_as_typed() {
+fn commands_are_shown_as_typed() {
     for (text, shown) in [
         ("cargo  test", "cargo test"),
         (
@@ -93,7 +93,7 @@ fn shown_as_typed() {
 }
 
 #[test]
-fn commands_that_hide_their_end() {
+fn commands_that_hide_the_exit_status() {
     for (text, hides) in [
         ("cargo test", false),
         ("cd web && cargo test", false),
@@ -111,12 +111,12 @@ fn commands_that_hide_their_end() {
         ("cargo test\necho done", true),
         ("npm start &", true),
     ] {
-        assert_eq!(command(text).hides_its_end, hides, "{text:?}");
+        assert_eq!(command(text).hides_exit_status, hides, "{text:?}");
     }
 }
 
 #[test]
-fn test_commands() {
+fn test_commands_are_recognized() {
     for text in [
         "cargo test",
         "cargo +nightly test -p core",
@@ -182,7 +182,7 @@ fn test_commands() {
 }
 
 #[test]
-fn another_way_to_do_it() {
+fn workarounds_are_recognized() {
     for (failed, passed) in [
         ("npm test", "pnpm test"),
         ("npm test", "npm run test"),
@@ -196,7 +196,7 @@ fn another_way_to_do_it() {
         ("cargo test", "cargo test -- --test-threads=1"),
     ] {
         assert!(
-            command(failed).is_done_by(&command(passed)),
+            command(failed).has_workaround(&command(passed)),
             "{failed:?} {passed:?}"
         );
     }
@@ -214,15 +214,15 @@ fn another_way_to_do_it() {
         ("cargo build && cargo test", "make build && make test"),
     ] {
         assert!(
-            !command(failed).is_done_by(&command(passed)),
+            !command(failed).has_workaround(&command(passed)),
             "{failed:?} {passed:?}"
         );
     }
 }
 
 #[test]
-fn a_wider_test_mends_a_smaller_one() {
-    for (failed, passed, mends) in [
+fn a_wider_test_fixes_a_narrower_one() {
+    for (failed, passed, fixes) in [
         ("cargo test cart", "cargo test", true),
         ("pytest tests/cart.py -x", "pytest tests/cart.py", true),
         ("cargo test", "cargo test cart", false),
@@ -230,7 +230,7 @@ fn a_wider_test_mends_a_smaller_one() {
         ("cargo build --release", "cargo build", false),
         ("cargo test cart", "cargo test login", false),
     ] {
-        let is_mended = command(failed).is_mended_by(&command(passed));
-        assert_eq!(is_mended, mends, "{failed:?} {passed:?}");
+        let is_fixed = command(failed).is_fixed_by(&command(passed));
+        assert_eq!(is_fixed, fixes, "{failed:?} {passed:?}");
     }
 }
