@@ -79,7 +79,7 @@ fn due(
     if earlier.iter().any(|reflection| reflection.at > since) {
         return Ok(None);
     }
-    let mut waiting = reflection::waiting(&context.notes, journal, &[project.to_owned()])?;
+    let mut waiting = reflection::pending(&context.notes, journal, &[project.to_owned()])?;
     let mut sources = waiting.by_project.remove(project).unwrap_or_default();
     // What the person had proposed and did not want is not proposed again.
     for reflection in &earlier {

@@ -66,7 +66,7 @@ pub fn settings(context: &Context) -> Reflection {
 /// The model that is set; none where none is.
 pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
     let settings = settings(context);
-    let provider = Provider::of(settings.provider).unwrap_or(Provider::Heuristic);
+    let provider = Provider::parse(settings.provider).unwrap_or(Provider::Heuristic);
     if provider == Provider::Heuristic {
         return match (&settings.model, &settings.base_url) {
             (None, None) => Ok(None),

@@ -6,7 +6,7 @@
 use anamnesis_distill::{
     model::Model,
     prompts::{self, Prompt},
-    reflection::{self, By},
+    reflection::{self, ReflectionAuthor},
     reply,
     window::window,
 };
@@ -134,7 +134,7 @@ impl<'a> Question<'a> {
             .ask(self.prompt.system, &self.prompt.user)
             .map_err(told)?;
         let distilled = reply::notes(&answer).map_err(told)?;
-        let by = By {
+        let by = ReflectionAuthor {
             machine_id: &context.machine_id(),
             model: &one_line(&model.label()),
             session: None,

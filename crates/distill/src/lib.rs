@@ -1,7 +1,7 @@
-//! From what happened to what is known: many notes become few, by a model or by rule.
+//! Distillation: turns many notes into few, by a model or by rule.
 //!
-//! Everything here proposes; whoever calls writes, commits, and can take it back. Nothing of a note is
-//! made up where an answer is not what was asked for: it is thrown away as a whole.
+//! This crate only proposes; the caller writes, commits and can undo. A model's answer that is not
+//! in the requested form is discarded as a whole, and nothing is guessed.
 
 pub mod model;
 

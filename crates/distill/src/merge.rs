@@ -1,8 +1,9 @@
-//! Groups of notes that are one matter, as a model sees it: asked for, read strictly, tried one by one.
+//! Merges notes about the same topic as a model suggests: asks for groups, parses them strictly and
+//! applies them one by one.
 //!
-//! An answer is taken as a whole or not at all. A group that would change or hide what a person wrote, or
-//! what holds for all projects, is never applied: where it has a text of its own, that becomes a proposal.
-//! Nothing is deleted; what is merged is named under `supersedes`.
+//! An answer is accepted as a whole or not at all. A group that would change or hide a person's
+//! note or a note for all projects is never applied; if it has a text of its own, that text is
+//! proposed. Nothing is deleted: merged notes are listed under `supersedes`.
 
 mod trial;
 
@@ -19,27 +20,27 @@ use anamnesis_note::{
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use crate::{prompts, reply::unfenced, upkeep::Shelf};
+use crate::{prompts, reply::unfenced, upkeep::NoteSet};
 
-pub use self::trial::{Case, Trial};
+pub use self::trial::{Case, MergeTrial};
 
-/// How much of the notes a model is shown, in characters.
+/// How many characters of notes a model is shown.
 const WINDOW: usize = 480_000;
 
-/// How sure a note is that a model has written.
+/// The confidence of a note written by a model.
 const CONFIDENCE: f64 = 0.6;
 
-/// Notes that are one matter.
+/// Notes about the same topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Group {
-    /// One of them says it all.
+    /// One of the notes contains all the others.
     Keep {
-        /// That one.
+        /// That note.
         keeper: NoteId,
         /// The others.
         superseded: Vec<NoteId>,
     },
-    /// A new note says it all.
+    /// A new note replaces all.
     Synthesize {
         /// Its type.
         note_type: NoteType,
@@ -47,53 +48,54 @@ pub enum Group {
         title: String,
         /// Its text.
         body: String,
-        /// The notes that it stands for.
+        /// The notes it replaces.
         superseded: Vec<NoteId>,
     },
 }
 
-/// Why an answer is not taken.
+/// Why an answer is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// It is not JSON, or more than JSON.
+pub enum InvalidAnswer {
+    /// It is not JSON, or has text around the JSON.
     #[error("the answer is not JSON: {0}")]
     NotJson(String),
-    /// It is no list.
+    /// It is not a list.
     #[error("the answer is not a list of groups")]
     NotAList,
-    /// An item is no object.
+    /// An item is not an object.
     #[error("group {0} is not an object")]
     NotAnObject(usize),
-    /// A group has a value that it cannot have.
+    /// A group is invalid.
     #[error("group {0}: {1}")]
-    Group(usize, Flaw),
+    Group(usize, GroupError),
 }
 
-/// What is wrong with a group. None of its words are repeated: they may be anything.
+/// What is wrong with a group. The answer's words are not repeated, because they may contain
+/// anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
-    /// Neither `keep` nor `synthesize`.
+pub enum GroupError {
+    /// The action is neither `keep` nor `synthesize`.
     #[error("the action is neither keep nor synthesize")]
     Action,
-    /// It names no note that is superseded, or something that is no id.
+    /// The list of superseded notes is missing or has an invalid id.
     #[error("superseded_ids is not a list of ids")]
     Superseded,
-    /// It names no keeper.
+    /// The keeper is missing.
     #[error("keeper_id is missing")]
     Keeper,
-    /// The keeper would replace itself.
+    /// The keeper would supersede itself.
     #[error("the keeper would replace itself")]
     Itself,
-    /// Neither `semantic` nor `procedural`.
+    /// The type is neither `semantic` nor `procedural`.
     #[error("the type is neither semantic nor procedural")]
     Type,
-    /// A new note without a title or a text.
+    /// A new note has no title or no body.
     #[error("{0} is blank")]
     Blank(&'static str),
-    /// It names a note that was not given.
+    /// It names a note that the model was not given.
     #[error("it names what was not given")]
     NotGiven,
-    /// Two groups, or one group twice, name a note.
+    /// A note is named twice, in one group or two.
     #[error("{0} is named twice")]
     Twice(NoteId),
 }
@@ -101,16 +103,17 @@ pub enum Flaw {
 /// Why there are no groups.
 #[derive(Debug, thiserror::Error)]
 pub enum Error<E: std::error::Error + 'static> {
-    /// The model could not be asked.
+    /// The request to the model failed.
     #[error(transparent)]
     Model(E),
-    /// Its answer is not taken.
+    /// The answer is rejected.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    InvalidAnswer(#[from] InvalidAnswer),
 }
 
-/// The notes of a project that may be merged, the newest first: durable, in use, and not yet replaced.
-pub fn candidates<'s>(shelf: &'s Shelf, project: &str) -> Vec<&'s Note> {
+/// Returns the notes of a project that may be merged, newest first: durable, in use and not
+/// superseded.
+pub fn candidates<'s>(shelf: &'s NoteSet, project: &str) -> Vec<&'s Note> {
     let is_candidate = |note: &&Note| {
         note.scope == Scope::Portable
             && note.state == State::Active
@@ -124,8 +127,8 @@ pub fn candidates<'s>(shelf: &'s Shelf, project: &str) -> Vec<&'s Note> {
     notes
 }
 
-/// What a model is shown: as many of the notes as it has room for, and which these are. Nothing private
-/// and no credential is among it.
+/// Returns the text to show a model, with as many notes as fit, and their ids. The text is
+/// sanitised.
 pub fn shown(notes: &[&Note]) -> (String, BTreeSet<NoteId>) {
     let (mut text, mut given, mut length) = (String::new(), BTreeSet::new(), 0);
     for note in notes {
@@ -141,10 +144,7 @@ pub fn shown(notes: &[&Note]) -> (String, BTreeSet<NoteId>) {
     (text, given)
 }
 
-/// Asks a model which of these notes are one matter.
-///
-/// # Errors
-/// When it cannot be asked, or its answer is not taken.
+/// Asks a model which of these notes are about the same topic.
 pub fn ask<E: std::error::Error + 'static>(
     notes: &[&Note],
     model: &dyn Fn(&str, &str) -> Result<String, E>,
@@ -155,24 +155,21 @@ pub fn ask<E: std::error::Error + 'static>(
     Ok(groups(&answer, &given)?)
 }
 
-/// Reads the answer of a model, which may name the notes that it was given and no others.
-///
-/// # Errors
-/// When there is anything wrong with it.
-pub fn groups(answer: &str, given: &BTreeSet<NoteId>) -> Result<Vec<Group>, Refused> {
+/// Parses a model's answer. It may name only the given notes.
+pub fn groups(answer: &str, given: &BTreeSet<NoteId>) -> Result<Vec<Group>, InvalidAnswer> {
     let json: Value = serde_json::from_str(unfenced(answer))
-        .map_err(|error| Refused::NotJson(error.to_string()))?;
+        .map_err(|error| InvalidAnswer::NotJson(error.to_string()))?;
     let Value::Array(items) = json else {
-        return Err(Refused::NotAList);
+        return Err(InvalidAnswer::NotAList);
     };
     let mut named = BTreeSet::new();
     let mut groups = Vec::with_capacity(items.len());
     for (item, number) in items.iter().zip(1..) {
         let Value::Object(item) = item else {
-            return Err(Refused::NotAnObject(number));
+            return Err(InvalidAnswer::NotAnObject(number));
         };
         let group = group(item, given, &mut named);
-        groups.push(group.map_err(|flaw| Refused::Group(number, flaw))?);
+        groups.push(group.map_err(|flaw| InvalidAnswer::Group(number, flaw))?);
     }
     Ok(groups)
 }
@@ -181,38 +178,38 @@ fn group(
     item: &Map<String, Value>,
     given: &BTreeSet<NoteId>,
     named: &mut BTreeSet<NoteId>,
-) -> Result<Group, Flaw> {
+) -> Result<Group, GroupError> {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let is_keep = match text("action") {
         Some("keep") => true,
         Some("synthesize") => false,
-        _ => return Err(Flaw::Action),
+        _ => return Err(GroupError::Action),
     };
     let mut take = |id: &str| {
         let id = id
             .parse()
             .ok()
             .filter(|id| given.contains(id))
-            .ok_or(Flaw::NotGiven)?;
+            .ok_or(GroupError::NotGiven)?;
         if named.insert(id) {
             Ok(id)
         } else {
-            Err(Flaw::Twice(id))
+            Err(GroupError::Twice(id))
         }
     };
     let listed = item.get("superseded_ids").and_then(Value::as_array);
     let listed = listed
         .filter(|ids| !ids.is_empty())
-        .ok_or(Flaw::Superseded)?;
+        .ok_or(GroupError::Superseded)?;
     let listed: Vec<&str> = listed
         .iter()
-        .map(|id| id.as_str().ok_or(Flaw::Superseded))
+        .map(|id| id.as_str().ok_or(GroupError::Superseded))
         .collect::<Result<_, _>>()?;
     let keeper = if is_keep {
         let keeper = text("keeper_id").filter(|id| !id.trim().is_empty());
-        let keeper = keeper.ok_or(Flaw::Keeper)?;
+        let keeper = keeper.ok_or(GroupError::Keeper)?;
         if listed.contains(&keeper) {
-            return Err(Flaw::Itself);
+            return Err(GroupError::Itself);
         }
         Some(take(keeper)?)
     } else {
@@ -225,11 +222,12 @@ fn group(
     let note_type = match text("type") {
         Some("semantic") => NoteType::Semantic,
         Some("procedural") => NoteType::Procedural,
-        _ => return Err(Flaw::Type),
+        _ => return Err(GroupError::Type),
     };
     let filled = |key: &'static str, safe: fn(&str) -> String| {
         let text = text(key).map(|text| safe(text).trim().to_owned());
-        text.filter(|text| !text.is_empty()).ok_or(Flaw::Blank(key))
+        text.filter(|text| !text.is_empty())
+            .ok_or(GroupError::Blank(key))
     };
     Ok(Group::Synthesize {
         note_type,
@@ -239,20 +237,20 @@ fn group(
     })
 }
 
-/// What becomes of a group.
+/// The effect of a group.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Merged {
-    /// The keeper is to be like this.
+pub enum MergeOutcome {
+    /// The keeper is changed to this.
     Changed(Box<Note>),
-    /// This note is to be made.
+    /// This note is created.
     Made(Box<Note>),
-    /// A person is asked: this note is proposed, and hides nothing before it is approved.
+    /// This note is proposed. It hides nothing until a person approves it.
     Proposed(Box<Note>),
-    /// A person has to do it, since one of the notes is theirs.
+    /// Nothing is done, because one of the notes is a person's.
     Left,
 }
 
-/// Who merges, and when.
+/// The author of a merge.
 #[derive(Debug, Clone)]
 pub struct Author {
     /// The machine.
@@ -264,15 +262,19 @@ pub struct Author {
 }
 
 impl Group {
-    /// The notes that would be hidden.
+    /// Returns the notes that would be hidden.
     pub fn superseded(&self) -> &[NoteId] {
         match self {
             Self::Keep { superseded, .. } | Self::Synthesize { superseded, .. } => superseded,
         }
     }
 
-    /// What becomes of the notes by this group; nothing of one whose notes are not there any more.
-    pub fn applied(&self, notes: &BTreeMap<NoteId, &Note>, author: &Author) -> Option<Merged> {
+    /// Applies the group. Returns `None` if one of its notes no longer exists.
+    pub fn applied(
+        &self,
+        notes: &BTreeMap<NoteId, &Note>,
+        author: &Author,
+    ) -> Option<MergeOutcome> {
         let superseded = self.superseded().iter();
         let superseded: Vec<&Note> = superseded
             .map(|id| notes.get(id).copied())
@@ -282,7 +284,7 @@ impl Group {
             Self::Keep { keeper, .. } => {
                 let keeper = notes.get(keeper).copied()?;
                 if is_a_persons(keeper) || superseded.iter().any(|note| is_a_persons(note)) {
-                    return Some(Merged::Left);
+                    return Some(MergeOutcome::Left);
                 }
                 let mut changed = keeper.clone();
                 let ids = superseded.iter().map(|note| note.id.to_string());
@@ -290,7 +292,7 @@ impl Group {
                 changed.supersedes = all.into_iter().collect();
                 changed.add_tags(["merged"]);
                 changed.updated_at = timestamp(author.now);
-                Some(Merged::Changed(Box::new(changed)))
+                Some(MergeOutcome::Changed(Box::new(changed)))
             }
             Self::Synthesize {
                 note_type,
@@ -314,25 +316,25 @@ impl Group {
                 if superseded.iter().any(|note| is_a_persons(note)) {
                     made.scope = Scope::MachineLocal;
                     made.state = State::Proposed;
-                    return Some(Merged::Proposed(Box::new(made)));
+                    return Some(MergeOutcome::Proposed(Box::new(made)));
                 }
-                Some(Merged::Made(Box::new(made)))
+                Some(MergeOutcome::Made(Box::new(made)))
             }
         }
     }
 
-    /// The id of the new note: the same group makes the same note.
+    /// Returns the id of the new note. The same group always gives the same id.
     fn id(&self) -> NoteId {
         NoteId::made_of(&format!("merge: {self:?}"))
     }
 }
 
-/// Tells whether no model may change or hide a note.
+/// Returns whether a note must not be changed or hidden by a model.
 fn is_a_persons(note: &Note) -> bool {
     note.is_global() || note.source == Source::Human && !note.is_by_agent()
 }
 
-/// A line that says what a group is, for people; `shown` names a note.
+/// Describes a group for people. `shown` formats an id.
 pub fn line<D: Display>(group: &Group, shown: impl Fn(NoteId) -> D) -> String {
     let others = group.superseded().iter();
     let others: Vec<String> = others.map(|id| shown(*id).to_string()).collect();

@@ -1,7 +1,7 @@
-//! Many notes of sessions become few of what they taught.
+//! Distils session notes into a few durable notes.
 //!
-//! Which notes are taken, what of them is sent, and what the new ones are. Asking, writing and committing
-//! are the caller's.
+//! This module selects the notes, prepares the material for a model and makes the new notes. The
+//! caller asks, writes and commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,62 +19,63 @@ use chrono::{DateTime, Utc};
 
 use crate::reply::Distilled;
 
-/// The tag of every note that was made so.
+/// The tag of every note made by a reflection.
 pub const TAG: &str = "reflection";
 
-/// The tag of every note that was taken.
+/// The tag of every session note that a reflection has used.
 pub const TAKEN: &str = "reflected";
 
-/// How sure such a note is.
+/// The confidence of a note made by a reflection.
 const CONFIDENCE: f64 = 0.6;
 
-/// Tells whether a note waits to be distilled: one of a session, in use, that may leave this machine.
-pub fn waits(note: &Note) -> bool {
+/// Returns whether a note is pending reflection: a portable session note in use.
+pub fn is_pending(note: &Note) -> bool {
     note.note_type == NoteType::Episodic
         && note.scope == Scope::Portable
         && note.state == State::Active
         && !note.has_tag(TAKEN)
 }
 
-/// Tells whether something in a note is marked as private.
+/// Returns whether a note has a private region.
 pub fn is_private(note: &Note) -> bool {
     let texts = [&note.title, &note.body];
     texts.into_iter().any(|text| privacy::strip(text).private)
 }
 
-/// The notes that wait to be distilled.
+/// Session notes pending reflection.
 #[derive(Debug, Default)]
-pub struct Waiting {
-    /// By project.
+pub struct PendingNotes {
+    /// The notes by project.
     pub by_project: BTreeMap<String, Vec<Stored>>,
-    /// How many stay as they are, since something in their sessions is private.
+    /// The number of notes left out because their sessions have private regions.
     pub private: usize,
 }
 
-/// Finds the notes that wait: of these projects, or of all if none is named. What was made of some of
-/// them and waits for the person keeps them from being taken again.
+/// Finds the notes pending reflection, of these projects or of all if none is given. Notes whose
+/// reflection is a pending proposal are left out.
 ///
 /// # Errors
-/// When the records cannot be read: without them nobody can tell of which sessions something is private.
-pub fn waiting(
+/// Fails if the journal cannot be read, because only the journal knows which sessions have private
+/// regions.
+pub fn pending(
     notes: &Notes,
     journal: &Journal,
     projects: &[String],
-) -> Result<Waiting, journal::Error> {
-    let mut waiting = Waiting::default();
+) -> Result<PendingNotes, journal::Error> {
+    let mut pending = PendingNotes::default();
     let proposed = journal.proposed_reflections()?;
     let proposed: BTreeSet<NotePath> = proposed
         .iter()
         .flat_map(|reflection| unchanged(notes, reflection))
         .collect();
     for (path, _) in notes.list_scope(Scope::Portable).notes {
-        // What cannot be read is named by `doctor`; what is too large was read by its head only.
+        // `doctor` reports unreadable notes. An oversized note was read only in part.
         let Some(stored) = notes.read(path).ok().filter(|stored| stored.whole) else {
             continue;
         };
         let note = stored.note();
         let is_wanted = projects.is_empty() || projects.contains(&note.project);
-        if !waits(&note) || !is_wanted || proposed.contains(&path) {
+        if !is_pending(&note) || !is_wanted || proposed.contains(&path) {
             continue;
         }
         let of_session = match &note.session {
@@ -82,16 +83,16 @@ pub fn waiting(
             None => false,
         };
         if of_session || is_private(&note) {
-            waiting.private += 1;
+            pending.private += 1;
         } else {
-            let of_project = waiting.by_project.entry(note.project).or_default();
+            let of_project = pending.by_project.entry(note.project).or_default();
             of_project.push(stored);
         }
     }
-    Ok(waiting)
+    Ok(pending)
 }
 
-/// Where the notes lie that a reflection was made of, those that are as they were then.
+/// Returns the paths of a reflection's notes that are unchanged since.
 pub fn unchanged(notes: &Notes, reflection: &Reflection) -> Vec<NotePath> {
     let path = |id: &NoteId| NotePath {
         scope: Scope::Portable,
@@ -109,10 +110,7 @@ pub fn unchanged(notes: &Notes, reflection: &Reflection) -> Vec<NotePath> {
         .collect()
 }
 
-/// The hashes of the files of notes, by which it is told later whether they are as they were.
-///
-/// # Errors
-/// When one cannot be read.
+/// Returns the hashes of the notes' files, to detect later changes.
 pub fn hashes(notes: &Notes, sources: &[Stored]) -> Result<BTreeMap<NoteId, String>, notes::Error> {
     let hash = |stored: &Stored| {
         let bytes = notes.bytes(stored.path)?;
@@ -121,27 +119,24 @@ pub fn hashes(notes: &Notes, sources: &[Stored]) -> Result<BTreeMap<NoteId, Stri
     sources.iter().map(hash).collect()
 }
 
-/// Whose reflection it is.
+/// The author of a reflection.
 #[derive(Debug, Clone, Copy)]
-pub struct By<'a> {
+pub struct ReflectionAuthor<'a> {
     /// The machine.
     pub machine_id: &'a str,
     /// The model.
     pub model: &'a str,
-    /// The session whose model it was, if it was one's.
+    /// The session whose model it was, if any.
     pub session: Option<&'a str>,
 }
 
-/// The notes that distillates of a project become, and how many of them are left out since a person had
-/// that text forgotten.
-///
-/// # Errors
-/// When the records cannot be read.
+/// Makes a project's notes from distilled texts. Returns them with the number of texts left out
+/// because a person had them forgotten.
 pub fn notes(
     distilled: Vec<Distilled>,
     journal: &Journal,
     project: &str,
-    by: By<'_>,
+    by: ReflectionAuthor<'_>,
     now: DateTime<Utc>,
 ) -> Result<(Vec<Note>, usize), journal::Error> {
     let (mut made, mut forgotten) = (Vec::new(), 0);
@@ -161,15 +156,13 @@ pub enum Error {
     /// A file could not be written.
     #[error(transparent)]
     Notes(#[from] notes::Error),
-    /// The records could not be written.
+    /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] journal::Error),
 }
 
-/// Proposes notes: they lie on this machine and are used by nobody until a person says so.
-///
-/// # Errors
-/// When they cannot be written.
+/// Writes notes as proposals. They stay on this machine and are not used until a person approves
+/// them.
 pub fn propose(
     notes: &Notes,
     journal: &Journal,
@@ -180,7 +173,7 @@ pub fn propose(
     if ids.is_empty() {
         return Ok(());
     }
-    // First: a proposal that nobody can tell the sources of must not be.
+    // Written first: a proposal without known sources must not exist.
     journal.propose_reflection(key, &ids)?;
     let lock = notes.lock()?;
     for note in proposed {
@@ -191,8 +184,8 @@ pub fn propose(
     Ok(())
 }
 
-/// What a model is sent of notes, the newest first: made safe again, since a note may be older than a
-/// rule of redaction, or a person's.
+/// Returns the text to send to a model, newest notes first. It is sanitised again, because a note
+/// may predate a redaction rule or come from a person.
 pub fn material(mut notes: Vec<&Note>) -> String {
     notes.sort_by(|one, other| {
         let key = |note: &Note| (note.created_at.clone(), note.id);
@@ -205,8 +198,8 @@ pub fn material(mut notes: Vec<&Note>) -> String {
     texts.join("\n\n")
 }
 
-/// The note that a distillate becomes.
-fn note(distilled: Distilled, project: &str, by: By<'_>, now: DateTime<Utc>) -> Note {
+/// Makes a note from a distilled text.
+fn note(distilled: Distilled, project: &str, by: ReflectionAuthor<'_>, now: DateTime<Utc>) -> Note {
     let mut note = Note {
         title: distilled.title,
         body: distilled.body,
@@ -222,7 +215,7 @@ fn note(distilled: Distilled, project: &str, by: By<'_>, now: DateTime<Utc>) -> 
     note
 }
 
-/// Marks a note as taken; its tags are sorted from then on, as the Python version has them.
+/// Tags a note as used. Its tags are sorted, as in the Python version.
 pub fn take(note: &mut Note) {
     note.add_tags([TAKEN]);
     note.tags.sort();
@@ -246,11 +239,11 @@ mod tests {
     }
 
     #[test]
-    fn only_portable_session_notes_in_use_wait() {
+    fn only_portable_session_notes_in_use_are_pending() {
         let change = |change: fn(&mut Note)| {
             let mut note = episode("a", "2026-01-01T00:00:00+00:00");
             change(&mut note);
-            waits(&note)
+            is_pending(&note)
         };
         assert!(change(|_| {}));
         assert!(!change(|note| note.scope = Scope::MachineLocal));
@@ -278,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn a_distillate_says_what_it_is() {
+    fn a_distilled_note_states_its_origin() {
         let distilled = Distilled {
             note_type: NoteType::Procedural,
             title: "t".to_owned(),
             body: "b".to_owned(),
         };
-        let by = By {
+        let by = ReflectionAuthor {
             machine_id: "m",
             model: "openai/x",
             session: None,

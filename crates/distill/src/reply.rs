@@ -1,10 +1,9 @@
-//! Reads what a model answered, strictly: it is all that was asked for, or nothing is taken.
+//! Parses a model's answer strictly: it is accepted as a whole or discarded.
 //!
-//! Around the JSON a code fence may stand, and nothing else. A key that is missing, one too many, a type
-//! that is not offered, an empty text: each throws the whole answer away. Nothing is guessed, since what
-//! is guessed would be remembered.
+//! Only a code fence may surround the JSON. A missing key, an additional key, an unknown type or an
+//! empty text discards the whole answer. Nothing is guessed, because a guess would be remembered.
 //!
-//! Why an answer was thrown away is said without a word of it.
+//! Error messages repeat nothing of the answer.
 
 use anamnesis_note::{
     draft::{safe, safe_line},
@@ -12,58 +11,58 @@ use anamnesis_note::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
-/// The most notes that an answer may have: more is no distillate.
+/// The maximum number of notes in an answer.
 const MAX_NOTES: usize = 64;
 
-/// The longest question that is kept, in characters.
+/// The maximum length of a question, in characters.
 const MAX_QUERY: usize = 500;
 
-/// The longest title that is kept, in characters.
+/// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 120;
 
-/// The longest text of a note, in characters; prompts ask for far less.
+/// The maximum length of a body, in characters. The prompts ask for far less.
 const MAX_BODY: usize = 8_000;
 
-/// Why an answer was thrown away.
+/// Why an answer was discarded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// It is no JSON, or there is something around it.
+    /// It is not JSON, or has text around the JSON.
     #[error("the answer is not JSON alone (line {line}, column {column})")]
     NotJson {
-        /// Where it stops being that.
+        /// The line of the error.
         line: usize,
-        /// Where it stops being that.
+        /// The column of the error.
         column: usize,
     },
-    /// It is JSON of another shape.
-    #[error("the answer has not the shape that was asked for (line {line}, column {column})")]
+    /// Its JSON has another structure.
+    #[error("the answer does not have the requested structure (line {line}, column {column})")]
     Shape {
-        /// Where that shows.
+        /// The line of the error.
         line: usize,
-        /// Where that shows.
+        /// The column of the error.
         column: usize,
     },
-    /// A note has a type that is not offered.
+    /// A note has an unknown type.
     #[error("note {0} of the answer is neither semantic nor procedural")]
     Type(usize),
-    /// A note has no title, or none that may be kept.
+    /// A note's title is empty after sanitising.
     #[error("note {0} of the answer has no title")]
     NoTitle(usize),
-    /// A note has no text, or none that may be kept.
+    /// A note's body is empty after sanitising.
     #[error("note {0} of the answer has no text")]
     NoBody(usize),
-    /// A note is far longer than what was asked for.
+    /// A note's body is too long.
     #[error("note {0} of the answer is over {MAX_BODY} characters")]
     TooLong(usize),
-    /// A question asks nothing, or nothing that may be kept.
+    /// The question is empty after sanitising.
     #[error("the answer asks nothing")]
     NoQuery,
-    /// There are far more notes than what was asked for.
+    /// There are too many notes.
     #[error("the answer has over {MAX_NOTES} notes")]
     TooMany,
 }
 
-/// What a model made of many notes. Its texts are fit to be kept.
+/// A note distilled from many notes, sanitised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distilled {
     /// Semantic or procedural.
@@ -74,12 +73,12 @@ pub struct Distilled {
     pub body: String,
 }
 
-/// What a model made of a session. Its texts are fit to be kept.
+/// A model's summary of a session, sanitised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Summary {
-    /// Nothing in it is worth a note.
+    /// The session is not worth a note.
     Skip,
-    /// What the note says.
+    /// The note's text.
     Note {
         /// One line.
         title: String,
@@ -110,10 +109,7 @@ struct WireQuery {
     query: String,
 }
 
-/// Reads the answer to [`prompts::reflect`](crate::prompts::reflect); no notes are an answer, too.
-///
-/// # Errors
-/// When anything in it is not what was asked for.
+/// Parses the answer to [`prompts::reflect`](crate::prompts::reflect). An empty list is valid.
 pub fn notes(answer: &str) -> Result<Vec<Distilled>, Violation> {
     let notes: Vec<WireNote> = parse(answer)?;
     if notes.len() > MAX_NOTES {
@@ -137,10 +133,7 @@ pub fn notes(answer: &str) -> Result<Vec<Distilled>, Violation> {
         .collect()
 }
 
-/// Reads the answer to [`prompts::summary`](crate::prompts::summary).
-///
-/// # Errors
-/// When anything in it is not what was asked for.
+/// Parses the answer to [`prompts::summary`](crate::prompts::summary).
 pub fn summary(answer: &str) -> Result<Summary, Violation> {
     let summary: WireSummary = parse(answer)?;
     if summary.skip {
@@ -150,10 +143,7 @@ pub fn summary(answer: &str) -> Result<Summary, Violation> {
     Ok(Summary::Note { title, body })
 }
 
-/// Reads the answer to [`prompts::query`](crate::prompts::query): one line.
-///
-/// # Errors
-/// When anything in it is not what was asked for.
+/// Parses the answer to [`prompts::query`](crate::prompts::query), one line.
 pub fn query(answer: &str) -> Result<String, Violation> {
     let query: WireQuery = parse(answer)?;
     let query: String = safe_line(&query.query).chars().take(MAX_QUERY).collect();
@@ -164,7 +154,7 @@ pub fn query(answer: &str) -> Result<String, Violation> {
     Ok(query.to_owned())
 }
 
-/// Makes the texts of a note safe and checks that something is left of them.
+/// Sanitises a note's texts and checks that they are not empty.
 fn fit(number: usize, title: &str, body: &str) -> Result<(String, String), Violation> {
     if body.chars().count() > MAX_BODY {
         return Err(Violation::TooLong(number));
@@ -191,7 +181,7 @@ fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, Violation> {
     })
 }
 
-/// The answer without a code fence around it.
+/// Removes a code fence around an answer.
 pub(crate) fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     match answer
@@ -221,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn good_answers() {
+    fn valid_answers() {
         let good = r#"[{"type": "semantic", "title": " T ", "body": "B\n\n- c"}]"#;
         let expected = vec![semantic("T", "B\n\n- c")];
         for answer in [
@@ -261,10 +251,10 @@ mod tests {
                 r#"{"query": "<private>x</private>"}"#.to_owned(),
                 Err("asks nothing"),
             ),
-            (r#"{"query": 5}"#.to_owned(), Err("not the shape")),
+            (r#"{"query": 5}"#.to_owned(), Err("requested structure")),
             (
                 r#"{"query": "a", "more": 1}"#.to_owned(),
-                Err("not the shape"),
+                Err("requested structure"),
             ),
             (r#"Sure: {"query": "a"}"#.to_owned(), Err("not JSON alone")),
         ] {
@@ -290,25 +280,25 @@ mod tests {
             ("```json\n[]\n```\nDone.".to_owned(), "not JSON alone"),
             (format!("[{good}, {{\"type\": \"sem"), "not JSON alone"),
             (format!("[{good},]"), "not JSON alone"),
-            ("{}".to_owned(), "not the shape"),
-            (good.to_owned(), "not the shape"),
-            ("null".to_owned(), "not the shape"),
-            (format!("[{good}, 5]"), "not the shape"),
+            ("{}".to_owned(), "requested structure"),
+            (good.to_owned(), "requested structure"),
+            ("null".to_owned(), "requested structure"),
+            (format!("[{good}, 5]"), "requested structure"),
             (
                 r#"[{"type": "semantic", "title": "t"}]"#.to_owned(),
-                "not the shape",
+                "requested structure",
             ),
             (
                 r#"[{"type": "semantic", "title": "t", "body": "b", "tags": []}]"#.to_owned(),
-                "not the shape",
+                "requested structure",
             ),
             (
                 r#"[{"type": "semantic", "title": "t", "title": "u", "body": "b"}]"#.to_owned(),
-                "not the shape",
+                "requested structure",
             ),
             (
                 r#"[{"type": "semantic", "title": 5, "body": "b"}]"#.to_owned(),
-                "not the shape",
+                "requested structure",
             ),
             (
                 format!(r#"[{good}, {{"type": "episodic", "title": "t", "body": "b"}}]"#),
@@ -349,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_an_answer_is_safe() {
-        // LLM-01, DP-8
+        // LLM-01
         let secret = concat!("AKIA", "IOSFODNN7EXAMPLE");
         let answer = serde_json::json!([{
             "type": "semantic",
@@ -395,12 +385,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_an_answer_or_none(text in "\\PC{0,300}") {
+        fn any_text_is_accepted_or_rejected(text in "\\PC{0,300}") {
             let _ = (notes(&text), summary(&text));
         }
 
         #[test]
-        fn what_is_taken_is_whole(
+        fn accepted_answers_are_complete(
             items in prop::collection::vec(("[a-z]{1,12}", "[a-zA-Z ]{0,20}", "\\PC{0,40}"), 0..6),
         ) {
             let wire: Vec<_> = items

@@ -1,12 +1,11 @@
-//! What can be put in order among notes by rule, without a model: a plan, and nothing done.
+//! Plans upkeep of notes by rule, without a model.
 //!
-//! [`plan`] is a pure function of notes. What it names under `actions` may be done as it stands; what
-//! contradicts or is merely alike is for a person to look at.
+//! [`plan`] is a pure function and changes nothing. Its `actions` may be applied as they are.
+//! Contradictions and similar notes are for a person to check.
 //!
-//! Invariants: the text of a note is never changed and no note is removed; what another one says as well
-//! is named under `supersedes` there, and can be read by its id as before. Nothing is planned but for
-//! notes in use that travel, since only their history can take it back. Of the notes as a plan leaves
-//! them, the next plan has no actions.
+//! Invariants: a note's text is never changed and no note is removed. A redundant note is listed
+//! under `supersedes` and can still be read by its id. Only portable notes in use are planned for,
+//! because only their history can be undone. After a plan is applied, the next plan has no actions.
 
 mod alike;
 mod duplicates;
@@ -27,52 +26,52 @@ use anamnesis_note::{
 use chrono::{DateTime, Utc};
 
 use self::alike::Texts;
-pub use self::links::Idle;
+pub use self::links::UselessLink;
 
-/// What a plan is made of.
+/// The notes and facts that a plan is made from.
 #[derive(Debug, Default)]
-pub struct Shelf {
-    /// The notes that can be read, each with the scope of its tree.
+pub struct NoteSet {
+    /// The readable notes, each with the scope of its tree.
     pub notes: Vec<Note>,
-    /// Those that others replace.
+    /// Superseded notes.
     pub replaced: BTreeSet<NoteId>,
-    /// Ids of files that cannot be read, or cannot be changed key by key. They are there, and left alone.
+    /// Ids of files that cannot be read or edited. They exist, but are not changed.
     pub fixed: BTreeSet<NoteId>,
-    /// Which keys are one project.
+    /// Which project keys belong to the same project.
     pub aliases: Aliases,
-    /// The keys of the project to look at, besides notes for all projects; all projects if it is empty.
+    /// The project's keys. Notes for all projects are included, too. If empty, all projects.
     pub projects: Vec<String>,
-    /// Proposals that could be made: see [`recurring`].
+    /// Possible proposals: see [`recurring`].
     pub proposals: Vec<Note>,
 }
 
-/// Something that may be done as it is planned.
+/// A planned change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A note says all that others say, and stands for them from now on.
+    /// A note supersedes others whose content it contains.
     Replace {
-        /// The note that stays in use.
+        /// The remaining note.
         keeper: NoteId,
-        /// Those that it replaces.
+        /// The superseded notes.
         replaced: Vec<NoteId>,
-        /// Whether their texts are the same to the letter, white space aside.
+        /// Whether the texts are equal except for white space.
         is_exact: bool,
     },
-    /// Lines of `links` that say nothing are taken out of a note.
+    /// Useless lines of `links` are removed from a note.
     Unlink {
         /// The note.
         note: NoteId,
-        /// The lines, as written, each with what is wrong with it.
-        lines: Vec<(String, Idle)>,
+        /// The lines as written, with the reason.
+        lines: Vec<(String, UselessLink)>,
     },
-    /// A long note becomes several, which replace it.
+    /// A long note is split into several, which supersede it.
     Split {
         /// The note.
         note: NoteId,
         /// Its parts, in order.
         parts: Vec<NoteId>,
     },
-    /// A new note waits for a person.
+    /// A new note is proposed.
     Propose {
         /// The new note.
         note: NoteId,
@@ -80,7 +79,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The notes whose files it changes or makes.
+    /// Returns the notes whose files are changed or created.
     pub fn writes(&self) -> Vec<NoteId> {
         match self {
             Self::Replace { keeper: note, .. }
@@ -91,52 +90,52 @@ impl Action {
     }
 }
 
-/// Two notes, the one that would be kept first.
+/// Two notes, the preferred one first.
 pub type Pair = (NoteId, NoteId);
 
-/// What can be done, and what a person should look at.
+/// Planned changes, and notes for a person to check.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// What may be done, in the order in which it has to be.
+    /// The changes, in the order in which they have to be applied.
     pub actions: Vec<Action>,
-    /// Notes of which only one can be right.
+    /// Notes that may contradict each other.
     pub contradictions: Vec<Pair>,
-    /// Notes that say much the same, and something of their own each.
+    /// Notes with similar texts that each have something of their own.
     pub alike: Vec<Pair>,
-    /// Notes that are there, as they are to be.
+    /// Existing notes in their new form.
     pub changed: Vec<Note>,
-    /// Notes that are to be made.
+    /// Notes to create.
     pub made: Vec<Note>,
 }
 
-/// Says what can be put in order.
-pub fn plan(shelf: &Shelf) -> Plan {
-    let mut desk = Desk::of(shelf);
-    // One thing may make room for another: a part of a long note may be known elsewhere. Each round
-    // leaves fewer notes, fewer links or shorter notes, so there is a last one.
+/// Plans upkeep.
+pub fn plan(note_set: &NoteSet) -> Plan {
+    let mut state = PlanState::of(note_set);
+    // Repeats, because one change may enable another: a part of a split note may exist elsewhere.
+    // Each round leaves fewer notes, fewer links or shorter notes, so the loop ends.
     loop {
-        let before = desk.actions.len();
-        links::tidy(&mut desk);
-        duplicates::exact(&mut desk);
-        duplicates::near(&mut desk);
-        parts::split_long(&mut desk);
-        if desk.actions.len() == before {
+        let before = state.actions.len();
+        links::tidy(&mut state);
+        duplicates::exact(&mut state);
+        duplicates::near(&mut state);
+        parts::split_long(&mut state);
+        if state.actions.len() == before {
             break;
         }
     }
-    for note in &shelf.proposals {
-        if desk.is_free(note.id) {
-            desk.actions.push(Action::Propose { note: note.id });
-            desk.make(note.clone());
+    for note in &note_set.proposals {
+        if state.is_free(note.id) {
+            state.actions.push(Action::Propose { note: note.id });
+            state.make(note.clone());
         }
     }
-    let (contradictions, alike) = duplicates::to_look_at(&desk);
-    desk.finish(contradictions, alike)
+    let (contradictions, alike) = duplicates::to_look_at(&state);
+    state.finish(contradictions, alike)
 }
 
-/// The notes as they would be after what is planned so far.
-struct Desk<'a> {
-    shelf: &'a Shelf,
+/// The notes as the plan so far leaves them.
+struct PlanState<'a> {
+    note_set: &'a NoteSet,
     notes: BTreeMap<NoteId, Note>,
     replaced: BTreeSet<NoteId>,
     texts: Texts,
@@ -145,13 +144,13 @@ struct Desk<'a> {
     actions: Vec<Action>,
 }
 
-impl<'a> Desk<'a> {
-    fn of(shelf: &'a Shelf) -> Self {
-        let notes = shelf.notes.iter();
+impl<'a> PlanState<'a> {
+    fn of(note_set: &'a NoteSet) -> Self {
+        let notes = note_set.notes.iter();
         Self {
-            shelf,
+            note_set,
             notes: notes.map(|note| (note.id, note.clone())).collect(),
-            replaced: shelf.replaced.clone(),
+            replaced: note_set.replaced.clone(),
             texts: Texts::default(),
             touched: BTreeSet::new(),
             made: BTreeSet::new(),
@@ -159,7 +158,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The notes that something may be done to, the one that would be kept first.
+    /// Returns the notes that may be changed, in order of precedence.
     fn in_use(&self) -> Vec<&Note> {
         let mut notes: Vec<&Note> = self
             .notes
@@ -171,34 +170,34 @@ impl<'a> Desk<'a> {
     }
 
     fn is_in_use(&self, note: &Note) -> bool {
-        let projects = &self.shelf.projects;
+        let projects = &self.note_set.projects;
         note.state == State::Active
             && note.scope == Scope::Portable
             && !self.replaced.contains(&note.id)
-            && !self.shelf.fixed.contains(&note.id)
+            && !self.note_set.fixed.contains(&note.id)
             && (projects.is_empty() || note.is_global() || projects.contains(&note.project))
     }
 
-    /// Tells whether notes of one apply where the other one does.
+    /// Returns whether one of two notes applies wherever the other does.
     fn are_neighbours(&self, one: &Note, other: &Note) -> bool {
         one.is_global() || other.is_global() || self.project(one) == self.project(other)
     }
 
-    /// Tells whether a note applies wherever another one does.
+    /// Returns whether a note applies wherever another one does.
     fn reaches(&self, keeper: &Note, note: &Note) -> bool {
         keeper.is_global() || !note.is_global() && self.project(keeper) == self.project(note)
     }
 
     fn project<'n>(&'n self, note: &'n Note) -> &'n str {
-        self.shelf.aliases.current(&note.project)
+        self.note_set.aliases.current(&note.project)
     }
 
-    /// Tells whether no file has this id.
+    /// Returns whether no file has this id.
     fn is_free(&self, id: NoteId) -> bool {
-        !self.notes.contains_key(&id) && !self.shelf.fixed.contains(&id)
+        !self.notes.contains_key(&id) && !self.note_set.fixed.contains(&id)
     }
 
-    /// Tells whether a link to this note leads somewhere.
+    /// Returns whether the target of a link exists.
     fn leads_somewhere(&self, id: NoteId) -> bool {
         let is_gone = |note: &Note| note.state == State::Forgotten;
         !self.is_free(id) && !self.notes.get(&id).is_some_and(is_gone)
@@ -233,18 +232,18 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Which of several notes is kept: one for all projects, then the oldest, then by id.
+/// Sort key for the note to keep: notes for all projects, then the oldest, then by id.
 pub(crate) fn precedence(note: &Note) -> (bool, bool, Option<DateTime<Utc>>, NoteId) {
     let made = parse_timestamp(&note.created_at);
     (note.project != GLOBAL, made.is_none(), made, note.id)
 }
 
-/// Tells whether a note says what holds: neither what happened once nor what is to be done.
+/// Returns whether notes of a kind state something durable, and not an event or a task.
 fn is_durable(kind: Kind) -> bool {
     !matches!(kind, Kind::Experience | Kind::Task)
 }
 
-/// A text without regard to its white space.
+/// Collapses white space.
 pub(crate) fn normalised(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

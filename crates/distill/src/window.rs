@@ -1,21 +1,21 @@
-//! Cuts what a model is sent to a size: the beginning and the end stay, the middle goes.
+//! Cuts text for a model to a size: the beginning and the end stay, the middle is dropped.
 //!
-//! What is cut was made safe before: a cut in the middle of a secret would hide it from redaction.
+//! The text has to be sanitised first: a cut inside a secret would hide it from redaction.
 
 use std::borrow::Cow;
 
-/// How many characters stand for a token.
+/// The number of characters per token.
 const CHARACTERS: usize = 4;
 
-/// What stands where the middle was.
+/// The line that replaces the middle.
 const MARKER: &str = "\n\n...[transcript truncated for length]...\n\n";
 
-/// How many tokens a text costs, about.
+/// Returns the approximate number of tokens of a text.
 pub fn tokens(text: &str) -> usize {
     text.chars().count().div_ceil(CHARACTERS)
 }
 
-/// Returns at most so many tokens of a text: the first six tenths, a line that says so, and the end.
+/// Cuts a text to at most this many tokens: the first 60 %, a marker line, and the end.
 pub fn window(text: &str, tokens: usize) -> Cow<'_, str> {
     let limit = tokens.saturating_mul(CHARACTERS);
     let length = text.chars().count();
@@ -39,10 +39,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_goes() {
+    fn the_middle_is_dropped() {
         let text: String = ('a'..='z').collect();
         assert_eq!(window(&text, 7), text);
-        // 24 characters: 14 of the beginning, 10 of the end.
+        // 24 characters: 14 from the beginning, 10 from the end.
         assert_eq!(
             window(&text, 6),
             format!("abcdefghijklmn{MARKER}qrstuvwxyz")
@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_window_is_of_its_size_and_of_the_text(text in "\\PC{0,200}", tokens in 0_usize..60) {
+        fn a_window_fits_its_size_and_is_part_of_the_text(text in "\\PC{0,200}", tokens in 0_usize..60) {
             let seen = window(&text, tokens);
             let limit = tokens * CHARACTERS;
             if let Some((head, tail)) = seen.split_once(MARKER).filter(|_| seen != text) {

@@ -13,7 +13,7 @@ use std::{
 
 use anamnesis_app::{batch::Batch, context::Context, failure::Failure, model};
 use anamnesis_distill::{
-    merge::{self, Author, Case, Group, Merged, Trial},
+    merge::{self, Author, Case, Group, MergeOutcome, MergeTrial},
     prompts,
     window::tokens,
 };
@@ -169,20 +169,20 @@ fn trial<'c>(
     context: &Context,
     loaded: &Loaded,
     cases: &'c [Case],
-) -> Result<Option<Trial<'c>>, Failure> {
+) -> Result<Option<MergeTrial<'c>>, Failure> {
     if args.no_gate || cases.is_empty() {
         return Ok(None);
     }
     let notes = loaded.all().cloned().collect();
     let depth = context.environment.merge_depth.clamp(1, MAX_HITS);
-    Ok(Some(Trial::new(notes, cases, depth)?))
+    Ok(Some(MergeTrial::new(notes, cases, depth)?))
 }
 
 /// What is merged so far.
 struct Work<'a, 'c> {
     batch: Batch<'a>,
     loaded: &'a Loaded,
-    trial: Option<Trial<'c>>,
+    trial: Option<MergeTrial<'c>>,
     author: Author,
     /// How many groups were taken.
     taken: usize,
@@ -209,17 +209,17 @@ impl Work<'_, '_> {
                 }
             }
             match merged {
-                Merged::Changed(note) => {
+                MergeOutcome::Changed(note) => {
                     if let Some(stored) = self.loaded.stored(note.id) {
                         self.batch.change(stored, &note)?;
                     }
                 }
-                Merged::Made(note) => self.batch.make(*note),
-                Merged::Proposed(note) => {
+                MergeOutcome::Made(note) => self.batch.make(*note),
+                MergeOutcome::Proposed(note) => {
                     self.batch.make(*note);
                     line = format!("proposed: {line}");
                 }
-                Merged::Left => {
+                MergeOutcome::Left => {
                     self.text.push_str(&format!(
                         "merge: {project}: left to you, who wrote one of them: {line}\n"
                     ));

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use anamnesis_app::{batch::Batch, context::Context, failure::Failure};
-use anamnesis_distill::upkeep::chores::Map;
+use anamnesis_distill::upkeep::chores::KeyMap;
 use anamnesis_note::note::{Note, Scope, State};
 use anamnesis_text::clean::one_line;
 
@@ -29,8 +29,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let path = one_line(&args.map.display().to_string());
     let text = fs::read_to_string(&args.map)
         .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
-    let map =
-        Map::parse(&text).map_err(|error| Failure::usage(one_line(&format!("{path}: {error}"))))?;
+    let map = KeyMap::parse(&text)
+        .map_err(|error| Failure::usage(one_line(&format!("{path}: {error}"))))?;
     let loaded = Loaded::of(context, &context.index()?)?;
     let mut batch = Batch::new(context, "migrate");
     let mut text = String::new();

@@ -144,7 +144,7 @@ fn waiting(
     ui: &Ui,
 ) -> Result<BTreeMap<String, Vec<Stored>>, Failure> {
     let named: Vec<String> = named.map(str::to_owned).into_iter().collect();
-    let mut waiting = reflection::waiting(&context.notes, journal, &named)?;
+    let mut waiting = reflection::pending(&context.notes, journal, &named)?;
     if waiting.private > 0 {
         ui.note(&format!(
             "{} session note(s) stay as they are: something in those sessions is private\n",

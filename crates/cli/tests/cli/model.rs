@@ -122,7 +122,7 @@ fn what_is_missing_of_a_model_is_said() {
         ),
         (
             r#"{"provider": "local", "model": "m", "base_url": "http://me:pw@h/v1"}"#,
-            "reflection.base_url cannot be used: it holds a user name or a password",
+            "reflection.base_url cannot be used: it contains a user name or a password",
             "reflection.base_url",
         ),
         (
@@ -198,7 +198,7 @@ fn a_model_that_fails_says_how() {
         ),
         (
             Play::Redirects("https://elsewhere.example/".to_owned()),
-            "sends requests elsewhere",
+            "redirects the request",
         ),
         (Play::Silence, "no answer within 2 s"),
     ] {

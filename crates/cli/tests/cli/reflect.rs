@@ -496,17 +496,17 @@ fn a_bad_answer_writes_nothing() {
                 json!([{ "type": "semantic", "title": "t", "body": "b", "scope": "x" }])
                     .to_string(),
             ),
-            "not the shape",
+            "requested structure",
         ),
         (
             says(json!({ "notes": [fine] }).to_string()),
-            "not the shape",
+            "requested structure",
         ),
         (says(&good()[..40]), "not JSON alone"),
         (says(""), "is empty"),
         (
             Play::Body("{\"choices\":".to_owned()),
-            "is no JSON of a chat",
+            "did not answer with a chat completion",
         ),
         (Play::Refuses(500, "oops".to_owned()), "answered 500"),
         (Play::Silence, "no answer within 2 s"),
@@ -514,7 +514,7 @@ fn a_bad_answer_writes_nothing() {
         (Play::Long(1 << 30), "the answer is over 1024 KiB"),
         (
             Play::Redirects(elsewhere.base_url()),
-            "sends requests elsewhere",
+            "redirects the request",
         ),
     ] {
         let home = with_sessions();

@@ -12,8 +12,8 @@ fn given() -> BTreeSet<NoteId> {
     ["a", "b", "c"].map(id).into()
 }
 
-/// Reads an answer in which `@x` stands for the id of the note x.
-fn read(answer: &str) -> Result<Vec<Group>, Refused> {
+/// Parses an answer in which `@x` is the id of note x.
+fn read(answer: &str) -> Result<Vec<Group>, InvalidAnswer> {
     let mut text = answer.to_owned();
     for name in ["a", "b", "c", "z"] {
         text = text.replace(&format!("@{name}"), &id(name).to_string());
@@ -49,7 +49,7 @@ fn an_answer_is_read_with_or_without_a_fence() {
 }
 
 #[test]
-fn one_fault_refuses_the_whole_answer() {
+fn one_fault_rejects_the_whole_answer() {
     // LLM-01
     let good = r#"{"action": "keep", "keeper_id": "@c", "superseded_ids": ["@b"]}"#;
     for (group, reason) in [
@@ -175,17 +175,17 @@ fn synthesize(body: &str, superseded: &[&str]) -> Group {
     }
 }
 
-fn applied(group: &Group, notes: &[Note]) -> Option<Merged> {
+fn applied(group: &Group, notes: &[Note]) -> Option<MergeOutcome> {
     let notes = notes.iter().map(|note| (note.id, note)).collect();
     group.applied(&notes, &author())
 }
 
 #[test]
-fn a_keeper_names_what_it_stands_for() {
+fn a_keeper_lists_what_it_supersedes() {
     let mut keeper = note("a", "all");
     keeper.supersedes = vec![id("z").to_string()];
     let notes = [keeper.clone(), note("b", "some")];
-    let Some(Merged::Changed(kept)) = applied(&keep("a", "b"), &notes) else {
+    let Some(MergeOutcome::Changed(kept)) = applied(&keep("a", "b"), &notes) else {
         panic!()
     };
     let mut ids = vec![id("z").to_string(), id("b").to_string()];
@@ -201,9 +201,9 @@ fn a_keeper_names_what_it_stands_for() {
 }
 
 #[test]
-fn a_new_note_says_whose_it_is() {
+fn a_new_note_states_its_origin() {
     let notes = [note("a", "one"), note("b", "two")];
-    let Some(Merged::Made(made)) = applied(&synthesize("both", &["a", "b"]), &notes) else {
+    let Some(MergeOutcome::Made(made)) = applied(&synthesize("both", &["a", "b"]), &notes) else {
         panic!()
     };
     assert_eq!(made.supersedes, [id("a").to_string(), id("b").to_string()]);
@@ -224,9 +224,10 @@ fn what_a_person_wrote_is_neither_changed_nor_hidden() {
     everywhere.project = "global".to_owned();
     for untouchable in [theirs, everywhere] {
         let notes = [untouchable, note("b", "two")];
-        assert_eq!(applied(&keep("a", "b"), &notes), Some(Merged::Left));
-        assert_eq!(applied(&keep("b", "a"), &notes), Some(Merged::Left));
-        let Some(Merged::Proposed(made)) = applied(&synthesize("both", &["a", "b"]), &notes) else {
+        assert_eq!(applied(&keep("a", "b"), &notes), Some(MergeOutcome::Left));
+        assert_eq!(applied(&keep("b", "a"), &notes), Some(MergeOutcome::Left));
+        let Some(MergeOutcome::Proposed(made)) = applied(&synthesize("both", &["a", "b"]), &notes)
+        else {
             panic!()
         };
         assert_eq!(
@@ -239,7 +240,7 @@ fn what_a_person_wrote_is_neither_changed_nor_hidden() {
     agents.actor = Some("agent".to_owned());
     assert!(matches!(
         applied(&keep("a", "b"), &[agents, note("b", "two")]),
-        Some(Merged::Changed(_))
+        Some(MergeOutcome::Changed(_))
     ));
 }
 
@@ -271,7 +272,7 @@ fn a_model_is_shown_no_secret_and_no_more_than_fits() {
 }
 
 #[test]
-fn a_merge_after_which_less_is_found_is_turned_down() {
+fn a_merge_that_lowers_recall_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path().join("store"));
     home.create().unwrap();
@@ -296,10 +297,10 @@ fn a_merge_after_which_less_is_found_is_turned_down() {
             right: vec![id("b")],
         },
     ];
-    let mut trial = Trial::new(stored, &cases, 1).unwrap();
+    let mut trial = MergeTrial::new(stored, &cases, 1).unwrap();
     let is = |one: f64, other: f64| (one - other).abs() < 1e-9;
     assert!(is(trial.baseline(), 1.0));
-    // Its words say nothing of photos.
+    // Its text does not mention photos.
     let bad = applied(&synthesize("All kinds of things.", &["b", "c"]), &all).unwrap();
     assert!(is(trial.accept(&bad).unwrap(), 0.5));
     let good = applied(
@@ -311,16 +312,16 @@ fn a_merge_after_which_less_is_found_is_turned_down() {
     )
     .unwrap();
     assert!(is(trial.accept(&good).unwrap(), 1.0));
-    // What was turned down has left no trace, and what was accepted counts.
-    assert!(is(trial.accept(&Merged::Left).unwrap(), 1.0));
+    // A rejected merge changes nothing, and an accepted one counts.
+    assert!(is(trial.accept(&MergeOutcome::Left).unwrap(), 1.0));
     let again = applied(&keep("b", "c"), &all).unwrap();
     assert!(is(trial.accept(&again).unwrap(), 1.0));
 }
 
 proptest! {
-    /// Whatever is answered, groups name given notes only, each once.
+    /// Whatever the answer, groups name only given notes, each once.
     #[test]
-    fn groups_name_what_was_given_and_nothing_twice(
+    fn groups_name_given_notes_once(
         all in prop::collection::vec((any::<bool>(), 0..4_usize, prop::collection::vec(0..4_usize, 0..3)), 0..4),
         noise in "[\\[\\]{}\",: a]{0,6}",
     ) {

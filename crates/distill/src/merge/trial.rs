@@ -1,4 +1,5 @@
-//! Whether what was found before is found after a merge: tried on a copy of the notes, in memory.
+//! Tries merges on an in-memory copy of the notes, and checks that questions still find their
+//! answers.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +17,19 @@ use anamnesis_store::{
 };
 use chrono::DateTime;
 
-use super::Merged;
+use super::MergeOutcome;
 
-/// A question, and the notes that answer it.
+/// A question and the notes that answer it.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What is asked.
+    /// The question.
     pub query: String,
-    /// The notes; one that stands for one of them is as good.
+    /// The notes. A note that supersedes one of them counts as well.
     pub right: Vec<NoteId>,
 }
 
-/// A copy of the notes, with what was accepted so far.
-pub struct Trial<'a> {
+/// A copy of the notes with the merges accepted so far.
+pub struct MergeTrial<'a> {
     index: Index,
     stored: BTreeMap<NoteId, Stored>,
     cases: &'a [Case],
@@ -36,11 +37,9 @@ pub struct Trial<'a> {
     baseline: f64,
 }
 
-impl<'a> Trial<'a> {
-    /// Copies notes and asks all questions once; a right note among the first `depth` answers one.
-    ///
-    /// # Errors
-    /// When the copy cannot be made or asked.
+impl<'a> MergeTrial<'a> {
+    /// Copies the notes and asks all questions. A question is answered if a relevant note is among
+    /// the first `depth`.
     pub fn new(notes: Vec<Stored>, cases: &'a [Case], depth: usize) -> Result<Self, Error> {
         let mut trial = Self {
             index: Index::of(notes.iter().cloned())?,
@@ -53,18 +52,15 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// The share of the questions that were answered before anything was merged.
+    /// Returns the share of the questions answered before any merge.
     pub fn baseline(&self) -> f64 {
         self.baseline
     }
 
-    /// Tries a merge on top of those that were accepted: the share of the questions that are answered
-    /// then. If it is below the baseline, the merge is taken out again.
-    ///
-    /// # Errors
-    /// When the copy cannot be changed or asked.
-    pub fn accept(&mut self, merged: &Merged) -> Result<f64, Error> {
-        let (Merged::Changed(note) | Merged::Made(note)) = merged else {
+    /// Tries a merge on top of the accepted ones. Returns the share of the questions answered then.
+    /// If it is below the baseline, the merge is reverted.
+    pub fn accept(&mut self, merged: &MergeOutcome) -> Result<f64, Error> {
+        let (MergeOutcome::Changed(note) | MergeOutcome::Made(note)) = merged else {
             return Ok(self.baseline);
         };
         let Some(stored) = self.stored_as(note) else {
@@ -79,7 +75,7 @@ impl<'a> Trial<'a> {
         if let Some(before) = self.stored.get(&note.id) {
             self.index.record(before)?;
         } else {
-            // A tombstone hides nothing and is not found.
+            // A tombstone hides nothing and is never found.
             let mut gone = Note::clone(note);
             gone.forget(DateTime::UNIX_EPOCH);
             if let Some(gone) = self.stored_as(&gone) {
@@ -89,7 +85,7 @@ impl<'a> Trial<'a> {
         Ok(recall)
     }
 
-    /// A note as if it lay on the disk.
+    /// Returns a note as if it were read from disk.
     fn stored_as(&self, note: &Note) -> Option<Stored> {
         let file = NoteFile::parse(note.render().as_bytes(), note.id).ok()?;
         let any = self

@@ -1,15 +1,14 @@
-//! Asks a model that the person named, once, within limits.
+//! Sends one request to the model that the person configured, within limits.
 //!
-//! A model is reached over HTTP, in the form that OpenAI and many others understand, or through Claude
-//! Code's own command. Both are given two texts and give one back. What is in the texts, and what is made
-//! of the answer, is not decided here.
+//! A model is reached over HTTP, in the form of OpenAI's API, or through Claude Code's command.
+//! Both take two texts and return one. Callers decide what is sent and how the answer is used.
 //!
 //! Invariants:
-//! - A request ends within its time, however slowly an answer drips, and no more than [`MAX_ANSWER`] of
-//!   an answer is kept.
-//! - No redirect is followed: the key goes to the host that was named, and to no other.
-//! - No error and no debug output holds the key; of an answer errors hold one short line that cannot do
-//!   harm.
+//! - A request ends within its timeout, however slowly an answer arrives, and at most
+//!   [`MAX_ANSWER`] bytes of the answer are kept.
+//! - Redirects are not followed: the key is sent only to the configured host.
+//! - No error and no debug output contains the key. Errors contain at most one short sanitised line
+//!   of an answer.
 
 mod chat;
 mod program;
@@ -27,29 +26,29 @@ pub use self::{
     url::{BaseUrl, InvalidUrl},
 };
 
-/// The most of an answer that is read, in bytes.
+/// The maximum size of an answer, in bytes.
 pub const MAX_ANSWER: usize = 1024 * 1024;
 
-/// How many characters of a refusal an error repeats.
+/// How many characters of an error message are repeated.
 const MAX_SAYS: usize = 160;
 
-/// Who answers.
+/// Who provides the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
-    /// Nobody: texts are made by rule.
+    /// No model: texts are made by rule.
     Heuristic,
-    /// OpenAI, or a service that speaks as it does.
+    /// OpenAI, or a service with the same API.
     OpenAi,
     /// DeepSeek.
     DeepSeek,
-    /// A server of the person's own.
+    /// A server run by the person.
     Local,
-    /// Claude Code's own command, and with it the person's subscription.
+    /// Claude Code's command, paid by the person's subscription.
     Claude,
 }
 
 impl Provider {
-    /// Every provider, in the order in which they are shown.
+    /// Every provider, in display order.
     pub const ALL: [Self; 5] = [
         Self::Heuristic,
         Self::OpenAi,
@@ -58,7 +57,7 @@ impl Provider {
         Self::Claude,
     ];
 
-    /// The word for it in settings and labels.
+    /// Returns the name used in settings and labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Heuristic => "heuristic",
@@ -69,8 +68,8 @@ impl Provider {
         }
     }
 
-    /// The provider of that name, whatever its letter case.
-    pub fn of(word: &str) -> Option<Self> {
+    /// Parses a name, ignoring case.
+    pub fn parse(word: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|known| known.as_str().eq_ignore_ascii_case(word))
@@ -80,51 +79,51 @@ impl Provider {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It took too long.
+    /// The timeout has passed.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// Nobody could be reached.
+    /// The connection failed.
     #[error("cannot reach {host}: {reason}")]
     Unreachable {
-        /// Who.
+        /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The server refused.
-    #[error("{host} answered {status}{}", said(.says))]
+    /// The server returned an error status.
+    #[error("{host} answered {status}{}", suffix(.says))]
     Status {
-        /// Who.
+        /// The host.
         host: String,
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
-        /// What it says, on one short line; empty if it says nothing.
+        /// The server's message in one short line, possibly empty.
         says: String,
     },
-    /// The server wants the request to go elsewhere.
-    #[error("{0} sends requests elsewhere, which is not followed; is the base URL right?")]
+    /// The server redirects the request.
+    #[error("{0} redirects the request, and redirects are not followed; check the base URL")]
     Redirect(String),
-    /// The answer has no end, or is far too long.
+    /// The answer is too large.
     #[error("the answer is over {} KiB", MAX_ANSWER / 1024)]
     TooLarge,
-    /// The answer is not what such a server says.
-    #[error("the answer of {0} is no JSON of a chat")]
+    /// The answer is not a chat completion.
+    #[error("{0} did not answer with a chat completion")]
     NotJson(String),
     /// The answer has no text.
     #[error("the answer of {0} is empty")]
     NoContent(String),
     /// The program failed.
-    #[error("{program} failed{}", said(.says))]
+    #[error("{program} failed{}", suffix(.says))]
     Program {
-        /// Its name.
+        /// The program's path.
         program: String,
-        /// What it says, on one short line; empty if it says nothing.
+        /// The program's output in one short line, possibly empty.
         says: String,
     },
 }
 
-/// What a refusal says, fit to follow a sentence.
-fn said(says: &str) -> String {
+/// Formats a message to follow a sentence.
+fn suffix(says: &str) -> String {
     if says.is_empty() {
         String::new()
     } else {
@@ -132,7 +131,7 @@ fn said(says: &str) -> String {
     }
 }
 
-/// One short line of a text that somebody else wrote, without a secret.
+/// Returns one short sanitised line of a foreign text.
 fn clipped(text: &str) -> String {
     let line = one_line(&redact(text).text);
     match line.char_indices().nth(MAX_SAYS) {
@@ -141,20 +140,17 @@ fn clipped(text: &str) -> String {
     }
 }
 
-/// A model that was named, with all that is needed to ask it.
+/// A configured model, with all that a request needs.
 #[derive(Debug, Clone)]
 pub enum Model {
-    /// Over HTTP.
+    /// A model reached over HTTP.
     Endpoint(Endpoint),
-    /// Through a program.
+    /// A model reached through a program.
     Program(Program),
 }
 
 impl Model {
-    /// Asks once. `system` says what to do, `user` with what.
-    ///
-    /// # Errors
-    /// When there is no answer with a text in it.
+    /// Sends one request. `system` is the instruction, `user` the material.
     pub fn ask(&self, system: &str, user: &str) -> Result<String, Error> {
         match self {
             Self::Endpoint(endpoint) => endpoint.ask(system, user),
@@ -162,7 +158,7 @@ impl Model {
         }
     }
 
-    /// How the model is recorded in notes: `provider/model`.
+    /// Returns the label recorded in notes: `provider/model`.
     pub fn label(&self) -> String {
         match self {
             Self::Endpoint(endpoint) => {
@@ -172,7 +168,7 @@ impl Model {
         }
     }
 
-    /// Who sees what is asked, for people.
+    /// Returns who receives the request, for people.
     pub fn receiver(&self) -> String {
         match self {
             Self::Endpoint(endpoint) => endpoint.base_url.host().to_owned(),
@@ -180,7 +176,7 @@ impl Model {
         }
     }
 
-    /// The same, with less time for an answer.
+    /// Limits the timeout to `most`.
     #[must_use]
     pub fn within(mut self, most: Duration) -> Self {
         let timeout = match &mut self {

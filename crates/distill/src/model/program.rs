@@ -1,8 +1,9 @@
-//! Asks through Claude Code's own command, `claude -p`: who has no key, has a subscription.
+//! Sends requests through Claude Code's command, `claude -p`, for people with a subscription and no
+//! API key.
 //!
-//! The command is run as bare as it can be: no hooks, no plugins, no tools, no servers, no settings of a
-//! project, and no session that could be resumed. It stands in no project's folder. What it is told comes
-//! on its standard input, where no list of processes shows it.
+//! The command runs without hooks, plugins, tools, servers, project settings or a resumable
+//! session, and outside any project's folder. The texts are passed on standard input, where process
+//! lists do not show them.
 
 use std::{
     ffi::OsString,
@@ -16,27 +17,24 @@ use std::{
 
 use super::{Error, MAX_ANSWER, clipped};
 
-/// How long the program has to end once it has said everything.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-/// How often its end is looked for meanwhile.
-const LOOK: Duration = Duration::from_millis(10);
+/// How long the program may take to exit after closing its output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Claude Code's command.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The program.
+    /// The path of the command.
     pub path: PathBuf,
-    /// The model it is to use.
+    /// The model's name.
     pub model: String,
-    /// The folder it runs in; no project's.
+    /// The working directory, outside any project.
     pub folder: PathBuf,
-    /// What is set in its environment beside what this process has: that it is ours, so that hooks in it
-    /// do nothing.
+    /// Additional environment variables. They mark the process as ours, so that our hooks do
+    /// nothing in it.
     pub variables: Vec<(OsString, OsString)>,
-    /// What of the environment of this process it does not get.
+    /// Environment variables that are removed.
     pub without: Vec<OsString>,
-    /// How long an answer may take.
+    /// The time limit of an answer.
     pub timeout: Duration,
 }
 
@@ -71,14 +69,14 @@ impl Program {
         };
         let cannot = |error: io::Error| failed(&error.to_string());
         let mut child = self.command(system).spawn().map_err(cannot)?;
-        let spoken = converse(&mut child, user.to_owned(), deadline);
-        let status = if matches!(spoken, Ok(Some(_))) {
-            farewell(&mut child)
+        let output = exchange(&mut child, user.to_owned(), deadline);
+        let status = if matches!(output, Ok(Some(_))) {
+            wait_for_exit(child)
         } else {
-            end(&mut child);
+            kill(&mut child);
             None
         };
-        let answer = spoken
+        let answer = output
             .map_err(cannot)?
             .ok_or(Error::Timeout(self.timeout))?;
         if answer.len() > MAX_ANSWER {
@@ -95,11 +93,11 @@ impl Program {
     }
 }
 
-/// Tells the program a text and hears what it says; none when the time is over first.
-fn converse(child: &mut Child, text: String, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
+/// Sends a text to the program and reads its output. Returns `None` at the deadline.
+fn exchange(child: &mut Child, text: String, deadline: Instant) -> io::Result<Option<Vec<u8>>> {
     let (input, output) = (child.stdin.take(), child.stdout.take());
     thread::Builder::new().spawn(move || {
-        // A program that does not listen to the end may still answer.
+        // A program that stops reading may still answer.
         let _ = input.map(|mut input| input.write_all(text.as_bytes()));
     })?;
     let (sender, receiver) = mpsc::channel();
@@ -109,7 +107,7 @@ fn converse(child: &mut Child, text: String, deadline: Instant) -> io::Result<Op
         let read = output.map_or(Ok(0), |output| {
             output.take(most + 1).read_to_end(&mut heard)
         });
-        // Nobody listens any more when the time is over.
+        // The receiver is gone after a timeout.
         let _ = sender.send(read.map(|_| heard));
     })?;
     match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -118,64 +116,105 @@ fn converse(child: &mut Child, text: String, deadline: Instant) -> io::Result<Op
     }
 }
 
-/// Waits a little for a program that has closed its output; one that stays is ended.
-fn farewell(child: &mut Child) -> Option<ExitStatus> {
-    let deadline = Instant::now() + FAREWELL;
-    while Instant::now() < deadline {
-        match child.try_wait() {
-            Ok(None) => thread::sleep(LOOK),
-            ended => return ended.ok().flatten(),
+/// Waits for a program that has closed its output, and kills it if it does not exit in time.
+#[cfg(unix)]
+fn wait_for_exit(mut child: Child) -> Option<ExitStatus> {
+    use rustix::{
+        io::retry_on_intr,
+        process::{WaitId, WaitIdOptions, waitid},
+    };
+    let id = process_id(&child)?;
+    let (sender, receiver) = mpsc::channel();
+    let waiting = thread::Builder::new().spawn(move || {
+        // NOWAIT leaves the process unreaped, so its id stays valid for `kill`.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        if retry_on_intr(|| waitid(WaitId::Pid(id), options)).is_ok() {
+            let _ = sender.send(());
         }
+    });
+    if waiting.is_ok() && receiver.recv_timeout(EXIT_TIMEOUT).is_ok() {
+        return child.wait().ok();
     }
-    end(child);
+    kill(&mut child);
     None
 }
 
-/// Ends the program with all that it started.
-fn end(child: &mut Child) {
+/// Waits for a program that has closed its output. The waiting thread owns the process, so one that
+/// does not exit in time is left running.
+#[cfg(not(unix))]
+fn wait_for_exit(mut child: Child) -> Option<ExitStatus> {
+    let (sender, receiver) = mpsc::channel();
+    let waiting = thread::Builder::new().spawn(move || sender.send(child.wait()));
+    waiting.ok()?;
+    receiver.recv_timeout(EXIT_TIMEOUT).ok()?.ok()
+}
+
+/// Kills the program and all that it started.
+fn kill(child: &mut Child) {
+    // The process is not reaped yet, so its id cannot belong to another process.
     #[cfg(unix)]
-    {
-        use rustix::process::{Pid, Signal, kill_process_group};
-        // It is not reaped yet, so nobody else has its number.
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+    if let Some(group) = process_id(child) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
-    // It may be gone already.
+    // It may have exited already.
     let _ = child.kill();
     let _ = child.wait();
 }
 
 #[cfg(unix)]
+fn process_id(child: &Child) -> Option<rustix::process::Pid> {
+    let id = i32::try_from(child.id()).ok()?;
+    rustix::process::Pid::from_raw(id)
+}
+
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use anamnesis_testkit::home::script;
 
     use super::*;
 
-    /// What a program of these lines answers.
-    fn answer(lines: &str, timeout: Duration) -> (tempfile::TempDir, Result<String, Error>) {
+    /// Asks a program with these lines.
+    fn answer(lines: &str, timeout: Duration) -> Result<String, Error> {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("claude");
+        answer_in(folder.path(), lines, timeout)
+    }
+
+    fn answer_in(folder: &Path, lines: &str, timeout: Duration) -> Result<String, Error> {
+        let path = folder.join("claude");
         script(&path, lines);
         let program = Program {
             path,
             model: "haiku".to_owned(),
-            folder: folder.path().to_owned(),
+            folder: folder.to_owned(),
             variables: vec![("ANAMNESIS_INTERNAL".into(), "1".into())],
             without: vec!["PATH".into()],
             timeout,
         };
-        let answer = program.ask("the task", "the text");
-        (folder, answer)
+        program.ask("the task", "the text")
+    }
+
+    /// Asks a program that writes to the named pipe `alive`. Returns what it wrote, once no process
+    /// has the pipe open any more.
+    fn answer_and_pipe(lines: &str, timeout: Duration) -> (Result<String, Error>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("alive");
+        let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || sender.send(std::fs::read_to_string(pipe)));
+        let answer = answer_in(folder.path(), lines, timeout);
+        let written = receiver.recv_timeout(LONG);
+        (answer, written.expect("it still runs").unwrap())
     }
 
     const LONG: Duration = Duration::from_secs(20);
 
     #[test]
-    fn the_command_is_bare_and_marked() {
-        // DP-9
-        let (_folder, answer) = answer(
+    fn the_command_has_no_hooks_and_marks_its_environment() {
+        let answer = answer(
             "printf '%s\\n' \"$ANAMNESIS_INTERNAL\" \"$@\"; while read -r line; do echo \"> $line\"; done; echo",
             LONG,
         );
@@ -197,49 +236,49 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_on_its_input() {
-        let (_folder, answer) = answer("read -r line; echo \"heard $line\"", LONG);
-        // The text has no line feed at its end.
+    fn the_text_is_passed_on_standard_input() {
+        let answer = answer("read -r line; echo \"heard $line\"", LONG);
+        // The text has no final line feed.
         assert_eq!(answer.unwrap(), "heard the text\n");
     }
 
     #[test]
-    fn what_goes_wrong_is_told() {
+    fn failures_are_reported() {
         for (lines, expected) in [
             ("echo 'please log in'; exit 1", " failed: please log in"),
             ("exit 3", " failed"),
             ("exit 0", " is empty"),
         ] {
-            let (_folder, answer) = answer(lines, LONG);
+            let answer = answer(lines, LONG);
             let error = answer.unwrap_err().to_string();
             assert!(error.ends_with(expected), "{error}");
         }
     }
 
     #[test]
-    fn it_ends_with_all_that_it_started() {
-        let (folder, answer) = answer(
-            "/bin/sh -c 'echo $$ > \"$0\"/child; exec /bin/sleep 600' \"$PWD\" & wait",
+    fn a_timeout_kills_all_that_the_program_started() {
+        let (answer, written) = answer_and_pipe(
+            "{ echo started; exec /bin/sleep 600; } > alive & wait",
             Duration::from_secs(2),
         );
         assert!(matches!(answer, Err(Error::Timeout(_))), "{answer:?}");
-        let child = std::fs::read_to_string(folder.path().join("child")).unwrap();
-        let is_there = || {
-            std::path::Path::new("/proc")
-                .join(child.trim())
-                .join("exe")
-                .exists()
-        };
-        let deadline = Instant::now() + LONG;
-        while cfg!(target_os = "linux") && is_there() {
-            assert!(Instant::now() < deadline, "it still runs");
-            thread::sleep(LOOK);
-        }
+        assert_eq!(written, "started\n");
     }
 
     #[test]
-    fn it_may_talk_without_end() {
-        let (_folder, answer) = answer(
+    fn a_program_that_does_not_exit_after_its_answer_is_killed() {
+        let (answer, written) = answer_and_pipe(
+            "echo fine; exec >&-; { echo started; exec /bin/sleep 600; } > alive",
+            LONG,
+        );
+        let error = answer.unwrap_err().to_string();
+        assert!(error.ends_with(" failed: fine"), "{error}");
+        assert_eq!(written, "started\n");
+    }
+
+    #[test]
+    fn endless_output_is_too_large() {
+        let answer = answer(
             "while :; do echo yes yes yes yes yes yes yes yes; done",
             LONG,
         );

@@ -1,37 +1,37 @@
-//! Which proxy a request takes, by the rules that programs share: a variable for each protocol, one for
-//! all, one for the hosts that need none.
+//! Chooses the proxy for a request by the conventional environment variables: one per protocol, one
+//! for all protocols, and a list of hosts that need none.
 
 use super::BaseUrl;
 
-/// What the environment says of proxies. Whoever reads it hands it in.
+/// The environment's proxy settings, passed in by the caller.
 #[derive(Clone, Default)]
 pub struct Proxies {
-    /// For `https` addresses.
+    /// The proxy for `https` URLs.
     pub https: Option<String>,
-    /// For `http` addresses.
+    /// The proxy for `http` URLs.
     pub http: Option<String>,
-    /// For those that have none of their own.
+    /// The proxy for URLs without a proxy of their own.
     pub all: Option<String>,
-    /// Hosts that are reached without one, separated by commas.
+    /// Hosts that need no proxy, separated by commas.
     pub none: Option<String>,
 }
 
 impl std::fmt::Debug for Proxies {
-    // An address of a proxy may hold a password.
+    // A proxy's address may contain a password.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Proxies").finish_non_exhaustive()
     }
 }
 
 impl Proxies {
-    /// The proxy on the way to a server; none on the way to this machine.
-    pub fn on_the_way_to(&self, url: &BaseUrl) -> Option<&str> {
-        self.named_for(url)
+    /// Returns the proxy for a server, `None` for this machine and excepted hosts.
+    pub fn proxy_for(&self, url: &BaseUrl) -> Option<&str> {
+        self.protocol_proxy(url)
             .filter(|_| !url.is_this_machine() && !self.is_excepted(url))
     }
 
-    /// The proxy that is named for the protocol of a server, excepted or not.
-    pub(super) fn named_for(&self, url: &BaseUrl) -> Option<&str> {
+    /// Returns the proxy for a server's protocol, even if the host is excepted.
+    pub(super) fn protocol_proxy(&self, url: &BaseUrl) -> Option<&str> {
         let own = if url.is_https() {
             &self.https
         } else {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_is_taken_where_none_is_excepted() {
+    fn proxies_follow_the_environment_and_its_exceptions() {
         let proxies = |none: &str| Proxies {
             https: Some("http://p:1".to_owned()),
             http: None,
@@ -89,7 +89,7 @@ mod tests {
             ("ample.com", "https://api.example.com", Some("http://p:1")),
         ] {
             let url: BaseUrl = url.parse().unwrap();
-            assert_eq!(proxies(none).on_the_way_to(&url), expected, "{none} {url}");
+            assert_eq!(proxies(none).proxy_for(&url), expected, "{none} {url}");
         }
         let shown = format!("{:?}", proxies(""));
         assert!(!shown.contains("p:1"), "{shown}");

@@ -1,8 +1,8 @@
-//! The address of a server: where the key and the texts go, so it is read once and strictly.
+//! The base URL of a server. It decides where the key and the texts go, so it is parsed strictly.
 
 use std::{fmt, net::Ipv4Addr, str::FromStr};
 
-/// An address that begins with `http://` or `https://`, without a slash at its end.
+/// A URL that begins with `http://` or `https://`, without a trailing slash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     text: String,
@@ -11,26 +11,26 @@ pub struct BaseUrl {
     port: u16,
 }
 
-/// Why a text is no address of a server. The text is not repeated: it may hold a password.
+/// Why a text is not a valid base URL. The text is not repeated, because it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUrl {
-    /// Another protocol, or none.
+    /// The protocol is missing or not supported.
     #[error("it does not begin with http:// or https://")]
     Scheme,
-    /// There is no host.
+    /// The host is missing.
     #[error("it names no host")]
     Host,
-    /// A name or a password stands before the host.
-    #[error("it holds a user name or a password; the key is a setting of its own")]
+    /// It has a user name or password.
+    #[error("it contains a user name or a password; the key is a setting of its own")]
     Credentials,
-    /// A number in brackets.
-    #[error("it names its host by a number of IPv6; use a name")]
+    /// The host is an IPv6 address in brackets.
+    #[error("IPv6 addresses are not supported; use a host name")]
     Brackets,
-    /// The port is no number.
-    #[error("its port is no number from 1 to 65535")]
+    /// The port is not a valid number.
+    #[error("its port is not a number from 1 to 65535")]
     Port,
-    /// A blank, a letter that is not ASCII, a question or a fragment.
-    #[error("it holds a character that such an address cannot have")]
+    /// It has white space, a query, a fragment, or a character that is not ASCII.
+    #[error("it contains a character that a base URL cannot have")]
     Character,
 }
 
@@ -77,22 +77,22 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
-    /// The host's name or number.
+    /// Returns the host name or address in lower case.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The host's port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Tells whether nobody on the way can read what is sent.
+    /// Returns whether the connection is encrypted.
     pub fn is_https(&self) -> bool {
         self.is_https
     }
 
-    /// Tells whether the server is on this machine.
+    /// Returns whether the server is on this machine.
     pub fn is_this_machine(&self) -> bool {
         self.host == "localhost"
             || self.host.ends_with(".localhost")
@@ -102,8 +102,8 @@ impl BaseUrl {
                 .is_ok_and(|address| address.is_loopback())
     }
 
-    /// The address of what stands below this one.
-    pub(super) fn below(&self, path: &str) -> String {
+    /// Appends a path.
+    pub(super) fn join(&self, path: &str) -> String {
         format!("{}/{path}", self.text)
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_strictly() {
+    fn base_urls_are_parsed_strictly() {
         for (text, host, port, is_here) in [
             ("https://api.openai.com/v1", "api.openai.com", 443, false),
             (

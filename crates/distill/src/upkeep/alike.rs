@@ -1,7 +1,7 @@
-//! Which notes have most of their words in common, each word as much as it is rare.
+//! Finds pairs of notes with a high weighted Jaccard similarity.
 //!
-//! All pairs above a likeness are found without looking at every pair: of each note only so many of its
-//! rarest words are looked up that the others alone could not make it that like to any note.
+//! Prefix filtering avoids comparing all pairs: of each note only the rarest words are looked up.
+//! The words left out are too few to reach the minimum similarity alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,20 +9,20 @@ use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::novelty::{ComparedText, smoothed_idf};
 use anamnesis_text::contradiction::{Sentence, Statement};
 
-/// What notes say, taken apart once: the text of a note does not change.
+/// The parsed texts of notes, kept because a note's text does not change.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     texts: BTreeMap<NoteId, Text>,
 }
 
-/// What a note says.
+/// A note's parsed text.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) said: ComparedText,
     pub(super) terms: BTreeSet<String>,
-    /// The words of its title.
+    /// The words of the title.
     pub(super) title: BTreeSet<String>,
-    /// What stands in back-ticks, letter by letter.
+    /// Exact contents of backticks.
     pub(super) ticked: BTreeSet<String>,
 }
 
@@ -45,17 +45,17 @@ impl Text {
     }
 }
 
-/// Two notes and their likeness, from 0 to 1: Jaccard's index of their words, weighted.
+/// Two notes and the weighted Jaccard similarity of their words, from 0 to 1.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Alike {
+pub(super) struct SimilarPair {
     pub(super) one: NoteId,
     pub(super) other: NoteId,
     pub(super) likeness: f64,
 }
 
 impl Texts {
-    /// Takes up notes that are not known yet.
-    pub(super) fn take_up<'n>(&mut self, notes: impl IntoIterator<Item = &'n Note>) {
+    /// Parses the notes that are not known yet.
+    pub(super) fn add_texts<'n>(&mut self, notes: impl IntoIterator<Item = &'n Note>) {
         for note in notes {
             self.texts.entry(note.id).or_insert_with(|| Text::of(note));
         }
@@ -65,16 +65,16 @@ impl Texts {
         self.texts.get(&id)
     }
 
-    /// The pairs of these notes that are at least this like, in the order of the notes; `may_pair` tells
-    /// which two are to be compared.
+    /// Returns the pairs with at least this similarity, in the order of the notes. `may_pair`
+    /// selects the pairs to compare.
     pub(super) fn pairs(
         &self,
         notes: &[&Note],
         least: f64,
         may_pair: impl Fn(&Note, &Note) -> bool,
-    ) -> Vec<Alike> {
+    ) -> Vec<SimilarPair> {
         let vectors = self.vectors(notes);
-        // For each word the notes before this one that look it up.
+        // For each word, the earlier notes that have it in their prefix.
         let mut having: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut pairs = Vec::new();
         for (place, vector) in vectors.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Texts {
                 }
                 let likeness = theirs.likeness(vector);
                 if likeness >= least {
-                    pairs.push(Alike {
+                    pairs.push(SimilarPair {
                         one: one.id,
                         other: other.id,
                         likeness,
@@ -110,7 +110,7 @@ impl Texts {
         pairs
     }
 
-    /// The words of each note by rarity, the rarest first.
+    /// Returns the words of each note, the rarest first.
     fn vectors(&self, notes: &[&Note]) -> Vec<Vector> {
         let terms_of = |note: &Note| self.get(note.id).map(|text| &text.terms);
         let mut counts: HashMap<&str, u32> = HashMap::new();
@@ -139,16 +139,16 @@ impl Texts {
     }
 }
 
-/// The words of a note by their rank, with what each weighs.
+/// The words of a note as ranks with weights.
 struct Vector {
     terms: Vec<(usize, f64)>,
     mass: f64,
 }
 
 impl Vector {
-    /// The rarest words: a note that is at least this like has one of them.
+    /// Returns the rarest words. Any note with at least this similarity has one of them.
     fn prefix(&self, least: f64) -> &[(usize, f64)] {
-        // A little more than is needed: sums of fractions are not exact.
+        // A small margin, because floating point sums are not exact.
         let enough = self.mass * (1.0 - least) + 1e-6;
         let mut sum = 0.0;
         let end = self.terms.iter().position(|(_, weight)| {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What is skipped would not have been like enough.
+        /// No pair above the minimum similarity is skipped.
         #[test]
         fn no_pair_is_missed(
             bodies in prop::collection::vec(prop::collection::vec("[a-l]", 1..8), 2..14),
@@ -199,14 +199,14 @@ mod tests {
                 .map(|(number, words)| {
                     let id = NoteId::made_of(&number.to_string());
                     let mut note = Note::new(id, NoteType::Semantic, DateTime::UNIX_EPOCH);
-                    // A letter is no word that is kept.
+                    // Single letters are dropped, so words are longer.
                     let words = words.iter().map(|word| format!("word{word} "));
                     note.body = words.collect();
                     note
                 })
                 .collect();
             let mut texts = Texts::default();
-            texts.take_up(&notes);
+            texts.add_texts(&notes);
             let notes: Vec<&Note> = notes.iter().collect();
             let found = texts.pairs(&notes, least, |_, _| true);
             let vectors = texts.vectors(&notes);

@@ -1,5 +1,5 @@
-//! The chores of a store that came from the Python version, or has grown: each is asked for by its name,
-//! shows what it would do, and does nothing else.
+//! Upkeep tasks for stores that came from the Python version or have grown. Each is run by its own
+//! command and returns a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,107 +11,108 @@ use anamnesis_note::{
 };
 use serde::Deserialize;
 
-use super::{Action, Desk, Plan, Shelf, duplicates, parts};
+use super::{Action, NoteSet, Plan, PlanState, duplicates, parts};
 
-/// Finds notes with the very same text, whatever their titles, kinds and projects: the first one for all
-/// projects, else the oldest, else the first by id stands for the others. Notes without a text are none.
-pub fn copies(shelf: &Shelf) -> Plan {
-    let mut desk = Desk::of(shelf);
+/// Plans to merge notes with identical text, whatever their titles, kinds and projects. The note
+/// for all projects remains, else the oldest, else the first by id. Notes without a body are
+/// ignored.
+pub fn copies(note_set: &NoteSet) -> Plan {
+    let mut state = PlanState::of(note_set);
     let mut groups: BTreeMap<String, Vec<NoteId>> = BTreeMap::new();
-    for note in desk.in_use() {
+    for note in state.in_use() {
         let text = note.body.trim();
         if !text.is_empty() {
             groups.entry(text.to_owned()).or_default().push(note.id);
         }
     }
     for group in groups.values() {
-        duplicates::replace(&mut desk, group, true, |_, _, _| true);
+        duplicates::replace(&mut state, group, true, |_, _, _| true);
     }
-    desk.finish(Vec::new(), Vec::new())
+    state.finish(Vec::new(), Vec::new())
 }
 
-/// Takes notes apart, however long they are; those that are one thing stay, and so do those that nothing
-/// may be done to.
-pub fn split(shelf: &Shelf, ids: &BTreeSet<NoteId>) -> Plan {
-    let mut desk = Desk::of(shelf);
-    parts::split(&mut desk, |note| ids.contains(&note.id));
-    desk.finish(Vec::new(), Vec::new())
+/// Plans to split these notes, however long they are. Notes that cannot be split or changed are
+/// left.
+pub fn split(note_set: &NoteSet, ids: &BTreeSet<NoteId>) -> Plan {
+    let mut state = PlanState::of(note_set);
+    parts::split(&mut state, |note| ids.contains(&note.id));
+    state.finish(Vec::new(), Vec::new())
 }
 
-/// Which projects and which notes get another key.
+/// New project keys for projects and single notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Map {
-    /// New keys by old ones.
+pub struct KeyMap {
+    /// New keys by old key.
     #[serde(default)]
     projects: BTreeMap<String, String>,
-    /// New keys by the ids of notes; they count before those of projects.
+    /// New keys by note id. They override those of projects.
     #[serde(default)]
     notes: BTreeMap<String, String>,
 }
 
-/// Why a map cannot be used.
+/// Why a map is invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum BadMap {
-    /// It is not the JSON that it should be.
+pub enum InvalidKeyMap {
+    /// The JSON is invalid or has another structure.
     #[error("not {{\"projects\": {{OLD: NEW}}, \"notes\": {{ID: NEW}}}}: {0}")]
     Json(#[from] serde_json::Error),
-    /// A key without a name.
+    /// A new key is empty.
     #[error("the new key of \"{0}\" is empty")]
     Empty(String),
-    /// What is no note's id.
-    #[error("\"{0}\" is no note's id")]
+    /// A name under `notes` is not a note id.
+    #[error("\"{0}\" is not a note id")]
     NotAnId(String),
-    /// A project would be moved on when it is run again.
+    /// A key is both old and new, so running the map again would move its notes on.
     #[error(
         "\"{0}\" is both an old and a new key: which notes have it depends on when this is run"
     )]
     Chain(String),
 }
 
-impl Map {
-    /// Reads a map.
+impl KeyMap {
+    /// Parses a map.
     ///
     /// # Errors
-    /// When it says nothing that can be done, or not the same the second time.
-    pub fn parse(text: &str) -> Result<Self, BadMap> {
-        // A list would be taken for an object without names.
+    /// Fails also for a map that would have another effect when run again.
+    pub fn parse(text: &str) -> Result<Self, InvalidKeyMap> {
+        // serde would accept a list for a struct.
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text)?;
         let mut map: Self = serde_json::from_value(object.into())?;
         for (old, new) in map.projects.iter_mut().chain(&mut map.notes) {
             *new = safe_line(new);
             if new.is_empty() {
-                return Err(BadMap::Empty(old.clone()));
+                return Err(InvalidKeyMap::Empty(old.clone()));
             }
         }
         map.projects.retain(|old, new| old != new);
         if let Some(id) = map.notes.keys().find(|id| id.parse::<NoteId>().is_err()) {
-            return Err(BadMap::NotAnId(id.clone()));
+            return Err(InvalidKeyMap::NotAnId(id.clone()));
         }
         let mut new = map.projects.values();
         if let Some(both) = new.find(|new| map.projects.contains_key(*new)) {
-            return Err(BadMap::Chain(both.clone()));
+            return Err(InvalidKeyMap::Chain(both.clone()));
         }
         Ok(map)
     }
 
-    /// The new key of a note, if it gets one.
+    /// Returns the new key of a note, if it changes.
     pub fn project_of(&self, note: &Note) -> Option<&str> {
         let own = self.notes.get(&note.id.to_string());
         let new = own.or_else(|| self.projects.get(&note.project))?;
         (*new != note.project).then_some(new)
     }
 
-    /// The ids that it names.
+    /// Returns the note ids in the map.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.notes.keys().map(String::as_str)
     }
 }
 
-/// What a note's tags say of how it came to be, where its source says nothing else than that a person
-/// wrote it, which every note says that has no source.
+/// Returns the source that a note's tags imply, if its own source is only the default.
 ///
-/// Nothing is made a person's by this: a note that says of itself how it came to be keeps that.
+/// The default says that a person wrote it, which every note without a source says. A note that
+/// states its source keeps it.
 pub fn source_by_tags(note: &Note) -> Option<Source> {
     let is_told = note.source != Source::Human || note.is_by_agent();
     let is_distilled = note.has_tag("reflection") || note.has_tag("merge");
@@ -127,8 +128,8 @@ pub fn source_by_tags(note: &Note) -> Option<Source> {
     }
 }
 
-/// A note as it would be written today: the key that its project has now, each tag once and in small
-/// letters, a kind that is not the usual one among the tags.
+/// Returns a note in the current format: with its project's current key, distinct lower-case tags,
+/// and an unusual kind as a tag.
 pub fn normal(note: &Note, aliases: &Aliases) -> Note {
     let mut normal = note.clone();
     if note.state == State::Forgotten {
@@ -152,7 +153,7 @@ pub fn normal(note: &Note, aliases: &Aliases) -> Note {
     normal
 }
 
-/// Which notes a plan replaces by which, in its order.
+/// Returns the pairs of superseded note and remaining note of a plan, in order.
 pub fn replaced(plan: &Plan) -> impl Iterator<Item = (NoteId, NoteId)> {
     plan.actions.iter().flat_map(|action| match action {
         Action::Replace {
@@ -179,9 +180,9 @@ mod tests {
     }
 
     fn dedup(notes: Vec<Note>) -> Vec<(NoteId, NoteId)> {
-        let plan = copies(&Shelf {
+        let plan = copies(&NoteSet {
             notes,
-            ..Shelf::default()
+            ..NoteSet::default()
         });
         replaced(&plan).collect()
     }
@@ -199,14 +200,14 @@ mod tests {
         assert_eq!(dedup(vec![second.clone(), first.clone()]), [(two, one)]);
         second.project = "global".to_owned();
         assert_eq!(dedup(vec![first, second]), [(one, two)]);
-        // To the byte, inside.
+        // The text has to be equal inside, including white space.
         assert_eq!(dedup(vec![note("a", "x  y"), note("b", "x y")]), []);
-        // Two tasks that are all title are two tasks.
+        // Two tasks without a body are different tasks.
         assert_eq!(dedup(vec![note("a", ""), note("b", " \n")]), []);
     }
 
     #[test]
-    fn a_map_is_taken_as_a_whole_or_not_at_all() {
+    fn a_map_is_accepted_as_a_whole_or_rejected() {
         for (text, reason) in [
             ("[]", "not {\"projects\""),
             ("{\"project\": {}}", "not {\"projects\""),
@@ -215,27 +216,30 @@ mod tests {
                 "{\"projects\": {\"a\": \" \\u200b\"}}",
                 "the new key of \"a\" is empty",
             ),
-            ("{\"notes\": {\"../x\": \"a\"}}", "\"../x\" is no note's id"),
+            (
+                "{\"notes\": {\"../x\": \"a\"}}",
+                "\"../x\" is not a note id",
+            ),
             (
                 "{\"projects\": {\"a\": \"b\", \"b\": \"c\"}}",
                 "\"b\" is both an old and a new key",
             ),
         ] {
-            let error = Map::parse(text).unwrap_err().to_string();
+            let error = KeyMap::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(reason), "{text}: {error}");
         }
-        let map = Map::parse("{\"projects\": {\"global\": \"b\", \"x\": \"x\"}}").unwrap();
+        let map = KeyMap::parse("{\"projects\": {\"global\": \"b\", \"x\": \"x\"}}").unwrap();
         assert_eq!(map.project_of(&note("a", "")), Some("b"));
     }
 
     #[test]
-    fn a_notes_own_entry_counts_before_its_projects() {
+    fn a_notes_own_entry_overrides_its_projects() {
         let one = note("one", "");
         let text = format!(
             "{{\"projects\": {{\"global\": \"b\"}}, \"notes\": {{\"{}\": \"c\"}}}}",
             one.id
         );
-        let map = Map::parse(&text).unwrap();
+        let map = KeyMap::parse(&text).unwrap();
         assert_eq!(map.project_of(&one), Some("c"));
         assert_eq!(map.project_of(&note("two", "")), Some("b"));
         let mut moved = one;
@@ -244,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_say_where_a_note_is_from_only_where_it_says_nothing_itself() {
+    fn tags_imply_a_source_only_if_the_note_states_none() {
         let tagged = |tags: &[&str], change: &dyn Fn(&mut Note)| {
             let mut note = note("a", "");
             note.add_tags(tags.iter().copied());
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_kinds_as_they_are_written_today() {
+    fn tags_and_kinds_get_the_current_format() {
         let mut odd = note("odd", "");
         odd.tags = ["CI", " ci", "Ops", ""].map(str::to_owned).to_vec();
         odd.kind = Some(Kind::Preference);
@@ -287,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn normal_is_normal(tags in prop::collection::vec("(?s).{0,6}", 0..5), kind in 0..Kind::ALL.len()) {
+        fn normal_is_idempotent(tags in prop::collection::vec("(?s).{0,6}", 0..5), kind in 0..Kind::ALL.len()) {
             let mut any = note("any", "");
             any.tags = tags;
             any.kind = Some(Kind::ALL[kind]);
@@ -297,8 +301,8 @@ mod tests {
         }
 
         #[test]
-        fn any_map_is_read(text in "[{}\"a-c:, ]{0,40}") {
-            let _ = Map::parse(&text);
+        fn any_map_is_accepted_or_rejected(text in "[{}\"a-c:, ]{0,40}") {
+            let _ = KeyMap::parse(&text);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Notes that say the same, and notes that say otherwise.
+//! Finds redundant notes and contradictions.
 //!
-//! A note is replaced only by one that applies wherever it did, is of its kind, does what it does, and
-//! has every word of it; and never where one denies, counts or names something that the other does not.
-//! In doubt notes differ: two notes where one would do cost a line, the other way round costs what was
-//! known.
+//! A note is superseded only by one that applies wherever it does, has the same kind and effect,
+//! and contains all its words. It is never superseded if one of the two has a negation, number or
+//! name that the other lacks. In doubt notes differ: a spare note costs a line, a wrong merge loses
+//! knowledge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,21 +15,21 @@ use anamnesis_note::{
 use anamnesis_text::contradiction::Difference;
 
 use super::{
-    Action, Desk, Pair,
-    alike::{Alike, Text},
+    Action, Pair, PlanState,
+    alike::{SimilarPair, Text},
     is_durable, normalised,
 };
 
-/// Notes that are this like may say the same.
+/// The minimum similarity of notes that may say the same.
 const SAME: f64 = 0.8;
 
-/// Notes that are this like are about the same.
+/// The minimum similarity of notes about the same topic.
 const ABOUT: f64 = 0.5;
 
-/// Replaces notes whose text is the same but for white space.
-pub(super) fn exact(desk: &mut Desk<'_>) {
+/// Merges notes whose texts are equal except for white space.
+pub(super) fn exact(state: &mut PlanState<'_>) {
     let mut groups: BTreeMap<(Kind, String), Vec<NoteId>> = BTreeMap::new();
-    for note in desk.in_use() {
+    for note in state.in_use() {
         let text = match normalised(&note.body) {
             text if text.is_empty() => normalised(&note.title),
             text => text,
@@ -40,45 +40,45 @@ pub(super) fn exact(desk: &mut Desk<'_>) {
     }
     groups.retain(|_, group| group.len() > 1);
     let members: BTreeSet<NoteId> = groups.values().flatten().copied().collect();
-    take_up(desk, &members);
+    add_texts(state, &members);
     for group in groups.values() {
-        replace(desk, group, true, |desk, keeper, note| {
-            desk.reaches(keeper, note)
+        replace(state, group, true, |state, keeper, note| {
+            state.reaches(keeper, note)
                 && do_the_same(keeper, note)
-                && have_one_title(desk, keeper, note)
+                && have_one_title(state, keeper, note)
         });
     }
 }
 
-/// Replaces notes whose text is the same but for its order, or a part of another one.
-pub(super) fn near(desk: &mut Desk<'_>) {
-    let pairs = pairs(desk, SAME);
+/// Merges notes whose texts are equal except for order, or contained in another's.
+pub(super) fn near(state: &mut PlanState<'_>) {
+    let pairs = pairs(state, SAME);
     let mut likes: BTreeSet<Pair> = BTreeSet::new();
     for pair in pairs {
         likes.extend([(pair.one, pair.other), (pair.other, pair.one)]);
     }
     let all: BTreeSet<NoteId> = likes.iter().map(|(one, _)| *one).collect();
-    let notes: Vec<NoteId> = desk.in_use().iter().map(|note| note.id).collect();
+    let notes: Vec<NoteId> = state.in_use().iter().map(|note| note.id).collect();
     let notes: Vec<NoteId> = notes.into_iter().filter(|id| all.contains(id)).collect();
-    replace(desk, &notes, false, |desk, keeper, note| {
+    replace(state, &notes, false, |state, keeper, note| {
         likes.contains(&(keeper.id, note.id))
             && is_settled(keeper)
             && is_settled(note)
-            && desk.reaches(keeper, note)
+            && state.reaches(keeper, note)
             && do_the_same(keeper, note)
-            && says_all(desk, keeper, note)
+            && says_all(state, keeper, note)
     });
 }
 
-/// The pairs of which only one can be right, and those that say much the same.
-pub(super) fn to_look_at(desk: &Desk<'_>) -> (Vec<Pair>, Vec<Pair>) {
+/// Returns the pairs that may contradict each other, and the pairs of similar notes.
+pub(super) fn to_look_at(state: &PlanState<'_>) -> (Vec<Pair>, Vec<Pair>) {
     let (mut contradictions, mut alike) = (Vec::new(), Vec::new());
-    for pair in pairs_known(desk, ABOUT) {
-        let (Some(one), Some(other)) = (desk.notes.get(&pair.one), desk.notes.get(&pair.other))
+    for pair in pairs_known(state, ABOUT) {
+        let (Some(one), Some(other)) = (state.notes.get(&pair.one), state.notes.get(&pair.other))
         else {
             continue;
         };
-        let difference = difference(desk, one, other);
+        let difference = difference(state, one, other);
         if difference == Difference::Contradicts {
             let disputes = |one: &Note, other: &Note| {
                 let link = Link {
@@ -88,7 +88,7 @@ pub(super) fn to_look_at(desk: &Desk<'_>) -> (Vec<Pair>, Vec<Pair>) {
                 };
                 says(one, &link)
             };
-            // Somebody knows already.
+            // Skip a contradiction that is already declared.
             if !disputes(one, other) && !disputes(other, one) {
                 contradictions.push((one.id, other.id));
             }
@@ -100,16 +100,16 @@ pub(super) fn to_look_at(desk: &Desk<'_>) -> (Vec<Pair>, Vec<Pair>) {
     (contradictions, alike)
 }
 
-/// Has the first notes of a list, which are to be kept before the others, replace those that they may.
+/// Lets the first notes of a list supersede later ones where allowed.
 pub(super) fn replace(
-    desk: &mut Desk<'_>,
+    state: &mut PlanState<'_>,
     group: &[NoteId],
     is_exact: bool,
-    may_replace: impl Fn(&Desk<'_>, &Note, &Note) -> bool,
+    may_replace: impl Fn(&PlanState<'_>, &Note, &Note) -> bool,
 ) {
     let mut gone: BTreeSet<NoteId> = BTreeSet::new();
     for keeper_id in group {
-        let Some(keeper) = desk
+        let Some(keeper) = state
             .notes
             .get(keeper_id)
             .filter(|_| !gone.contains(keeper_id))
@@ -120,16 +120,16 @@ pub(super) fn replace(
             .iter()
             .filter(|id| *id != keeper_id && !gone.contains(id));
         let replaced: Vec<NoteId> = others
-            .filter_map(|id| desk.notes.get(id))
-            .filter(|note| may_replace(desk, keeper, note))
+            .filter_map(|id| state.notes.get(id))
+            .filter(|note| may_replace(state, keeper, note))
             .map(|note| note.id)
             .collect();
         if replaced.is_empty() {
             continue;
         }
         gone.extend(replaced.iter().copied());
-        unite(desk, *keeper_id, &replaced);
-        desk.actions.push(Action::Replace {
+        unite(state, *keeper_id, &replaced);
+        state.actions.push(Action::Replace {
             keeper: *keeper_id,
             replaced,
             is_exact,
@@ -137,13 +137,13 @@ pub(super) fn replace(
     }
 }
 
-/// Gives a note what others have beside their text, and has it replace them.
-fn unite(desk: &mut Desk<'_>, keeper: NoteId, replaced: &[NoteId]) {
+/// Merges the metadata of notes into the keeper, which supersedes them.
+fn unite(state: &mut PlanState<'_>, keeper: NoteId, replaced: &[NoteId]) {
     let others: Vec<Note> = replaced
         .iter()
-        .filter_map(|id| desk.notes.get(id).cloned())
+        .filter_map(|id| state.notes.get(id).cloned())
         .collect();
-    desk.change(keeper, |note| {
+    state.change(keeper, |note| {
         for other in &others {
             Link {
                 relation: Relation::Supersedes,
@@ -155,7 +155,7 @@ fn unite(desk: &mut Desk<'_>, keeper: NoteId, replaced: &[NoteId]) {
             note.pinned |= other.pinned;
             for line in &other.links {
                 match line.parse::<Link>() {
-                    // What the note says itself counts.
+                    // The keeper's own link has priority.
                     Ok(link) if says(note, &link) => {}
                     Ok(link) => link.declare(note),
                     Err(_) if !note.links.contains(line) => note.links.push(line.clone()),
@@ -163,16 +163,16 @@ fn unite(desk: &mut Desk<'_>, keeper: NoteId, replaced: &[NoteId]) {
                 }
             }
         }
-        // What it said of those that are one with it now.
+        // Drop links between the merged notes.
         let own = note.id;
         let is_one = |id: NoteId| id == own || replaced.contains(&id);
         let leads_out = |line: &String| !line.parse::<Link>().is_ok_and(|link| is_one(link.target));
         note.links.retain(leads_out);
     });
-    desk.replaced.extend(replaced);
+    state.replaced.extend(replaced);
 }
 
-/// Tells whether a note says the same of the same note, whatever it is worth there.
+/// Returns whether a note has the same link, whatever its weight.
 fn says(note: &Note, link: &Link) -> bool {
     let known = note
         .links
@@ -182,14 +182,15 @@ fn says(note: &Note, link: &Link) -> bool {
     same.any(|known| known.target == link.target)
 }
 
-/// Tells whether a text stays as it is until somebody changes it. A session that goes on writes its note
-/// anew, and a copy of another memory follows that: hidden, they would change unseen, and what they stand
-/// for would be gone.
+/// Returns whether a text only changes when somebody edits it.
+///
+/// The notes of continued sessions and copies of Claude's memory are rewritten automatically. If
+/// hidden, they would change unseen; as keepers, they could lose what they replaced.
 fn is_settled(note: &Note) -> bool {
     note.kind() != Kind::Experience && note.source != Source::Import
 }
 
-/// Tells whether notes are of one kind and do the same beside what they say.
+/// Returns whether notes have the same kind and the same effect beside their text.
 fn do_the_same(one: &Note, other: &Note) -> bool {
     let beside = |note: &Note| {
         (
@@ -204,62 +205,63 @@ fn do_the_same(one: &Note, other: &Note) -> bool {
     beside(one) == beside(other)
 }
 
-/// Tells whether the titles of two notes with the same text say nothing of their own: "port of staging"
-/// and "port of production" may both be 8080.
-fn have_one_title(desk: &Desk<'_>, one: &Note, other: &Note) -> bool {
+/// Returns whether the titles of two notes with equal text add nothing: "port of staging" and "port
+/// of production" may both be 8080.
+fn have_one_title(state: &PlanState<'_>, one: &Note, other: &Note) -> bool {
     if normalised(&one.title) == normalised(&other.title) {
         return true;
     }
-    let (Some(mine), Some(theirs)) = (desk.texts.get(one.id), desk.texts.get(other.id)) else {
+    let (Some(mine), Some(theirs)) = (state.texts.get(one.id), state.texts.get(other.id)) else {
         return false;
     };
     mine.title.is_subset(&theirs.terms)
         && theirs.title.is_subset(&mine.terms)
-        && difference(desk, one, other) == Difference::None
+        && difference(state, one, other) == Difference::None
 }
 
-/// Tells whether all that a note says stands in another one, and nothing there goes against it.
-fn says_all(desk: &Desk<'_>, keeper: &Note, note: &Note) -> bool {
-    let (Some(all), Some(text)) = (desk.texts.get(keeper.id), desk.texts.get(note.id)) else {
+/// Returns whether the keeper contains all that a note says, without a contradiction.
+fn says_all(state: &PlanState<'_>, keeper: &Note, note: &Note) -> bool {
+    let (Some(all), Some(text)) = (state.texts.get(keeper.id), state.texts.get(note.id)) else {
         return false;
     };
-    text.terms.is_subset(&all.terms) && difference(desk, keeper, note) == Difference::None
+    text.terms.is_subset(&all.terms) && difference(state, keeper, note) == Difference::None
 }
 
-/// In what two notes differ, the more of both ways.
-fn difference(desk: &Desk<'_>, one: &Note, other: &Note) -> Difference {
-    let (Some(mine), Some(theirs)) = (desk.texts.get(one.id), desk.texts.get(other.id)) else {
+/// Returns the larger difference of both directions.
+fn difference(state: &PlanState<'_>, one: &Note, other: &Note) -> Difference {
+    let (Some(mine), Some(theirs)) = (state.texts.get(one.id), state.texts.get(other.id)) else {
         return Difference::Adds;
     };
     let both = |one: &Text, other: &Text| one.said.difference(&other.said);
     let difference = both(mine, theirs).max(both(theirs, mine));
-    // Letter case and signs count in code, and in nothing else.
+    // Case and punctuation are significant only in code.
     if difference == Difference::None && mine.ticked != theirs.ticked {
         return Difference::Adds;
     }
     difference
 }
 
-/// The durable notes in use that are at least this like.
-fn pairs(desk: &mut Desk<'_>, least: f64) -> Vec<Alike> {
-    let durable = desk.in_use().into_iter();
+/// Returns the pairs of durable notes in use with at least this similarity.
+fn pairs(state: &mut PlanState<'_>, least: f64) -> Vec<SimilarPair> {
+    let durable = state.in_use().into_iter();
     let durable = durable
         .filter(|note| is_durable(note.kind()))
         .map(|note| note.id);
     let durable: BTreeSet<NoteId> = durable.collect();
-    take_up(desk, &durable);
-    pairs_known(desk, least)
+    add_texts(state, &durable);
+    pairs_known(state, least)
 }
 
-fn pairs_known(desk: &Desk<'_>, least: f64) -> Vec<Alike> {
-    let mut notes = desk.in_use();
+fn pairs_known(state: &PlanState<'_>, least: f64) -> Vec<SimilarPair> {
+    let mut notes = state.in_use();
     notes.retain(|note| is_durable(note.kind()));
-    desk.texts
-        .pairs(&notes, least, |one, other| desk.are_neighbours(one, other))
+    state
+        .texts
+        .pairs(&notes, least, |one, other| state.are_neighbours(one, other))
 }
 
-/// Takes the texts of notes apart, before they are compared.
-fn take_up(desk: &mut Desk<'_>, ids: &BTreeSet<NoteId>) {
-    let notes = ids.iter().filter_map(|id| desk.notes.get(id));
-    desk.texts.take_up(notes);
+/// Parses the notes' texts before they are compared.
+fn add_texts(state: &mut PlanState<'_>, ids: &BTreeSet<NoteId>) {
+    let notes = ids.iter().filter_map(|id| state.notes.get(id));
+    state.texts.add_texts(notes);
 }

@@ -1,6 +1,6 @@
-//! Lines of `links` that say nothing.
+//! Finds useless lines of `links`.
 //!
-//! A line that cannot be read is not one of them: somebody meant something by it, and `doctor` names it.
+//! An unreadable line is not one of them: somebody meant something by it, and `doctor` reports it.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use anamnesis_note::{
     note::Note,
 };
 
-use super::{Action, Desk};
+use super::{Action, PlanState};
 
-/// Why a line of `links` says nothing.
+/// Why a line of `links` is useless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Idle {
-    /// There is no such note, or it is forgotten.
+pub enum UselessLink {
+    /// The target does not exist or is forgotten.
     Nowhere,
-    /// It is the note itself.
+    /// The target is the note itself.
     Itself,
-    /// Another line says the same.
+    /// Another line has the same link.
     Twice,
 }
 
-impl Idle {
-    /// The reason in words, fit to follow the line.
+impl UselessLink {
+    /// Returns the reason, to follow the line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Nowhere => "leads nowhere",
@@ -34,17 +34,17 @@ impl Idle {
     }
 }
 
-/// Takes them out.
-pub(super) fn tidy(desk: &mut Desk<'_>) {
-    let found: Vec<(NoteId, Vec<(usize, Idle)>)> = desk
+/// Plans to remove the useless lines.
+pub(super) fn tidy(state: &mut PlanState<'_>) {
+    let found: Vec<(NoteId, Vec<(usize, UselessLink)>)> = state
         .in_use()
         .into_iter()
-        .map(|note| (note.id, idle(desk, note)))
+        .map(|note| (note.id, idle(state, note)))
         .filter(|(_, idle)| !idle.is_empty())
         .collect();
     for (id, idle) in found {
         let mut lines = Vec::new();
-        desk.change(id, |note| {
+        state.change(id, |note| {
             let mut place = 0;
             note.links.retain(|line| {
                 let found = idle.iter().find(|(idle, _)| *idle == place);
@@ -53,12 +53,12 @@ pub(super) fn tidy(desk: &mut Desk<'_>) {
                 found.is_none()
             });
         });
-        desk.actions.push(Action::Unlink { note: id, lines });
+        state.actions.push(Action::Unlink { note: id, lines });
     }
 }
 
-/// The places of the lines that say nothing.
-fn idle(desk: &Desk<'_>, note: &Note) -> Vec<(usize, Idle)> {
+/// Returns the indexes of the useless lines.
+fn idle(state: &PlanState<'_>, note: &Note) -> Vec<(usize, UselessLink)> {
     let mut said: BTreeMap<(Relation, NoteId), (usize, Option<f64>)> = BTreeMap::new();
     let mut idle = Vec::new();
     for (place, line) in note.links.iter().enumerate() {
@@ -66,11 +66,11 @@ fn idle(desk: &Desk<'_>, note: &Note) -> Vec<(usize, Idle)> {
             continue;
         };
         if link.target == note.id {
-            idle.push((place, Idle::Itself));
-        } else if !desk.leads_somewhere(link.target) {
-            idle.push((place, Idle::Nowhere));
+            idle.push((place, UselessLink::Itself));
+        } else if !state.leads_somewhere(link.target) {
+            idle.push((place, UselessLink::Nowhere));
         } else {
-            // The one that is worth more counts, as everywhere.
+            // The link with the higher weight counts.
             let known = said
                 .entry((link.relation, link.target))
                 .or_insert((place, link.weight));
@@ -80,7 +80,7 @@ fn idle(desk: &Desk<'_>, note: &Note) -> Vec<(usize, Idle)> {
                 } else {
                     place
                 };
-                idle.push((lesser, Idle::Twice));
+                idle.push((lesser, UselessLink::Twice));
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Long notes, taken apart along their headings, or along their lists where they have none.
+//! Splits long notes at their headings, or at their lists if they have none.
 //!
-//! A part is a piece of the note as it stands, letter by letter; nothing between two parts is left out
-//! but blank lines. The note itself stays as it is and is replaced by its parts.
+//! A part is an exact piece of the text; only blank lines between parts are dropped. The note
+//! itself stays and is superseded by its parts.
 
 use std::ops::Range;
 
@@ -12,42 +12,44 @@ use anamnesis_note::{
     note::{Kind, Note, Source},
 };
 
-use super::{Action, Desk};
+use super::{Action, PlanState};
 
-/// A text of more characters is long.
+/// A text with more characters counts as long.
 pub const LONG: usize = 2_000;
 
-/// More parts would be a heap.
+/// The maximum number of parts.
 const MAX_PARTS: usize = 40;
 
-/// Takes the long notes apart.
-pub(super) fn split_long(desk: &mut Desk<'_>) {
-    split(desk, |note| note.body.chars().count() > LONG);
+/// Plans to split the long notes.
+pub(super) fn split_long(state: &mut PlanState<'_>) {
+    split(state, |note| note.body.chars().count() > LONG);
 }
 
-/// Takes notes apart that are to be.
-pub(super) fn split(desk: &mut Desk<'_>, is_meant: impl Fn(&Note) -> bool) {
-    let found: Vec<(NoteId, Vec<Note>)> = desk
+/// Plans to split the selected notes.
+pub(super) fn split(state: &mut PlanState<'_>, is_selected: impl Fn(&Note) -> bool) {
+    let found: Vec<(NoteId, Vec<Note>)> = state
         .in_use()
         .into_iter()
-        .filter(|note| is_meant(note))
+        .filter(|note| is_selected(note))
         .filter_map(|note| Some((note.id, parts(note)?)))
-        .filter(|(_, parts)| parts.iter().all(|part| desk.is_free(part.id)))
+        .filter(|(_, parts)| parts.iter().all(|part| state.is_free(part.id)))
         .collect();
     for (note, parts) in found {
-        desk.actions.push(Action::Split {
+        state.actions.push(Action::Split {
             note,
             parts: parts.iter().map(|part| part.id).collect(),
         });
-        desk.replaced.insert(note);
+        state.replaced.insert(note);
         for part in parts {
-            desk.make(part);
+            state.make(part);
         }
     }
 }
 
-/// The parts of a note, each a note; none where there are no two, where the note is one thing (what
-/// happened in a session, a task, a warning), or where it is a copy that follows another memory.
+/// Returns the parts of a note as notes.
+///
+/// Returns `None` if there are fewer than two, if the note is indivisible (a session note, a task,
+/// a warning), or if it is a copy of Claude's memory.
 pub fn parts(note: &Note) -> Option<Vec<Note>> {
     let is_one = matches!(
         note.kind(),
@@ -78,7 +80,7 @@ pub fn parts(note: &Note) -> Option<Vec<Note>> {
         part
     });
     let parts: Vec<Note> = made.collect();
-    // Two pieces may be the same, letter by letter.
+    // Two pieces may be identical.
     let mut ids: Vec<NoteId> = parts.iter().map(|part| part.id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -98,7 +100,8 @@ fn title(of: &str, piece: &str) -> String {
     }
 }
 
-/// Where the parts of a text are, in bytes. Together they are the text but for blank lines at their ends.
+/// Returns the byte ranges of the parts. Together they are the text except for surrounding blank
+/// lines.
 fn pieces(text: &str) -> Vec<Range<usize>> {
     let lines = lines(text);
     let mut starts = starts_by_heading(&lines);
@@ -108,7 +111,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     if starts.len() < 2 {
         return Vec::new();
     }
-    // What comes before the first heading is a part, too; headings alone belong to what follows.
+    // Text before the first heading is a part. A heading without text belongs to the next part.
     starts.insert(0, 0);
     starts.dedup();
     let says_something = |from: usize, to: usize| {
@@ -131,7 +134,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     trimmed.filter(|range| !range.is_empty()).collect()
 }
 
-/// A line of a text, and where it begins.
+/// A line of a text and its start.
 struct Line {
     start: usize,
     what: What,
@@ -140,11 +143,11 @@ struct Line {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Blank,
-    /// With its level.
+    /// A heading with its level.
     Heading(usize),
-    /// The beginning of an item of a list.
+    /// The first line of a list item.
     Item,
-    /// Anything else, code included.
+    /// Any other line, including code.
     Text,
 }
 
@@ -193,7 +196,8 @@ fn what_of(line: &str) -> What {
     if is_item { What::Item } else { What::Text }
 }
 
-/// The headings of the highest level that has several, and those above; all if no level has.
+/// Returns the headings of the highest level with several headings, and those of higher levels; all
+/// headings if no level has several.
 fn starts_by_heading(lines: &[Line]) -> Vec<usize> {
     let level_of = |line: &Line| match line.what {
         What::Heading(level) => Some(level),
@@ -213,7 +217,7 @@ fn starts_by_heading(lines: &[Line]) -> Vec<usize> {
         .collect()
 }
 
-/// What leads to each list, and the list with it: each part begins where the list before has ended.
+/// Splits after each list: a part is a list with the text that leads to it.
 fn starts_by_list(lines: &[Line]) -> Vec<usize> {
     let mut starts = vec![0];
     let (mut in_list, mut after_blank) = (false, false);
@@ -232,7 +236,7 @@ fn starts_by_list(lines: &[Line]) -> Vec<usize> {
                 }
                 (in_list, after_blank) = (true, false);
             }
-            // A line right behind an item goes on with it.
+            // A line directly after an item continues it.
             What::Text | What::Heading(_) if in_list && after_blank => {
                 (in_list, after_blank) = (false, false);
                 end = Some(line.start);
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_taken_apart_along_its_headings() {
+    fn a_text_is_split_at_its_headings() {
         check(
             "Before.\n\n## Staging\n\nBy hand.\n\n### Why\n\nOld.\n\n## Production ##\nBy CI.\n",
             &[
@@ -284,7 +288,8 @@ mod tests {
                 ("Deploys: Production", "## Production ##\nBy CI."),
             ],
         );
-        // A heading of the whole belongs to the first part; one of code is none.
+        // The heading of the whole text belongs to the first part. A heading inside code is
+        // ignored.
         check(
             "# Deploys\n\n## One\na\n```\n## no\n```\n## Two\nb",
             &[
@@ -303,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_headings_is_taken_apart_along_its_lists() {
+    fn a_text_without_headings_is_split_at_its_lists() {
         check(
             "On staging:\n- one\n  more\n\n- two\n\nOn production:\n\n1. three\n2. four\n\nThat is all.",
             &[
@@ -317,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_thing_stays_one() {
+    fn indivisible_notes_are_not_split() {
         check("Only a text.\n\nAnd another one.", &[]);
         check("## One heading\n\nand its text", &[]);
         check("- a\n- b\n", &[]);
@@ -347,12 +352,12 @@ mod tests {
             assert_eq!(part.created_at, whole.created_at);
         }
         assert_ne!(parts[0].id, parts[1].id);
-        // The same wherever it is worked out.
+        // The ids are deterministic.
         assert_eq!(super::parts(&whole).unwrap(), parts);
     }
 
     proptest! {
-        /// Nothing is left out but blank lines, and nothing comes twice.
+        /// Only blank lines are dropped, and nothing is repeated.
         #[test]
         fn parts_are_the_text(lines in prop::collection::vec(
             prop_oneof![
@@ -372,7 +377,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_taken_apart(text in "(?s)([#`\\-*1. \n]|.){0,200}") {
+        fn any_text_can_be_split(text in "(?s)([#`\\-*1. \n]|.){0,200}") {
             let _ = parts(&note(&text));
         }
     }

@@ -1,7 +1,7 @@
-//! Failures that come up again and again, as warnings that a person may take up.
+//! Proposes warnings about recurring failures.
 //!
-//! A warning is proposed once: its id is made of the project and of what the failure is known by, so one
-//! that was turned down or forgotten does not come back.
+//! A warning is proposed once: its id is derived from the project and the failure's signature, so a
+//! rejected or forgotten one does not come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,17 @@ use anamnesis_note::{
 use anamnesis_store::journal::Mended;
 use chrono::{DateTime, Utc};
 
-/// In how many sessions that left a note a failure has to come up.
+/// The minimum number of sessions with the failure that have a note.
 const SESSIONS: usize = 3;
 
-/// How many ways to mend it a warning names.
+/// The maximum number of fixes in a warning.
 const MAX_WAYS: usize = 6;
 
-/// How sure a warning is that nobody wrote.
+/// The confidence of a generated warning.
 const CONFIDENCE: f64 = 0.6;
 
-/// Makes proposals of what was mended in sessions, the newest first; `has_note` tells which of them left
-/// a note that is still there. They stay on this machine.
+/// Makes proposals from fixes observed in sessions, newest first. `has_note` returns whether a
+/// session's note still exists. The proposals stay on this machine.
 pub fn proposals(
     mended: &[Mended],
     aliases: &Aliases,
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(warning.links, sources);
         let is_inert = (warning.state, warning.scope) == (State::Proposed, Scope::MachineLocal);
         assert!(is_inert && warning.source == Source::Reflection);
-        // The same failure is the same note, whenever it is told.
+        // The same failure gives the same note at any time.
         all.push(mended("6", "p", "no stub", "y"));
         assert_eq!(made(&all)[0].id, warning.id);
     }

@@ -1,4 +1,4 @@
-//! Notes that a person might do something about: nothing here is ever done by itself.
+//! Suggestions for a person; none is ever applied automatically.
 
 use anamnesis_recall::{
     stale::{self, StaleReason},
@@ -11,30 +11,28 @@ use anamnesis_store::{
 };
 use chrono::{DateTime, Utc};
 
-/// A note that was used in so many sessions is worth a place of its own.
+/// The minimum number of sessions that used a note to suggest promoting it.
 const OFTEN: u64 = 5;
 
-/// What to think about.
+/// A suggestion about a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Suggestion {
-    /// It is used so often that it could stand at the top, or in the project's instructions.
+    /// It is used so often that it could be pinned or added to the project's instructions.
     Promote {
-        /// The sessions that used it.
+        /// The number of sessions that used it.
         sessions: u64,
     },
-    /// It was given often, and never used.
+    /// It was injected often and never used.
     Mute {
-        /// The sessions that were given it.
+        /// The number of sessions that were shown it.
         shown: u64,
     },
-    /// It is worth a look.
+    /// It may be outdated.
     Look(Vec<StaleReason>),
 }
 
-/// What there is to think about these notes, in their order; what is most used comes first of a note.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Returns suggestions about these notes: first those about use, in the notes' order, then notes that
+/// may be outdated.
 pub fn suggestions(
     index: &Index,
     notes: &Notes,
@@ -88,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_often_used_and_what_never_is_is_named_and_nothing_else() {
+    fn often_used_and_never_used_notes_are_suggested() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
@@ -96,7 +94,7 @@ mod tests {
         let journal = Journal::open(&home, PATIENCE).unwrap();
         let receipts = Receipts::new(home.clone());
         let id = |name: &str| NoteId::made_of(name);
-        // How often each is given, and used.
+        // How often each note was shown and used.
         let all = [
             ("often", 5, 5),
             ("seldom", 9, 4),

@@ -12,7 +12,7 @@ fn id(name: &str) -> NoteId {
     NoteId::made_of(name)
 }
 
-/// A person's fact that was made on a day.
+/// A person's fact, created on this day.
 fn note(name: &str, day: i64, text: &str) -> Note {
     let mut note = Note::new(id(name), NoteType::Semantic, DateTime::UNIX_EPOCH);
     note.title = anamnesis_note::draft::title_of(text);
@@ -22,17 +22,18 @@ fn note(name: &str, day: i64, text: &str) -> Note {
     note
 }
 
-fn shelf(notes: Vec<Note>) -> Shelf {
-    Shelf {
+fn note_set(notes: Vec<Note>) -> NoteSet {
+    NoteSet {
         notes,
-        ..Shelf::default()
+        ..NoteSet::default()
     }
 }
 
-/// The shelf as a plan leaves it.
-fn after(shelf: &Shelf, plan: &Plan) -> Shelf {
-    let mut notes: BTreeMap<NoteId, Note> = shelf.notes.iter().map(|n| (n.id, n.clone())).collect();
-    let mut replaced = shelf.replaced.clone();
+/// Applies a plan.
+fn after(note_set: &NoteSet, plan: &Plan) -> NoteSet {
+    let mut notes: BTreeMap<NoteId, Note> =
+        note_set.notes.iter().map(|n| (n.id, n.clone())).collect();
+    let mut replaced = note_set.replaced.clone();
     for note in plan.changed.iter().chain(&plan.made) {
         if note.state == State::Active {
             replaced.extend(
@@ -43,19 +44,19 @@ fn after(shelf: &Shelf, plan: &Plan) -> Shelf {
         }
         notes.insert(note.id, note.clone());
     }
-    Shelf {
+    NoteSet {
         notes: notes.into_values().collect(),
         replaced,
-        fixed: shelf.fixed.clone(),
-        aliases: shelf.aliases.clone(),
-        projects: shelf.projects.clone(),
-        proposals: shelf.proposals.clone(),
+        fixed: note_set.fixed.clone(),
+        aliases: note_set.aliases.clone(),
+        projects: note_set.projects.clone(),
+        proposals: note_set.proposals.clone(),
     }
 }
 
-/// Which notes replace which, in the order of the plan.
+/// Returns which notes supersede which, in the order of the plan.
 fn replacements(notes: Vec<Note>) -> Vec<(NoteId, Vec<NoteId>)> {
-    let actions = plan(&shelf(notes)).actions.into_iter();
+    let actions = plan(&note_set(notes)).actions.into_iter();
     actions
         .filter_map(|action| match action {
             Action::Replace {
@@ -67,7 +68,7 @@ fn replacements(notes: Vec<Note>) -> Vec<(NoteId, Vec<NoteId>)> {
 }
 
 #[test]
-fn of_the_same_text_the_one_for_all_projects_stays_then_the_oldest() {
+fn global_then_oldest_note_is_kept_of_equal_texts() {
     let text = "Run the linter before each push.\n\nIt takes a minute.";
     let spaced = "Run  the linter before each push.\nIt takes a minute.\n";
     let mut everywhere = note("everywhere", 9, spaced);
@@ -82,7 +83,7 @@ fn of_the_same_text_the_one_for_all_projects_stays_then_the_oldest() {
 }
 
 #[test]
-fn what_notes_have_beside_their_text_is_united() {
+fn metadata_is_merged_into_the_keeper() {
     let text = "Deploys go through the pipeline, never by hand.";
     let mut old = note("old", 1, text);
     old.tags = vec!["ops".to_owned()];
@@ -99,7 +100,7 @@ fn what_notes_have_beside_their_text_is_united() {
         "no link".to_owned(),
         format!("elaborates {}", id("old")),
     ];
-    let plan = plan(&shelf(vec![
+    let plan = plan(&note_set(vec![
         old,
         young,
         note("third", 3, "Another matter."),
@@ -120,7 +121,7 @@ fn what_notes_have_beside_their_text_is_united() {
     assert_eq!(kept.links, expected);
 }
 
-/// What makes a note another one, and a word for it.
+/// A change that makes a note different, with a name.
 type Change<'a> = (&'a str, &'a dyn Fn(&mut Note));
 
 #[test]
@@ -151,16 +152,16 @@ fn a_note_is_replaced_only_where_nothing_is_lost() {
     for (what, change) in changes {
         assert_eq!(other(change), [], "{what}");
     }
-    // What its title says besides is not lost: it stays, though it is the younger one.
+    // The title has its own information, so both notes stay.
     let found = other(&|note| note.title = "Step 2".to_owned());
     assert_eq!(found, [(id("other"), vec![id("one")])]);
-    // A project's note does not stand for one of all projects, however old it is.
+    // A project's note does not supersede one for all projects, however old it is.
     let found = other(&|note| note.project = GLOBAL.to_owned());
     assert_eq!(found, [(id("other"), vec![id("one")])]);
 }
 
 #[test]
-fn what_may_change_by_itself_neither_replaces_nor_is_replaced() {
+fn automatically_updated_notes_are_not_merged() {
     let text = "**Ask:** continue\n\n**Outcome:** done, tests pass";
     let of_session = |name: &str| {
         let mut note = note(name, 1, text);
@@ -184,7 +185,7 @@ fn what_may_change_by_itself_neither_replaces_nor_is_replaced() {
 }
 
 #[test]
-fn tasks_without_a_text_are_told_by_their_title() {
+fn tasks_without_a_body_are_compared_by_title() {
     let task = |name: &str, title: &str, status: &str| {
         let mut note = note(name, 1, title);
         note.body = String::new();
@@ -218,9 +219,9 @@ fn the_note_that_says_more_stays() {
     let long = format!("{short} Start it from the terminal.");
     let found = replacements(vec![note("short", 1, short), note("long", 2, &long)]);
     assert_eq!(found, [(id("long"), vec![id("short")])]);
-    // A word each of its own: nobody but a person knows which one is meant.
+    // Each has one word of its own, and only a person knows which one is meant.
     let other = short.replace("login", "checkout");
-    let plan = plan(&shelf(vec![
+    let plan = plan(&note_set(vec![
         note("short", 1, short),
         note("other", 2, &other),
     ]));
@@ -230,7 +231,7 @@ fn the_note_that_says_more_stays() {
     );
 }
 
-/// Sentences with a place for what makes the difference.
+/// Sentences with a placeholder for the difference.
 const PLACES: [&str; 10] = [
     "The gateway closes idle connections of the payment service after {} on every host of the cluster",
     "Nightly exports of the ledger are split into files of {} before they are sent to the archive",
@@ -244,7 +245,7 @@ const PLACES: [&str; 10] = [
     "The retry queue of the webhook sender gives up after {} and writes the event to the table of failures",
 ];
 
-/// What stands in such a place, two by two.
+/// Pairs of values for the placeholder.
 const NUMBERS: [(&str, &str); 5] = [
     ("30 seconds", "60 seconds"),
     ("2 GB", "4 GB"),
@@ -284,7 +285,7 @@ const IDENTIFIERS: [(&str, &str); 5] = [
     ("the number in QUOTA_HARD", "the number in QUOTA_SOFT"),
 ];
 
-/// A sentence that says so, and one that denies it.
+/// Pairs of a sentence and its negation.
 const DENIALS: [(&str, &str); 5] = [
     (
         "{} and this holds for tests",
@@ -323,22 +324,23 @@ fn pairs_that_differ() -> Vec<(String, String)> {
 }
 
 #[test]
-fn of_two_hundred_pairs_that_differ_in_what_counts_none_is_merged() {
+fn none_of_two_hundred_pairs_with_real_differences_is_merged() {
     let pairs = pairs_that_differ();
     assert_eq!(pairs.len(), 200);
     let mut compared = 0;
     for (one, other) in &pairs {
         let notes = vec![note("one", 1, one), note("other", 2, other)];
-        let shelf = shelf(notes);
-        assert_eq!(plan(&shelf).actions, [], "{one} | {other}");
-        let mut desk = Desk::of(&shelf);
-        desk.texts.take_up(&shelf.notes);
-        let found = desk.texts.pairs(&desk.in_use(), 0.8, |_, _| true);
+        let note_set = note_set(notes);
+        assert_eq!(plan(&note_set).actions, [], "{one} | {other}");
+        let mut state = PlanState::of(&note_set);
+        state.texts.add_texts(&note_set.notes);
+        let found = state.texts.pairs(&state.in_use(), 0.8, |_, _| true);
         compared += found.len();
     }
-    // Most of them are as like as notes that are merged: it is the guard that keeps them apart.
+    // Most pairs are as similar as notes that are merged. Only the contradiction check keeps them
+    // apart.
     assert!(compared >= 150, "{compared}");
-    // All of them at once, as in a store.
+    // All pairs together, as in a store.
     let all = pairs.iter().zip(0..).flat_map(|((one, other), day)| {
         [
             note(&format!("{day} one"), day, one),
@@ -384,7 +386,7 @@ const FACTS: [&str; 25] = [
     "Large tables are partitioned by month. Old partitions are detached. The archive takes them.",
 ];
 
-/// The same fact as somebody else would put it down: other order, other lines, other forms.
+/// Returns the same fact in another order, with other line breaks and word forms.
 fn rewordings(fact: &str) -> [String; 2] {
     let sentences: Vec<&str> = fact.split_inclusive(". ").map(str::trim).collect();
     let turned: Vec<&str> = sentences.iter().rev().copied().collect();
@@ -395,7 +397,7 @@ fn rewordings(fact: &str) -> [String; 2] {
 }
 
 #[test]
-fn of_fifty_notes_that_say_the_same_in_other_form_all_are_merged() {
+fn fifty_reworded_notes_are_merged() {
     let mut merged = 0;
     for fact in FACTS {
         for other in rewordings(fact) {
@@ -405,7 +407,7 @@ fn of_fifty_notes_that_say_the_same_in_other_form_all_are_merged() {
         }
     }
     assert_eq!(merged, 50);
-    // In one store, and none with a stranger.
+    // All facts in one store; none is merged with another fact.
     let all = FACTS.iter().zip(0_i64..).flat_map(|(fact, number)| {
         let [turned, listed] = rewordings(fact);
         [(0, (*fact).to_owned()), (1, turned), (2, listed)]
@@ -432,23 +434,23 @@ fn of_fifty_notes_that_say_the_same_in_other_form_all_are_merged() {
 }
 
 #[test]
-fn what_contradicts_is_a_list() {
+fn contradictions_are_listed() {
     let one = "The gateway closes idle connections of the payment service after 30 seconds.";
     let other = "The gateway closes idle connections of the payment service after 90 seconds.";
     let mut notes = vec![note("one", 1, one), note("other", 2, other)];
-    let found = plan(&shelf(notes.clone()));
+    let found = plan(&note_set(notes.clone()));
     assert_eq!(found.contradictions, [(id("one"), id("other"))]);
     assert_eq!((found.actions, found.changed), (vec![], vec![]));
     notes[1].project = "q".to_owned();
-    assert_eq!(plan(&shelf(notes.clone())).contradictions, []);
-    // Where somebody has said so already, there is nothing to say.
+    assert_eq!(plan(&note_set(notes.clone())).contradictions, []);
+    // A declared contradiction is not reported again.
     notes[1].project = "p".to_owned();
     notes[1].links = vec![format!("contradicts {}", id("one"))];
-    assert_eq!(plan(&shelf(notes)).contradictions, []);
+    assert_eq!(plan(&note_set(notes)).contradictions, []);
 }
 
 #[test]
-fn links_that_say_nothing_are_taken_out() {
+fn useless_links_are_removed() {
     let mut from = note("from", 1, "One matter.");
     let [to, gone, unread, forgotten] = ["to", "gone", "unread", "forgotten"].map(id);
     let mut tombstone = note("forgotten", 1, "");
@@ -463,17 +465,17 @@ fn links_that_say_nothing_are_taken_out() {
         format!("related-to {to} 0.9"),
         format!("part-of {to}"),
     ];
-    let shelf = Shelf {
+    let note_set = NoteSet {
         notes: vec![from, note("to", 2, "Another matter."), tombstone],
         fixed: BTreeSet::from([unread]),
-        ..Shelf::default()
+        ..NoteSet::default()
     };
-    let plan = plan(&shelf);
+    let plan = plan(&note_set);
     let expected = vec![
-        (format!("related-to {to}"), Idle::Twice),
-        (format!("about {gone}"), Idle::Nowhere),
-        (format!("about {forgotten}"), Idle::Nowhere),
-        (format!("related-to {}", id("from")), Idle::Itself),
+        (format!("related-to {to}"), UselessLink::Twice),
+        (format!("about {gone}"), UselessLink::Nowhere),
+        (format!("about {forgotten}"), UselessLink::Nowhere),
+        (format!("related-to {}", id("from")), UselessLink::Itself),
     ];
     let note = id("from");
     assert_eq!(
@@ -500,8 +502,8 @@ fn a_long_note_becomes_parts_that_replace_it() {
         1,
         &format!("## One\n{text}\n\n## Two\n{text} two\n"),
     );
-    let shelf = shelf(vec![long]);
-    let plan = plan(&shelf);
+    let note_set = note_set(vec![long]);
+    let plan = plan(&note_set);
     let [Action::Split { note, parts }] = plan.actions.as_slice() else {
         panic!("{:?}", plan.actions)
     };
@@ -509,17 +511,17 @@ fn a_long_note_becomes_parts_that_replace_it() {
     assert_eq!(plan.changed, []);
     let made: BTreeSet<NoteId> = plan.made.iter().map(|note| note.id).collect();
     assert_eq!(made, parts.iter().copied().collect());
-    // One that is long and has nowhere to be taken apart stays.
+    // A long text without headings or lists stays.
     let solid = note_of(&"sentence ".repeat(300));
     assert_eq!(super::plan(&solid).actions, []);
 }
 
-fn note_of(text: &str) -> Shelf {
-    shelf(vec![note("solid", 1, text)])
+fn note_of(text: &str) -> NoteSet {
+    note_set(vec![note("solid", 1, text)])
 }
 
 #[test]
-fn a_project_is_put_in_order_alone() {
+fn a_project_can_be_planned_alone() {
     let text = "The linter runs before each push.";
     let of = |name: &str, project: &str| {
         let mut note = note(name, 1, text);
@@ -527,12 +529,12 @@ fn a_project_is_put_in_order_alone() {
         note
     };
     let notes = vec![of("a", "p"), of("b", "p"), of("c", "q"), of("d", "q")];
-    let shelf = Shelf {
+    let note_set = NoteSet {
         notes,
         projects: vec!["q".to_owned()],
-        ..Shelf::default()
+        ..NoteSet::default()
     };
-    let plan = plan(&shelf);
+    let plan = plan(&note_set);
     assert_eq!(plan.actions.len(), 1);
     assert!([id("c"), id("d")].contains(&plan.changed[0].id));
 }
@@ -542,7 +544,7 @@ fn a_proposal_is_made_once() {
     let mut warning = note("warning", 1, "It comes up again.");
     warning.state = State::Proposed;
     warning.scope = Scope::MachineLocal;
-    let mut first = shelf(vec![]);
+    let mut first = note_set(vec![]);
     first.proposals = vec![warning.clone()];
     let found = plan(&first);
     assert_eq!(
@@ -552,14 +554,14 @@ fn a_proposal_is_made_once() {
         }]
     );
     assert_eq!(plan(&after(&first, &found)).actions, []);
-    // Forgotten is forgotten.
+    // A forgotten proposal does not come back.
     warning.forget(DateTime::UNIX_EPOCH);
     first.notes = vec![warning];
     assert_eq!(plan(&first).actions, []);
 }
 
-/// A store of notes that are much like each other.
-fn any_shelf() -> impl Strategy<Value = Shelf> {
+/// Generates stores of similar notes.
+fn any_shelf() -> impl Strategy<Value = NoteSet> {
     let word = prop_oneof![
         "[a-f]{4}",
         Just("not".to_owned()),
@@ -579,7 +581,7 @@ fn any_shelf() -> impl Strategy<Value = Shelf> {
     let one = (body, links, project, 0..9_i64, 0..6_u8);
     prop::collection::vec(one, 1..7).prop_map(|all| {
         let all = all.into_iter().enumerate();
-        shelf(
+        note_set(
             all.map(|(number, (body, links, project, day, state))| {
                 let mut note = note(&number.to_string(), day, &body);
                 note.title = "A title".to_owned();
@@ -604,23 +606,23 @@ fn any_shelf() -> impl Strategy<Value = Shelf> {
 }
 
 proptest! {
-    /// U1, U2, U3, U4: every text is still there, the second time there is nothing to do, the same shelf
-    /// gives the same plan, and nothing is written but what is named.
+    /// Every text still exists, the next plan is empty, plans are deterministic, and only planned
+    /// notes are written.
     #[test]
-    fn a_plan_loses_nothing_and_ends(shelf in any_shelf()) {
-        let found = plan(&shelf);
-        prop_assert_eq!(&plan(&shelf).actions, &found.actions);
+    fn a_plan_loses_nothing_and_ends(note_set in any_shelf()) {
+        let found = plan(&note_set);
+        prop_assert_eq!(&plan(&note_set).actions, &found.actions);
         let named: BTreeSet<NoteId> = found.actions.iter().flat_map(Action::writes).collect();
         let written = found.changed.iter().chain(&found.made).map(|note| note.id);
         prop_assert_eq!(written.collect::<BTreeSet<_>>(), named);
-        let next = after(&shelf, &found);
-        for note in &shelf.notes {
+        let next = after(&note_set, &found);
+        for note in &note_set.notes {
             let still = next.notes.iter().find(|other| other.id == note.id);
             prop_assert_eq!(still.map(|note| &note.body), Some(&note.body));
         }
         prop_assert_eq!(plan(&next).actions, vec![]);
-        // What is hidden is said by something that is not.
-        for note in shelf.notes.iter().filter(|note| next.replaced.contains(&note.id)) {
+        // Every hidden text is contained in a note that is not hidden.
+        for note in note_set.notes.iter().filter(|note| next.replaced.contains(&note.id)) {
             let visible = next.notes.iter().filter(|other| !next.replaced.contains(&other.id));
             let words: BTreeSet<&str> = visible.flat_map(|note| note.body.split_whitespace()).collect();
             for word in note.body.split_whitespace() {

@@ -7,7 +7,7 @@
 
 use anamnesis_distill::{
     prompts,
-    reflection::{self, By},
+    reflection::{self, ReflectionAuthor},
     reply,
 };
 use anamnesis_note::{id::NoteId, note::Note};
@@ -109,7 +109,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, Refusal> {
 /// Gives the notes that wait, the newest first, as many as fit.
 fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Reflected, Refusal> {
     let keys = memory.keys(Some(project.unwrap_or(".")))?;
-    let waiting = reflection::waiting(&memory.notes(), journal, &keys)?;
+    let waiting = reflection::pending(&memory.notes(), journal, &keys)?;
     let mut sources: Vec<Stored> = waiting.by_project.into_values().flatten().collect();
     let found = sources.len();
     if found < memory.min_reflected {
@@ -195,7 +195,7 @@ fn propose(
             format!("at most {MAX_PROPOSED}; {again}"),
         ));
     }
-    let by = By {
+    let by = ReflectionAuthor {
         machine_id: &memory.machine_id,
         model: MODEL,
         session: memory.session.as_deref(),

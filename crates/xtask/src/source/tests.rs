@@ -17,12 +17,9 @@ const FORBIDDEN: [&str; 12] = [
 ];
 
 /// Files that may use one of them, and why.
-const ALLOWED: [(&str, &str); 3] = [
-    // Two machines that were refused by one remote at once must not try again at once.
+const ALLOWED: [(&str, &str); 1] = [
+    // Two machines that one remote refused at the same moment must not retry at the same moment.
     ("sync/src/git_backend.rs", "sleep("),
-    // A model's program is waited for with a time limit; the standard library has no such call.
-    ("distill/src/model/program.rs", "sleep("),
-    ("distill/src/model/program.rs", "try_wait"),
 ];
 
 fn forbidden(file: &SourceFile) -> Vec<(&'static str, usize)> {

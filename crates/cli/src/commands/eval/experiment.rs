@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anamnesis_distill::{
-    merge::{self, Author, Merged},
+    merge::{self, Author, MergeOutcome},
     model::Model,
     reflection,
     window::tokens,
@@ -179,7 +179,7 @@ impl Experiment<'_> {
     /// Reflects on each project that has enough sessions.
     fn reflect(&self) -> Result<Tried, Failure> {
         let mut tried = Tried::default();
-        let waiting = reflection::waiting(&self.copy.notes, self.journal, &[])?;
+        let waiting = reflection::pending(&self.copy.notes, self.journal, &[])?;
         let least = self.context.environment.min_episodics.max(1);
         let (enough, few): (BTreeMap<_, _>, BTreeMap<_, _>) = waiting
             .by_project
@@ -270,25 +270,25 @@ impl Experiment<'_> {
     fn keep(
         &self,
         loaded: &Loaded,
-        merged: impl Iterator<Item = Merged>,
+        merged: impl Iterator<Item = MergeOutcome>,
     ) -> Result<usize, Failure> {
         let lock = self.copy.notes.lock()?;
         let mut taken = 0;
         for merged in merged {
             match merged {
-                Merged::Changed(note) => {
+                MergeOutcome::Changed(note) => {
                     if let Some(stored) = loaded.stored(note.id) {
                         let change = |old: &mut Note| old.clone_from(&note);
                         self.copy.notes.update(&lock, stored.path, change)?;
                         taken += 1;
                     }
                 }
-                Merged::Made(note) => {
+                MergeOutcome::Made(note) => {
                     self.copy.notes.create(&lock, &note)?;
                     taken += 1;
                 }
                 // What waits for the person is found by nobody unasked.
-                Merged::Proposed(_) | Merged::Left => {}
+                MergeOutcome::Proposed(_) | MergeOutcome::Left => {}
             }
         }
         Ok(taken)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anamnesis_distill::upkeep::Shelf;
+use anamnesis_distill::upkeep::NoteSet;
 use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, Note, State},
@@ -17,16 +17,16 @@ use anamnesis_app::{context::Context, failure::Failure};
 
 /// The notes with their files.
 pub(crate) struct Loaded {
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: NoteSet,
     stored: BTreeMap<NoteId, Stored>,
 }
 
 impl Loaded {
     /// Reads every note.
     pub(crate) fn of(context: &Context, index: &Index) -> Result<Self, Failure> {
-        let mut shelf = Shelf {
+        let mut shelf = NoteSet {
             aliases: Receipts::new(context.home.clone()).aliases(),
-            ..Shelf::default()
+            ..NoteSet::default()
         };
         let mut stored = BTreeMap::new();
         for (path, _) in context.notes.list().notes {
