@@ -379,6 +379,48 @@ fn a_program_of_this_name_on_the_path_is_never_run() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
 }
 
+/// HOOK-04: an empty or relative entry of PATH is the current folder, which may be a hostile checkout.
+#[test]
+fn no_program_of_the_current_folder_is_run() {
+    let checkout = tempfile::tempdir().unwrap();
+    let marker = checkout.path().join("marker");
+    for name in ["uname", "mv", "chmod", "dd", "cat"] {
+        for folder in ["", "bin"] {
+            let trap = format!("#!/bin/sh\necho \"$0\" >>'{}'\n", marker.display());
+            write_program(&checkout.path().join(folder).join(name), &trap);
+        }
+    }
+    for path in [
+        ":/usr/bin:/bin",
+        ".:/usr/bin:/bin",
+        "bin::./bin:/usr/bin:/bin",
+        "/usr/bin:/bin:",
+        "",
+        ".",
+        ":",
+    ] {
+        let run = |plugin: &Plugin, verb: &str, stdin: &str| {
+            let mut command = plugin.command();
+            command.env("PATH", path).current_dir(checkout.path());
+            finish(command.arg(verb), stdin)
+        };
+        // A first run asks uname, gives the binary its run bit and remembers it by mv.
+        let plugin = Plugin::new();
+        let shows_path = "#!/bin/sh\nprintf '%s' \"$PATH\"\n";
+        let native = plugin.native("");
+        write_program(&native, shows_path);
+        set_mode(&native, 0o644);
+        check(&run(&plugin, "status", ""), path);
+        assert!(plugin.memo().exists(), "{path:?}");
+        // Without a binary dd and cat read the payload.
+        fs::remove_file(&native).unwrap();
+        let started = run(&plugin, "hook", SESSION_START);
+        assert!(started.stdout.contains("no binary for"), "{started:?}");
+        let run = fs::read_to_string(&marker).unwrap_or_default();
+        assert_eq!(run, "", "PATH={path:?}");
+    }
+}
+
 #[test]
 fn a_shell_that_found_it_by_name_is_served() {
     let plugin = Plugin::new();
