@@ -7,6 +7,7 @@ use anamnesis_recall::note_set::Silence;
 use anamnesis_session::intake::MAX_TEXT;
 use anamnesis_store::{index::Index, journal::Ledger, project::Project};
 use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
+use serde_json::{Value, json};
 
 use crate::{
     context::Context,
@@ -42,6 +43,23 @@ pub struct Tried {
 }
 
 impl Tried {
+    /// Everything that is known of it, for scripts.
+    pub fn json(&self) -> Value {
+        let answer = self.outcome.as_ref().ok();
+        let run = answer.map(|answer| &answer.run);
+        json!({
+            "lane": self.lane.as_str(),
+            "project": self.project.key,
+            "block": self.block(),
+            "reason": self.silence(),
+            "terms": run.map(|run| run.terms),
+            "searched": run.map(|run| run.searched),
+            "floor": run.map(|run| run.floor),
+            "candidates": answer.map(candidates).unwrap_or_default(),
+            "behind": self.is_behind,
+        })
+    }
+
     /// The block that the hook would give; empty where it would give nothing.
     pub fn block(&self) -> &str {
         self.outcome
@@ -136,4 +154,26 @@ impl Trial<'_> {
         question(text, echoes, self.lane, &context.config.recall)
             .map_err(|unasked| unasked.reason().to_owned())
     }
+}
+
+fn candidates(answer: &Answer) -> Vec<Value> {
+    let given = answer.shown.iter().map(|shown| {
+        json!({
+            "id": shown.note.to_string(),
+            "given": true,
+            "level": shown.level,
+            "reason": shown.reason,
+            "evidence": shown.evidence,
+        })
+    });
+    let held = answer.outcome.held.iter().map(|held| {
+        json!({
+            "id": held.note,
+            "given": false,
+            "level": Value::Null,
+            "reason": held.reason,
+            "evidence": held.evidence,
+        })
+    });
+    given.chain(held).collect()
 }

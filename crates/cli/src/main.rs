@@ -3,8 +3,10 @@
 //! Composition only: what is stored, chosen and said is decided in the libraries. The first argument
 //! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
 
+mod args;
 mod commands;
 mod hook;
+mod input;
 mod ui;
 
 use std::{env, ffi::OsStr, process::ExitCode};

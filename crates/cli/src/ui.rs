@@ -3,7 +3,12 @@
 //! Data goes to stdout, all else to stderr. A closed pipe is a normal end. Everything can be read
 //! without colour, so there is none.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::{
+    io::{self, BufRead, IsTerminal, Read, Write},
+    process::ExitCode,
+};
+
+use anamnesis_app::failure::Failure;
 
 use anamnesis_note::note::{Note, Source};
 use anamnesis_store::index::Entry;
@@ -13,6 +18,9 @@ use chrono::{DateTime, Utc};
 pub(crate) use anamnesis_app::format::{
     LIST_LENGTH, WIDTH, age, ago, count, date, home_path, iso, number, shorten, size, time, wrapped,
 };
+
+/// How a command ended.
+pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 /// Where a command prints.
 #[derive(Debug)]

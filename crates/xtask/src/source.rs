@@ -415,6 +415,9 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_impl_item_fn(self, function);
     }
 
+    // `pub(in super::super)` imports nothing.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.leading_colon.is_none() {
             let names = path.segments.iter();

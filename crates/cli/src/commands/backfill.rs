@@ -13,9 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_app::format::quoted;
 use anamnesis_app::{
-    context::Context, environment::Environment, failure::Failure, pause::Off, sync,
+    context::Context, environment::Environment, failure::Failure, format::quoted, pause::Off, sync,
 };
 use anamnesis_note::note::timestamp;
 use anamnesis_store::{
@@ -27,8 +26,7 @@ use chrono::NaiveDate;
 use serde_json::json;
 
 use self::past::{Finding, Past, Session, Skip, Wanted};
-use super::Outcome;
-use crate::ui::{self, LIST_LENGTH, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 pub(super) use self::past::countable;
 

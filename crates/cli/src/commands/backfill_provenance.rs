@@ -5,8 +5,11 @@ use anamnesis_distill::upkeep::chores::source_by_tags;
 use anamnesis_note::note::Note;
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{commands::bulk::Apply, ui::Ui};
+use super::upkeep::shelf::Loaded;
+use crate::{
+    commands::bulk::Apply,
+    ui::{Outcome, Ui},
+};
 
 /// Tell by tags how old notes came to be
 ///

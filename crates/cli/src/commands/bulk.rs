@@ -10,8 +10,8 @@ use anamnesis_app::{
 };
 use anamnesis_sync::Answer;
 
-use super::{Outcome, SYNC_PATIENCE, sync_outcome};
-use crate::ui::Ui;
+use super::{sync::PATIENCE as SYNC_PATIENCE, sync::outcome as sync_outcome};
+use crate::ui::{Outcome, Ui};
 
 /// Sends what was done to the other machines, unless that is not wanted, and says so as the Python
 /// version does; then how it is undone.

@@ -21,8 +21,11 @@ use anamnesis_store::{
 use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, hook_input, sync::outcome};
-use crate::ui::Ui;
+use super::sync::outcome;
+use crate::{
+    input::hook_input,
+    ui::{Outcome, Ui},
+};
 
 /// How long a sync that is going on is waited for.
 const SYNC_PATIENCE: Duration = Duration::from_secs(10);

@@ -2,11 +2,11 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anamnesis_app::format::quoted;
 use anamnesis_app::{
     context::{Context, PATIENCE},
     environment::{GUARDED, default_store},
     failure::Failure,
+    format::quoted,
     model, remote,
 };
 use anamnesis_distill::model::BaseUrl;
@@ -17,8 +17,7 @@ use anamnesis_store::settings::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Map, Value, json};
 
-use super::Outcome;
-use crate::ui::{self, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// How many columns of a list a value has.
 const VALUE_WIDTH: usize = 28;

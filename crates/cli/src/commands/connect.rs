@@ -11,11 +11,8 @@ use anamnesis_store::index::Entry;
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use super::{
-    Outcome,
-    write::{self, is_out_of_reach},
-};
-use crate::ui::Ui;
+use super::write::{self, is_out_of_reach};
+use crate::ui::{Outcome, Ui};
 
 /// Link a note to another one
 ///

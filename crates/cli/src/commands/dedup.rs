@@ -5,8 +5,11 @@ use anamnesis_distill::upkeep::chores;
 use anamnesis_note::id::NoteId;
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{commands::bulk::Apply, ui::Ui};
+use super::upkeep::shelf::Loaded;
+use crate::{
+    commands::bulk::Apply,
+    ui::{Outcome, Ui},
+};
 
 /// Let one note stand for those with the very same text
 ///

@@ -19,8 +19,7 @@ use anamnesis_store::{
 };
 use serde_json::{Value, json};
 
-use super::Outcome;
-use crate::ui::Ui;
+use crate::ui::{Outcome, Ui};
 
 /// A session of Claude Code, recorded with a scripted model and trimmed.
 const TRANSCRIPT: &str = include_str!("../../demo/session.jsonl");

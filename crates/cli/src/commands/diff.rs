@@ -19,10 +19,9 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use super::Outcome;
 use crate::{
     commands::history_view::{self, Past},
-    ui::{self, LIST_LENGTH, Ui},
+    ui::{self, LIST_LENGTH, Outcome, Ui},
 };
 
 /// How long the alignment of two texts may be improved.

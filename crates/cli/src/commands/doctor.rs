@@ -37,8 +37,11 @@ use chrono::Utc;
 use serde_json::{Value, json};
 
 use self::records::{damage, recording, records};
-use super::{Outcome, init::SERVER_NAME, work};
-use crate::ui::{self, Ui};
+use super::work;
+use crate::ui::{self, Outcome, Ui};
+
+/// The name of the Python version's server unless somebody chose another one.
+pub(super) const SERVER_NAME: &str = "anamnesis";
 
 /// The hooks that the plugin registers.
 const EVENTS: [&str; 12] = [

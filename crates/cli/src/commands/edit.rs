@@ -14,8 +14,11 @@ use anamnesis_store::{
 };
 use anamnesis_text::{clean::one_line, privacy, redact::redact};
 
-use super::{Outcome, read_text, write};
-use crate::ui::Ui;
+use super::write;
+use crate::{
+    input::read_text,
+    ui::{Outcome, Ui},
+};
 
 /// Change a note in your editor
 ///

@@ -14,8 +14,8 @@ use anamnesis_note::{
 use anamnesis_store::{index::Entry, journal::Journal};
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, write};
-use crate::ui::Ui;
+use super::write;
+use crate::ui::{Outcome, Ui};
 
 /// Say whether a note helped
 ///

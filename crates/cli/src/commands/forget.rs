@@ -9,8 +9,7 @@ use anamnesis_note::note::State;
 use anamnesis_store::{index::Index, notes::NotePath};
 use anamnesis_text::clean::one_line;
 
-use super::Outcome;
-use crate::ui::Ui;
+use crate::ui::{Outcome, Ui};
 
 /// Forget a note; its text goes to the trash
 ///

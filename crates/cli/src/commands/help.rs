@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anamnesis_app::failure::Failure;
 use clap::{CommandFactory, Parser};
 
-use super::{Arguments, Outcome};
-use crate::ui::Ui;
+use super::Arguments;
+use crate::ui::{Outcome, Ui};
 
 /// What `--help` shows.
 pub(crate) const EVERYDAY: &str = "\

@@ -11,10 +11,10 @@ use anamnesis_note::{
 use anamnesis_sync::history::{File, Version};
 use serde_json::json;
 
-use super::{Outcome, diff};
+use super::diff;
 use crate::{
     commands::history_view::{self, Past},
-    ui::{self, LIST_LENGTH, Ui},
+    ui::{self, LIST_LENGTH, Outcome, Ui},
 };
 
 /// Show the versions of a note

@@ -11,8 +11,7 @@ use anamnesis_app::{
 use anamnesis_store::{claude_memory::Imported, journal::Journal};
 use anamnesis_text::{clean::one_line, redact::redact};
 
-use super::Outcome;
-use crate::ui::Ui;
+use crate::ui::{Outcome, Ui};
 
 /// Copy Claude Code's own memory into notes
 ///

@@ -8,8 +8,10 @@ use anamnesis_recall::session_start::{self, Request};
 use anamnesis_session::transcript;
 use serde_json::json;
 
-use super::{Outcome, hook_input};
-use crate::ui::Ui;
+use crate::{
+    input::hook_input,
+    ui::{Outcome, Ui},
+};
 
 /// Print what a session of this project starts with
 ///

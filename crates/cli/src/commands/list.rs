@@ -7,8 +7,7 @@ use anamnesis_note::note::{GLOBAL, Kind, NoteType, Scope};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::json;
 
-use super::Outcome;
-use crate::ui::{self, LIST_LENGTH, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// List the notes of this project
 ///
@@ -29,13 +28,13 @@ pub(crate) struct Args {
     #[arg(long)]
     everywhere: bool,
     /// Only notes of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = crate::commands::write::note_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = crate::args::note_type)]
     note_type: Option<NoteType>,
     /// Only notes of this kind
-    #[arg(long, value_parser = crate::commands::write::kind)]
+    #[arg(long, value_parser = crate::args::kind)]
     kind: Option<Kind>,
     /// Only notes that travel (`portable`) or do not (`machine-local`)
-    #[arg(long, value_parser = crate::commands::write::scope)]
+    #[arg(long, value_parser = crate::args::scope)]
     scope: Option<Scope>,
     /// Forgotten notes, too
     #[arg(long)]

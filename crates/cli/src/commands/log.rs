@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use anamnesis_app::context::Context;
 use serde_json::json;
 
-use super::Outcome;
 use crate::{
     commands::history_view::Past,
-    ui::{LIST_LENGTH, Ui},
+    ui::{LIST_LENGTH, Outcome, Ui},
 };
 
 /// Show what was done to the notes, on all your machines

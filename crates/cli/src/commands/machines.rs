@@ -12,10 +12,9 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use super::Outcome;
 use crate::{
     commands::history_view,
-    ui::{self, Ui},
+    ui::{self, Outcome, Ui},
 };
 
 /// Show which machine wrote what, and when it was last seen

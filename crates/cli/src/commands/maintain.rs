@@ -5,8 +5,8 @@ use std::{process::ExitCode, time::Duration};
 use anamnesis_app::{context::Context, failure::Failure, journal_repair};
 use anamnesis_store::journal::Journal;
 
-use super::{Outcome, work};
-use crate::ui::{self, Ui};
+use super::work;
+use crate::ui::{self, Outcome, Ui};
 
 /// How long it waits for a deferred process that is at it.
 const PATIENCE: Duration = Duration::from_secs(130);

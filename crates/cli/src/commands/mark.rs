@@ -9,8 +9,8 @@ use anamnesis_note::{
 };
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, edit::refuse_agent, write};
-use crate::ui::Ui;
+use super::edit::refuse_agent;
+use crate::ui::{Outcome, Ui};
 
 /// Give a note to another project, or keep it on this machine
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct MoveArgs {
     #[arg(long, value_name = "KEY", required_unless_present = "scope")]
     project: Option<String>,
     /// `machine-local` keeps it on this machine, `portable` lets it travel
-    #[arg(long, value_parser = write::scope)]
+    #[arg(long, value_parser = crate::args::scope)]
     scope: Option<Scope>,
 }
 

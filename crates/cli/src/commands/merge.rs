@@ -21,10 +21,10 @@ use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, eval, upkeep::shelf::Loaded};
+use super::{eval, upkeep::shelf::Loaded};
 use crate::{
     commands::bulk::Apply,
-    ui::{self, Ui},
+    ui::{self, Outcome, Ui},
 };
 
 /// Let few notes stand for many that are one matter, as a model sees it

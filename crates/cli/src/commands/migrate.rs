@@ -7,8 +7,11 @@ use anamnesis_distill::upkeep::chores::KeyMap;
 use anamnesis_note::note::{Note, Scope, State};
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{commands::bulk::Apply, ui::Ui};
+use super::upkeep::shelf::Loaded;
+use crate::{
+    commands::bulk::Apply,
+    ui::{Outcome, Ui},
+};
 
 /// Give notes to other projects, by a list of keys
 ///

@@ -56,18 +56,15 @@ mod why;
 mod work;
 mod write;
 
-pub(crate) use self::sync::{PATIENCE as SYNC_PATIENCE, outcome as sync_outcome};
-
-use std::{io::Read, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{context::Context, environment::Environment, failure::Failure, spawn};
-use anamnesis_session::hook::MAX_PAYLOAD_LENGTH;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
 use self::serve::Piped;
 use crate::{
     hook,
-    ui::{self, Ui},
+    ui::{self, Outcome, Ui},
 };
 
 /// Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
@@ -139,9 +136,6 @@ enum Verb {
     #[command(hide = true)]
     Work(work::Args),
 }
-
-/// How a command ended.
-pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 /// Runs the command line.
 pub(crate) fn main(environment: Environment) -> ExitCode {
@@ -258,50 +252,6 @@ fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
         Piped::Hook(bytes) => Ok(hook::answer_payload(environment, bytes)),
         Piped::Client(bytes) => serve::serve(None, environment, bytes),
     }
-}
-
-/// Reads stdin up to a limit.
-fn read_input(limit: usize) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    std::io::stdin()
-        .lock()
-        .take(most)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
-    if bytes.len() > limit {
-        return Err(Failure::usage(format!("stdin is over {limit} bytes")));
-    }
-    Ok(bytes)
-}
-
-/// Reads stdin as text; bytes that are no UTF-8 are replaced.
-fn read_text() -> Result<String, Failure> {
-    Ok(String::from_utf8_lossy(&read_input(MAX_TEXT_LENGTH)?).into_owned())
-}
-
-/// The largest text that a command takes, in bytes.
-const MAX_TEXT_LENGTH: usize = 16 * 1024 * 1024;
-
-/// What a hook may have put on stdin of `inject` and `capture`; nothing when it is no JSON object.
-#[derive(Debug, Default, serde::Deserialize)]
-struct HookInput {
-    #[serde(default)]
-    cwd: Option<String>,
-    #[serde(default)]
-    transcript_path: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
-}
-
-fn hook_input() -> HookInput {
-    if ui::stdin_is_terminal() {
-        return HookInput::default();
-    }
-    read_input(MAX_PAYLOAD_LENGTH)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@ use anamnesis_distill::upkeep::chores::normal;
 use anamnesis_note::note::{Note, Scope};
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{commands::bulk::Apply, ui::Ui};
+use super::upkeep::shelf::Loaded;
+use crate::{
+    commands::bulk::Apply,
+    ui::{Outcome, Ui},
+};
 
 /// Bring the keys, tags and projects of notes into today's form
 ///

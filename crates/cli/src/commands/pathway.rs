@@ -14,8 +14,7 @@ use anamnesis_store::index::Index;
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::Outcome;
-use crate::ui::{self, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Show how two notes hang together, or what is around one
 ///

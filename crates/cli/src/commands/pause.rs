@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::format::quoted;
 use anamnesis_app::{
     context::Context,
     failure::{Failure, NEEDS_ATTENTION},
+    format::quoted,
     pause::{self, Off},
 };
 use anamnesis_note::draft::safe_line;
@@ -15,8 +15,7 @@ use anamnesis_store::{
 };
 use anamnesis_text::clean::one_line;
 
-use super::Outcome;
-use crate::ui::Ui;
+use crate::ui::{Outcome, Ui};
 
 /// Stop recording a project, and giving it notes
 ///

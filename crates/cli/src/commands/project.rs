@@ -18,8 +18,7 @@ use anamnesis_store::{
 };
 use serde_json::json;
 
-use super::Outcome;
-use crate::ui::{self, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// How long it waits for the records and the receipts.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -34,8 +34,10 @@ use anamnesis_sync::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use super::{Outcome, read_input};
-use crate::ui::{self, Ui};
+use crate::{
+    input::read_input,
+    ui::{self, Outcome, Ui},
+};
 
 /// How long others are waited for.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -11,8 +11,11 @@ use anamnesis_note::{
 use anamnesis_store::index::Index;
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, upkeep::shelf::Loaded};
-use crate::{commands::bulk::Apply, ui::Ui};
+use super::upkeep::shelf::Loaded;
+use crate::{
+    commands::bulk::Apply,
+    ui::{Outcome, Ui},
+};
 
 /// Take long notes apart along their headings or lists
 ///

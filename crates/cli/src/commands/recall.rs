@@ -12,8 +12,11 @@ use anamnesis_store::{index::Index, journal::Evidence};
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{Outcome, read_text, why};
-use crate::ui::{self, Ui};
+use super::why;
+use crate::{
+    input::read_text,
+    ui::{self, Outcome, Ui},
+};
 
 /// Ask the memory, with what links bring
 ///
@@ -47,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     explain: bool,
     /// Only notes of this kind
-    #[arg(long, value_parser = crate::commands::write::kind)]
+    #[arg(long, value_parser = crate::args::kind)]
     kind: Option<Kind>,
     /// Only notes of this project, and those for all projects
     #[arg(long, value_name = "KEY")]

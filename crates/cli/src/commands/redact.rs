@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use anamnesis_text::redact::redact;
 use serde_json::json;
 
-use super::{Outcome, read_text};
-use crate::ui::Ui;
+use crate::{
+    input::read_text,
+    ui::{Outcome, Ui},
+};
 
 /// Mask the secrets in a text
 ///

@@ -21,8 +21,8 @@ use anamnesis_store::{journal::Journal, notes::Stored};
 use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
-use super::{Outcome, sync as sync_command};
-use crate::ui::{self, Ui};
+use super::sync as sync_command;
+use crate::ui::{self, Outcome, Ui};
 
 /// Distil what many sessions taught into few notes, by a model
 ///

@@ -5,8 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anamnesis_app::context::Context;
 use anamnesis_store::index::Index;
 
-use super::Outcome;
-use crate::ui::{self, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Build the index anew from the notes
 ///

@@ -9,8 +9,7 @@ use anamnesis_store::index::{Entry, Filter, Index};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use super::Outcome;
-use crate::ui::{self, LIST_LENGTH, Ui};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// Read all links anew from the notes, and count them
 ///

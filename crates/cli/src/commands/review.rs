@@ -24,8 +24,8 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{Outcome, diff, edit, show};
-use crate::ui::{self, Ui};
+use super::{diff, edit, show};
+use crate::ui::{self, Outcome, Ui};
 
 /// How many lines of a text are shown.
 const MAX_LINES: usize = 24;

@@ -18,10 +18,11 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use super::{Outcome, read_text, show};
+use super::show;
 use crate::{
     commands::history_view::{self, Past},
-    ui::{self, Ui},
+    input::read_text,
+    ui::{self, Outcome, Ui},
 };
 
 /// Find notes by words
@@ -46,13 +47,13 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "project")]
     here: bool,
     /// Only notes of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = crate::commands::write::note_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = crate::args::note_type)]
     note_type: Option<NoteType>,
     /// Only notes of this kind
-    #[arg(long, value_parser = crate::commands::write::kind)]
+    #[arg(long, value_parser = crate::args::kind)]
     kind: Option<Kind>,
     /// Only notes that travel (`portable`) or do not (`machine-local`)
-    #[arg(long, value_parser = crate::commands::write::scope)]
+    #[arg(long, value_parser = crate::args::scope)]
     scope: Option<Scope>,
     /// Among the notes as they were at the end of that day (2026-01-31), or at that time
     #[arg(long, value_name = "DATE")]

@@ -24,7 +24,8 @@ use anamnesis_sync::Answer;
 use chrono::{DateTime, Utc};
 use serde_json::error::Category;
 
-use super::{Outcome, sync::PATIENCE as SYNC_PATIENCE};
+use super::sync::PATIENCE as SYNC_PATIENCE;
+use crate::ui::Outcome;
 
 /// How many characters of a reason are logged.
 const MAX_REASON_LENGTH: usize = 200;

@@ -14,8 +14,8 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{Outcome, show::shown};
-use crate::ui::{self, LIST_LENGTH, Ui};
+use super::show::shown;
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// How long another process that writes the records is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -7,10 +7,9 @@ use anamnesis_note::{draft::safe, note::State};
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::{clean, one_line};
 
-use super::Outcome;
 use crate::{
     commands::history_view::{self, Past},
-    ui::{self, Ui},
+    ui::{self, Outcome, Ui},
 };
 
 /// Show one note

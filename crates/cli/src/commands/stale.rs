@@ -8,8 +8,7 @@ use anamnesis_recall::stale::{self, StaleReason};
 use anamnesis_store::{index::Filter, project::Project};
 use serde_json::{Value, json};
 
-use super::Outcome;
-use crate::ui::{self, Ui};
+use crate::ui::{self, Outcome, Ui};
 
 /// Show the notes that are worth a look, and why
 ///

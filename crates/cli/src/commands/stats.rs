@@ -14,8 +14,8 @@ use anamnesis_store::{
 };
 use serde_json::{Value, json};
 
-use super::{Outcome, doctor::milliseconds};
-use crate::ui::{self, Ui};
+use super::doctor::milliseconds;
+use crate::ui::{self, Outcome, Ui};
 
 /// How many notes a list names.
 const NAMED: usize = 5;

@@ -23,8 +23,8 @@ use anamnesis_store::{
 };
 use serde_json::json;
 
-use super::{Outcome, backfill, doctor, project::explain, upkeep::Found};
-use crate::ui::{self, Ui};
+use super::{backfill, doctor, project::explain, upkeep::Found};
+use crate::ui::{self, Outcome, Ui};
 
 /// How many characters of what is wrong fit into the line.
 const STATE_LENGTH: usize = ui::WIDTH - "state:  · anamnesis doctor".len() + 1;

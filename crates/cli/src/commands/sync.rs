@@ -12,8 +12,7 @@ use anamnesis_sync::{Answer, Synced};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use super::Outcome;
-use crate::ui::Ui;
+use crate::ui::{Outcome, Ui};
 
 /// How long another sync is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

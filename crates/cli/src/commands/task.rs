@@ -21,8 +21,11 @@ use anamnesis_store::index::Entry;
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{Outcome, edit::refuse_agent, read_text, write};
-use crate::ui::{self, LIST_LENGTH, Ui};
+use super::{edit::refuse_agent, write};
+use crate::{
+    input::read_text,
+    ui::{self, LIST_LENGTH, Outcome, Ui},
+};
 
 /// Keep a list of what is to be done
 ///
@@ -78,7 +81,7 @@ struct ListArgs {
     #[arg(long, conflicts_with = "status")]
     all: bool,
     /// Only those that are pending, active, done or archived
-    #[arg(long, value_parser = write::word::<Status>)]
+    #[arg(long, value_parser = crate::args::word::<Status>)]
     status: Option<Status>,
     /// The tasks of this project instead
     #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]

@@ -17,10 +17,10 @@ use anamnesis_sync::{
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use super::{Outcome, diff};
+use super::diff;
 use crate::{
     commands::history_view::{self, Past},
-    ui::{self, LIST_LENGTH, Ui},
+    ui::{self, LIST_LENGTH, Outcome, Ui},
 };
 
 /// How many batches are listed.

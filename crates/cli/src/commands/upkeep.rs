@@ -29,8 +29,8 @@ use serde_json::{Value, json};
 use ulid::Ulid;
 
 use self::shelf::Loaded;
-use super::{Outcome, bulk};
-use crate::ui::{self, LIST_LENGTH, Ui};
+use super::bulk;
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// How much of a text is shown of notes of which only one can be right, in characters.
 const SHOWN: usize = 240;

@@ -12,11 +12,10 @@ use anamnesis_store::journal::Journal;
 use anamnesis_text::clean::one_line;
 
 use super::{
-    Outcome,
     edit::refuse_agent,
     feedback::{place, refuse_forgotten},
 };
-use crate::ui::Ui;
+use crate::ui::{Outcome, Ui};
 
 /// Say that a note is still right
 ///

@@ -27,8 +27,8 @@ use anamnesis_text::{clean::one_line, hash::text_hash};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{Outcome, eval::tried_json, sessions};
-use crate::ui::{self, Ui};
+use super::sessions;
+use crate::ui::{self, Outcome, Ui};
 
 /// How much of a file of instructions is searched, in bytes.
 const MAX_INSTRUCTIONS: u64 = 1024 * 1024;
@@ -111,7 +111,7 @@ fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let done = trial.run(context)?;
     if args.json {
-        ui.json(&tried_json(&done));
+        ui.json(&done.json());
     } else {
         ui.print(&tried(&done, context, args.all)?);
     }

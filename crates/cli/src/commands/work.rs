@@ -31,7 +31,8 @@ use anamnesis_store::{
 };
 use anamnesis_sync::Answer;
 
-use super::{Outcome, eval, upkeep};
+use super::{eval, upkeep};
+use crate::ui::Outcome;
 
 /// How long it waits for those who write notes or the index.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,10 +1,9 @@
 //! `write`: a new note.
 
 use std::{
-    fmt, fs,
+    fs,
     path::PathBuf,
     process::{Command, ExitCode},
-    str::FromStr,
 };
 
 use anamnesis_app::{context::Context, failure::Failure, remember, sync};
@@ -20,8 +19,10 @@ use anamnesis_recall::{admission::NewNote, novelty::Novelty};
 use anamnesis_store::index::{Entry, Index};
 use serde_json::{Value, json};
 
-use super::{MAX_TEXT_LENGTH, Outcome, read_text};
-use crate::ui::{self, Ui};
+use crate::{
+    input::{MAX_TEXT_LENGTH, read_text},
+    ui::{self, Outcome, Ui},
+};
 
 /// Write a note
 ///
@@ -35,10 +36,10 @@ pub(crate) struct Args {
     #[arg(long)]
     title: Option<String>,
     /// procedural, semantic or episodic; the kind decides without it
-    #[arg(long = "type", value_name = "TYPE", value_parser = note_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = crate::args::note_type)]
     note_type: Option<NoteType>,
     /// fact, preference, insight, how-to, warning or task [default: fact]
-    #[arg(long, value_parser = kind)]
+    #[arg(long, value_parser = crate::args::kind)]
     kind: Option<Kind>,
     /// A tag; may be given more than once
     #[arg(long = "tag", value_name = "TAG")]
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
     /// `machine-local` keeps the note on this machine
-    #[arg(long, value_parser = scope, default_value = "portable")]
+    #[arg(long, value_parser = crate::args::scope, default_value = "portable")]
     scope: Scope,
     /// Where a warning comes up: `cmd: git push --force`, `path: *.sql`, `tool: Write`, `text: words`
     #[arg(long, value_name = "TRIGGER", value_parser = trigger)]
@@ -56,10 +57,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     instead: Option<String>,
     /// How bad it is: low, medium, high or critical
-    #[arg(long, value_parser = word::<Severity>)]
+    #[arg(long, value_parser = crate::args::word::<Severity>)]
     severity: Option<Severity>,
     /// `once`: this warning, if it is high or critical, stops a call that --when names, once a session
-    #[arg(long, value_parser = word::<Enforce>, requires = "when")]
+    #[arg(long, value_parser = crate::args::word::<Enforce>, requires = "when")]
     enforce: Option<Enforce>,
     /// A note that this one replaces; may be given more than once
     #[arg(long, value_name = "ID")]
@@ -91,28 +92,8 @@ struct Link {
     target: String,
 }
 
-pub(super) fn word<T>(text: &str) -> Result<T, String>
-where
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    text.parse().map_err(|error: T::Err| error.to_string())
-}
-
-pub(super) fn note_type(text: &str) -> Result<NoteType, String> {
-    word(text)
-}
-
-pub(super) fn scope(text: &str) -> Result<Scope, String> {
-    word(text)
-}
-
-pub(super) fn kind(text: &str) -> Result<Kind, String> {
-    Kind::from_word(text).map_err(|error| error.to_string())
-}
-
 fn trigger(text: &str) -> Result<Trigger, String> {
-    word(text)
+    crate::args::word(text)
 }
 
 fn link(text: &str) -> Result<Link, String> {

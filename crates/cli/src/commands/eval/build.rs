@@ -6,6 +6,11 @@ use std::{
     process::ExitCode,
 };
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    evaluation_set::{Case, Set},
+    failure::Failure,
+};
 use anamnesis_distill::{
     model::Model,
     prompts::{self, Prompt},
@@ -21,15 +26,7 @@ use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use serde_json::json;
 
 use super::mine::notes_in_use;
-use crate::{
-    commands::{Outcome, write},
-    ui::{self, Ui},
-};
-use anamnesis_app::evaluation_set::{Case, Set};
-use anamnesis_app::{
-    context::{Context, PATIENCE},
-    failure::Failure,
-};
+use crate::ui::{self, Outcome, Ui};
 
 /// Have a model ask questions that your notes answer, to measure recall by
 ///
@@ -43,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 30)]
     n: usize,
     /// Only of notes of these types
-    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = write::note_type)]
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = crate::args::note_type)]
     types: Vec<NoteType>,
     /// Only of notes of this project
     #[arg(long, value_name = "KEY")]

@@ -2,6 +2,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    evaluation_set::Case,
+    failure::Failure,
+    reflect::Question,
+};
 use anamnesis_distill::{
     merge::{self, Author, MergeOutcome},
     model::Model,
@@ -21,14 +27,8 @@ use super::{
     sandbox::Sandbox,
 };
 use crate::{
-    commands::{Outcome, upkeep::shelf::Loaded},
-    ui::{self, Ui},
-};
-use anamnesis_app::evaluation_set::Case;
-use anamnesis_app::{
-    context::{Context, PATIENCE},
-    failure::Failure,
-    reflect::Question,
+    commands::upkeep::shelf::Loaded,
+    ui::{self, Outcome, Ui},
 };
 
 /// How far down a note that was asked for counts as found.

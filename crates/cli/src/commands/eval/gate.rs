@@ -5,6 +5,12 @@ use std::{
     process::ExitCode,
 };
 
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    evaluation_set::Case,
+    failure::Failure,
+    recall::{Lane, known},
+};
 use anamnesis_note::{id::NoteId, note::GLOBAL};
 use anamnesis_recall::{
     evaluation::{GatePoint, GateResult, share},
@@ -28,16 +34,7 @@ use super::{
     mine::question,
     run::{ended, missing, unknown, warn},
 };
-use crate::{
-    commands::Outcome,
-    ui::{self, Ui},
-};
-use anamnesis_app::evaluation_set::Case;
-use anamnesis_app::{
-    context::{Context, PATIENCE},
-    failure::Failure,
-    recall::{Lane, known},
-};
+use crate::ui::{self, Outcome, Ui};
 
 /// The floors of the curve, those of the settings among them.
 const FLOORS: [f32; 8] = [0.16, 0.20, 0.24, 0.28, 0.32, 0.36, 0.40, 0.50];

@@ -10,8 +10,11 @@ use anamnesis_store::{
     notes::Stored,
 };
 
-use anamnesis_app::evaluation_set::{Case, TITLE};
-use anamnesis_app::{context::Context, failure::Failure};
+use anamnesis_app::{
+    context::Context,
+    evaluation_set::{Case, TITLE},
+    failure::Failure,
+};
 
 /// The notes to ask.
 pub(super) struct Library<'a> {

@@ -6,9 +6,9 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_app::evaluation_set::{Case, Set};
 use anamnesis_app::{
     context::{Context, PATIENCE},
+    evaluation_set::{Case, Set},
     failure::Failure,
     recall::Lane,
 };
@@ -28,10 +28,7 @@ use anamnesis_store::{
 use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use serde_json::json;
 
-use crate::{
-    commands::{Outcome, write},
-    ui::{self, Ui},
-};
+use crate::ui::{self, Outcome, Ui};
 
 /// Make questions of your own notes and prompts, to measure recall by
 ///
@@ -44,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 30)]
     n: usize,
     /// Only notes of these types
-    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = write::note_type)]
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = crate::args::note_type)]
     types: Vec<NoteType>,
     /// Only notes and prompts of this project
     #[arg(long, value_name = "KEY")]

@@ -12,14 +12,18 @@ mod sandbox;
 
 use std::path::PathBuf;
 
-pub(crate) use self::{prompt::json as tried_json, sandbox::sweep};
+pub(crate) use self::sandbox::sweep;
 
-use anamnesis_app::evaluation_set::{Case, Set};
-use anamnesis_app::{context::Context, environment::Environment, failure::Failure, model};
+use anamnesis_app::{
+    context::Context,
+    environment::Environment,
+    evaluation_set::{Case, Set},
+    failure::Failure,
+    model,
+};
 use anamnesis_distill::{merge, model::Model};
 
-use super::Outcome;
-use crate::ui::Ui;
+use crate::ui::{Outcome, Ui};
 
 /// Show what a prompt would bring, or how well notes are found
 ///

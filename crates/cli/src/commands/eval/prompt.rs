@@ -3,16 +3,14 @@
 use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{
-    context::Context,
-    dry_run::{Trial, Tried},
-    environment::Environment,
-    failure::Failure,
-    recall::{Answer, Lane},
+    context::Context, dry_run::Trial, environment::Environment, failure::Failure, recall::Lane,
 };
-use serde_json::{Value, json};
 
-use super::super::{Outcome, read_text, why};
-use crate::ui::Ui;
+use super::super::why;
+use crate::{
+    input::read_text,
+    ui::{Outcome, Ui},
+};
 
 /// Show what a prompt would bring, to the byte
 ///
@@ -67,7 +65,7 @@ pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outco
     };
     let tried = trial.run(&context)?;
     if args.json {
-        ui.json(&json(&tried));
+        ui.json(&tried.json());
         return Ok(ExitCode::SUCCESS);
     }
     ui.raw(tried.block());
@@ -75,43 +73,4 @@ pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outco
         ui.note(&why::tried(&tried, &context, true)?);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Everything that is known of it, for scripts.
-pub(crate) fn json(tried: &Tried) -> Value {
-    let answer = tried.outcome.as_ref().ok();
-    let run = answer.map(|answer| &answer.run);
-    json!({
-        "lane": tried.lane.as_str(),
-        "project": tried.project.key,
-        "block": tried.block(),
-        "reason": tried.silence(),
-        "terms": run.map(|run| run.terms),
-        "searched": run.map(|run| run.searched),
-        "floor": run.map(|run| run.floor),
-        "candidates": answer.map(candidates).unwrap_or_default(),
-        "behind": tried.is_behind,
-    })
-}
-
-fn candidates(answer: &Answer) -> Vec<Value> {
-    let given = answer.shown.iter().map(|shown| {
-        json!({
-            "id": shown.note.to_string(),
-            "given": true,
-            "level": shown.level,
-            "reason": shown.reason,
-            "evidence": shown.evidence,
-        })
-    });
-    let held = answer.outcome.held.iter().map(|held| {
-        json!({
-            "id": held.note,
-            "given": false,
-            "level": Value::Null,
-            "reason": held.reason,
-            "evidence": held.evidence,
-        })
-    });
-    given.chain(held).collect()
 }

@@ -7,6 +7,11 @@ use std::{
     process::ExitCode,
 };
 
+use anamnesis_app::{
+    context::Context,
+    evaluation_set::{Case, Set},
+    failure::{Failure, NEEDS_ATTENTION},
+};
 use anamnesis_note::{
     id::NoteId,
     note::{GLOBAL, State},
@@ -22,15 +27,7 @@ use anamnesis_text::clean::one_line;
 use serde_json::{Map, Value, json};
 
 use super::{gate, library::Library};
-use crate::{
-    commands::Outcome,
-    ui::{self, Ui},
-};
-use anamnesis_app::evaluation_set::{Case, Set};
-use anamnesis_app::{
-    context::Context,
-    failure::{Failure, NEEDS_ATTENTION},
-};
+use crate::ui::{self, Outcome, Ui};
 
 /// The depths that recall is told at.
 const DEPTHS: [usize; 4] = [1, 3, 5, 8];

@@ -19,8 +19,8 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 
 use crate::{
-    commands::{Outcome, sessions},
-    ui::{self, Ui},
+    commands::sessions,
+    ui::{self, Outcome, Ui},
 };
 
 pub(super) fn run(

@@ -24,11 +24,11 @@ use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote
 use serde_json::Value;
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
-use super::{Outcome, config::REMOTES, doctor};
-use crate::ui::{self, Ui};
-
-/// The name of the Python version's server unless somebody chose another one.
-pub(super) const SERVER_NAME: &str = "anamnesis";
+use super::{
+    config::REMOTES,
+    doctor::{self, SERVER_NAME},
+};
+use crate::ui::{self, Outcome, Ui};
 
 /// How long the store's locks are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

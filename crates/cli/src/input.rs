@@ -1,0 +1,52 @@
+//! Reads what a command is given on stdin.
+
+use std::io::Read as _;
+
+use anamnesis_app::failure::Failure;
+use anamnesis_session::hook::MAX_PAYLOAD_LENGTH;
+
+use crate::ui;
+
+/// Reads stdin up to a limit.
+pub(crate) fn read_input(limit: usize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    std::io::stdin()
+        .lock()
+        .take(most)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
+    if bytes.len() > limit {
+        return Err(Failure::usage(format!("stdin is over {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Reads stdin as text; bytes that are no UTF-8 are replaced.
+pub(crate) fn read_text() -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&read_input(MAX_TEXT_LENGTH)?).into_owned())
+}
+
+/// The largest text that a command takes, in bytes.
+pub(crate) const MAX_TEXT_LENGTH: usize = 16 * 1024 * 1024;
+
+/// What a hook may have put on stdin of `inject` and `capture`; nothing when it is no JSON object.
+#[derive(Debug, Default, serde::Deserialize)]
+pub(crate) struct HookInput {
+    #[serde(default)]
+    pub(crate) cwd: Option<String>,
+    #[serde(default)]
+    pub(crate) transcript_path: Option<String>,
+    #[serde(default)]
+    pub(crate) session_id: Option<String>,
+}
+
+pub(crate) fn hook_input() -> HookInput {
+    if ui::stdin_is_terminal() {
+        return HookInput::default();
+    }
+    read_input(MAX_PAYLOAD_LENGTH)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
+}
