@@ -1,0 +1,131 @@
+//! Answers with nothing when a hook takes too long.
+
+use std::{
+    io::{self, Read, Write},
+    process::{self, ExitCode},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anamnesis_app::{
+    context::Context,
+    environment::{Caller, Environment},
+    pause, spawn,
+};
+use anamnesis_session::hook::{HookOutput, MAX_PAYLOAD_LENGTH};
+
+use super::answer;
+
+/// After this the hook answers with nothing, whatever it is doing.
+const DEADLINE: Duration = Duration::from_millis(1100);
+
+/// The end of a session is asynchronous: nobody waits for it, and its note is worth the time.
+const PATIENT_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How long the line about a hook that was given up may take to be written.
+const LOG_PATIENCE: Duration = Duration::from_millis(50);
+
+/// What the watch is told while an event is handled: this one may take longer.
+pub(super) struct Patient;
+
+/// Handles what `input` gives, and answers in time.
+///
+/// The main thread does the work: another one would pay for a memory arena of its own and for being
+/// woken up.
+pub(super) fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCode {
+    let started = Instant::now();
+    let answered = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let watch = thread::Builder::new().spawn({
+        let answered = Arc::clone(&answered);
+        move || watch(started, &receiver, &answered)
+    });
+    if watch.is_err() {
+        // Without a watch nothing is begun that could hang.
+        print(&HookOutput::default().to_json(""));
+        return ExitCode::SUCCESS;
+    }
+    let (environment, payload) = input();
+    let reply = answer(environment, payload, started, &sender);
+    if answered.swap(true, Ordering::AcqRel) {
+        // The watch has answered in this moment, and ends the process.
+        loop {
+            thread::park();
+        }
+    }
+    print(&reply.output);
+    if reply.start_work {
+        let environment = Environment::read(Caller::Client);
+        if let Err(error) = spawn::start_work(&environment, reply.check_index)
+            && let Ok(context) = Context::of(environment, Duration::ZERO)
+        {
+            context.log(&format!("hook: cannot start the deferred process: {error}"));
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Waits for the deadline; then answers with nothing and ends the process, whatever it is doing.
+#[expect(
+    clippy::exit,
+    reason = "the main thread hangs, so nobody else can end the process"
+)]
+fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) {
+    let mut deadline = DEADLINE;
+    loop {
+        match receiver.recv_timeout(deadline.saturating_sub(started.elapsed())) {
+            Ok(Patient) => deadline = PATIENT_DEADLINE,
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+    if answered.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    print(&HookOutput::default().to_json(""));
+    // The disk may be what hangs, so the log is not waited for, either.
+    let (done, logged) = mpsc::channel();
+    let elapsed = started.elapsed();
+    let _ = thread::Builder::new().spawn(move || {
+        log_late(elapsed);
+        let _ = done.send(());
+    });
+    let _ = logged.recv_timeout(LOG_PATIENCE);
+    process::exit(0)
+}
+
+/// Leaves a line about a hook that was given up.
+fn log_late(elapsed: Duration) {
+    if let Ok(context) = Context::of(Environment::read(Caller::Client), Duration::ZERO)
+        && !context.environment.is_internal
+        && pause::here(&context).is_none()
+    {
+        // It may be the first hook of this machine, with no place for a log yet.
+        let _ = context.home.create();
+        context.log(&format!("hook: gave up after {} ms", elapsed.as_millis()));
+    }
+}
+
+/// Prints the answer. The client may be gone: a closed pipe is no error.
+fn print(output: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(output.as_bytes());
+    let _ = stdout.flush();
+}
+
+/// Reads the payload; what goes on after the limit is drained, so that the client can finish writing.
+pub(super) fn read_stdin() -> io::Result<Vec<u8>> {
+    let mut stdin = io::stdin().lock();
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(MAX_PAYLOAD_LENGTH).unwrap_or(u64::MAX);
+    stdin.by_ref().take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_PAYLOAD_LENGTH {
+        io::copy(&mut stdin, &mut io::sink())?;
+    }
+    Ok(bytes)
+}

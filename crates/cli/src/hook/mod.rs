@@ -1,0 +1,353 @@
+//! The hook path: one event on stdin, one JSON object on stdout, exit 0 whatever happens.
+//!
+//! A second thread watches the clock while the event is handled: a lock, a disk or a pipe that hangs
+//! ends in the no-op object, not in a client that waits. Every fault is a line in the log and a mark
+//! in the records, for `doctor`; none is ever in the user's way.
+
+mod deadline;
+mod prompt;
+mod record;
+mod start;
+mod tool;
+
+use std::{
+    cell::OnceCell,
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::mpsc::Sender,
+    time::{Duration, Instant},
+};
+
+use anamnesis_app::{
+    context::Context,
+    environment::{Caller, Environment},
+    event_filter,
+    learn::TurnUses,
+    pause::{self, Off},
+    remote, sync,
+    tool_hooks::AtTool,
+};
+use anamnesis_recall::render::{Block, Chosen};
+use anamnesis_session::hook::{Event, HookOutput, Payload};
+use anamnesis_store::{
+    journal::{self, Journal, Ledger, Shown},
+    project::{Known, Project},
+};
+use anamnesis_text::hash::text_hash;
+
+use self::{
+    deadline::{Patient, read_stdin, watched},
+    start::{is_beginning, line},
+};
+
+const PATIENT_NOTES: Duration = Duration::from_secs(30);
+
+/// How long a hook waits for the notes and for the journal. One that has waited for the journal in
+/// vain puts its record into the spool, and does not wait for the notes, too.
+const NOTES_PATIENCE: Duration = Duration::from_millis(400);
+const JOURNAL_PATIENCE: Duration = Duration::from_millis(700);
+
+/// What is printed, and what is done afterwards.
+#[derive(Default)]
+struct Reply {
+    /// The text for stdout; nothing for the end of a session.
+    output: String,
+    /// Whether the deferred process is to be started.
+    start_work: bool,
+    /// Whether it is to look for damage in the index.
+    check_index: bool,
+}
+
+/// Runs the hook whose payload is on stdin. The exit code is always 0.
+pub(crate) fn main() -> ExitCode {
+    watched(|| (Environment::read(Caller::Client), read_stdin()))
+}
+
+/// Runs the hook whose payload was read already.
+pub(crate) fn answer_payload(environment: Environment, payload: Vec<u8>) -> ExitCode {
+    watched(|| (environment, Ok(payload)))
+}
+
+/// Handles one event.
+fn answer(
+    environment: Environment,
+    input: io::Result<Vec<u8>>,
+    started: Instant,
+    sender: &Sender<Patient>,
+) -> Reply {
+    let no_op = || Reply {
+        output: HookOutput::default().to_json(""),
+        ..Reply::default()
+    };
+    if environment.is_off || environment.is_internal {
+        return no_op();
+    }
+    let Ok(mut context) = Context::of(environment, NOTES_PATIENCE) else {
+        return no_op();
+    };
+    let payload = input
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| Payload::parse(&bytes).map_err(|error| error.to_string()));
+    // Before anything is written: nobody is to see that there was a session.
+    let folders = folders(&context, payload.as_ref().ok());
+    let folder = folders.first().cloned().unwrap_or_default();
+    let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
+    if let Some(off) = pause::why(&context, &all, || context.project_of(&folder)) {
+        return switched_off(off, &context, payload.as_ref().ok());
+    }
+    if let Err(error) = context.home.create() {
+        // There is no place for a log, either; `doctor` finds the same fault.
+        context.log(&format!("hook: {error}"));
+        return no_op();
+    }
+    let mut payload = match payload {
+        Ok(payload) => payload,
+        Err(error) => {
+            context.log(&format!("hook: {error}"));
+            if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
+                let now = context.environment.now;
+                let _ = journal.hook_ran("unknown", started.elapsed(), Some(&error), now);
+            }
+            return no_op();
+        }
+    };
+    let is_end = matches!(payload.event, Event::SessionEnd { .. });
+    if is_end {
+        let _ = sender.send(Patient);
+        context.be_patient(PATIENT_NOTES);
+    }
+    if context.home.contains(&folder) {
+        return no_op();
+    }
+    event_filter::unrecorded(&context, &mut payload.event);
+    let hook = Hook {
+        journal: Journal::open(&context.home, journal_patience(&context)),
+        event_name: payload.event_name.clone(),
+        session_id: payload.session_id.clone(),
+        agent: payload
+            .agent
+            .as_ref()
+            .map_or_else(String::new, |agent| agent.id.clone()),
+        context,
+        folder,
+        known: OnceCell::new(),
+    };
+    let mut handled = hook.handle(&payload);
+    let tag = match &payload.event {
+        Event::PreCompact => Some("precompact"),
+        Event::SessionEnd { .. } => Some("session-end"),
+        _ => None,
+    };
+    let transcript = payload.transcript_path.clone().map(PathBuf::from);
+    let is_recorded = hook.record(payload, &mut handled, started);
+    if !is_recorded {
+        // Nobody would know that the call was stopped already, and it would be stopped again.
+        handled.answer.denial = None;
+    }
+    if let Some(tag) = tag {
+        hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);
+    }
+    for error in &handled.errors {
+        hook.context
+            .log(&format!("hook {}: {error}", hook.event_name));
+    }
+    let output = if is_end {
+        String::new()
+    } else {
+        std::mem::take(&mut handled.answer).to_json(&hook.event_name)
+    };
+    // A hook has no time to repair: the deferred process does, started by the first one that met damage.
+    let is_first_request =
+        journal::damage_was_seen() && journal::request_repair(&hook.context.home);
+    let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
+    Reply {
+        output,
+        start_work: match handled.may_start {
+            _ if is_first_request => true,
+            MayStart::Nothing => false,
+            MayStart::Checkpoint => has_long_log(),
+            MayStart::Work => handled.start_work || has_long_log(),
+        },
+        check_index: handled.check_index,
+    }
+}
+
+/// Says nothing; but that nothing is recorded because of a slip in a file has to be said to somebody.
+fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply {
+    let is_start = payload.is_some_and(|payload| {
+        matches!(payload.event, Event::SessionStart { source, .. } if is_beginning(source))
+    });
+    let answer = if off == Off::Settings && is_start && context.environment.is_interactive {
+        let text = format!("nothing is recorded: {} · anamnesis doctor", off.reason());
+        HookOutput {
+            system_message: Some(line(&text)),
+            ..HookOutput::default()
+        }
+    } else {
+        HookOutput::default()
+    };
+    let name = payload.map_or("", |payload| payload.event_name.as_str());
+    Reply {
+        output: answer.to_json(name),
+        ..Reply::default()
+    }
+}
+
+/// The folders of a session, its project's first. The payload's `cwd` follows the shell's `cd`, so it
+/// comes second; where neither is known, there is still the folder that this process stands in.
+fn folders(context: &Context, payload: Option<&Payload>) -> Vec<PathBuf> {
+    let cwd = payload
+        .and_then(|payload| payload.cwd.as_ref())
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
+    let project = context.environment.project_folder.clone();
+    let current = Context::current_folder();
+    project.into_iter().chain(cwd).chain(current).collect()
+}
+
+/// What an event is handled with.
+struct Hook {
+    context: Context,
+    event_name: String,
+    session_id: String,
+    /// The subagent that this happens in; empty for the session itself.
+    agent: String,
+    folder: PathBuf,
+    known: OnceCell<Known>,
+    journal: Result<Journal, journal::Error>,
+}
+
+/// What an event may start the deferred process for. A tool's own event is never burdened with it.
+#[derive(Debug, Clone, Copy, Default)]
+enum MayStart {
+    #[default]
+    Nothing,
+    /// To fold a long log of the journal in: each hook reads it.
+    Checkpoint,
+    /// For whatever there is to do.
+    Work,
+}
+
+/// What handling an event came to.
+#[derive(Default)]
+struct Handled {
+    answer: HookOutput,
+    /// What was given, by lane.
+    given: Vec<(&'static str, Vec<Shown>)>,
+    /// Whether the session's context is empty now.
+    empties_context: bool,
+    /// How recall went.
+    run: Option<journal::Run>,
+    /// The task that the subagent begins with.
+    taken: Option<String>,
+    /// What the turn used of the notes that were given.
+    used: Option<TurnUses>,
+    errors: Vec<String>,
+    /// What the event may start the deferred process for.
+    may_start: MayStart,
+    start_work: bool,
+    check_index: bool,
+    /// A name and a value that the records keep from now on.
+    meta: Vec<(&'static str, String)>,
+}
+
+impl Handled {
+    /// Takes what comes at a tool.
+    fn take(&mut self, lane: &'static str, found: AtTool) {
+        self.answer.context = found.context;
+        self.answer.denial = found.denial;
+        self.given.push((lane, vec![found.shown]));
+    }
+}
+
+impl Hook {
+    /// Finds what is answered.
+    fn handle(&self, payload: &Payload) -> Handled {
+        let mut handled = match &payload.event {
+            Event::SessionStart { source, .. } => self.session_start(*source),
+            Event::UserPromptSubmit { prompt } => self.prompt(prompt),
+            Event::SubagentStart => self.subagent_start(payload.agent.as_ref()),
+            Event::PreToolUse(call) => self.before_tool(call),
+            Event::PostToolUseFailure(call) => self.after_failure(std::slice::from_ref(call)),
+            Event::PostToolBatch(calls) => self.after_failure(calls),
+            Event::Stop(answered) => self.turn_end("", answered.text.as_deref()),
+            Event::SubagentStop(answered) => match &payload.agent {
+                Some(agent) => self.turn_end(&agent.id, answered.text.as_deref()),
+                None => Handled::default(),
+            },
+            _ => Handled::default(),
+        };
+        handled.may_start = match &payload.event {
+            Event::SessionStart { .. }
+            | Event::UserPromptSubmit { .. }
+            | Event::Stop(_)
+            | Event::PreCompact
+            | Event::SessionEnd { .. } => MayStart::Work,
+            // A turn of many tools has a batch now and then.
+            Event::PostToolBatch(_) => MayStart::Checkpoint,
+            _ => MayStart::Nothing,
+        };
+        handled.start_work |= matches!(payload.event, Event::SessionEnd { .. });
+        let is_edge = matches!(
+            payload.event,
+            Event::SessionStart { .. } | Event::SessionEnd { .. }
+        );
+        if is_edge && remote::address(&self.context).is_some() && self.context.config.sync.auto {
+            let now = self.context.environment.now.timestamp_millis();
+            handled.meta.push((sync::WANTED, now.to_string()));
+            handled.start_work = true;
+        }
+        // After an interactive install there is no start of a session, so any event will do.
+        if let Ok(journal) = &self.journal {
+            let (meta, fault) = remote::adopt(&self.context, journal);
+            handled.meta.extend(meta);
+            if let Some(fault) = fault {
+                // Nothing went wrong with the event: it stands in the log, and `doctor` names it.
+                self.context.log(&fault);
+            }
+        }
+        handled
+    }
+
+    /// The session's project, found once.
+    fn project(&self) -> &Project {
+        let journal = self.journal.as_ref().ok();
+        let known = self
+            .known
+            .get_or_init(|| self.context.known(journal, &self.folder));
+        &known.project
+    }
+
+    /// What a context of the session has seen.
+    fn ledger(&self, agent: &str) -> Ledger {
+        let journal = self.journal.as_ref().ok();
+        journal
+            .and_then(|journal| journal.ledger(&self.session_id, agent).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// What a block holds of notes, for the records.
+fn shown(chosen: &[Chosen], block: &Block) -> Vec<Shown> {
+    chosen
+        .iter()
+        .zip(&block.levels)
+        .map(|(chosen, (id, level))| Shown {
+            note: *id,
+            hash: text_hash(&chosen.note.body),
+            level: level.as_str(),
+            reason: chosen.reason.as_str(),
+            evidence: None,
+        })
+        .collect()
+}
+
+/// How long this hook waits for the journal: a repair takes longer than any hook can wait.
+fn journal_patience(context: &Context) -> Duration {
+    if journal::is_repair_requested(&context.home) {
+        Duration::ZERO
+    } else {
+        JOURNAL_PATIENCE
+    }
+}

@@ -1,0 +1,157 @@
+//! Prompts, subagents and the end of a turn: what is recalled, and what was used.
+
+use anamnesis_app::{
+    claude_memory,
+    context::Context,
+    learn,
+    recall::{self, Asker, Lane},
+    remember, sync, task,
+};
+use anamnesis_recall::render::{self, Block};
+use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
+use anamnesis_session::event::Agent;
+use anamnesis_store::{
+    index::{self, Index},
+    journal::Shown,
+};
+
+use super::{Handled, Hook, shown, start::line};
+
+/// How many notes that came from other machines are named at a prompt.
+const MAX_ARRIVALS: usize = 3;
+
+impl Hook {
+    /// Does what a person asks of us by a command, which then only reports it; else gives what memory has.
+    pub(super) fn prompt(&self, prompt: &str) -> Handled {
+        let mut handled = Handled::default();
+        let (context, journal) = (&self.context, self.journal.as_ref().ok());
+        let (done, failed) = if let Some(text) = remember::asked_for(prompt) {
+            let project = &self.project().key;
+            let saved = remember::save_words(context, journal, text, project);
+            (saved, "not saved")
+        } else if let Some(asked) = task::asked_for(prompt) {
+            let project = &self.project().key;
+            (task::act(context, journal, &asked, project), "not done")
+        } else {
+            if let Some((block, shown)) = self.arrivals() {
+                handled.answer.context = Some(block.text);
+                handled.given.push(("arrivals", shown));
+            }
+            self.recall(Lane::Prompt, prompt, &mut handled);
+            return handled;
+        };
+        let report = done.unwrap_or_else(|error| {
+            handled.errors.push(error.clone());
+            format!("{failed}: {error} · /memory-status")
+        });
+        handled.answer.context = Some(format!("anamnesis: {report}"));
+        handled
+    }
+
+    /// Gives what memory has for a prompt, or for the task of a subagent.
+    pub(super) fn recall(&self, lane: Lane, text: &str, handled: &mut Handled) {
+        // Without the records nothing is known of what the context has seen, and it would be given
+        // the same again and again.
+        let Ok(journal) = &self.journal else {
+            return;
+        };
+        let Ok(echoes) = journal.echoes(&self.session_id) else {
+            return;
+        };
+        let settings = &self.context.config.recall;
+        let Ok(sentences) = recall::question(text, &echoes, lane, settings) else {
+            return;
+        };
+        let asker = Asker {
+            context: &self.context,
+            project: self.project(),
+            journal: Some(journal),
+            lane,
+            ledger: self.ledger(&self.agent),
+            agent: self.agent.clone(),
+        };
+        match asker.recall(&sentences) {
+            Ok(answer) => {
+                if lane == Lane::Prompt && self.context.config.recall.prompt_line {
+                    handled.answer.system_message =
+                        recall::line(&answer.outcome).map(|text| line(&text));
+                }
+                if !answer.block.text.is_empty() {
+                    let context = handled.answer.context.get_or_insert_default();
+                    if !context.is_empty() {
+                        context.push('\n');
+                    }
+                    context.push_str(&answer.block.text);
+                }
+                handled.given.push((lane.as_str(), answer.shown));
+                handled.run = Some(answer.run);
+            }
+            Err(error) => {
+                handled.check_index = error.is_damage();
+                handled.start_work = true;
+                if !matches!(error, index::Error::Missing | index::Error::Foreign(_)) {
+                    handled.errors.push(error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Names what came from other machines since the session began, once.
+    ///
+    /// The sync that a start sets off ends after the working set was given. So the first prompt after
+    /// it is told what the working set would now hold besides.
+    pub(super) fn arrivals(&self) -> Option<(Block, Vec<Shown>)> {
+        let journal = self.journal.as_ref().ok()?;
+        let arrived: i64 = journal.meta(sync::ARRIVED).ok()??.parse().ok()?;
+        let session = journal.session(&self.session_id).ok()??;
+        let told = journal.last_prompt_at(&self.session_id).ok()?;
+        if arrived < told.unwrap_or(session.started_at) {
+            return None;
+        }
+        let index = Index::open(&self.context.home).ok()?;
+        let request = Request {
+            project: &self.project().key,
+            also: &self.project().also,
+            k: DEFAULT_K,
+            session: None,
+            now: self.context.environment.now,
+            had: &claude_memory::copies(Some(journal), &self.project().key),
+        };
+        let mut chosen = session_start::select(&index, &self.context.notes, &request).ok()?;
+        let known = journal.notes_shown_in(&self.session_id).ok()?;
+        let machine = self.context.machine_id();
+        chosen
+            .retain(|chosen| chosen.note.machine_id != machine && !known.contains(&chosen.note.id));
+        chosen.truncate(MAX_ARRIVALS);
+        let block = render::arrivals(&chosen, request.now, |id| Context::short(&index, id));
+        let shown = shown(&chosen, &block);
+        (!block.text.is_empty()).then_some((block, shown))
+    }
+
+    /// Gives what memory has for the task that a subagent begins with.
+    pub(super) fn subagent_start(&self, agent: Option<&Agent>) -> Handled {
+        let mut handled = Handled::default();
+        let (Ok(journal), Some(agent)) = (&self.journal, agent) else {
+            return handled;
+        };
+        if let Ok(Some((id, task))) = journal.open_delegation(&self.session_id, &agent.kind) {
+            self.recall(Lane::Agent, &task, &mut handled);
+            handled.taken = Some(id);
+        }
+        handled
+    }
+
+    /// Finds what a context used in its turn of the notes that it was given.
+    pub(super) fn turn_end(&self, agent: &str, answer: Option<&str>) -> Handled {
+        let mut handled = Handled::default();
+        let Ok(journal) = &self.journal else {
+            return handled;
+        };
+        let answer = answer.unwrap_or_default();
+        match learn::uses(&self.context, journal, &self.session_id, agent, answer) {
+            Ok(used) => handled.used = used,
+            Err(error) => handled.errors.push(error.to_string()),
+        }
+        handled
+    }
+}

@@ -1,0 +1,276 @@
+//! Records the event in the journal or the spool, and writes the note at the end of a session.
+
+use std::{path::Path, time::Instant};
+
+use anamnesis_app::{capture, client, spawn::UNREADABLE};
+use anamnesis_session::{
+    event::{Privacy, Record, RecordedEvent, Surroundings},
+    hook::{Event, Payload},
+    intake::Intake,
+    session_note::SessionDigest,
+};
+use anamnesis_store::{
+    journal::{self, Audience, Journal, Taken},
+    project, session_note,
+    spool::{Spool, Waiting},
+};
+use anamnesis_text::{clean::one_line, private_tokens::Key, redact::redact};
+use chrono::DateTime;
+use ulid::Ulid;
+
+use super::{Handled, Hook, JOURNAL_PATIENCE};
+
+/// How many records of the spool a hook takes up beside its own.
+const MAX_DRAINED: usize = 50;
+
+/// How much of the end of a transcript is read for the last answer, in bytes.
+const TRANSCRIPT_END: u64 = 256 * 1024;
+
+impl Hook {
+    /// Stores what happened: in one transaction, or, where the journal cannot be had, in the spool.
+    /// Tells whether the journal has it.
+    pub(super) fn record(&self, payload: Payload, handled: &mut Handled, started: Instant) -> bool {
+        let spool = Spool::new(&self.context.home);
+        let mut waiting = spool.waiting(MAX_DRAINED);
+        let is_start = matches!(payload.event, Event::SessionStart { .. });
+        let record = self.record_of(payload, &waiting);
+        let stored = match &self.journal {
+            Ok(journal) => journal
+                .together(|journal| {
+                    let mut taken = journal.take_waiting(&mut waiting)?;
+                    taken.has_job |= journal.take(&record)?.has_job;
+                    self.keep_run(journal, handled, started)?;
+                    Ok(taken)
+                })
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match stored {
+            Ok(Taken { has_job }) => {
+                handled.start_work |= has_job || (is_start && self.has_unfinished_sessions());
+                for waiting in &waiting {
+                    if waiting.record.is_none() {
+                        handled.errors.push(UNREADABLE.to_owned());
+                    }
+                    if let Err(error) = spool.put_away(waiting) {
+                        handled.errors.push(format!("spool: {error}"));
+                    }
+                }
+                true
+            }
+            Err(error) => {
+                handled.errors.push(error);
+                // A damaged file is repaired by the deferred process.
+                handled.start_work = true;
+                if let Err(error) = spool.keep(&record) {
+                    handled.errors.push(format!("spool: {error}"));
+                }
+                false
+            }
+        }
+    }
+
+    /// Tells whether there are sessions that nobody closed, or notes that nobody wrote.
+    pub(super) fn has_unfinished_sessions(&self) -> bool {
+        let now = self.context.environment.now.timestamp_millis();
+        self.journal.as_ref().is_ok_and(|journal| {
+            journal.has_jobs(now).unwrap_or(false)
+                || journal
+                    .has_lost_sessions(now, client::is_running)
+                    .unwrap_or(false)
+        })
+    }
+
+    /// Makes the record of an event. The records in the spool come before it.
+    pub(super) fn record_of(&self, mut payload: Payload, waiting: &[Waiting]) -> Record {
+        let environment = &self.context.environment;
+        // A newer program's file is not written to, but what is private in it stays so.
+        let newer = match &self.journal {
+            Err(journal::Error::Newer(_)) => {
+                Journal::open_newer_to_read(&self.context.home, JOURNAL_PATIENCE).ok()
+            }
+            _ => None,
+        };
+        let journal = self.journal.as_ref().ok().or(newer.as_ref());
+        let known = journal.and_then(|journal| journal.session(&self.session_id).ok().flatten());
+        // If the private tokens cannot be read, the event may repeat them.
+        let echoes = journal.and_then(|journal| journal.echoes(&self.session_id).ok());
+        let is_private = echoes.is_none()
+            || journal.is_none_or(|journal| {
+                journal
+                    .is_private(&self.session_id, payload.prompt_id.as_deref())
+                    .unwrap_or(true)
+            })
+            || self.is_private_in_spool(waiting, payload.prompt_id.as_deref());
+        let is_start = matches!(payload.event, Event::SessionStart { .. });
+        // The row of a session that was restored after damage has no folder.
+        let looks = is_start || known.is_none_or(|known| known.folder.is_none());
+        if let Event::Stop(answered) = &mut payload.event
+            && answered.text.is_none()
+            && let Some(journal) = journal
+            && let Ok(Some(since)) = journal.unanswered_since(&self.session_id)
+            && let Some(since) = DateTime::from_timestamp_millis(since)
+        {
+            let path = payload.transcript_path.as_deref().map(Path::new);
+            let span = since..capture::ALWAYS.end;
+            let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
+            answered.text = end.ok().flatten().and_then(|transcript| transcript.outcome);
+        }
+        let mut echoes = echoes.unwrap_or_default();
+        let marked = (waiting.iter()).filter_map(|waiting| waiting.record.as_ref());
+        let marked = marked.filter(|record| record.session == self.session_id);
+        echoes.extend(
+            marked
+                .flat_map(|record| &record.echoes)
+                .map(|echo| (echo.key, echo.hash)),
+        );
+        let intake = Intake {
+            echoes: &echoes,
+            key: random_key(),
+            folder: &self.folder,
+            surroundings: Surroundings {
+                project: looks.then(|| self.project().key.clone()),
+                // A folder's name can hold a secret like any other text.
+                folder: looks.then(|| kept(&self.folder.to_string_lossy())),
+                transcript: payload.transcript_path.as_deref().map(kept),
+                branch: looks
+                    .then(|| project::branch_of(&self.folder).map(|branch| kept(&branch)))
+                    .flatten(),
+                client: client::process(environment.client_process.as_deref()),
+            },
+            at: environment.now.timestamp_millis(),
+            is_unsure: is_private && !matches!(payload.event, Event::UserPromptSubmit { .. }),
+        };
+        intake.record(payload)
+    }
+
+    /// Tells whether an event's prompt is in the spool and private. If not all of the spool was read, it may
+    /// be.
+    pub(super) fn is_private_in_spool(&self, waiting: &[Waiting], prompt_id: Option<&str>) -> bool {
+        let records = waiting
+            .iter()
+            .rev()
+            .filter_map(|waiting| waiting.record.as_ref());
+        let mut prompts = records
+            .filter(|record| record.session == self.session_id)
+            .filter(|record| prompt_id.is_none_or(|id| record.prompt_id.as_deref() == Some(id)))
+            .filter_map(|record| match &record.what {
+                RecordedEvent::Prompted { privacy, .. } => Some(*privacy),
+                _ => None,
+            });
+        prompts.next() == Some(Privacy::Full) || waiting.len() >= MAX_DRAINED
+    }
+
+    /// Keeps what else this run did, within the transaction of its record.
+    pub(super) fn keep_run(
+        &self,
+        journal: &Journal,
+        handled: &Handled,
+        started: Instant,
+    ) -> Result<(), journal::Error> {
+        let now = self.context.environment.now;
+        if handled.empties_context {
+            journal.context_emptied(&self.session_id)?;
+        }
+        if let Some(run) = &handled.run {
+            journal.recalled(&self.session_id, run)?;
+        }
+        if let Some(task) = &handled.taken {
+            journal.delegation_taken(&self.session_id, task, &self.agent)?;
+        }
+        for (lane, shown) in &handled.given {
+            let to = Audience {
+                session: &self.session_id,
+                agent: &self.agent,
+                lane,
+            };
+            journal.was_shown(to, shown, now)?;
+        }
+        if let Some(used) = &handled.used {
+            used.keep(journal, &self.session_id, now)?;
+        }
+        for (name, value) in &handled.meta {
+            journal.set_meta(name, value)?;
+        }
+        for (name, value) in self.known.get().map_or(&[][..], |known| &known.rows) {
+            journal.set_meta(name, value)?;
+        }
+        let error = handled.errors.first().map(|error| kept(error));
+        journal.hook_ran(&self.event_name, started.elapsed(), error.as_deref(), now)
+    }
+
+    /// Writes or updates the session's note, from the journal, or without one from the transcript.
+    pub(super) fn write_note(
+        &self,
+        tag: &'static str,
+        is_recorded: bool,
+        transcript: Option<&Path>,
+        handled: &mut Handled,
+    ) {
+        let written = match &self.journal {
+            Ok(journal) if is_recorded => {
+                capture::write_known(&self.context, journal, &self.session_id, Some(tag))
+            }
+            // The journal has the note in its queue as soon as it takes the record from the spool.
+            Ok(_) => Ok(None),
+            Err(_) => self.write_from_transcript(tag, transcript).map(|()| None),
+        };
+        // Whether the note was written without the transcript or not at all.
+        match written {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => {
+                self.note_failed(&error);
+                handled.errors.push(error);
+            }
+        }
+    }
+
+    /// Keeps the error beside the run that has been recorded already, so that `doctor` tells of it.
+    pub(super) fn note_failed(&self, error: &str) {
+        if let Ok(journal) = &self.journal {
+            let _ = journal.run_failed(&self.event_name, &kept(error));
+        }
+    }
+
+    pub(super) fn write_from_transcript(
+        &self,
+        tag: &str,
+        path: Option<&Path>,
+    ) -> Result<(), String> {
+        let Some(transcript) = capture::read(&self.context, path, None, capture::ALWAYS)? else {
+            return Ok(());
+        };
+        let machine_id = self.context.machine_id();
+        let request = session_note::Request {
+            session: Some(&self.session_id),
+            project: &self.project().key,
+            machine_id: &machine_id,
+            source: Some(tag),
+            now: self.context.environment.now,
+        };
+        capture::write(
+            &self.context,
+            None,
+            &SessionDigest::from(&transcript),
+            &request,
+        )
+        .map(drop)
+        .map_err(|error| error.to_string())
+    }
+}
+
+/// A key for what this run marks as private.
+pub(super) fn random_key() -> Key {
+    let halves = [Ulid::generate().random(), Ulid::generate().random()];
+    let mut key = [0; 16];
+    for (bytes, half) in key.chunks_mut(8).zip(halves) {
+        // The last eight of ten random bytes.
+        bytes.copy_from_slice(&half.to_le_bytes()[..8]);
+    }
+    Key::new(key)
+}
+
+/// A text as it may stand in the records.
+pub(super) fn kept(text: &str) -> String {
+    redact(&one_line(text)).text.into_owned()
+}

@@ -1,0 +1,254 @@
+//! SessionStart: the working set, and one line for the person.
+
+use anamnesis_app::{
+    claude_memory, context::Context, journal_repair, python_version, spawn::INDEX_DAMAGED,
+    sync::History,
+};
+use anamnesis_note::note::{Note, Source, parse_timestamp};
+use anamnesis_recall::render::{self, Block, Chosen, Reason};
+use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
+use anamnesis_session::hook::StartSource;
+use anamnesis_store::{
+    index::Index, journal::Journal, project::Project, settings::config::SessionLine,
+};
+use anamnesis_text::{clean::one_line, hash::text_hash};
+
+use super::{Handled, Hook, shown};
+use crate::ui;
+
+/// The key in `meta` of the repair that the person was told of.
+const REPAIR_TOLD: &str = "repair_told";
+
+/// The longest line for the person, in characters.
+const MAX_LINE_LENGTH: usize = 100;
+
+impl Hook {
+    /// Gives the working set, and the person one line.
+    pub(super) fn session_start(&self, source: StartSource) -> Handled {
+        let mut handled = Handled {
+            empties_context: matches!(
+                source,
+                StartSource::Startup | StartSource::Clear | StartSource::Compact
+            ),
+            ..Handled::default()
+        };
+        let project = self.project();
+        let (chosen, block) = if let Ok(index) = Index::open(&self.context.home) {
+            handled.start_work = index.is_behind(&self.context.notes);
+            self.working_set(&index, project, source, &mut handled)
+        } else {
+            // No index yet, or one that has to be built anew: the deferred process does that.
+            handled.start_work = true;
+            (Vec::new(), Block::default())
+        };
+        if is_beginning(source) && self.context.environment.is_interactive {
+            let line = self.session_line(&chosen, &block, &mut handled);
+            handled.answer.system_message = line;
+        }
+        if !block.text.is_empty() {
+            handled.answer.context = Some(block.text);
+        }
+        handled
+    }
+
+    pub(super) fn working_set(
+        &self,
+        index: &Index,
+        project: &Project,
+        source: StartSource,
+        handled: &mut Handled,
+    ) -> (Vec<Chosen>, Block) {
+        let journal = self.journal.as_ref().ok();
+        let request = Request {
+            project: &project.key,
+            also: &project.also,
+            k: DEFAULT_K,
+            session: (source == StartSource::Compact).then_some(self.session_id.as_str()),
+            now: self.context.environment.now,
+            had: &claude_memory::copies(journal, &project.key),
+        };
+        let notes = &self.context.notes;
+        let selected = session_start::select(index, notes, &request).and_then(|mut chosen| {
+            chosen.extend(session_start::open_tasks(index, notes, &request)?);
+            Ok(chosen)
+        });
+        let mut chosen = match selected {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                handled.check_index = error.is_damage();
+                if handled.check_index {
+                    // Another deferred process may be at it, and would not hear of it otherwise.
+                    handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
+                }
+                handled.errors.push(error.to_string());
+                handled.start_work = true;
+                Vec::new()
+            }
+        };
+        if matches!(source, StartSource::Resume | StartSource::Fork) {
+            // What the session was given before still stands in its history.
+            let ledger = self.ledger("");
+            chosen.retain(|chosen| {
+                let seen = ledger.get(&chosen.note.id);
+                !seen
+                    .is_some_and(|seen| seen.with_text && seen.hash == text_hash(&chosen.note.body))
+            });
+        }
+        let block = render::hook_block(&chosen, request.now, |id| Context::short(index, id));
+        handled.given.push(("start", shown(&chosen, &block)));
+        (chosen, block)
+    }
+
+    /// The one line for the person: the first of what applies.
+    pub(super) fn session_line(
+        &self,
+        chosen: &[Chosen],
+        block: &Block,
+        handled: &mut Handled,
+    ) -> Option<String> {
+        let journal = self.journal.as_ref().ok()?;
+        let now = self.context.environment.now;
+        let setting = self.context.config.session_line;
+        if setting == SessionLine::Off {
+            return None;
+        }
+        let today = now.date_naive().to_string();
+        // A task is named, not given.
+        let is_given = |chosen: &&Chosen| chosen.reason != Reason::OpenTask;
+        let notes_given = chosen.iter().filter(is_given).count();
+        let ignored = self.context.environment.ignored_in_sessions();
+        let ignored = ignored.first();
+        let repair = repair_line(journal);
+        let told = repair.as_ref().map(|(of, _)| of.clone());
+        let problem = repair.map(|(_, line)| line);
+        let problem = problem.or_else(|| problem_line(journal, now));
+        let problem =
+            problem.or_else(|| ignored.map(|name| format!("{name} is ignored · anamnesis doctor")));
+        let problem = problem.or_else(|| {
+            sync_line(journal, now).map(|problem| match notes_given {
+                0 => problem,
+                count => format!("{} · {problem}", ui::count(count, "note")),
+            })
+        });
+        if let Some(problem) = problem
+            && journal.meta("problem_told").ok().flatten().as_deref() != Some(&today)
+        {
+            handled.meta.push(("problem_told", today));
+            handled.meta.extend(told.map(|of| (REPAIR_TOLD, of)));
+            return Some(line(&problem));
+        }
+        // Told apart, so that it keeps no fault from being told.
+        if python_version::is_noting(journal)
+            && journal.meta("noted_twice_told").ok().flatten().as_deref() != Some(&today)
+        {
+            handled.meta.push(("noted_twice_told", today));
+            return Some(line(&format!(
+                "{} · sessions are noted twice, the Python version is on too · /memory-setup",
+                ui::count(notes_given, "note")
+            )));
+        }
+        if setting == SessionLine::Problems {
+            return None;
+        }
+        if journal.meta("greeted").ok()?.is_none() {
+            handled.meta.push(("greeted", today));
+            let store = self.context.shown(self.context.home.root());
+            return Some(line(&format!(
+                "sessions are noted in {store} from now on · /memory-status"
+            )));
+        }
+        if block.text.is_empty() {
+            return None;
+        }
+        let count = match notes_given {
+            0 => ui::count(chosen.len(), "open task"),
+            notes => ui::count(notes, "note"),
+        };
+        let last = last_session(chosen, &self.context, now);
+        Some(line(&format!(
+            "{count} (~{} tokens){last} · /memory-why",
+            ui::number(block.tokens())
+        )))
+    }
+}
+
+/// Tells whether a session begins with an empty context.
+pub(super) fn is_beginning(source: StartSource) -> bool {
+    matches!(source, StartSource::Startup | StartSource::Clear)
+}
+
+/// The name of the last repair and its line for the person; none if there was no repair, or the person was
+/// told.
+pub(super) fn repair_line(journal: &Journal) -> Option<(String, String)> {
+    let repair = journal.last_repair().ok()??;
+    if journal.meta(REPAIR_TOLD).ok()?.as_ref() == Some(&repair.kept) {
+        return None;
+    }
+    let line = format!(
+        "journal.db was damaged: {} · anamnesis doctor",
+        journal_repair::rows_saved(&repair)
+    );
+    Some((repair.kept, line))
+}
+
+/// What went wrong lately, for the person; nothing when nothing did.
+pub(super) fn problem_line(
+    journal: &Journal,
+    now: chrono::DateTime<chrono::Utc>,
+) -> Option<String> {
+    let runs = journal.hook_runs(now).ok()?;
+    let failing: Vec<&str> = runs
+        .iter()
+        .filter(|run| run.is_failing)
+        .map(|run| run.event.as_str())
+        .collect();
+    (!failing.is_empty()).then(|| {
+        format!(
+            "recording failed at {} · anamnesis doctor",
+            failing.join(", ")
+        )
+    })
+}
+
+/// What keeps notes from travelling; nothing while they travel, or did within a day.
+pub(super) fn sync_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -> Option<String> {
+    let history = History::load(journal);
+    if let Some(held) = &history.held {
+        return Some(format!("sync waits: {held} · anamnesis sync"));
+    }
+    let since = ui::time(history.failing_since?);
+    let days = (now - since).num_days();
+    (days >= 1).then(|| {
+        let error = history.error.unwrap_or_default();
+        let days = ui::count(usize::try_from(days).unwrap_or(0), "day");
+        format!("not synced for {days}: {error} · anamnesis doctor")
+    })
+}
+
+/// When and where the last session of the project was, if the working set knows one.
+pub(super) fn last_session(
+    chosen: &[Chosen],
+    context: &Context,
+    now: chrono::DateTime<chrono::Utc>,
+) -> String {
+    let newest = chosen
+        .iter()
+        .map(|chosen| &chosen.note)
+        .filter(|note| note.source == Source::SessionEnd)
+        .filter_map(|note: &Note| Some((parse_timestamp(&note.updated_at)?, note)))
+        .max_by_key(|(time, _)| *time);
+    let Some((time, note)) = newest else {
+        return String::new();
+    };
+    let place = if note.machine_id == context.machine_id() {
+        String::new()
+    } else {
+        format!(" on {}", note.machine_id)
+    };
+    format!(" · last session {}{place}", ui::ago(time, now))
+}
+
+pub(super) fn line(text: &str) -> String {
+    let text = one_line(&format!("anamnesis: {text}"));
+    text.chars().take(MAX_LINE_LENGTH).collect()
+}
