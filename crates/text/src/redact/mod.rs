@@ -1,8 +1,8 @@
 //! Masks credentials in text before it is kept anywhere.
 //!
-//! One pass over the bytes looks for anchors: literals without which a rule of [`rules()`] cannot
-//! match. At an anchor the rule's scanner reads on and reports what to mask. The pass is repeated
-//! until nothing more is found, so masking is idempotent.
+//! One pass over the bytes looks for anchors: literals without which a rule cannot match. At an
+//! anchor the rule's scanner reads on and reports what to mask. The pass is repeated until nothing
+//! more is found, so masking is idempotent.
 //!
 //! Private regions (`<private>`) and truncation are handled elsewhere. The formats and their
 //! sources are listed in `docs/reference/redaction.md`.
@@ -12,6 +12,8 @@
 //! - Bytes outside the findings are unchanged.
 //! - Time is linear in the text: a scanner reads a bounded stretch, or only text that no later
 //!   anchor reads again.
+
+mod rule;
 
 mod rules;
 
@@ -32,32 +34,28 @@ mod names;
 mod values;
 
 #[cfg(test)]
+mod examples;
+
+#[cfg(test)]
 mod samples;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-pub use rules::{Rule, rules};
+use rules::rules;
+use scan::Index;
 
-/// Replaces each masked part.
-pub const MASK: &str = "[REDACTED]";
+pub use scan::{Finding, MASK};
+
+/// The index of the anchors of all rules.
+static INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(rules()));
 
 /// The most passes over a text. A mask can uncover another credential, for example by ending a
 /// quotation early. Nearly every text needs two passes; the bound keeps hostile ones linear.
 const MAX_PASSES: usize = 8;
-
-/// A masked part of the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finding {
-    /// The name of the rule that found it.
-    pub rule: &'static str,
-    /// Its first byte in the input.
-    pub start: usize,
-    /// The byte after its last.
-    pub end: usize,
-}
 
 /// A text with its credentials masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +69,7 @@ pub struct Redacted<'a> {
 /// Masks the credentials in a text.
 #[must_use]
 pub fn redact(text: &str) -> Redacted<'_> {
-    let mut findings = scan::scan(text);
+    let mut findings = scan::scan(text, &INDEX);
     if findings.is_empty() {
         return Redacted {
             text: Cow::Borrowed(text),
@@ -80,7 +78,7 @@ pub fn redact(text: &str) -> Redacted<'_> {
     }
     let mut masked = mask(text, &findings);
     for _ in 1..MAX_PASSES {
-        let uncovered = scan::scan(&masked);
+        let uncovered = scan::scan(&masked, &INDEX);
         if uncovered.is_empty() {
             break;
         }

@@ -1,12 +1,23 @@
 //! One pass over a text: finds anchors, runs their scanners, collects findings.
 //!
-//! The formats are data in [`mod@super::rules`].
+//! The formats are data in `rules.rs`.
 
-use std::sync::LazyLock;
-
-use super::Finding;
-use super::rules::{Finder, Literal, Rule, rules};
+use super::rule::{Finder, Literal, Rule};
 use super::tokens;
+
+/// Replaces each masked part.
+pub const MASK: &str = "[REDACTED]";
+
+/// A masked part of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding {
+    /// The name of the rule that found it.
+    pub rule: &'static str,
+    /// Its first byte in the input.
+    pub start: usize,
+    /// The byte after its last.
+    pub end: usize,
+}
 
 /// The state of a pass over a text.
 pub(super) struct Scan<'t> {
@@ -69,8 +80,7 @@ fn widen(text: &[u8], mut at: usize, forward: bool) -> usize {
 }
 
 /// Scans a text once and returns the spans to mask.
-pub(super) fn scan(text: &str) -> Vec<Finding> {
-    let index = &*INDEX;
+pub(super) fn scan(text: &str, index: &Index) -> Vec<Finding> {
     let mut scan = Scan {
         text: text.as_bytes(),
         done: 0,
@@ -113,13 +123,11 @@ struct Anchor {
 }
 
 /// The anchors of all rules, in slots by their first two bytes.
-struct Index {
+pub(super) struct Index {
     anchors: Vec<Anchor>,
     /// The range of anchors in each slot.
     slots: Box<[(u16, u16)]>,
 }
-
-static INDEX: LazyLock<Index> = LazyLock::new(Index::new);
 
 /// Combines the low five bits of two bytes, which are equal for both cases of a letter.
 fn slot(first: u8, second: u8) -> usize {
@@ -127,9 +135,10 @@ fn slot(first: u8, second: u8) -> usize {
 }
 
 impl Index {
-    fn new() -> Self {
+    /// Returns the index of the rules, which are tried in this order.
+    pub(super) fn new(rules: impl Iterator<Item = &'static Rule>) -> Self {
         let mut anchors = Vec::new();
-        for rule in rules() {
+        for rule in rules {
             for (token, literal) in rule.literals().enumerate() {
                 anchors.push(Anchor {
                     literal,

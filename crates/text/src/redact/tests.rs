@@ -1,28 +1,34 @@
 //! Tests of the rules and of the invariants.
 
-use std::time::Instant;
-
+use anamnesis_testkit::assert_linear;
 use proptest::prelude::*;
 
+use super::examples::{EXAMPLES, Examples};
+use super::rule::{Literal, Rule};
 use super::samples::{self, Draw};
 use super::*;
 
 #[test]
 fn rules_match_their_examples_only() {
     let mut wrong = Vec::new();
-    for rule in rules() {
-        for example in rule.must_match {
+    for Examples {
+        rule,
+        must_match,
+        must_not_match,
+    } in EXAMPLES
+    {
+        for example in *must_match {
             let found = redact(example).findings;
-            if !found.iter().any(|finding| finding.rule == rule.name) {
-                wrong.push(format!("{} misses {example:?}; found {found:?}", rule.name));
+            if !found.iter().any(|finding| finding.rule == *rule) {
+                wrong.push(format!("{rule} misses {example:?}; found {found:?}"));
             }
         }
-        for example in rule.must_not_match {
+        for example in *must_not_match {
             let redacted = redact(example);
             if !redacted.findings.is_empty() {
                 wrong.push(format!(
-                    "{} masks {example:?}: {} {:?}",
-                    rule.name, redacted.text, redacted.findings
+                    "{rule} masks {example:?}: {} {:?}",
+                    redacted.text, redacted.findings
                 ));
             }
         }
@@ -40,15 +46,16 @@ fn the_documentation_names_every_rule() {
             rule.name
         );
         assert!(
-            rule.keywords().all(|keyword| keyword.len() >= 2),
+            rule.literals().all(|literal| literal.text().len() >= 2),
             "{}",
             rule.name
         );
-        assert!(
-            !rule.must_match.is_empty() && !rule.must_not_match.is_empty(),
-            "{}",
-            rule.name
-        );
+        let is_complete = |examples: &Examples| {
+            examples.rule == rule.name
+                && !examples.must_match.is_empty()
+                && !examples.must_not_match.is_empty()
+        };
+        assert!(EXAMPLES.iter().any(is_complete), "{}", rule.name);
     }
 }
 
@@ -266,7 +273,7 @@ fn fragments() -> impl Strategy<Value = String> {
         "login a ",
         ":5432:",
     ];
-    parts.extend(rules().iter().flat_map(Rule::keywords));
+    parts.extend(rules().flat_map(Rule::literals).map(Literal::text));
     prop::collection::vec(prop::sample::select(parts), 0..24).prop_map(|parts| parts.concat())
 }
 
@@ -357,31 +364,14 @@ fn time_is_linear_in_the_text() {
     ]
     .map(str::to_owned)
     .to_vec();
-    units.extend(rules().iter().flat_map(Rule::keywords).map(str::to_owned));
-    // The full sizes would take minutes without optimization; a sixty-fourth shows the same ratio.
-    let size = if cfg!(debug_assertions) {
-        16 * 1024
-    } else {
-        1024 * 1024
-    };
+    units.extend(
+        rules()
+            .flat_map(Rule::literals)
+            .map(|literal| literal.text().to_owned()),
+    );
     for unit in units {
-        let spent = |size: usize| {
-            let text = unit.repeat(size / unit.len() + 1);
-            let begun = Instant::now();
-            let findings = redact(&text).findings.len();
-            (begun.elapsed(), findings)
-        };
-        // Linear is 4, quadratic 16. A busy machine may distort one measurement, not five. A run
-        // under 100 ms cannot be quadratic: a step for each pair of anchors would take seconds.
-        let mut measured = Vec::new();
-        let linear = (0..5).any(|_| {
-            let ((once, _), (four, findings)) = (spent(size), spent(4 * size));
-            measured.push((once, four, findings));
-            four < once * 8 || four.as_millis() < 100
-        });
-        assert!(
-            linear,
-            "{unit:?}, {size} bytes and four times as many: {measured:?}"
-        );
+        let text = |size: usize| unit.repeat(size / unit.len() + 1);
+        let (small, large) = (text(4 * 1024), text(64 * 1024));
+        assert_linear(&unit, || redact(&small), || redact(&large));
     }
 }

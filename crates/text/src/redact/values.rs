@@ -4,9 +4,8 @@
 //! A value is judged by its characters and its context, not by a list of secrets. The main measure
 //! is the share of letters in words: names and prose have a high share, tokens have a low one.
 
-use super::MASK;
 use super::names::{NameClass, is_one_of};
-use super::scan::byte;
+use super::scan::{MASK, byte};
 use super::tokens::Alphabet;
 
 /// The syntax of a value and its relation to its name.
