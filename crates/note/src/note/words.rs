@@ -1,0 +1,203 @@
+//! The enums of the front matter: each value is a word.
+
+use std::{fmt, str::FromStr};
+
+/// Defines an enum whose values are words in the front matter.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
+
+        impl $name {
+            /// All values, in the order of the specification.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// Returns the word in the front matter.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord { word: text.to_owned(), known: &[$($word,)+] }),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+/// A word that is not one of the known ones.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of {}, got \"{word}\"", known.join(", "))]
+pub struct UnknownWord {
+    /// The word.
+    pub word: String,
+    /// The known words.
+    pub known: &'static [&'static str],
+}
+
+words! {
+    /// The type of a note: a method, a fact or an event.
+    NoteType {
+        /// How to do something. Durable.
+        Procedural = "procedural",
+        /// A fact. Durable.
+        Semantic = "semantic",
+        /// What a session did.
+        Episodic = "episodic",
+    }
+}
+
+words! {
+    /// Whether a note is synchronized.
+    Scope {
+        /// In `memory/`, which is synchronized.
+        Portable = "portable",
+        /// In `local/`, which is not.
+        MachineLocal = "machine-local",
+    }
+}
+
+words! {
+    /// The origin of a note. A file with another word is unreadable, as for the Python version's
+    /// index.
+    Source {
+        /// A person, or an agent on request (see [`Note::is_by_agent`]).
+        Human = "human",
+        /// The end of a session.
+        SessionEnd = "session-end",
+        /// Distilled from session notes.
+        Reflection = "reflection",
+        /// Imported from another memory.
+        Import = "import",
+        /// Written by the Python version's merge; we write `reflection` instead.
+        Merge = "merge",
+    }
+}
+
+words! {
+    /// The kind of a note, finer than its type; each kind belongs to one type.
+    Kind {
+        /// A fact.
+        Fact = "fact",
+        /// A preference of the person.
+        Preference = "preference",
+        /// A conclusion from several facts.
+        Insight = "insight",
+        /// How to do something; shown as `how-to`.
+        Skill = "skill",
+        /// What to avoid; shown as `warning`.
+        Antipattern = "antipattern",
+        /// What a session did; shown as `session`.
+        Experience = "experience",
+        /// Something to do.
+        Task = "task",
+    }
+}
+
+impl Kind {
+    /// Returns the default kind of a type.
+    pub const fn of_type(note_type: NoteType) -> Self {
+        match note_type {
+            NoteType::Procedural => Self::Skill,
+            NoteType::Semantic => Self::Fact,
+            NoteType::Episodic => Self::Experience,
+        }
+    }
+
+    /// Returns the type of the kind.
+    pub const fn note_type(self) -> NoteType {
+        match self {
+            Self::Skill | Self::Antipattern => NoteType::Procedural,
+            Self::Fact | Self::Preference | Self::Insight | Self::Task => NoteType::Semantic,
+            Self::Experience => NoteType::Episodic,
+        }
+    }
+
+    /// Returns the word that people are shown.
+    pub const fn shown(self) -> &'static str {
+        match self {
+            Self::Skill => "how-to",
+            Self::Antipattern => "warning",
+            Self::Experience => "session",
+            other => other.as_str(),
+        }
+    }
+
+    /// Parses a kind from the shown or the stored word.
+    pub fn from_word(word: &str) -> Result<Self, UnknownWord> {
+        let shown = Self::ALL.iter().find(|kind| kind.shown() == word);
+        shown.copied().map_or_else(|| word.parse(), Ok)
+    }
+}
+
+words! {
+    /// Whether a note is in use.
+    State {
+        /// In use; not written to the file.
+        Active = "active",
+        /// Pending approval by a person; unused until then.
+        Proposed = "proposed",
+        /// Never injected automatically.
+        Muted = "muted",
+        /// A tombstone.
+        Forgotten = "forgotten",
+    }
+}
+
+words! {
+    /// How severe the problem is that a warning is about.
+    Severity {
+        /// An inconvenience.
+        Low = "low",
+        /// Costs time.
+        Medium = "medium",
+        /// Costs work.
+        High = "high",
+        /// Costs data or safety.
+        Critical = "critical",
+    }
+}
+
+words! {
+    /// Whether a warning may block a tool call.
+    Enforce {
+        /// Never; not written to the file.
+        Never = "never",
+        /// Once per session, if a person wrote it and it is severe enough.
+        Once = "once",
+    }
+}
+
+words! {
+    /// The status of a task. Any transition is allowed.
+    Status {
+        /// Not begun.
+        Pending = "pending",
+        /// In progress.
+        Active = "active",
+        /// Finished.
+        Done = "done",
+        /// Put away, finished or not.
+        Archived = "archived",
+    }
+}
+
+impl Status {
+    /// Returns whether there is still something to do.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::Active)
+    }
+}
