@@ -67,71 +67,8 @@ impl Intake<'_> {
     pub fn record(&self, payload: Payload) -> Record {
         let mut marks = Marks::default();
         let agent = payload.agent.filter(|agent| !agent.kind.is_empty());
-        let is_helper = agent.is_none() && matches!(payload.event, Event::SubagentStop(_));
-        let what = match payload.event {
-            Event::SessionStart { source, model } => RecordedEvent::Started {
-                source: source.as_str().to_owned(),
-                model,
-            },
-            Event::UserPromptSubmit { prompt } => self.prompt(&prompt, &mut marks),
-            Event::PreToolUse(call) => self.delegation(&call, &mut marks),
-            Event::PostToolUse(call) => self.used(
-                vec![(call, Outcome::Ok)],
-                payload.prompt_id.as_deref(),
-                agent.as_ref(),
-                &mut marks,
-            ),
-            Event::PostToolUseFailure(call) => {
-                let outcome = if call.is_interrupt {
-                    Outcome::Interrupted
-                } else {
-                    Outcome::Failed
-                };
-                self.used(
-                    vec![(call, outcome)],
-                    payload.prompt_id.as_deref(),
-                    agent.as_ref(),
-                    &mut marks,
-                )
-            }
-            Event::PostToolBatch(calls) => {
-                let rejected = calls.into_iter().filter_map(rejected_call).collect();
-                match self.used(
-                    rejected,
-                    payload.prompt_id.as_deref(),
-                    agent.as_ref(),
-                    &mut marks,
-                ) {
-                    RecordedEvent::Used(mut events) if !events.is_empty() => {
-                        for event in &mut events {
-                            event.is_from_batch = true;
-                        }
-                        RecordedEvent::Used(events)
-                    }
-                    _ => RecordedEvent::Seen,
-                }
-            }
-            // The client compacts with a subagent of its own, which has no type.
-            Event::SubagentStop(_) if is_helper => RecordedEvent::Seen,
-            Event::Stop(answered) | Event::SubagentStop(answered) => RecordedEvent::Spoke {
-                speaker: if agent.is_some() {
-                    Speaker::Subagent
-                } else {
-                    Speaker::Main
-                },
-                text: answered.text.and_then(|text| self.said(&text, &mut marks)),
-            },
-            Event::PreCompact => RecordedEvent::Compacting,
-            Event::PostCompact { summary } => match self.said(summary_in(&summary), &mut marks) {
-                Some(text) if !marks.private => RecordedEvent::Spoke {
-                    speaker: Speaker::Compact,
-                    text: Some(text),
-                },
-                _ => RecordedEvent::Seen,
-            },
-            Event::SessionEnd { reason } => RecordedEvent::Ended { reason },
-            Event::SubagentStart | Event::Other => RecordedEvent::Seen,
-        };
+        let prompt_id = payload.prompt_id.as_deref();
+        let what = self.event(payload.event, prompt_id, agent.as_ref(), &mut marks);
         Record {
             session: payload.session_id,
             at: self.at,
@@ -149,6 +86,55 @@ impl Intake<'_> {
                 })
                 .collect(),
             what,
+        }
+    }
+
+    fn event(
+        &self,
+        event: Event,
+        prompt_id: Option<&str>,
+        agent: Option<&Agent>,
+        marks: &mut Marks,
+    ) -> RecordedEvent {
+        match event {
+            Event::SessionStart { source, model } => RecordedEvent::Started {
+                source: source.as_str().to_owned(),
+                model,
+            },
+            Event::UserPromptSubmit { prompt } => self.prompt(&prompt, marks),
+            Event::PreToolUse(call) => self.delegation(&call, marks),
+            Event::PostToolUse(call) => {
+                RecordedEvent::Used(vec![self.used(call, Outcome::Ok, prompt_id, agent, marks)])
+            }
+            Event::PostToolUseFailure(call) => {
+                let outcome = if call.is_interrupt {
+                    Outcome::Interrupted
+                } else {
+                    Outcome::Failed
+                };
+                RecordedEvent::Used(vec![self.used(call, outcome, prompt_id, agent, marks)])
+            }
+            Event::PostToolBatch(calls) => self.rejected(calls, prompt_id, agent, marks),
+            // The client compacts with a subagent of its own, which has no type.
+            Event::SubagentStop(_) if agent.is_none() => RecordedEvent::Seen,
+            Event::Stop(answered) | Event::SubagentStop(answered) => RecordedEvent::Spoke {
+                speaker: if agent.is_some() {
+                    Speaker::Subagent
+                } else {
+                    Speaker::Main
+                },
+                text: answered.text.and_then(|text| self.said(&text, marks)),
+            },
+            Event::PreCompact => RecordedEvent::Compacting,
+            Event::PostCompact { summary } => match self.said(summary_in(&summary), marks) {
+                Some(text) if !marks.private => RecordedEvent::Spoke {
+                    speaker: Speaker::Compact,
+                    text: Some(text),
+                },
+                _ => RecordedEvent::Seen,
+            },
+            Event::SessionEnd { reason } => RecordedEvent::Ended { reason },
+            Event::SubagentStart | Event::Other => RecordedEvent::Seen,
         }
     }
 
@@ -211,62 +197,79 @@ impl Intake<'_> {
         Some(text).filter(|text| !text.is_empty() && !self.is_unsure)
     }
 
-    fn used(
+    /// Records the calls of a batch that the client rejected.
+    fn rejected(
         &self,
-        calls: Vec<(ToolCall, Outcome)>,
+        calls: Vec<ToolCall>,
         prompt_id: Option<&str>,
         agent: Option<&Agent>,
         marks: &mut Marks,
     ) -> RecordedEvent {
-        let events = calls
-            .into_iter()
-            .map(|(call, outcome)| {
-                let files = self.files(&call, outcome);
-                let mut own = Marks::default();
-                let input = own.add(sanitize::tool_json(
-                    &call.tool,
-                    call.input,
-                    self.echoes,
-                    MAX_INPUT,
-                ));
-                let response = own.add(if outcome == Outcome::Ok {
-                    sanitize::tool_tail(&call.tool, call.response, self.echoes)
-                } else {
-                    sanitize::tool_json(&call.tool, call.response, self.echoes, MAX_RESPONSE)
-                });
-                let error = call
-                    .error
-                    .map(|error| own.add(sanitize::text(&error, self.echoes, MAX_ERROR)));
-                let id = call.id.unwrap_or_else(|| {
-                    // The id is made of sanitised parts only: a hash of private text could reveal
-                    // it.
-                    let parts = [
-                        prompt_id.unwrap_or_default(),
-                        &call.tool,
-                        &input.to_string(),
-                        &response.to_string(),
-                    ];
-                    format!("hash-{}", text_hash(&parts.join("\n")))
-                });
-                let is_kept = !self.is_unsure;
-                let event = ToolEvent {
-                    id,
-                    tool: call.tool,
-                    input: if is_kept { input } else { Value::Null },
-                    response: if is_kept { response } else { Value::Null },
-                    outcome,
-                    error: error.filter(|error| is_kept && !error.is_empty()),
-                    duration_ms: call.duration_ms,
-                    files,
-                    agent: agent.cloned(),
-                    is_from_batch: false,
-                    many_tags: own.many,
-                };
-                marks.join(own);
-                event
+        let rejected = calls.into_iter().filter_map(rejected_call);
+        let events: Vec<ToolEvent> = rejected
+            .map(|call| ToolEvent {
+                is_from_batch: true,
+                ..self.used(call, Outcome::Failed, prompt_id, agent, marks)
             })
             .collect();
-        RecordedEvent::Used(events)
+        if events.is_empty() {
+            RecordedEvent::Seen
+        } else {
+            RecordedEvent::Used(events)
+        }
+    }
+
+    /// Records a finished tool call.
+    fn used(
+        &self,
+        call: ToolCall,
+        outcome: Outcome,
+        prompt_id: Option<&str>,
+        agent: Option<&Agent>,
+        marks: &mut Marks,
+    ) -> ToolEvent {
+        let files = self.files(&call, outcome);
+        let mut own = Marks::default();
+        let input = own.add(sanitize::tool_json(
+            &call.tool,
+            call.input,
+            self.echoes,
+            MAX_INPUT,
+        ));
+        let response = own.add(if outcome == Outcome::Ok {
+            sanitize::tool_tail(&call.tool, call.response, self.echoes)
+        } else {
+            sanitize::tool_json(&call.tool, call.response, self.echoes, MAX_RESPONSE)
+        });
+        let error = call
+            .error
+            .map(|error| own.add(sanitize::text(&error, self.echoes, MAX_ERROR)));
+        let id = call.id.unwrap_or_else(|| {
+            // The id is made of sanitised parts only: a hash of private text could reveal it.
+            let parts = [
+                prompt_id.unwrap_or_default(),
+                &call.tool,
+                &input.to_string(),
+                &response.to_string(),
+            ];
+            format!("hash-{}", text_hash(&parts.join("\n")))
+        });
+        let is_kept = !self.is_unsure;
+        let event = ToolEvent {
+            id,
+            tool: call.tool,
+            input: if is_kept { input } else { Value::Null },
+            response: if is_kept { response } else { Value::Null },
+            outcome,
+            error: error.filter(|error| is_kept && !error.is_empty()),
+            duration_ms: call.duration_ms,
+            files,
+            agent: agent.cloned(),
+            is_from_batch: false,
+            many_tags: own.many,
+        };
+        marks.join(own);
+        event
     }
 
     /// Returns the files named in a tool's input and patch.
@@ -360,7 +363,7 @@ fn is_creation(response: &Value) -> bool {
 }
 
 /// Returns a batch's call if the client rejected it. All other calls have their own events.
-fn rejected_call(call: ToolCall) -> Option<(ToolCall, Outcome)> {
+fn rejected_call(call: ToolCall) -> Option<ToolCall> {
     let text = match &call.response {
         Value::String(text) => text.clone(),
         // The model's format, a list of blocks.
@@ -376,14 +379,11 @@ fn rejected_call(call: ToolCall) -> Option<(ToolCall, Outcome)> {
         .strip_suffix(REJECTION_TAGS.1)
         .unwrap_or(error)
         .to_owned();
-    Some((
-        ToolCall {
-            error: Some(error),
-            response: Value::Null,
-            ..call
-        },
-        Outcome::Failed,
-    ))
+    Some(ToolCall {
+        error: Some(error),
+        response: Value::Null,
+        ..call
+    })
 }
 
 #[cfg(test)]
