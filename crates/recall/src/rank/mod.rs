@@ -9,6 +9,7 @@
 //! projects' notes are no reason to inject one. Nothing is filtered here: each candidate carries
 //! what a threshold needs.
 
+mod query;
 mod rerank;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,23 +21,13 @@ use anamnesis_note::{
 use anamnesis_store::index::{
     BLOCK_LENGTH, Document, Documents, Entry, Error, Filter, Index, Postings,
 };
-use anamnesis_text::{
-    sanitize::head,
-    terms::{Role, Word, words},
-};
 
-/// The maximum number of segments in a query.
-pub const MAX_SEGMENTS: usize = 8;
-
-/// How many bytes of a segment are read.
-const MAX_TEXT: usize = 16 * 1024;
+pub use query::{MAX_SEGMENTS, Query};
+use query::{MIN_NAME_LENGTH, QueryTerm, Segment};
 
 /// The maximum number of terms of a segment that are scored, the rarest ones. Quality is flat from
 /// sixteen on.
 const MAX_TERMS: usize = 32;
-
-/// The maximum number of distinct terms of a segment that are looked up.
-const MAX_LOOKED_UP: usize = 256;
 
 /// The maximum number of ids in a query that are looked up.
 const MAX_IDS: usize = 8;
@@ -67,136 +58,11 @@ const LANGUAGES: [&str; 9] = [
 ];
 const LANGUAGE_FACTOR: f32 = 0.2;
 
-/// Words of confirmation, thanks or continuation. Notes contain them, but nobody searches for them.
-const SMALL_TALK: [&str; 21] = [
-    "again", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no", "ok",
-    "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
-];
-
 /// An identifier that occurs in at most so many notes counts as naming them.
 const MAX_NAMED_NOTES: u32 = 2;
 
-/// The minimum length of a word that can name a note, in characters.
-const MIN_NAME_LENGTH: usize = 5;
-
 /// A single word is enough to match if its weight is at least this share of the highest idf.
 const MIN_RARITY: f32 = 0.7;
-
-/// A parsed query.
-#[derive(Debug, Clone, Default)]
-pub struct Query {
-    segments: Vec<Segment>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Segment {
-    text: String,
-    /// All words, folded, each surrounded by single spaces.
-    spoken: String,
-    asked: Vec<QueryTerm>,
-    /// The words in order: index of the term, and spelling.
-    sequence: Vec<(usize, String)>,
-}
-
-/// A term of a segment.
-#[derive(Debug, Clone)]
-struct QueryTerm {
-    term: String,
-    written: String,
-    /// Whether coverage counts it. The whole of a compound identifier and the long form of an
-    /// abbreviation do not count.
-    is_word: bool,
-    /// For a long form, the index of the abbreviation.
-    stands_for: Option<usize>,
-    is_identifier: bool,
-    is_small_talk: bool,
-}
-
-impl Query {
-    /// Parses a text as one segment. If it has only stop words, they become the terms.
-    pub fn parse(text: &str) -> Self {
-        let mut segment = Segment::parse(text, false);
-        if segment.asked.is_empty() {
-            segment = Segment::parse(text, true);
-        }
-        Self {
-            segments: vec![segment],
-        }
-    }
-
-    /// Parses several segments, up to [`MAX_SEGMENTS`]. A note needs to match only one.
-    pub fn from_segments(segments: &[String]) -> Self {
-        let segments = segments.iter().take(MAX_SEGMENTS);
-        Self {
-            segments: segments.map(|text| Segment::parse(text, false)).collect(),
-        }
-    }
-
-    /// Returns the number of distinct meaningful words, without stop words and small talk (`ok`,
-    /// `continue`).
-    pub fn term_count(&self) -> usize {
-        self.telling().len()
-    }
-
-    /// Returns whether nothing is asked: there is no meaningful word, or only one of less than
-    /// three letters (`go on`).
-    pub fn is_small_talk(&self) -> bool {
-        let telling = self.telling();
-        let is_hardly_one = |term: &&str| term.is_ascii() && term.len() < 3;
-        telling.len() < 2 && telling.iter().all(is_hardly_one)
-    }
-
-    fn telling(&self) -> BTreeSet<&str> {
-        let asked = self.segments.iter().flat_map(|segment| &segment.asked);
-        asked
-            .filter(|asked| asked.is_word && !asked.is_small_talk)
-            .map(|asked| asked.term.as_str())
-            .collect()
-    }
-}
-
-impl Segment {
-    fn parse(text: &str, with_stop_words: bool) -> Self {
-        let text = head(text, MAX_TEXT);
-        let mut spoken = String::from(" ");
-        let mut places: HashMap<String, usize> = HashMap::new();
-        let mut asked: Vec<QueryTerm> = Vec::new();
-        let mut sequence = Vec::new();
-        let mut before = None;
-        words(text, |word| {
-            push_word(&word, &mut spoken);
-            if asked.len() >= MAX_LOOKED_UP || (!with_stop_words && word.is_stop_word()) {
-                return;
-            }
-            let is_word = is_word(word.role);
-            let place = *places.entry(word.term.to_owned()).or_insert_with(|| {
-                asked.push(QueryTerm {
-                    term: word.term.to_owned(),
-                    written: word.written.to_owned(),
-                    is_word,
-                    stands_for: before.filter(|_| word.role == Role::LongForm),
-                    is_identifier: word.is_identifier()
-                        && word.written.chars().count() >= MIN_NAME_LENGTH,
-                    is_small_talk: SMALL_TALK.binary_search(&word.folded).is_ok(),
-                });
-                asked.len() - 1
-            });
-            if is_word {
-                sequence.push((place, word.folded.to_owned()));
-                if let Some(asked) = asked.get_mut(place) {
-                    asked.is_word = true;
-                }
-            }
-            before = Some(place);
-        });
-        Self {
-            text: text.to_owned(),
-            spoken,
-            asked,
-            sequence,
-        }
-    }
-}
 
 /// A note's project, relative to the asking project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -375,85 +241,109 @@ pub(crate) fn rank_among(
         Some(_) => BTreeMap::new(),
         None => named_by_id(index, query, &searched)?,
     };
-    let most = limit.max(MAX_RERANKED);
+    let hits = best_hits(&searched, &mut scorers, among, &named, limit)?;
+    let mut ranked = with_titles(index, hits)?;
+    sort(&mut ranked, &named);
+    rerank::rerank(index, &scorers, searched.in_store, &mut ranked)?;
+    sort(&mut ranked, &named);
+    ranked.truncate(limit);
+    let candidates = ranked
+        .into_iter()
+        .filter_map(|note| candidate(note, &scorers, &searched, &named));
+    Ok(Ranked {
+        candidates: candidates.collect(),
+        searched: searched.count,
+    })
+}
+
+/// Scores the searched notes and returns the best of them, in any order, with those that have to be
+/// ranked anyway. Sets the idf of the scorers' terms.
+fn best_hits(
+    searched: &Searched<'_>,
+    scorers: &mut [Scorer<'_>],
+    among: Option<&BTreeSet<u32>>,
+    named: &BTreeMap<u32, usize>,
+    limit: usize,
+) -> Result<Vec<Hit>, Error> {
+    let limit = limit.max(MAX_RERANKED);
     let mut hits = Vec::new();
     for part in &searched.parts {
-        score_part(part, &mut scorers, &mut hits)?;
+        score_part(part, scorers, &mut hits)?;
         match among {
             Some(among) => hits.retain(|hit| among.contains(&hit.number)),
-            None => keep_best(&mut hits, most, &named),
+            None => keep_best(&mut hits, limit, named),
         }
     }
-    for scorer in &mut scorers {
+    for scorer in scorers {
         scorer.set_idf(searched.count);
     }
     let among = among.into_iter().flatten().map(|number| (*number, 0));
     let named_at = named.iter().map(|(number, segment)| (*number, *segment));
-    add(&mut hits, among.chain(named_at), &searched);
-    keep_best(&mut hits, most, &named);
-    let mut ranked = Vec::with_capacity(hits.len());
+    add(&mut hits, among.chain(named_at), searched);
+    keep_best(&mut hits, limit, named);
+    Ok(hits)
+}
+
+/// A hit with its note's id and title.
+struct TitledHit {
+    hit: Hit,
+    id: NoteId,
+    title: String,
+}
+
+/// Reads the notes' ids and titles. Notes that are gone are dropped.
+fn with_titles(index: &Index, hits: Vec<Hit>) -> Result<Vec<TitledHit>, Error> {
+    let mut titled = Vec::with_capacity(hits.len());
     for hit in hits {
         if let Some((id, title)) = index.heading(hit.number)? {
-            ranked.push((hit, id, title));
+            titled.push(TitledHit { hit, id, title });
         }
     }
-    let order = |(a, a_id, _): &(Hit, NoteId, String), (b, b_id, _): &(Hit, NoteId, String)| {
-        let is_named = |hit: &Hit| named.contains_key(&hit.number);
+    Ok(titled)
+}
+
+/// Sorts notes named by id first, then by score, time and id.
+fn sort(ranked: &mut [TitledHit], named: &BTreeMap<u32, usize>) {
+    let is_named = |note: &TitledHit| named.contains_key(&note.hit.number);
+    ranked.sort_by(|a, b| {
         is_named(b)
             .cmp(&is_named(a))
-            .then(b.score.total_cmp(&a.score))
-            .then(b.updated.cmp(&a.updated))
-            .then(b_id.cmp(a_id))
-    };
-    ranked.sort_by(order);
-    let highest = ranked.iter().map(|(hit, ..)| hit.score).fold(0.0, f32::max);
-    let rerankers: Vec<rerank::Reranker<'_>> = scorers.iter().map(rerank::Reranker::new).collect();
-    let mut idfs: HashMap<String, f32> = HashMap::new();
-    for (hit, _, _) in ranked.iter_mut().take(MAX_RERANKED) {
-        if let (Some(reranker), Some(text)) = (rerankers.get(hit.segment), index.text(hit.number)?)
-        {
-            let idf = |term: &str| {
-                if let Some(known) = idfs.get(term) {
-                    return Ok(*known);
-                }
-                let found = idf(searched.in_store, index.frequency(term)?);
-                idfs.insert(term.to_owned(), found);
-                Ok(found)
-            };
-            hit.score += reranker.score(hit.terms, &text, highest, idf)?;
-        }
-    }
-    ranked.sort_by(order);
-    ranked.truncate(limit);
-    let candidates = ranked.into_iter().filter_map(|(hit, id, title)| {
-        let scorer = scorers.get(hit.segment)?;
-        let document = searched.document(hit.number)?;
-        let coverage = scorer.coverage(hit.terms);
-        let exact = if named.contains_key(&hit.number) {
-            Some(Exact::Id)
-        } else if names_title(scorer.segment, &title) {
-            Some(Exact::Title)
-        } else {
-            scorer.identifier(hit.terms)
-        };
-        Some(Candidate {
-            id,
-            title,
-            updated: hit.updated,
-            origin: searched.origin(document)?,
-            score: hit.score,
-            coverage,
-            fit: coverage.powf(1.5) * hit.score / searched.max_idf / searched.fit_divisor(),
-            matched: scorer.matched(hit.terms),
-            is_telling: scorer.is_telling(hit.terms, &searched),
-            exact,
-            segment: hit.segment,
-            is_superseded: document.is_superseded(),
-        })
+            .then(b.hit.score.total_cmp(&a.hit.score))
+            .then(b.hit.updated.cmp(&a.hit.updated))
+            .then(b.id.cmp(&a.id))
     });
-    Ok(Ranked {
-        candidates: candidates.collect(),
-        searched: searched.count,
+}
+
+/// Adds to a ranked note what a threshold needs.
+fn candidate(
+    TitledHit { hit, id, title }: TitledHit,
+    scorers: &[Scorer<'_>],
+    searched: &Searched<'_>,
+    named: &BTreeMap<u32, usize>,
+) -> Option<Candidate> {
+    let scorer = scorers.get(hit.segment)?;
+    let document = searched.document(hit.number)?;
+    let coverage = scorer.coverage(hit.terms);
+    let exact = if named.contains_key(&hit.number) {
+        Some(Exact::Id)
+    } else if scorer.segment.names_title(&title) {
+        Some(Exact::Title)
+    } else {
+        scorer.identifier(hit.terms)
+    };
+    Some(Candidate {
+        id,
+        title,
+        updated: hit.updated,
+        origin: searched.origin(document)?,
+        score: hit.score,
+        coverage,
+        fit: coverage.powf(1.5) * hit.score / searched.max_idf / searched.fit_divisor(),
+        matched: scorer.matched(hit.terms),
+        is_telling: scorer.is_telling(hit.terms, searched),
+        exact,
+        segment: hit.segment,
+        is_superseded: document.is_superseded(),
     })
 }
 
@@ -857,31 +747,6 @@ fn named_by_id(
         }
     }
     Ok(named)
-}
-
-/// Returns whether a segment contains a title's words in order and adjacent. A title of one word is
-/// no name.
-fn names_title(segment: &Segment, title: &str) -> bool {
-    let mut spoken = String::from(" ");
-    let mut count = 0;
-    words(title, |word| {
-        push_word(&word, &mut spoken);
-        count += usize::from(is_word(word.role));
-    });
-    count > 1 && segment.spoken.contains(&spoken)
-}
-
-fn push_word(word: &Word<'_, '_>, spoken: &mut String) {
-    if is_word(word.role) {
-        spoken.push_str(word.folded);
-        spoken.push(' ');
-    }
-}
-
-/// Returns whether coverage counts a word of this role: not a whole compound identifier and not a
-/// long form.
-fn is_word(role: Role) -> bool {
-    matches!(role, Role::Plain | Role::Part)
 }
 
 #[cfg(test)]

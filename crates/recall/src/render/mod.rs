@@ -70,6 +70,10 @@ const CLOSE: &str = "</anamnesis-context>";
 /// The target length of all bodies, in UTF-16 code units: 1,500 tokens of four characters.
 const TARGET_LENGTH: usize = 6_000;
 
+/// The maximum length of the notes for all projects beside notes of the project, in UTF-16 code
+/// units.
+const GLOBAL_SHARE: usize = MAX_CONTEXT_LENGTH / 3;
+
 /// The longest body in the block, in characters.
 const MAX_BODY_LENGTH: usize = 1_200;
 
@@ -148,88 +152,38 @@ pub fn hook_block(
         .iter()
         .partition(|chosen| chosen.reason == Reason::OpenTask);
     let tasks_line = tasks_line(&tasks, &short_id);
-    let mut items: Vec<Item> = notes
+    let items = notes
         .iter()
         .map(|chosen| item(chosen, now, &short_id))
         .collect();
     let frame = units(OPEN) + units(INTRODUCTION) + units(CLOSE) + units(&tasks_line) + 2;
-    let third = MAX_CONTEXT_LENGTH / 3;
-    let has_project_notes = items.iter().any(|item| !item.is_global);
-
-    // Headings: the project's notes first, because they are few, then notes for all projects.
-    let mut of_project = 0;
-    let mut of_all = 0;
-    let headings_limit = MAX_CONTEXT_LENGTH - frame - MAX_LEFT_OUT_LENGTH;
-    for item in items.iter_mut().filter(|item| !item.is_global) {
-        let cost = units(&item.heading);
-        if of_project + cost <= headings_limit {
-            of_project += cost;
-            item.level = Level::Heading;
-        }
-    }
-    let all_limit = if has_project_notes {
-        third
-    } else {
-        headings_limit
+    let mut layout = Layout {
+        items,
+        fixed: frame,
+        project_length: 0,
+        global_length: 0,
     };
-    for item in items.iter_mut().filter(|item| item.is_global) {
-        let cost = units(&item.heading);
-        if of_all + cost <= all_limit && of_project + of_all + cost <= headings_limit {
-            of_all += cost;
-            item.level = Level::Heading;
-        }
-    }
+    layout.add_headings();
     let names = notes
         .iter()
-        .zip(&items)
+        .zip(&layout.items)
         .filter(|(_, item)| item.level == Level::Name);
     let left_out =
         left_out_line(names.map(|(chosen, item)| (short_id(chosen.note.id), item.title.as_str())));
-    let fixed = frame + units(&left_out);
-
-    // Bodies: the project's notes until the target length is reached and they fill half of the
-    // block, then the others.
-    for item in items
-        .iter_mut()
-        .filter(|item| !item.is_global && item.level == Level::Heading)
-    {
-        let total = fixed + of_project + of_all;
-        if total >= TARGET_LENGTH && 2 * of_project >= total {
-            break;
-        }
-        of_project += add_body(item, MAX_CONTEXT_LENGTH - total);
-    }
-    let project_was_cut = items
-        .iter()
-        .any(|item| !item.is_global && item.level != Level::Body);
-    for item in items
-        .iter_mut()
-        .filter(|item| item.is_global && item.level == Level::Heading)
-    {
-        let total = fixed + of_project + of_all;
-        // The other notes give way to the project's notes only if those were cut.
-        let share = match (has_project_notes, project_was_cut) {
-            (true, true) => third.min(of_project),
-            (true, false) => third,
-            (false, _) => TARGET_LENGTH,
-        };
-        let room = share
-            .saturating_sub(of_all)
-            .min(TARGET_LENGTH.saturating_sub(total));
-        of_all += add_body(item, room);
-    }
+    layout.fixed += units(&left_out);
+    layout.add_bodies();
 
     let mut text = String::from(OPEN);
     text.push_str(INTRODUCTION);
     text.push('\n');
-    for item in items.iter().filter(|item| item.level != Level::Name) {
+    for item in layout.items.iter().filter(|item| item.level != Level::Name) {
         text.push_str(&item.heading);
         text.push_str(&item.shown);
     }
     text.push_str(&tasks_line);
     text.push_str(&left_out);
     text.push_str(CLOSE);
-    let mut items = items.iter();
+    let mut items = layout.items.iter();
     let levels = chosen.iter().map(|chosen| {
         let level = match chosen.reason {
             Reason::OpenTask => Level::Name,
@@ -240,6 +194,80 @@ pub fn hook_block(
     Block {
         levels: levels.collect(),
         text,
+    }
+}
+
+/// Divides the hook's block among the notes. Lengths are in UTF-16 code units.
+struct Layout {
+    items: Vec<Item>,
+    /// The length of everything but headings and bodies.
+    fixed: usize,
+    /// The length of the headings and bodies of the project's notes.
+    project_length: usize,
+    /// The length of the headings and bodies of notes for all projects.
+    global_length: usize,
+}
+
+impl Layout {
+    fn has_project_notes(&self) -> bool {
+        self.items.iter().any(|item| !item.is_global)
+    }
+
+    /// Adds headings: the project's notes first, because they are few, then notes for all projects.
+    fn add_headings(&mut self) {
+        let limit = MAX_CONTEXT_LENGTH - self.fixed - MAX_LEFT_OUT_LENGTH;
+        let global_limit = if self.has_project_notes() {
+            GLOBAL_SHARE
+        } else {
+            limit
+        };
+        for item in self.items.iter_mut().filter(|item| !item.is_global) {
+            let cost = units(&item.heading);
+            if self.project_length + cost <= limit {
+                self.project_length += cost;
+                item.level = Level::Heading;
+            }
+        }
+        for item in self.items.iter_mut().filter(|item| item.is_global) {
+            let length = self.global_length + units(&item.heading);
+            if length <= global_limit && self.project_length + length <= limit {
+                self.global_length = length;
+                item.level = Level::Heading;
+            }
+        }
+    }
+
+    /// Adds bodies: the project's notes until the target length is reached and they fill half of
+    /// the block, then notes for all projects.
+    fn add_bodies(&mut self) {
+        let with_heading = |item: &&mut Item| item.level == Level::Heading;
+        let of_project = self.items.iter_mut().filter(|item| !item.is_global);
+        for item in of_project.filter(with_heading) {
+            let total = self.fixed + self.project_length + self.global_length;
+            if total >= TARGET_LENGTH && 2 * self.project_length >= total {
+                break;
+            }
+            self.project_length += add_body(item, MAX_CONTEXT_LENGTH - total);
+        }
+        let project_was_cut = self
+            .items
+            .iter()
+            .any(|item| !item.is_global && item.level != Level::Body);
+        let has_project_notes = self.has_project_notes();
+        let global = self.items.iter_mut().filter(|item| item.is_global);
+        for item in global.filter(with_heading) {
+            let total = self.fixed + self.project_length + self.global_length;
+            // The other notes give way to the project's notes only if those were cut.
+            let share = match (has_project_notes, project_was_cut) {
+                (true, true) => GLOBAL_SHARE.min(self.project_length),
+                (true, false) => GLOBAL_SHARE,
+                (false, _) => TARGET_LENGTH,
+            };
+            let room = share
+                .saturating_sub(self.global_length)
+                .min(TARGET_LENGTH.saturating_sub(total));
+            self.global_length += add_body(item, room);
+        }
     }
 }
 

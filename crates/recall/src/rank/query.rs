@@ -1,0 +1,167 @@
+//! Parses a query into segments and their terms.
+
+use std::collections::{BTreeSet, HashMap};
+
+use anamnesis_text::{
+    sanitize::head,
+    terms::{Role, Word, words},
+};
+
+/// The maximum number of segments in a query.
+pub const MAX_SEGMENTS: usize = 8;
+
+/// How many bytes of a segment are read.
+const MAX_TEXT: usize = 16 * 1024;
+
+/// The maximum number of distinct terms of a segment that are looked up.
+const MAX_LOOKED_UP: usize = 256;
+
+/// Words of confirmation, thanks or continuation. Notes contain them, but nobody searches for them.
+const SMALL_TALK: [&str; 21] = [
+    "again", "continue", "fine", "go", "good", "great", "look", "looks", "next", "no", "ok",
+    "okay", "please", "proceed", "same", "step", "sure", "thanks", "try", "yeah", "yes",
+];
+
+/// The minimum length of a word that can name a note, in characters.
+pub(super) const MIN_NAME_LENGTH: usize = 5;
+
+/// A parsed query.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    pub(super) segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Segment {
+    pub(super) text: String,
+    /// All words, folded, each surrounded by single spaces.
+    spoken: String,
+    pub(super) asked: Vec<QueryTerm>,
+    /// The words in order: index of the term, and spelling.
+    pub(super) sequence: Vec<(usize, String)>,
+}
+
+/// A term of a segment.
+#[derive(Debug, Clone)]
+pub(super) struct QueryTerm {
+    pub(super) term: String,
+    pub(super) written: String,
+    /// Whether coverage counts it. The whole of a compound identifier and the long form of an
+    /// abbreviation do not count.
+    pub(super) is_word: bool,
+    /// For a long form, the index of the abbreviation.
+    pub(super) stands_for: Option<usize>,
+    pub(super) is_identifier: bool,
+    pub(super) is_small_talk: bool,
+}
+
+impl Query {
+    /// Parses a text as one segment. If it has only stop words, they become the terms.
+    pub fn parse(text: &str) -> Self {
+        let mut segment = Segment::parse(text, false);
+        if segment.asked.is_empty() {
+            segment = Segment::parse(text, true);
+        }
+        Self {
+            segments: vec![segment],
+        }
+    }
+
+    /// Parses several segments, up to [`MAX_SEGMENTS`]. A note needs to match only one.
+    pub fn from_segments(segments: &[String]) -> Self {
+        let segments = segments.iter().take(MAX_SEGMENTS);
+        Self {
+            segments: segments.map(|text| Segment::parse(text, false)).collect(),
+        }
+    }
+
+    /// Returns the number of distinct meaningful words, without stop words and small talk (`ok`,
+    /// `continue`).
+    pub fn term_count(&self) -> usize {
+        self.telling().len()
+    }
+
+    /// Returns whether nothing is asked: there is no meaningful word, or only one of less than
+    /// three letters (`go on`).
+    pub fn is_small_talk(&self) -> bool {
+        let telling = self.telling();
+        let is_hardly_one = |term: &&str| term.is_ascii() && term.len() < 3;
+        telling.len() < 2 && telling.iter().all(is_hardly_one)
+    }
+
+    fn telling(&self) -> BTreeSet<&str> {
+        let asked = self.segments.iter().flat_map(|segment| &segment.asked);
+        asked
+            .filter(|asked| asked.is_word && !asked.is_small_talk)
+            .map(|asked| asked.term.as_str())
+            .collect()
+    }
+}
+
+impl Segment {
+    fn parse(text: &str, with_stop_words: bool) -> Self {
+        let text = head(text, MAX_TEXT);
+        let mut spoken = String::from(" ");
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut asked: Vec<QueryTerm> = Vec::new();
+        let mut sequence = Vec::new();
+        let mut before = None;
+        words(text, |word| {
+            push_word(&word, &mut spoken);
+            if asked.len() >= MAX_LOOKED_UP || (!with_stop_words && word.is_stop_word()) {
+                return;
+            }
+            let is_word = is_word(word.role);
+            let place = *places.entry(word.term.to_owned()).or_insert_with(|| {
+                asked.push(QueryTerm {
+                    term: word.term.to_owned(),
+                    written: word.written.to_owned(),
+                    is_word,
+                    stands_for: before.filter(|_| word.role == Role::LongForm),
+                    is_identifier: word.is_identifier()
+                        && word.written.chars().count() >= MIN_NAME_LENGTH,
+                    is_small_talk: SMALL_TALK.binary_search(&word.folded).is_ok(),
+                });
+                asked.len() - 1
+            });
+            if is_word {
+                sequence.push((place, word.folded.to_owned()));
+                if let Some(asked) = asked.get_mut(place) {
+                    asked.is_word = true;
+                }
+            }
+            before = Some(place);
+        });
+        Self {
+            text: text.to_owned(),
+            spoken,
+            asked,
+            sequence,
+        }
+    }
+
+    /// Returns whether the segment contains a title's words in order and adjacent. A title of one
+    /// word is no name.
+    pub(super) fn names_title(&self, title: &str) -> bool {
+        let mut spoken = String::from(" ");
+        let mut count = 0;
+        words(title, |word| {
+            push_word(&word, &mut spoken);
+            count += usize::from(is_word(word.role));
+        });
+        count > 1 && self.spoken.contains(&spoken)
+    }
+}
+
+fn push_word(word: &Word<'_, '_>, spoken: &mut String) {
+    if is_word(word.role) {
+        spoken.push_str(word.folded);
+        spoken.push(' ');
+    }
+}
+
+/// Returns whether coverage counts a word of this role: not a whole compound identifier and not a
+/// long form.
+pub(super) fn is_word(role: Role) -> bool {
+    matches!(role, Role::Plain | Role::Part)
+}
