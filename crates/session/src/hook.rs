@@ -133,8 +133,6 @@ pub struct ToolCall {
 pub struct TurnEnd {
     /// The last message, if the client sends it.
     pub text: Option<String>,
-    /// Whether a stop hook already made the model continue.
-    pub is_again: bool,
 }
 
 /// A hook payload.
@@ -202,8 +200,6 @@ struct Wire {
     #[serde(default)]
     last_assistant_message: Value,
     #[serde(default)]
-    stop_hook_active: Value,
-    #[serde(default)]
     compact_summary: Value,
     #[serde(default)]
     tool_calls: Value,
@@ -263,9 +259,8 @@ impl Payload {
         let name =
             present(wire.hook_event_name).ok_or(InvalidPayload::Missing("hook_event_name"))?;
         let session_id = present(wire.session_id).ok_or(InvalidPayload::Missing("session_id"))?;
-        let answered = |message, again| TurnEnd {
+        let answered = |message| TurnEnd {
             text: self::text(message),
-            is_again: again == Value::Bool(true),
         };
         let call = ToolCall {
             id: id(wire.tool_use_id),
@@ -289,10 +284,8 @@ impl Payload {
             "PostToolUseFailure" => Event::PostToolUseFailure(call),
             "PostToolBatch" => Event::PostToolBatch(batch(wire.tool_calls)),
             "SubagentStart" => Event::SubagentStart,
-            "SubagentStop" => {
-                Event::SubagentStop(answered(wire.last_assistant_message, wire.stop_hook_active))
-            }
-            "Stop" => Event::Stop(answered(wire.last_assistant_message, wire.stop_hook_active)),
+            "SubagentStop" => Event::SubagentStop(answered(wire.last_assistant_message)),
+            "Stop" => Event::Stop(answered(wire.last_assistant_message)),
             "PreCompact" => Event::PreCompact,
             "PostCompact" => Event::PostCompact {
                 summary: self::text(wire.compact_summary).unwrap_or_default(),
@@ -472,7 +465,6 @@ mod tests {
                 r#""Stop", "last_assistant_message": "Done.", "stop_hook_active": true"#,
                 Event::Stop(TurnEnd {
                     text: Some("Done.".to_owned()),
-                    is_again: true,
                 }),
             ),
             (r#""SubagentStop""#, Event::SubagentStop(TurnEnd::default())),
