@@ -1,6 +1,11 @@
 //! What a way of synchronizing offers, whatever carries the notes.
 
+use std::time::Duration;
+
 use anamnesis_store::notes::{NotePath, Problem};
+use chrono::{DateTime, Utc};
+
+use crate::{git::GitEnvironment, remote::Remote};
 
 /// Carries the portable notes between the machines of one person.
 pub trait SyncBackend {
@@ -99,4 +104,37 @@ pub struct State {
     pub ahead: usize,
     /// Notes in those commits.
     pub waiting: usize,
+}
+
+/// What a person has said about what was held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Answer {
+    /// Nothing yet: it stays held back.
+    #[default]
+    None,
+    /// It is meant: take it.
+    Accept,
+    /// It is not: bring everything back, here and in the remote.
+    Restore,
+}
+
+/// What a backend works with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name of this machine in commits.
+    pub machine_id: String,
+    /// The remote, if one is set.
+    pub remote: Option<Remote>,
+    /// What the user's git may see of the environment.
+    pub environment: GitEnvironment,
+    /// The time that counts as now.
+    pub now: DateTime<Utc>,
+    /// How long another sync is waited for.
+    pub patience: Duration,
+    /// How long one call of git may take.
+    pub time_limit: Duration,
+    /// What the person has said.
+    pub answer: Answer,
+    /// The id of this installation, whose receipts are sent; without one none are.
+    pub installation: Option<String>,
 }

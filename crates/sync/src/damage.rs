@@ -24,13 +24,14 @@ use anamnesis_store::{
     notes::Notes,
 };
 use chrono::{DateTime, Utc};
-use git2::{Commit, ErrorClass, ErrorCode, ObjectType, Oid, Tree};
+use git2::{Commit, ObjectType, Oid, Tree};
 
 use crate::{
     error::Error,
     git::INCOMING,
+    git_folder::{READY, make_beside, take_ready, text},
     join, loose,
-    repository::{APPLYING, BRANCH, JOINED, Repository, TRACKED, make_beside},
+    repository::{APPLYING, BRANCH, JOINED, Repository, TRACKED},
     tree::{Changes, MAX_FILE},
 };
 
@@ -40,9 +41,6 @@ const SET_ASIDE: &str = "git-";
 /// A file in the new repository that lists the branch's commits in the old one, newest first. It is
 /// written when the tip that was joined last is lost.
 const FORMER: &str = "anamnesis-former";
-
-/// A complete new repository that only has to be renamed to `.git`.
-const READY: &str = ".git.new";
 
 /// How many commits are tried for the newest one that can be read completely.
 const MAX_HEADS: usize = 100;
@@ -86,54 +84,6 @@ pub fn set_aside_repositories(home: &Home) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// Tells whether a `.git` that is a file leads to a repository, as git makes one for a work tree.
-pub(crate) fn is_git_link(path: &Path) -> bool {
-    text(path).starts_with("gitdir:")
-}
-
-/// Checks that the repository's configuration can be read.
-///
-/// libgit2 stops reading at a NUL byte without an error, and fails only when it writes the file.
-pub(crate) fn check_config(folder: &Path) -> Result<(), Error> {
-    let path = folder.join("config");
-    let has_nul = file::read_head(&path, MAX_FILE).is_ok_and(|(bytes, ..)| bytes.contains(&0));
-    // The file alone: an error in the user's own configuration is no damage of the repository.
-    let config = git2::Config::open(&path).and_then(|mut config| config.snapshot());
-    match config {
-        _ if has_nul => Err(Error::damaged(
-            folder,
-            "config holds bytes that are no text",
-        )),
-        Err(error) if error.class() == ErrorClass::Config => {
-            Err(Error::damaged(folder, error.message()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Turns an error of opening a repository into ours: damage, or a kind that libgit2 does not support.
-pub(crate) fn cannot_open(folder: &Path, error: &git2::Error) -> Error {
-    let is_missing = error.code() == ErrorCode::NotFound;
-    match error.class() {
-        _ if error.code() == ErrorCode::Owner => {}
-        // A version or an extension that libgit2 does not know.
-        ErrorClass::Repository | ErrorClass::Os if !is_missing => {}
-        ErrorClass::Repository => {
-            return Error::damaged(folder, "HEAD, objects or refs is missing");
-        }
-        _ => return Error::damaged(folder, error.message()),
-    }
-    let hint = if error.message().contains("refstorage") {
-        "; convert it with: git refs migrate --ref-format=files"
-    } else {
-        ""
-    };
-    Error::repository(
-        folder,
-        format!("cannot be opened: {}{hint}", error.message()),
-    )
 }
 
 /// Checks the repository of a store; returns what is damaged, if anything.
@@ -207,18 +157,6 @@ pub(crate) fn set_aside(
         reason,
         keeps_history,
     })
-}
-
-/// Puts a complete new repository in place; `false` if there is none.
-pub(crate) fn take_ready(tree: &Path) -> Result<bool, Error> {
-    let ready = tree.join(READY);
-    if !home::is_real_folder(&ready) {
-        return Ok(false);
-    }
-    let git = tree.join(".git");
-    fs::rename(&ready, &git).map_err(Error::io(&git))?;
-    file::sync_folder(tree);
-    Ok(true)
 }
 
 /// Moves `.git` into a new folder of its own, so that `git -C FOLDER log` works there.
@@ -322,12 +260,6 @@ fn logged(git: &Path, reference: &str) -> Vec<Oid> {
         words.next().into_iter().chain(before).filter_map(oid)
     });
     named.collect()
-}
-
-/// Reads a file of a damaged repository as text, without errors.
-fn text(path: &Path) -> String {
-    let bytes = file::read_head(path, MAX_FILE).map(|(bytes, ..)| bytes);
-    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
 fn oid(text: &str) -> Option<Oid> {

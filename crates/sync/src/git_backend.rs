@@ -6,36 +6,29 @@
 
 use std::{cell::RefCell, collections::BTreeSet, fs, thread, time::Duration};
 
-use anamnesis_note::{
-    id::NoteId,
-    note::{NoteFile, Scope, State},
-};
+use anamnesis_note::{id::NoteId, note::Scope};
 use anamnesis_store::{
     fs::{
-        file,
         home::Home,
         lock::{self, Lock, Subject},
     },
-    index::Index,
-    notes::{Notes, Problem},
-    purge,
+    notes::Notes,
 };
-use chrono::{DateTime, Utc};
-use git2::{Commit, Oid, Tree};
+use git2::{Commit, Tree};
 use ulid::Ulid;
 
 use crate::{
-    backend::{Held, Reached, State as Standing, SyncBackend, Synced},
+    backend::{Answer, Reached, Settings, State as Standing, SyncBackend, Synced},
     damage::{self, SetAside},
     error::Error,
-    git::{Fetched, Git, GitEnvironment, INCOMING, Pushed},
-    history::machine_of,
-    join::{self, Side},
+    git::{Fetched, Git, INCOMING, Pushed},
+    git_folder::LOOSE_OBJECTS,
     layout,
-    purge::{PURGED, Purge, Purged, Record, Rewriting},
+    purge::{Purge, Purged, Record, Rewriting},
     remote::Remote,
-    repository::{Act, Applied, JOINED, LOOSE_OBJECTS, Repository, SyncLock},
-    tree::{self, Changes, LAYOUT},
+    repository::{Repository, SyncLock},
+    sync_run::Run,
+    tree::{Changes, is_tombstone},
 };
 
 /// How often a push is tried again because somebody else was faster.
@@ -43,42 +36,6 @@ const MAX_TRIES: usize = 6;
 
 /// The longest wait before the next try, in milliseconds, for each try before it.
 const JITTER: u64 = 150;
-
-/// How long the index is waited for; a refresh takes up what it misses.
-const INDEX_PATIENCE: Duration = Duration::from_secs(2);
-
-/// What a person has said about what was held back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Answer {
-    /// Nothing yet: it stays held back.
-    #[default]
-    None,
-    /// It is meant: take it.
-    Accept,
-    /// It is not: bring everything back, here and in the remote.
-    Restore,
-}
-
-/// What a backend works with.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The name of this machine in commits.
-    pub machine_id: String,
-    /// The remote, if one is set.
-    pub remote: Option<Remote>,
-    /// What the user's git may see of the environment.
-    pub environment: GitEnvironment,
-    /// The time that counts as now.
-    pub now: DateTime<Utc>,
-    /// How long another sync is waited for.
-    pub patience: Duration,
-    /// How long one call of git may take.
-    pub time_limit: Duration,
-    /// What the person has said.
-    pub answer: Answer,
-    /// The id of this installation, whose receipts are sent; without one none are.
-    pub installation: Option<String>,
-}
 
 /// Writes into the receipts what a purge takes away.
 pub type RecordPurge<'a> = dyn FnMut(&Record) -> Result<(), String> + 'a;
@@ -169,7 +126,7 @@ impl<'a> GitBackend<'a> {
             repository.heal(&lock, self.notes)?;
             repository
         };
-        let mut run = Run::new(self, repository);
+        let mut run = self.run(repository);
         run.gather(held)?;
         self.tidy(&run.repository, held);
         run.synced("committed locally")
@@ -202,7 +159,7 @@ impl<'a> GitBackend<'a> {
         let mut run = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
-            let mut run = Run::new(self, repository);
+            let mut run = self.run(repository);
             let healed = run.repository.heal(&lock, self.notes)?;
             run.take_up(healed);
             if let Some(remote) = &self.settings.remote {
@@ -291,6 +248,16 @@ impl<'a> GitBackend<'a> {
             machine_id, now, ..
         } = &self.settings;
         Repository::open_or_create(self.home, lock, machine_id, *now)
+    }
+
+    fn run(&self, repository: Repository) -> Run<'_> {
+        Run::new(
+            self.home,
+            self.notes,
+            &self.settings,
+            self.set_aside(),
+            repository,
+        )
     }
 
     /// Takes the place of the one sync of this store.
@@ -411,7 +378,7 @@ impl GitBackend<'_> {
         let mut run = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
-            let mut run = Run::new(self, repository);
+            let mut run = self.run(repository);
             let healed = run.repository.heal(&lock, self.notes)?;
             run.take_up(healed);
             if self.settings.answer == Answer::Restore {
@@ -497,473 +464,9 @@ fn living(repository: &Repository, tree: &Tree<'_>) -> Result<BTreeSet<NoteId>, 
     let mut living = BTreeSet::new();
     for (id, change) in contents.notes {
         let Some((_, oid)) = change.new else { continue };
-        let file = NoteFile::parse(&repository.read(oid)?, id);
-        if !file.is_ok_and(|file| file.note().state == State::Forgotten) {
+        if !is_tombstone(&repository.read(oid)?, id) {
             living.insert(id);
         }
     }
     Ok(living)
-}
-
-/// One run of a sync.
-struct Run<'a> {
-    backend: &'a GitBackend<'a>,
-    repository: Repository,
-    committed: usize,
-    pulled: usize,
-    conflicts: usize,
-    is_in_step: bool,
-    changed: BTreeSet<NoteId>,
-    problems: Vec<Problem>,
-    held: Option<Held>,
-}
-
-impl<'a> Run<'a> {
-    fn new(backend: &'a GitBackend<'a>, repository: Repository) -> Self {
-        Self {
-            backend,
-            repository,
-            committed: 0,
-            pulled: 0,
-            conflicts: 0,
-            is_in_step: false,
-            changed: BTreeSet::new(),
-            problems: Vec::new(),
-            held: None,
-        }
-    }
-
-    /// Commits what lies in the folder.
-    fn gather(&mut self, held: &SyncLock) -> Result<(), Error> {
-        let may_delete = self.backend.settings.answer == Answer::Accept;
-        let installation = self.backend.settings.installation.as_deref();
-        let gathered =
-            self.repository
-                .commit_all(held, self.backend.notes, installation, may_delete)?;
-        self.committed += gathered.commits;
-        for problem in gathered.problems {
-            if !self.problems.contains(&problem) {
-                self.problems.push(problem);
-            }
-        }
-        if let Some((gone, of)) = gathered.held_back {
-            self.held = Some(Held::LocalMassDeletion { gone, of });
-        }
-        Ok(())
-    }
-
-    /// Joins what was fetched; `false` when it is held back.
-    fn integrate(&mut self) -> Result<bool, Error> {
-        loop {
-            let Some(joined) = self.join()? else {
-                return Ok(self.held.is_none() || self.is_local_hold());
-            };
-            let lock = self.backend.notes.lock()?;
-            // A command may have committed while the join was computed.
-            if self.repository.head()?.map(|head| head.id()) != joined.head {
-                continue;
-            }
-            for (id, bytes) in &joined.unreadable {
-                self.repository.quarantine(*id, bytes)?;
-            }
-            for proposal in &joined.proposals {
-                Repository::propose(&lock, self.backend.notes, Some(proposal))?;
-                self.changed.insert(proposal.id);
-            }
-            if let Some(record) = &joined.purged {
-                self.repository.begin_pruning()?;
-                let home = self.backend.home;
-                purge::drop_copies(home, &lock, self.backend.notes, &record.gone)?;
-            }
-            let applied = self
-                .repository
-                .bring_to(&lock, self.backend.notes, joined.commit)?;
-            self.repository.set_joined(&lock, joined.incoming)?;
-            drop(lock);
-            self.take_up(applied);
-            self.pulled += joined.pulled;
-            self.conflicts += joined.conflicts;
-            for problem in joined.problems {
-                if !self.problems.contains(&problem) {
-                    self.problems.push(problem);
-                }
-            }
-            return Ok(true);
-        }
-    }
-
-    /// What was held back here does not keep the rest from being joined and pushed.
-    fn is_local_hold(&self) -> bool {
-        matches!(self.held, Some(Held::LocalMassDeletion { .. }))
-    }
-
-    /// Computes the commit that has both sides; `None` when there is nothing to join, or it is held.
-    fn join(&mut self) -> Result<Option<Target>, Error> {
-        let repository = &self.repository;
-        let answer = self.backend.settings.answer;
-        let Some(incoming) = repository.tip(INCOMING)? else {
-            return Ok(None);
-        };
-        let head = repository.head()?;
-        let joined = repository.joined()?;
-        let is_known = joined.is_some();
-        if let Some(head) = &head
-            && (head.id() == incoming.id()
-                || repository
-                    .git
-                    .graph_descendant_of(head.id(), incoming.id())?)
-        {
-            return Ok(None);
-        }
-        let their_tree = incoming.tree()?;
-        let common = match &head {
-            Some(head) => repository.merge_base(head.id(), incoming.id())?,
-            None => None,
-        };
-        if common.is_none() {
-            layout::check_remote(&repository.git, &their_tree)?;
-        } else {
-            layout::check_own(&repository.git, Some(&their_tree))?;
-        }
-        let is_rewritten = match &joined {
-            Some(joined) if joined.id() != incoming.id() => !repository
-                .git
-                .graph_descendant_of(incoming.id(), joined.id())?,
-            _ => false,
-        };
-        // What both sides are compared with, and whether our history goes on.
-        let mut base = common
-            .map(|oid| repository.git.find_commit(oid))
-            .transpose()?;
-        let mut goes_on = true;
-        let mut purged = None;
-        if is_rewritten {
-            match answer {
-                Answer::Restore => {}
-                Answer::Accept | Answer::None => {
-                    if let Some(joined) = &joined {
-                        purged = repository.purged_between(joined, &incoming)?;
-                    }
-                    if purged.is_none() && answer == Answer::None {
-                        self.held = Some(Held::Rewritten);
-                        return Ok(None);
-                    }
-                    base = joined;
-                    goes_on = false;
-                }
-            }
-        }
-        if let (None, Some(head)) = (&base, &head) {
-            base = repository.former(&incoming, &head.tree()?)?;
-        }
-        let base_tree = base.as_ref().map(Commit::tree).transpose()?;
-        // Which tip was joined last is lost, so a purge there looks like any other change. What it took
-        // away must not be pushed again.
-        if !is_known && head.is_some() && repository.has_former() && answer != Answer::Restore {
-            purged = repository.purged_since(base_tree.as_ref(), &their_tree)?;
-            goes_on = purged.is_none();
-        }
-        if answer == Answer::None {
-            let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
-            let mass = join::mass_deletion(repository, base_tree.as_ref(), &theirs)?;
-            if let Some((gone, of)) = mass {
-                self.held = Some(Held::MassDeletion { gone, of });
-                return Ok(None);
-            }
-        }
-        let since = base.as_ref().map(Commit::id);
-        let side = |commit| Side {
-            base: base_tree.as_ref(),
-            since,
-            commit,
-        };
-        let result = repository.join(
-            side(head.as_ref()),
-            side(Some(&incoming)),
-            answer == Answer::Restore,
-            purged.as_ref(),
-        )?;
-        let is_ahead = match &head {
-            Some(head) if goes_on => !repository
-                .git
-                .graph_descendant_of(incoming.id(), head.id())?,
-            _ => false,
-        };
-        let target = if !is_ahead && result.tree == their_tree.id() {
-            incoming.id()
-        } else {
-            let ours = head.as_ref().filter(|_| is_ahead);
-            let parents: Vec<&Commit<'_>> = ours.into_iter().chain([&incoming]).collect();
-            let act = Act {
-                verb: "sync",
-                actor: "machine",
-            };
-            repository.write_commit(result.tree, &parents, act, None)?
-        };
-        Ok(Some(Target {
-            head: head.as_ref().map(Commit::id),
-            commit: target,
-            incoming: incoming.id(),
-            pulled: repository.count_since(incoming.id(), head.map(|head| head.id()))?,
-            conflicts: result.siblings + result.proposals.len(),
-            proposals: result.proposals,
-            unreadable: result.unreadable,
-            problems: result.problems,
-            purged,
-        }))
-    }
-
-    /// Puts the marker into a repository that goes to a remote without one.
-    fn mark(&mut self, place: &SyncLock) -> Result<(), Error> {
-        let head = self.repository.head()?;
-        let tree = head.as_ref().map(Commit::tree).transpose()?;
-        if tree.is_none_or(|tree| tree.get_name(LAYOUT).is_some()) {
-            return Ok(());
-        }
-        drop(head);
-        let path = self.backend.home.tree(Scope::Portable).join(LAYOUT);
-        file::write_atomic(&path, layout::text().as_bytes()).map_err(Error::io(&path))?;
-        self.gather(place)
-    }
-
-    /// Tells whether the remote has a commit for its tip.
-    fn is_pushed(&self, head: Oid) -> Result<bool, Error> {
-        let there = self.repository.tip(INCOMING)?;
-        Ok(there.is_some_and(|tip| tip.id() == head))
-    }
-
-    /// Remembers what the remote has now: what the branch was at before the push. A command may have
-    /// committed since, and the remote may or may not have that.
-    fn pushed(&mut self, head: Oid) -> Result<(), Error> {
-        let known = self.repository.tip(JOINED)?.map(|tip| tip.id());
-        if known != Some(head) {
-            let lock = self.backend.notes.lock()?;
-            self.repository.set_joined(&lock, head)?;
-        }
-        self.is_in_step = true;
-        Ok(())
-    }
-
-    /// Takes what is to be purged out of the files of the store.
-    fn clean(&mut self, what: &Purge) -> Result<(), Error> {
-        let GitBackend { home, notes, .. } = self.backend;
-        let lock = notes.lock()?;
-        let before = notes.folder_times();
-        purge::bury(home, &lock, notes, &what.ids, self.backend.settings.now)?;
-        let mut ids = what.ids.clone();
-        if let Some(needle) = &what.needle {
-            let places = purge::mask(home, &lock, notes, needle)?;
-            ids.extend(places.notes.iter().map(|path| path.id));
-        }
-        drop(lock);
-        self.take_up(Applied { notes: ids, before });
-        Ok(())
-    }
-
-    /// Writes the history of a commit anew, with the tombstones of what is gone at its end. No branch
-    /// names it yet.
-    fn rewrite(&self, what: &Purge, head: Oid, purged: &mut Purged) -> Result<Oid, Error> {
-        let repository = &self.repository;
-        let mut rewriting = Rewriting::new(repository, what);
-        let tip = rewriting.of(head)?;
-        purged.commits = rewriting.rewritten;
-        let tip = repository.git.find_commit(tip)?;
-        let old_tree = repository.git.find_commit(head)?.tree()?;
-        let tree = repository.with_tombstones(&tip.tree()?, &old_tree, &what.ids)?;
-        if tree == tip.tree_id() {
-            return Ok(tip.id());
-        }
-        let act = Act {
-            verb: "purge",
-            actor: "person",
-        };
-        repository.write_commit(tree, &[&tip], act, None)
-    }
-
-    /// Puts a rewritten history in the place of the branch, in the remote first; git's words when
-    /// somebody was faster.
-    fn replace(&mut self, git: &Git, head: Oid, new: Oid) -> Result<Result<(), String>, Error> {
-        let notes = self.backend.notes;
-        let remote = self.backend.settings.remote.as_ref();
-        let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
-        if let (Some(remote), Some(there)) = (remote, there) {
-            let lock = notes.lock()?;
-            // Where only another git has noted so far what was joined: a push moves that note.
-            self.repository.set_joined(&lock, there)?;
-            self.repository.point(&lock, PURGED, new)?;
-            drop(lock);
-            if let Pushed::Rejected { reason } = git.push_from(PURGED, remote, Some(there))? {
-                return Ok(Err(reason));
-            }
-        }
-        let lock = notes.lock()?;
-        self.repository.begin_pruning()?;
-        if there.is_some() {
-            self.repository.point(&lock, INCOMING, new)?;
-        }
-        // A command may have committed while the remote was talked to.
-        if self.repository.head()?.map(|tip| tip.id()) != Some(head) {
-            drop(lock);
-            if there.is_none() {
-                return Ok(Err("notes were written meanwhile".to_owned()));
-            }
-            // The remote is rewritten: from here on this machine is one like any other.
-            self.integrate()?;
-            return Ok(Ok(()));
-        }
-        let applied = self.repository.bring_to(&lock, notes, new)?;
-        if there.is_some() {
-            self.repository.set_joined(&lock, new)?;
-        }
-        drop(lock);
-        self.take_up(applied);
-        if let (Some(remote), None) = (remote, there)
-            && let Pushed::Rejected { reason } = git.push(remote, None)?
-        {
-            return Ok(Err(reason));
-        }
-        if remote.is_some() {
-            self.pushed(new)?;
-        }
-        Ok(Ok(()))
-    }
-
-    /// Drops what the old history was made of, here and in a remote that is a folder.
-    fn finish_purge(&self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
-        let lock = self.backend.notes.lock()?;
-        purged.dropped = self.repository.drop_references()?;
-        self.repository.prune(git)?;
-        drop(lock);
-        let Some(remote) = &self.backend.settings.remote else {
-            return Ok(());
-        };
-        purged.remote_left = match remote.folder() {
-            Some(folder) => git
-                .prune_remote(folder)
-                .err()
-                .map(|error| error.to_string()),
-            None => Some("its host keeps what was replaced until it tidies up".to_owned()),
-        };
-        Ok(())
-    }
-
-    /// Drops what a history was made of that a purge has replaced. The next run does it if this one
-    /// cannot.
-    fn prune(&mut self, git: &Git) {
-        if !self.repository.is_pruning() {
-            return;
-        }
-        let lock = self.backend.notes.lock().map_err(Error::from);
-        let pruned = lock.and_then(|_lock| self.repository.prune(git));
-        if let Err(error) = pruned {
-            self.problems.push(Problem {
-                path: "memory/.git".to_owned(),
-                reason: format!("what was purged is still in it: {error}"),
-            });
-        }
-    }
-
-    /// Takes up in the index what became of files.
-    fn take_up(&mut self, applied: Applied) {
-        if applied.notes.is_empty() {
-            return;
-        }
-        let Ok(mut index) = Index::open_if_usable(self.backend.home, INDEX_PATIENCE) else {
-            self.changed.extend(applied.notes);
-            return;
-        };
-        // What fails here is taken up by the next refresh: the files are there.
-        let _ = index.record_all(self.backend.notes, &applied.notes, applied.before);
-        self.changed.extend(applied.notes);
-    }
-
-    fn synced(mut self, detail: &str) -> Result<Synced, Error> {
-        if let Some(aside) = self.backend.set_aside() {
-            let home = self.backend.home;
-            self.problems.push(Problem {
-                path: "memory/.git".to_owned(),
-                reason: aside.told(&home.relative(&aside.folder)),
-            });
-        }
-        let changed = self
-            .changed
-            .iter()
-            .filter_map(|id| self.backend.notes.find(*id));
-        let detail = match (&self.held, self.conflicts) {
-            (Some(_), _) => "something waits for you; see status".to_owned(),
-            (None, 0) => detail.to_owned(),
-            (None, 1) => format!("{detail}; 1 conflict kept as a note of its own"),
-            (None, many) => format!("{detail}; {many} conflicts kept as notes of their own"),
-        };
-        Ok(Synced {
-            pushed: self.is_in_step,
-            pulled: self.pulled,
-            conflicts: self.conflicts,
-            head: self.repository.short_head()?,
-            detail,
-            changed: changed.collect(),
-            problems: self.problems,
-            held: self.held,
-        })
-    }
-}
-
-/// What a join is to be brought to.
-struct Target {
-    /// The branch's commit that was joined.
-    head: Option<Oid>,
-    /// Where both are joined.
-    commit: Oid,
-    incoming: Oid,
-    pulled: usize,
-    conflicts: usize,
-    proposals: Vec<anamnesis_note::merge::Sibling>,
-    unreadable: Vec<(NoteId, Vec<u8>)>,
-    problems: Vec<Problem>,
-    /// What the remote's history was rewritten without.
-    purged: Option<Record>,
-}
-
-impl Repository {
-    /// The commit that two have in common; `None` when they have none.
-    fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
-        match self.git.merge_base(one, two) {
-            Ok(oid) => Ok(Some(oid)),
-            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// How many commits one has that another has not.
-    fn count_since(&self, commit: Oid, since: Option<Oid>) -> Result<usize, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.push(commit)?;
-        if let Some(since) = since {
-            walk.hide(since)?;
-        }
-        Ok(walk.count())
-    }
-
-    /// The machines that made the commits of the branch, by name.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
-    pub fn machines_in_history(&self) -> Result<Vec<String>, Error> {
-        match self.head()? {
-            Some(head) => self.machines(&head),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// The machines that made commits, by name.
-    fn machines(&self, tip: &Commit<'_>) -> Result<Vec<String>, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.push(tip.id())?;
-        let mut machines = BTreeSet::new();
-        for oid in walk {
-            let commit = self.git.find_commit(oid?)?;
-            machines.extend(machine_of(&commit).filter(|machine| tree::is_machine(machine)));
-        }
-        Ok(machines.into_iter().collect())
-    }
 }

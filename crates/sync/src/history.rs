@@ -20,11 +20,12 @@ use git2::{Commit, Oid, Sort, Tree};
 use ulid::Ulid;
 
 use crate::{
+    commit::{ACTOR, Act, BATCH, Committed},
     error::Error,
     folder::{Folders, NoteChanges, Place, folder_in},
     join::{folder_of, is_sound},
-    repository::{ACTOR, Act, BATCH, Committed, Repository},
-    tree::{Changes, MAX_FILE},
+    repository::Repository,
+    tree::{Changes, MAX_FILE, is_machine},
 };
 
 /// The shortest part of a batch's or a commit's name by which it is looked up.
@@ -361,6 +362,29 @@ impl Repository {
             }
         }
         Ok(seen)
+    }
+
+    /// The machines that made the commits of the branch, by name.
+    ///
+    /// # Errors
+    /// When an object cannot be read.
+    pub fn machines_in_history(&self) -> Result<Vec<String>, Error> {
+        match self.head()? {
+            Some(head) => self.machines(&head),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The machines that made commits, by name.
+    pub(crate) fn machines(&self, tip: &Commit<'_>) -> Result<Vec<String>, Error> {
+        let mut walk = self.git.revwalk()?;
+        walk.push(tip.id())?;
+        let mut machines = BTreeSet::new();
+        for oid in walk {
+            let commit = self.git.find_commit(oid?)?;
+            machines.extend(machine_of(&commit).filter(|machine| is_machine(machine)));
+        }
+        Ok(machines.into_iter().collect())
     }
 
     /// Takes a commit's changes to notes back, in the folder and in a commit of its own.

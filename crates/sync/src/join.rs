@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anamnesis_note::{
     id::NoteId,
     merge::{self, Merged, Sibling},
-    note::{NoteFile, NoteType, State},
+    note::{NoteFile, NoteType},
     usage_log::join_lines,
 };
 use anamnesis_store::notes::Problem;
@@ -16,11 +16,17 @@ use chrono::DateTime;
 use git2::{Commit, Oid, Tree};
 
 use crate::{
+    commit::ACTOR,
     error::Error,
     purge::Record,
-    repository::{ACTOR, FILE, MANY, Repository, entry, is_mass},
-    tree::{self, Change, Changes, LAYOUT, Named, is_log, named, note_path},
+    repository::Repository,
+    tree::{
+        self, Change, Changes, FILE, LAYOUT, Named, entry, is_log, is_tombstone, named, note_path,
+    },
 };
+
+/// More notes than this, and more than a fifth of all, are not deleted without a word of the person.
+const MANY: usize = 20;
 
 /// One of the two sides of a join.
 #[derive(Clone, Copy)]
@@ -78,8 +84,9 @@ pub(crate) fn mass_deletion(
     Ok(is_mass(gone, of).then_some((gone, of)))
 }
 
-pub(crate) fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
-    NoteFile::parse(bytes, id).is_ok_and(|file| file.note().state == State::Forgotten)
+/// Tells whether deleting so many of so many notes needs a word of the person.
+pub(crate) fn is_mass(gone: usize, of: usize) -> bool {
+    gone > MANY && gone * 5 > of
 }
 
 impl Repository {

@@ -4,8 +4,7 @@ use git2::{Repository, Tree};
 
 use crate::{
     error::Error,
-    repository::entry,
-    tree::{Changes, LAYOUT, Named, named},
+    tree::{Changes, LAYOUT, Named, entry, named},
 };
 
 /// The format that this version reads and writes.

@@ -5,31 +5,32 @@
 //! credential helpers work as they do in the user's shell. Notes are merged field by field; no text of
 //! git's ever gets into a file, and no conflict stops anything.
 
+mod apply;
 mod backend;
+mod commit;
 mod damage;
 mod error;
-mod git_backend;
-
-pub mod remote;
-
-pub mod git;
-
-mod repository;
-mod tree;
-
 mod folder;
-
+pub mod git;
+mod git_backend;
+mod git_folder;
+mod git_index;
+pub mod history;
 mod join;
 mod layout;
 mod loose;
 pub mod purge;
-
-pub mod history;
+pub mod remote;
+mod repository;
+mod stage;
+mod sync_run;
+mod tree;
 
 pub use self::{
-    backend::{Held, Reached, State, SyncBackend, Synced},
+    backend::{Answer, Held, Reached, Settings, State, SyncBackend, Synced},
+    commit::{Act, Committed, name_in_commits},
     damage::{SetAside, set_aside_repositories},
     error::Error,
-    git_backend::{Answer, GitBackend, RecordPurge, Settings},
-    repository::{Act, Committed, Repository, name_in_commits},
+    git_backend::{GitBackend, RecordPurge},
+    repository::Repository,
 };

@@ -27,8 +27,8 @@ use crate::{
     error::Error,
     git::{Git, INCOMING},
     loose,
-    repository::{BRANCH, FILE, JOINED, Repository, entry},
-    tree::{Changes, Named, is_log, named, note_path},
+    repository::{BRANCH, JOINED, Repository},
+    tree::{Changes, FILE, Named, entry, is_log, is_tombstone, named, note_path},
 };
 
 /// The rewritten history on its way to the remote.
@@ -426,7 +426,7 @@ impl Repository {
             for folder in NoteType::ALL {
                 let path = note_path(*folder, *id);
                 if let Some(oid) = entry(of, &path)
-                    && crate::join::is_tombstone(&self.read(oid)?, *id)
+                    && is_tombstone(&self.read(oid)?, *id)
                 {
                     updates.insert(path, Some((oid, FILE)));
                 }

@@ -9,7 +9,10 @@ use std::{
     path::Path,
 };
 
-use anamnesis_note::{id::NoteId, note::NoteType};
+use anamnesis_note::{
+    id::NoteId,
+    note::{NoteFile, NoteType, State},
+};
 use anamnesis_store::notes::Problem;
 use git2::{ObjectType, Oid, Repository, Tree};
 
@@ -337,6 +340,10 @@ impl Changes {
     }
 }
 
+/// The modes of regular files.
+pub(crate) const FILE: i32 = 0o100_644;
+pub(crate) const EXECUTABLE: i32 = 0o100_755;
+
 /// git's modes of what is no regular file.
 pub(crate) const TREE: i32 = 0o040_000;
 const LINK: i32 = 0o120_000;
@@ -348,6 +355,17 @@ const SECOND: &str = "the same id as another file";
 /// Tells whether a mode is a regular file's.
 pub(crate) fn is_file(mode: i32) -> bool {
     !matches!(mode, TREE | LINK | GITLINK)
+}
+
+/// The file that a tree has at a path.
+pub(crate) fn entry(tree: &Tree<'_>, path: &str) -> Option<Oid> {
+    let entry = tree.get_path(Path::new(path)).ok()?;
+    is_file(entry.filemode_raw()).then(|| entry.id())
+}
+
+/// Tells whether a file is a tombstone.
+pub(crate) fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
+    NoteFile::parse(bytes, id).is_ok_and(|file| file.note().state == State::Forgotten)
 }
 
 /// The names of the entries in which two folders differ. Of tens of thousands few do, and libgit2 finds

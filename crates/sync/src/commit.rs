@@ -1,0 +1,216 @@
+//! Writing trees and commits, and moving the branch to a commit of the folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anamnesis_note::{id::NoteId, note::timestamp};
+use anamnesis_store::fs::{file::Stamp, lock::Lock};
+use git2::{Commit, Oid, Signature, Time, Tree};
+use ulid::Ulid;
+
+use crate::{
+    error::Error,
+    layout,
+    repository::Repository,
+    tree::{self, EXECUTABLE, FILE, Named},
+};
+
+/// The end of the year 9999: a commit that says that it is later is not believed.
+const LATEST: i64 = 253_402_300_799;
+
+/// The trailer that names a batch.
+pub(crate) const BATCH: &str = "Anamnesis-Batch";
+
+/// The trailer that names who made it.
+pub(crate) const ACTOR: &str = "Anamnesis-Actor";
+
+/// What a commit is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Act<'a> {
+    /// The verb in its first line: `sync`, or the command.
+    pub verb: &'a str,
+    /// Who did it: `person`, `agent`, `session`, `reflection`, `import` or `machine`.
+    pub actor: &'a str,
+}
+
+/// A commit that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Its batch, by which it can be undone.
+    pub batch: Ulid,
+    /// The notes in it.
+    pub notes: BTreeSet<NoteId>,
+}
+
+/// What became of files: what is there now, with the stamp of the file it was read from.
+pub(crate) type FileChanges = BTreeMap<String, Option<(Oid, Stamp)>>;
+
+/// A commit that was written.
+pub(crate) struct Made {
+    pub(crate) commit: Oid,
+    pub(crate) batch: Ulid,
+}
+
+/// What becomes of a path: a file with its mode, or nothing.
+type Update<'a> = (&'a str, Option<(Oid, i32)>);
+
+impl Repository {
+    /// Writes a commit of changes to the folder, which no reference names yet; `None` when they change
+    /// nothing.
+    pub(crate) fn make_commit(
+        &self,
+        parent: Option<&Commit<'_>>,
+        changes: &FileChanges,
+        act: Act<'_>,
+    ) -> Result<Option<Made>, Error> {
+        let base = parent.map(Commit::tree).transpose()?;
+        layout::check_own(&self.git, base.as_ref())?;
+        let updates = changes
+            .iter()
+            .map(|(path, new)| (path.clone(), new.map(|(oid, _)| (oid, FILE))))
+            .collect();
+        let tree = self.tree_with(base.as_ref(), &updates)?;
+        if base.is_some_and(|base| base.id() == tree) {
+            return Ok(None);
+        }
+        let batch = Ulid::generate();
+        let parents: Vec<&Commit<'_>> = parent.into_iter().collect();
+        let commit = self.write_commit(tree, &parents, act, Some(batch))?;
+        Ok(Some(Made { commit, batch }))
+    }
+
+    /// Moves the branch to a commit of what lies in the folder.
+    pub(crate) fn move_branch(
+        &self,
+        _lock: &Lock,
+        commit: Oid,
+        changes: &FileChanges,
+    ) -> Result<(), Error> {
+        let _writing = self.writing()?;
+        self.set_branch(commit)?;
+        let stamps = changes
+            .iter()
+            .filter_map(|(path, new)| Some((path.clone(), (*new)?)))
+            .collect();
+        self.keep_index_in_step(self.git.find_commit(commit)?.tree_id(), &stamps);
+        Ok(())
+    }
+
+    /// Writes the tree that has these paths changed.
+    pub(crate) fn tree_with(
+        &self,
+        base: Option<&Tree<'_>>,
+        updates: &BTreeMap<String, Option<(Oid, i32)>>,
+    ) -> Result<Oid, Error> {
+        let updates: Vec<Update<'_>> = updates
+            .iter()
+            .map(|(path, new)| (path.as_str(), *new))
+            .collect();
+        self.folder_with(base, "", &updates)
+    }
+
+    /// Writes the tree of one folder. Where a file and a folder of the same name come together, the one
+    /// that is ours stays, else the folder.
+    fn folder_with(
+        &self,
+        base: Option<&Tree<'_>>,
+        folder: &str,
+        updates: &[Update<'_>],
+    ) -> Result<Oid, Error> {
+        let mut files = BTreeMap::new();
+        let mut folders: BTreeMap<&str, Vec<Update<'_>>> = BTreeMap::new();
+        for (path, new) in updates {
+            match path.split_once('/') {
+                Some((name, below)) => folders.entry(name).or_default().push((below, *new)),
+                None => {
+                    files.insert(*path, *new);
+                }
+            }
+        }
+        let names: BTreeSet<&str> = files.keys().chain(folders.keys()).copied().collect();
+        let mut builder = self.git.treebuilder(base)?;
+        for name in names {
+            let path = if folder.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{folder}/{name}")
+            };
+            let old = builder.get(name)?;
+            let old = old.map(|entry| (entry.id(), entry.filemode_raw()));
+            let (old_folder, old_file) = match old {
+                Some((oid, tree::TREE)) => (Some(self.git.find_tree(oid)?), None),
+                old => (None, old),
+            };
+            let file = files.get(name).copied().unwrap_or(old_file);
+            let inner = match folders.get(name) {
+                Some(below) => Some(self.folder_with(old_folder.as_ref(), &path, below)?),
+                None => old_folder.map(|folder| folder.id()),
+            };
+            let inner = match inner {
+                Some(oid) if self.git.find_tree(oid)?.is_empty() => None,
+                inner => inner,
+            };
+            let new = match (file, inner) {
+                (Some(file), None) => Some(file),
+                (Some(file), Some(_)) if tree::named(&path) != Named::Other => Some(file),
+                (_, Some(oid)) => Some((oid, tree::TREE)),
+                (None, None) => None,
+            };
+            match new {
+                new if new == old => {}
+                Some((oid, mode)) => {
+                    let mode = match mode {
+                        tree::TREE | EXECUTABLE => mode,
+                        _ => FILE,
+                    };
+                    builder.insert(name, oid, mode)?;
+                }
+                None => builder.remove(name)?,
+            }
+        }
+        Ok(self.wrote(builder.write()?))
+    }
+
+    /// Writes a commit that no reference names yet.
+    pub(crate) fn write_commit(
+        &self,
+        tree: Oid,
+        parents: &[&Commit<'_>],
+        act: Act<'_>,
+        batch: Option<Ulid>,
+    ) -> Result<Oid, Error> {
+        let machine = name_in_commits(&self.machine);
+        // A clock that goes wrong must not make a commit older than what it is built on.
+        let latest = parents.iter().map(|parent| parent.time().seconds());
+        let latest = latest.filter(|seconds| *seconds <= LATEST).max();
+        let seconds = self.now.timestamp().max(latest.unwrap_or(i64::MIN));
+        let signature = Signature::new(
+            "anamnesis",
+            &format!("anamnesis@{machine}"),
+            &Time::new(seconds, 0),
+        )?;
+        let batch = batch.map_or_else(String::new, |batch| format!("{BATCH}: {batch}\n"));
+        let message = format!(
+            "anamnesis: {} from {machine} at {}\n\n{batch}{ACTOR}: {}\n",
+            act.verb,
+            timestamp(self.now),
+            act.actor,
+        );
+        let tree = self.git.find_tree(tree)?;
+        let commit = self
+            .git
+            .commit(None, &signature, &signature, &message, &tree, parents)?;
+        Ok(self.wrote(commit))
+    }
+}
+
+/// A machine's name as it stands in commits: one word, whatever the name is.
+pub fn name_in_commits(machine: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name = machine.chars().take(64);
+    let name: String = name.map(|c| if fits(c) { c } else { '-' }).collect();
+    if name.is_empty() {
+        "unknown".to_owned()
+    } else {
+        name
+    }
+}

@@ -1,0 +1,121 @@
+//! git's folder as files: making one, checking it, putting it in place.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_store::fs::{file, home::is_real_folder};
+use git2::{ErrorClass, ErrorCode};
+use ulid::Ulid;
+
+use crate::{error::Error, tree::MAX_FILE};
+
+/// From how many objects on that are not packed git packs them.
+pub(crate) const LOOSE_OBJECTS: usize = 500;
+
+/// A complete new repository that only has to be renamed to `.git`.
+pub(crate) const READY: &str = ".git.new";
+
+/// Makes an empty repository under a temporary name, so that a kill leaves no half-made `.git`. The
+/// caller holds the lock under which repositories are made.
+pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
+    for name in folder_names(folder) {
+        if name.starts_with(".git.") && name.strip_suffix(".tmp").is_some() {
+            let half_made = folder.join(name);
+            fs::remove_dir_all(&half_made).map_err(Error::io(&half_made))?;
+        }
+    }
+    let fresh = folder.join(format!(".git.{}.tmp", Ulid::generate()));
+    let mut options = git2::RepositoryInitOptions::new();
+    options
+        .bare(true)
+        .initial_head("main")
+        .external_template(false);
+    let made = git2::Repository::init_opts(&fresh, &options)?;
+    let mut config = made.config()?;
+    config.set_bool("core.bare", false)?;
+    // Receipts make many small objects.
+    config.set_i32("gc.auto", i32::try_from(LOOSE_OBJECTS).unwrap_or(500))?;
+    // Samples of libgit2's that nobody asked for.
+    let _ = fs::remove_dir_all(fresh.join("hooks"));
+    let info = fresh.join("info");
+    fs::create_dir_all(&info).map_err(Error::io(&info))?;
+    fs::write(info.join("exclude"), "*.tmp\n").map_err(Error::io(&info))?;
+    Ok(fresh)
+}
+
+/// Tells whether a `.git` that is a file leads to a repository, as git makes one for a work tree.
+pub(crate) fn is_git_link(path: &Path) -> bool {
+    text(path).starts_with("gitdir:")
+}
+
+/// Checks that the repository's configuration can be read.
+///
+/// libgit2 stops reading at a NUL byte without an error, and fails only when it writes the file.
+pub(crate) fn check_config(folder: &Path) -> Result<(), Error> {
+    let path = folder.join("config");
+    let has_nul = file::read_head(&path, MAX_FILE).is_ok_and(|(bytes, ..)| bytes.contains(&0));
+    // The file alone: an error in the user's own configuration is no damage of the repository.
+    let config = git2::Config::open(&path).and_then(|mut config| config.snapshot());
+    match config {
+        _ if has_nul => Err(Error::damaged(
+            folder,
+            "config holds bytes that are no text",
+        )),
+        Err(error) if error.class() == ErrorClass::Config => {
+            Err(Error::damaged(folder, error.message()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Turns an error of opening a repository into ours: damage, or a kind that libgit2 does not support.
+pub(crate) fn cannot_open(folder: &Path, error: &git2::Error) -> Error {
+    let is_missing = error.code() == ErrorCode::NotFound;
+    match error.class() {
+        _ if error.code() == ErrorCode::Owner => {}
+        // A version or an extension that libgit2 does not know.
+        ErrorClass::Repository | ErrorClass::Os if !is_missing => {}
+        ErrorClass::Repository => {
+            return Error::damaged(folder, "HEAD, objects or refs is missing");
+        }
+        _ => return Error::damaged(folder, error.message()),
+    }
+    let hint = if error.message().contains("refstorage") {
+        "; convert it with: git refs migrate --ref-format=files"
+    } else {
+        ""
+    };
+    Error::repository(
+        folder,
+        format!("cannot be opened: {}{hint}", error.message()),
+    )
+}
+
+/// Puts a complete new repository in place; `false` if there is none.
+pub(crate) fn take_ready(tree: &Path) -> Result<bool, Error> {
+    let ready = tree.join(READY);
+    if !is_real_folder(&ready) {
+        return Ok(false);
+    }
+    let git = tree.join(".git");
+    fs::rename(&ready, &git).map_err(Error::io(&git))?;
+    file::sync_folder(tree);
+    Ok(true)
+}
+
+/// Reads a file of a damaged repository as text, without errors.
+pub(crate) fn text(path: &Path) -> String {
+    let bytes = file::read_head(path, MAX_FILE).map(|(bytes, ..)| bytes);
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+pub(crate) fn folder_names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,149 @@
+//! git's index as a cache of file stamps.
+//!
+//! It is kept up to date for the person who runs `git status`. Nothing depends on it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+};
+
+use anamnesis_note::{id::NoteId, note::NoteType};
+use anamnesis_store::fs::file::Stamp;
+use git2::{IndexEntry, IndexEntryExtendedFlag, IndexTime, Oid};
+
+use crate::{
+    repository::Repository,
+    tree::{self, Named},
+};
+
+/// What git's index knows of files: what they hold, if their stamp is still the same.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    pub(crate) notes: HashMap<(NoteType, NoteId), (Oid, Known)>,
+    /// By path.
+    pub(crate) others: HashMap<String, (Oid, Known)>,
+}
+
+/// What git's index knows of a file: less than a whole stamp.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    seconds: i32,
+    nanoseconds: u32,
+    inode: u32,
+    size: u32,
+}
+
+impl Known {
+    fn of(entry: &IndexEntry) -> Self {
+        Self {
+            seconds: entry.mtime.seconds(),
+            nanoseconds: entry.mtime.nanoseconds(),
+            inode: entry.ino,
+            size: entry.file_size,
+        }
+    }
+
+    /// Nanoseconds since 1970.
+    fn modified(self) -> i64 {
+        i64::from(self.seconds) * 1_000_000_000 + i64::from(self.nanoseconds)
+    }
+}
+
+impl Repository {
+    /// What git's index knows of files. An entry as young as the index itself tells nothing: the file
+    /// may have changed within the same tick of the clock.
+    pub(crate) fn cache(&self) -> Cache {
+        let mut cache = Cache::default();
+        let Ok(metadata) = fs::symlink_metadata(self.git_folder().join("index")) else {
+            return cache;
+        };
+        let written = Stamp::of(&metadata).modified;
+        // One that cannot be read is no cache.
+        let Ok(index) = self.git.index() else {
+            return cache;
+        };
+        for entry in index.iter() {
+            let known = Known::of(&entry);
+            if known.modified() >= written {
+                continue;
+            }
+            let Ok(path) = String::from_utf8(entry.path) else {
+                continue;
+            };
+            match tree::named(&path) {
+                Named::Note(folder, id) => {
+                    cache.notes.insert((folder, id), (entry.id, known));
+                }
+                _ => {
+                    cache.others.insert(path, (entry.id, known));
+                }
+            }
+        }
+        cache
+    }
+
+    /// Makes git's index say what a tree says, with the stamps of the files. It is a cache: where it
+    /// cannot be written, because another git holds it, it stays behind.
+    pub(crate) fn keep_index_in_step(&self, tree: Oid, stamps: &BTreeMap<String, (Oid, Stamp)>) {
+        let update = || -> Result<(), git2::Error> {
+            let tree = self.git.find_tree(tree)?;
+            let mut index = self.git.index()?;
+            index.read_tree(&tree)?;
+            for (path, (oid, stamp)) in stamps {
+                index.add(&index_entry(path, *oid, *stamp))?;
+            }
+            // What is only carried is never in the folder, and not deleted for that.
+            let is_carried =
+                |path: &[u8]| tree::named(&String::from_utf8_lossy(path)) == Named::Other;
+            let carried: Vec<IndexEntry> = index
+                .iter()
+                .filter(|entry| is_carried(&entry.path))
+                .collect();
+            for mut entry in carried {
+                entry.flags_extended |= IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+                index.add(&entry)?;
+            }
+            index.write()
+        };
+        if update().is_err() {
+            // Of no use as it is: the next run builds it anew.
+            let _ = fs::remove_file(self.git_folder().join("index"));
+        }
+    }
+}
+
+/// Tells whether a file is as git's index knows it. An entry without a stamp tells nothing.
+pub(crate) fn same(known: Known, stamp: Stamp) -> bool {
+    known.modified() != 0
+        && known.modified() == stamp.modified
+        && known.inode == low_half(stamp.inode)
+        && known.size == low_half(stamp.size)
+}
+
+/// git keeps the lower 32 bits of sizes and inodes.
+fn low_half(number: i64) -> u32 {
+    u32::try_from(number & 0xffff_ffff).unwrap_or(0)
+}
+
+fn index_entry(path: &str, id: Oid, stamp: Stamp) -> IndexEntry {
+    let seconds = stamp.modified.div_euclid(1_000_000_000);
+    let nanoseconds = stamp.modified.rem_euclid(1_000_000_000);
+    let time = IndexTime::new(
+        i32::try_from(seconds).unwrap_or(0),
+        u32::try_from(nanoseconds).unwrap_or(0),
+    );
+    IndexEntry {
+        ctime: time,
+        mtime: time,
+        dev: 0,
+        ino: low_half(stamp.inode),
+        mode: 0o100_644,
+        uid: 0,
+        gid: 0,
+        file_size: low_half(stamp.size),
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}

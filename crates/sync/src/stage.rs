@@ -1,0 +1,534 @@
+//! Finding what changed in the folder since the branch's tip, and committing it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
+
+use anamnesis_note::{
+    id::NoteId,
+    note::{NoteFile, NoteType, Scope, State},
+};
+use anamnesis_store::{
+    fs::{
+        file::{self, Stamp},
+        home,
+        lock::Lock,
+    },
+    notes::{NotePath, Notes, Problem},
+    usage_log::Receipts,
+};
+use git2::{Commit, ObjectType, Oid};
+
+use crate::{
+    commit::{Act, Committed, FileChanges},
+    error::Error,
+    git_folder::folder_names,
+    git_index::{Known, same},
+    join::is_mass,
+    repository::{Repository, SyncLock},
+    tree::{self, MAX_FILE, Named, entry, note_path},
+};
+
+/// What changed in the folder since the branch's tip.
+#[derive(Debug, Default)]
+pub(crate) struct Staged {
+    /// By path.
+    pub(crate) changes: FileChanges,
+    /// Files that are too large to travel.
+    problems: Vec<Problem>,
+    /// How many notes the branch's tip has.
+    notes_before: usize,
+}
+
+impl Staged {
+    /// The notes' files that are gone and lie nowhere else.
+    fn gone(&self) -> Vec<String> {
+        let is_elsewhere = |id| {
+            NoteType::ALL.iter().any(|folder| {
+                let there = self.changes.get(&note_path(*folder, id));
+                there.is_some_and(Option::is_some)
+            })
+        };
+        let gone = self
+            .changes
+            .iter()
+            .filter(|(path, new)| match tree::named(path) {
+                Named::Note(_, id) => new.is_none() && !is_elsewhere(id),
+                _ => false,
+            });
+        gone.map(|(path, _)| path.clone()).collect()
+    }
+}
+
+/// What was committed of what had changed.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    /// How many commits.
+    pub(crate) commits: usize,
+    /// What cannot travel.
+    pub(crate) problems: Vec<Problem>,
+    /// Notes that are gone from the folder and were not taken out of the branch, and of how many.
+    pub(crate) held_back: Option<(usize, usize)>,
+}
+
+/// Changes by session and actor.
+type Groups = BTreeMap<(String, String), FileChanges>;
+
+/// One of the places where a note's file can be.
+struct Place {
+    name: String,
+    is_committed: bool,
+    is_there: bool,
+}
+
+impl Repository {
+    /// Commits what became of some notes, in one batch; `None` when nothing did.
+    ///
+    /// # Errors
+    /// When the repository or a file cannot be read or written.
+    pub fn commit_notes(
+        &self,
+        lock: &Lock,
+        ids: &BTreeSet<NoteId>,
+        act: Act<'_>,
+    ) -> Result<Option<Committed>, Error> {
+        let head = self.head()?;
+        let tree = head.as_ref().map(Commit::tree).transpose()?;
+        let mut staged = Staged::default();
+        for id in ids {
+            let mut places = Vec::with_capacity(NoteType::ALL.len());
+            for folder in NoteType::ALL {
+                let path = NotePath {
+                    scope: Scope::Portable,
+                    folder: *folder,
+                    id: *id,
+                };
+                let path = path.absolute(&self.home);
+                let name = note_path(*folder, *id);
+                let old = tree.as_ref().and_then(|tree| entry(tree, &name));
+                self.stage(&name, &path, old, None, &mut staged)?;
+                places.push(Place {
+                    name,
+                    is_committed: old.is_some(),
+                    is_there: path.exists(),
+                });
+            }
+            settle(&mut staged.changes, &places);
+        }
+        let Some(made) = self.make_commit(head.as_ref(), &staged.changes, act)? else {
+            return Ok(None);
+        };
+        self.move_branch(lock, made.commit, &staged.changes)?;
+        Ok(Some(Committed {
+            batch: made.batch,
+            notes: ids_of(&staged.changes),
+        }))
+    }
+
+    /// Commits everything of ours that changed in the folder, one commit a session and actor.
+    ///
+    /// A file is committed as it was when it was looked at; what changes meanwhile is for the next
+    /// time. So the notes are locked for as long as the branch takes to move, not while files are read.
+    /// Files that are gone stay in the branch when they are many: how many, and of how many, is told.
+    ///
+    /// # Errors
+    /// When the repository or a file cannot be read or written.
+    pub(crate) fn commit_all(
+        &self,
+        _held: &SyncLock,
+        notes: &Notes,
+        installation: Option<&str>,
+        may_delete: bool,
+    ) -> Result<Gathered, Error> {
+        loop {
+            let head = self.head()?;
+            let expected = head.as_ref().map(Commit::id);
+            let mut staged = self.stage_all(notes, installation)?;
+            let mut gathered = Gathered {
+                problems: std::mem::take(&mut staged.problems),
+                ..Gathered::default()
+            };
+            Self::settle_moves(notes, head.as_ref(), &mut staged)?;
+            let gone = staged.gone();
+            if !may_delete && is_mass(gone.len(), staged.notes_before) {
+                gathered.held_back = Some((gone.len(), staged.notes_before));
+                for path in &gone {
+                    staged.changes.remove(path);
+                }
+            }
+            let mut tip = head;
+            for ((_, actor), changes) in self.by_session(staged.changes.clone())? {
+                let act = Act {
+                    verb: "sync",
+                    actor: &actor,
+                };
+                if let Some(made) = self.make_commit(tip.as_ref(), &changes, act)? {
+                    tip = Some(self.git.find_commit(made.commit)?);
+                    gathered.commits += 1;
+                }
+            }
+            let Some(tip) = tip.filter(|tip| Some(tip.id()) != expected) else {
+                return Ok(gathered);
+            };
+            // Before the lock: many objects take long.
+            self.flush()?;
+            let lock = notes.lock()?;
+            // A command may have committed meanwhile.
+            if self.head()?.map(|head| head.id()) == expected {
+                self.move_branch(&lock, tip.id(), &staged.changes)?;
+                return Ok(gathered);
+            }
+        }
+    }
+
+    /// Tells whether something of ours changed since the branch's tip.
+    pub(crate) fn is_dirty(
+        &self,
+        notes: &Notes,
+        installation: Option<&str>,
+    ) -> Result<bool, Error> {
+        Ok(!self.stage_all(notes, installation)?.changes.is_empty())
+    }
+
+    /// Puts right what was seen of notes that a command was moving to another folder meanwhile: such a note
+    /// may have been seen in neither folder, or in both.
+    fn settle_moves(
+        notes: &Notes,
+        head: Option<&Commit<'_>>,
+        staged: &mut Staged,
+    ) -> Result<(), Error> {
+        let tree = head.map(Commit::tree).transpose()?;
+        let is_committed = |name: &str| {
+            tree.as_ref()
+                .is_some_and(|tree| entry(tree, name).is_some())
+        };
+        let moving = staged.changes.iter().filter_map(|(name, new)| {
+            let Named::Note(_, id) = tree::named(name) else {
+                return None;
+            };
+            (new.is_none() || !is_committed(name)).then_some(id)
+        });
+        let moving: BTreeSet<NoteId> = moving.collect();
+        if moving.is_empty() {
+            return Ok(());
+        }
+        let _lock = notes.lock()?;
+        for id in moving {
+            let places = NoteType::ALL.iter().map(|folder| {
+                let path = NotePath {
+                    scope: Scope::Portable,
+                    folder: *folder,
+                    id,
+                };
+                let name = note_path(*folder, id);
+                Place {
+                    is_committed: is_committed(&name),
+                    is_there: notes.stamp(path).is_some(),
+                    name,
+                }
+            });
+            settle(&mut staged.changes, &places.collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+
+    /// Looks at one file of the folder.
+    fn stage(
+        &self,
+        name: &str,
+        path: &Path,
+        old: Option<Oid>,
+        cached: Option<(Oid, Stamp)>,
+        staged: &mut Staged,
+    ) -> Result<(), Error> {
+        if let Some((oid, stamp)) = cached {
+            if old != Some(oid) {
+                staged.changes.insert(name.to_owned(), Some((oid, stamp)));
+            }
+            return Ok(());
+        }
+        match file::read_head(path, MAX_FILE) {
+            Ok((_, _, false)) => staged.problems.push(Problem {
+                path: format!("memory/{name}"),
+                reason: "over 16 MiB; it stays on this machine".to_owned(),
+            }),
+            Ok((bytes, stamp, true)) => {
+                let oid = Oid::hash_object(ObjectType::Blob, &bytes)?;
+                if old != Some(oid) {
+                    self.blob(&bytes)?;
+                    staged.changes.insert(name.to_owned(), Some((oid, stamp)));
+                }
+            }
+            Err(_) if old.is_some() && self.is_gone(name) => {
+                staged.changes.insert(name.to_owned(), None);
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at every file of ours in the folder, reading those whose stamp is new. Of the receipts only
+    /// this installation's folders are looked at: nobody else writes them, and what a copied store has
+    /// of them is older than what their machine has.
+    pub(crate) fn stage_all(
+        &self,
+        notes: &Notes,
+        installation: Option<&str>,
+    ) -> Result<Staged, Error> {
+        let receipts = installation.map(|id| Receipts::new(self.home.clone()).folders_of(id));
+        let receipts = receipts.unwrap_or_default();
+        let head = self.head()?;
+        let tree = head.as_ref().map(Commit::tree).transpose()?;
+        let mut committed = tree::own_files(&self.git, tree.as_ref())?;
+        committed.others.retain(|path, _| {
+            let machine = path.strip_prefix(".usage/");
+            let machine = machine.and_then(|rest| rest.split('/').next());
+            machine.is_none_or(|machine| receipts.iter().any(|own| own == machine))
+        });
+        let mut staged = Staged {
+            notes_before: committed.notes.len(),
+            ..Staged::default()
+        };
+        let cache = self.cache();
+        let unchanged = |known: Option<&(Oid, Known)>, stamp: Option<Stamp>| {
+            let (oid, known) = known?;
+            let stamp = stamp.filter(|stamp| same(*known, *stamp))?;
+            Some((*oid, stamp))
+        };
+        for (path, stamp) in notes.list_scope(Scope::Portable).notes {
+            let key = (path.folder, path.id);
+            let old = committed.notes.remove(&key);
+            let cached = unchanged(cache.notes.get(&key), Some(stamp));
+            if cached.is_some_and(|(oid, _)| old == Some(oid)) {
+                continue;
+            }
+            let name = note_path(path.folder, path.id);
+            self.stage(&name, &path.absolute(&self.home), old, cached, &mut staged)?;
+        }
+        for name in self.own_other_files(&receipts) {
+            let old = committed.others.remove(&name);
+            let path = self.folder().join(&name);
+            let stamp = fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata));
+            let cached = unchanged(cache.others.get(&name), stamp.ok());
+            self.stage(&name, &path, old, cached, &mut staged)?;
+        }
+        let missing = committed.notes.into_keys();
+        let missing = missing.map(|(folder, id)| note_path(folder, id));
+        let missing = missing.chain(committed.others.into_keys());
+        let gone = missing.filter(|name| self.is_gone(name));
+        staged.changes.extend(gone.map(|name| (name, None)));
+        Ok(staged)
+    }
+
+    /// Tells whether nothing lies at a path. Behind a link, and in a folder that cannot be looked into,
+    /// that is not known; what lies in the place of a file does not delete it either.
+    fn is_gone(&self, name: &str) -> bool {
+        let mut place = self.folder();
+        for part in Path::new(name) {
+            place.push(part);
+            match fs::symlink_metadata(&place) {
+                Ok(metadata) if metadata.is_dir() => {}
+                Ok(_) => return false,
+                Err(error) => return error.kind() == io::ErrorKind::NotFound,
+            }
+        }
+        false
+    }
+
+    /// Receipts and the marker, as they lie in the folder.
+    fn own_other_files(&self, receipts: &[String]) -> Vec<String> {
+        let mut names = Vec::new();
+        if self.folder().join(tree::LAYOUT).is_file() {
+            names.push(tree::LAYOUT.to_owned());
+        }
+        let usage = self.folder().join(tree::USAGE);
+        if !home::is_real_folder(&usage) {
+            return names;
+        }
+        for machine in receipts {
+            let folder = usage.join(machine);
+            if !tree::is_machine(machine) || !home::is_real_folder(&folder) {
+                continue;
+            }
+            let files = folder_names(&folder).into_iter();
+            let files = files.filter(|name| tree::is_receipt(name));
+            names.extend(files.map(|name| format!("{}/{machine}/{name}", tree::USAGE)));
+        }
+        names
+    }
+
+    /// Puts changes apart by the session and the actor of the notes; what is no note goes with the
+    /// machine's own.
+    fn by_session(&self, changes: FileChanges) -> Result<Groups, Error> {
+        let tree = self.head()?.as_ref().map(Commit::tree).transpose()?;
+        let mut groups = Groups::new();
+        for (path, change) in changes {
+            let Named::Note(_, id) = tree::named(&path) else {
+                let key = (String::new(), "machine".to_owned());
+                groups.entry(key).or_default().insert(path, change);
+                continue;
+            };
+            let oid = match &change {
+                Some((oid, _)) => Some(*oid),
+                None => tree.as_ref().and_then(|tree| entry(tree, &path)),
+            };
+            let key = match oid {
+                Some(oid) => {
+                    let blob = self.git.find_blob(oid)?;
+                    authorship(blob.content(), id)
+                }
+                None => (String::new(), "person".to_owned()),
+            };
+            groups.entry(key).or_default().insert(path, change);
+        }
+        Ok(groups)
+    }
+}
+
+/// Makes what is staged of a note one view of it, where its file was looked for in one folder after
+/// another: as it lies there now, or nothing until the next time. Of several files of one id none is
+/// added to the one that is committed, or else to the first: no other machine would take it.
+fn settle(changes: &mut FileChanges, places: &[Place]) {
+    let mut there = places.iter().filter(|place| place.is_there);
+    let first = there.clone().find(|place| place.is_committed);
+    if let Some(first) = first.or_else(|| there.next()) {
+        let there = places.iter().filter(|place| place.is_there);
+        for place in there.filter(|place| !place.is_committed && place.name != first.name) {
+            changes.remove(&place.name);
+        }
+    }
+    let is_seen = |place: &Place| match changes.get(&place.name) {
+        Some(seen) => seen.is_some(),
+        None => place.is_committed,
+    };
+    let is_one = places.iter().filter(|place| place.is_there).count() < 2;
+    let is_unseen = is_one && places.iter().any(|place| place.is_there && !is_seen(place));
+    let is_somewhere = places.iter().any(|place| place.is_there);
+    for place in places {
+        if is_unseen || !place.is_there && !place.is_committed {
+            changes.remove(&place.name);
+        } else if !place.is_there && is_somewhere {
+            changes.insert(place.name.clone(), None);
+        }
+    }
+}
+
+/// The notes among changed files.
+fn ids_of(changes: &FileChanges) -> BTreeSet<NoteId> {
+    let notes = changes.keys().filter_map(|path| match tree::named(path) {
+        Named::Note(_, id) => Some(id),
+        _ => None,
+    });
+    notes.collect()
+}
+
+/// The session of a note and who wrote it, for the trailers of a commit.
+fn authorship(bytes: &[u8], id: NoteId) -> (String, String) {
+    let Ok(file) = NoteFile::parse(bytes, id) else {
+        return (String::new(), "person".to_owned());
+    };
+    let note = file.into_note();
+    let actor = match note.author() {
+        _ if note.state == State::Forgotten => "person",
+        "you" => "person",
+        other => other,
+    };
+    (note.session.unwrap_or_default(), actor.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is staged of a note in two folders; by folder whether it is committed, what was seen there
+    /// (`+` a new text, `-` that it is gone), and whether it lies there.
+    fn settled(folders: [(bool, &str, bool); 2]) -> [&'static str; 2] {
+        let stamp = Stamp::default();
+        let mut changes = FileChanges::new();
+        let mut places = Vec::new();
+        for ((is_committed, seen, is_there), name) in folders.into_iter().zip(["old", "new"]) {
+            match seen {
+                "+" => drop(changes.insert(name.to_owned(), Some((Oid::ZERO_SHA1, stamp)))),
+                "-" => drop(changes.insert(name.to_owned(), None)),
+                _ => {}
+            }
+            places.push(Place {
+                name: name.to_owned(),
+                is_committed,
+                is_there,
+            });
+        }
+        settle(&mut changes, &places);
+        ["old", "new"].map(|name| match changes.get(name) {
+            None => "",
+            Some(None) => "-",
+            Some(Some(_)) => "+",
+        })
+    }
+
+    #[test]
+    fn a_note_that_moves_while_it_is_looked_at_is_staged_in_one_folder_or_not_at_all() {
+        for (what, folders, staged) in [
+            (
+                "moved before",
+                [(true, "-", false), (false, "+", true)],
+                ["-", "+"],
+            ),
+            (
+                "seen in both",
+                [(true, "", false), (false, "+", true)],
+                ["-", "+"],
+            ),
+            (
+                "changed, then moved",
+                [(true, "+", false), (false, "+", true)],
+                ["-", "+"],
+            ),
+            (
+                "new, then moved",
+                [(false, "+", false), (false, "+", true)],
+                ["", "+"],
+            ),
+            (
+                "seen in neither",
+                [(true, "-", false), (false, "", true)],
+                ["", ""],
+            ),
+            (
+                "new, moved unseen",
+                [(false, "+", false), (false, "", true)],
+                ["", ""],
+            ),
+            (
+                "came back",
+                [(true, "-", true), (false, "", false)],
+                ["", ""],
+            ),
+            (
+                "deleted",
+                [(true, "-", false), (false, "", false)],
+                ["-", ""],
+            ),
+            (
+                "new, then deleted",
+                [(false, "+", false), (false, "", false)],
+                ["", ""],
+            ),
+            ("new", [(false, "+", true), (false, "", false)], ["+", ""]),
+            (
+                "a second file of the id",
+                [(false, "+", true), (true, "+", true)],
+                ["", "+"],
+            ),
+            (
+                "two new files of one id",
+                [(false, "+", true), (false, "+", true)],
+                ["+", ""],
+            ),
+        ] {
+            assert_eq!(settled(folders), staged, "{what}");
+        }
+    }
+}

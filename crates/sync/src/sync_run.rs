@@ -1,0 +1,488 @@
+//! One run of a sync: commit, join, write files, rewrite history for a purge.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anamnesis_note::{id::NoteId, merge::Sibling, note::Scope};
+use anamnesis_store::{
+    fs::{file, home::Home},
+    index::Index,
+    notes::{Notes, Problem},
+    purge,
+};
+use git2::{Commit, Oid};
+
+use crate::{
+    apply::Applied,
+    backend::{Answer, Held, Settings, Synced},
+    commit::Act,
+    damage::SetAside,
+    error::Error,
+    git::{Git, INCOMING, Pushed},
+    join::{self, Side},
+    layout,
+    purge::{PURGED, Purge, Purged, Record, Rewriting},
+    repository::{JOINED, Repository, SyncLock},
+    tree::{Changes, LAYOUT},
+};
+
+/// How long the index is waited for; a refresh takes up what it misses.
+const INDEX_PATIENCE: Duration = Duration::from_secs(2);
+
+/// One run of a sync.
+pub(crate) struct Run<'a> {
+    home: &'a Home,
+    notes: &'a Notes,
+    settings: &'a Settings,
+    /// The damaged repository that this process set aside, if any.
+    set_aside: Option<SetAside>,
+    pub(crate) repository: Repository,
+    pub(crate) committed: usize,
+    pulled: usize,
+    conflicts: usize,
+    is_in_step: bool,
+    changed: BTreeSet<NoteId>,
+    problems: Vec<Problem>,
+    pub(crate) held: Option<Held>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        home: &'a Home,
+        notes: &'a Notes,
+        settings: &'a Settings,
+        set_aside: Option<SetAside>,
+        repository: Repository,
+    ) -> Self {
+        Self {
+            home,
+            notes,
+            settings,
+            set_aside,
+            repository,
+            committed: 0,
+            pulled: 0,
+            conflicts: 0,
+            is_in_step: false,
+            changed: BTreeSet::new(),
+            problems: Vec::new(),
+            held: None,
+        }
+    }
+
+    /// Commits what lies in the folder.
+    pub(crate) fn gather(&mut self, held: &SyncLock) -> Result<(), Error> {
+        let may_delete = self.settings.answer == Answer::Accept;
+        let installation = self.settings.installation.as_deref();
+        let gathered = self
+            .repository
+            .commit_all(held, self.notes, installation, may_delete)?;
+        self.committed += gathered.commits;
+        for problem in gathered.problems {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+        if let Some((gone, of)) = gathered.held_back {
+            self.held = Some(Held::LocalMassDeletion { gone, of });
+        }
+        Ok(())
+    }
+
+    /// Joins what was fetched; `false` when it is held back.
+    pub(crate) fn integrate(&mut self) -> Result<bool, Error> {
+        loop {
+            let Some(joined) = self.join()? else {
+                return Ok(self.held.is_none() || self.is_local_hold());
+            };
+            let lock = self.notes.lock()?;
+            // A command may have committed while the join was computed.
+            if self.repository.head()?.map(|head| head.id()) != joined.head {
+                continue;
+            }
+            for (id, bytes) in &joined.unreadable {
+                self.repository.quarantine(*id, bytes)?;
+            }
+            for proposal in &joined.proposals {
+                Repository::propose(&lock, self.notes, Some(proposal))?;
+                self.changed.insert(proposal.id);
+            }
+            if let Some(record) = &joined.purged {
+                self.repository.begin_pruning()?;
+                let home = self.home;
+                purge::drop_copies(home, &lock, self.notes, &record.gone)?;
+            }
+            let applied = self.repository.bring_to(&lock, self.notes, joined.commit)?;
+            self.repository.set_joined(&lock, joined.incoming)?;
+            drop(lock);
+            self.take_up(applied);
+            self.pulled += joined.pulled;
+            self.conflicts += joined.conflicts;
+            for problem in joined.problems {
+                if !self.problems.contains(&problem) {
+                    self.problems.push(problem);
+                }
+            }
+            return Ok(true);
+        }
+    }
+
+    /// What was held back here does not keep the rest from being joined and pushed.
+    fn is_local_hold(&self) -> bool {
+        matches!(self.held, Some(Held::LocalMassDeletion { .. }))
+    }
+
+    /// Computes the commit that contains both sides.
+    ///
+    /// Returns `None` if there is nothing to join or the join is held back.
+    fn join(&mut self) -> Result<Option<Target>, Error> {
+        let repository = &self.repository;
+        let answer = self.settings.answer;
+        let Some(incoming) = repository.tip(INCOMING)? else {
+            return Ok(None);
+        };
+        let head = repository.head()?;
+        if let Some(head) = &head
+            && (head.id() == incoming.id() || repository.is_ahead(head, &incoming)?)
+        {
+            return Ok(None);
+        }
+        let Some(start) = repository.join_start(head.as_ref(), &incoming, answer)? else {
+            self.held = Some(Held::Rewritten);
+            return Ok(None);
+        };
+        let their_tree = incoming.tree()?;
+        let base_tree = start.base.as_ref().map(Commit::tree).transpose()?;
+        if answer == Answer::None {
+            let theirs = Changes::between(&repository.git, base_tree.as_ref(), Some(&their_tree))?;
+            let mass = join::mass_deletion(repository, base_tree.as_ref(), &theirs)?;
+            if let Some((gone, of)) = mass {
+                self.held = Some(Held::MassDeletion { gone, of });
+                return Ok(None);
+            }
+        }
+        let since = start.base.as_ref().map(Commit::id);
+        let side = |commit| Side {
+            base: base_tree.as_ref(),
+            since,
+            commit,
+        };
+        let result = repository.join(
+            side(head.as_ref()),
+            side(Some(&incoming)),
+            answer == Answer::Restore,
+            start.purged.as_ref(),
+        )?;
+        let is_ahead = match &head {
+            Some(head) if start.keeps_history => !repository.is_ahead(&incoming, head)?,
+            _ => false,
+        };
+        let target = if !is_ahead && result.tree == their_tree.id() {
+            incoming.id()
+        } else {
+            let ours = head.as_ref().filter(|_| is_ahead);
+            let parents: Vec<&Commit<'_>> = ours.into_iter().chain([&incoming]).collect();
+            let act = Act {
+                verb: "sync",
+                actor: "machine",
+            };
+            repository.write_commit(result.tree, &parents, act, None)?
+        };
+        Ok(Some(Target {
+            head: head.as_ref().map(Commit::id),
+            commit: target,
+            incoming: incoming.id(),
+            pulled: repository.count_since(incoming.id(), head.map(|head| head.id()))?,
+            conflicts: result.siblings + result.proposals.len(),
+            proposals: result.proposals,
+            unreadable: result.unreadable,
+            problems: result.problems,
+            purged: start.purged,
+        }))
+    }
+
+    /// Puts the marker into a repository that goes to a remote without one.
+    pub(crate) fn mark(&mut self, place: &SyncLock) -> Result<(), Error> {
+        let head = self.repository.head()?;
+        let tree = head.as_ref().map(Commit::tree).transpose()?;
+        if tree.is_none_or(|tree| tree.get_name(LAYOUT).is_some()) {
+            return Ok(());
+        }
+        drop(head);
+        let path = self.home.tree(Scope::Portable).join(LAYOUT);
+        file::write_atomic(&path, layout::text().as_bytes()).map_err(Error::io(&path))?;
+        self.gather(place)
+    }
+
+    /// Tells whether the remote has a commit for its tip.
+    pub(crate) fn is_pushed(&self, head: Oid) -> Result<bool, Error> {
+        let there = self.repository.tip(INCOMING)?;
+        Ok(there.is_some_and(|tip| tip.id() == head))
+    }
+
+    /// Remembers what the remote has now: what the branch was at before the push. A command may have
+    /// committed since, and the remote may or may not have that.
+    pub(crate) fn pushed(&mut self, head: Oid) -> Result<(), Error> {
+        let known = self.repository.tip(JOINED)?.map(|tip| tip.id());
+        if known != Some(head) {
+            let lock = self.notes.lock()?;
+            self.repository.set_joined(&lock, head)?;
+        }
+        self.is_in_step = true;
+        Ok(())
+    }
+
+    /// Takes what is to be purged out of the files of the store.
+    pub(crate) fn clean(&mut self, what: &Purge) -> Result<(), Error> {
+        let (home, notes) = (self.home, self.notes);
+        let lock = notes.lock()?;
+        let before = notes.folder_times();
+        purge::bury(home, &lock, notes, &what.ids, self.settings.now)?;
+        let mut ids = what.ids.clone();
+        if let Some(needle) = &what.needle {
+            let places = purge::mask(home, &lock, notes, needle)?;
+            ids.extend(places.notes.iter().map(|path| path.id));
+        }
+        drop(lock);
+        self.take_up(Applied { notes: ids, before });
+        Ok(())
+    }
+
+    /// Writes the history of a commit anew, with the tombstones of what is gone at its end. No branch
+    /// names it yet.
+    pub(crate) fn rewrite(
+        &self,
+        what: &Purge,
+        head: Oid,
+        purged: &mut Purged,
+    ) -> Result<Oid, Error> {
+        let repository = &self.repository;
+        let mut rewriting = Rewriting::new(repository, what);
+        let tip = rewriting.of(head)?;
+        purged.commits = rewriting.rewritten;
+        let tip = repository.git.find_commit(tip)?;
+        let old_tree = repository.git.find_commit(head)?.tree()?;
+        let tree = repository.with_tombstones(&tip.tree()?, &old_tree, &what.ids)?;
+        if tree == tip.tree_id() {
+            return Ok(tip.id());
+        }
+        let act = Act {
+            verb: "purge",
+            actor: "person",
+        };
+        repository.write_commit(tree, &[&tip], act, None)
+    }
+
+    /// Puts a rewritten history in the place of the branch, in the remote first; git's words when
+    /// somebody was faster.
+    pub(crate) fn replace(
+        &mut self,
+        git: &Git,
+        head: Oid,
+        new: Oid,
+    ) -> Result<Result<(), String>, Error> {
+        let notes = self.notes;
+        let remote = self.settings.remote.as_ref();
+        let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
+        if let (Some(remote), Some(there)) = (remote, there) {
+            let lock = notes.lock()?;
+            // Where only another git has noted so far what was joined: a push moves that note.
+            self.repository.set_joined(&lock, there)?;
+            self.repository.point(&lock, PURGED, new)?;
+            drop(lock);
+            if let Pushed::Rejected { reason } = git.push_from(PURGED, remote, Some(there))? {
+                return Ok(Err(reason));
+            }
+        }
+        let lock = notes.lock()?;
+        self.repository.begin_pruning()?;
+        if there.is_some() {
+            self.repository.point(&lock, INCOMING, new)?;
+        }
+        // A command may have committed while the remote was talked to.
+        if self.repository.head()?.map(|tip| tip.id()) != Some(head) {
+            drop(lock);
+            if there.is_none() {
+                return Ok(Err("notes were written meanwhile".to_owned()));
+            }
+            // The remote is rewritten: from here on this machine is one like any other.
+            self.integrate()?;
+            return Ok(Ok(()));
+        }
+        let applied = self.repository.bring_to(&lock, notes, new)?;
+        if there.is_some() {
+            self.repository.set_joined(&lock, new)?;
+        }
+        drop(lock);
+        self.take_up(applied);
+        if let (Some(remote), None) = (remote, there)
+            && let Pushed::Rejected { reason } = git.push(remote, None)?
+        {
+            return Ok(Err(reason));
+        }
+        if remote.is_some() {
+            self.pushed(new)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Drops what the old history was made of, here and in a remote that is a folder.
+    pub(crate) fn finish_purge(&self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
+        let lock = self.notes.lock()?;
+        purged.dropped = self.repository.drop_references()?;
+        self.repository.prune(git)?;
+        drop(lock);
+        let Some(remote) = &self.settings.remote else {
+            return Ok(());
+        };
+        purged.remote_left = match remote.folder() {
+            Some(folder) => git
+                .prune_remote(folder)
+                .err()
+                .map(|error| error.to_string()),
+            None => Some("its host keeps what was replaced until it tidies up".to_owned()),
+        };
+        Ok(())
+    }
+
+    /// Drops what a history was made of that a purge has replaced. The next run does it if this one
+    /// cannot.
+    pub(crate) fn prune(&mut self, git: &Git) {
+        if !self.repository.is_pruning() {
+            return;
+        }
+        let lock = self.notes.lock().map_err(Error::from);
+        let pruned = lock.and_then(|_lock| self.repository.prune(git));
+        if let Err(error) = pruned {
+            self.problems.push(Problem {
+                path: "memory/.git".to_owned(),
+                reason: format!("what was purged is still in it: {error}"),
+            });
+        }
+    }
+
+    /// Takes up in the index what became of files.
+    pub(crate) fn take_up(&mut self, applied: Applied) {
+        if applied.notes.is_empty() {
+            return;
+        }
+        let Ok(mut index) = Index::open_if_usable(self.home, INDEX_PATIENCE) else {
+            self.changed.extend(applied.notes);
+            return;
+        };
+        // What fails here is taken up by the next refresh: the files are there.
+        let _ = index.record_all(self.notes, &applied.notes, applied.before);
+        self.changed.extend(applied.notes);
+    }
+
+    pub(crate) fn synced(mut self, detail: &str) -> Result<Synced, Error> {
+        if let Some(aside) = &self.set_aside {
+            let home = self.home;
+            self.problems.push(Problem {
+                path: "memory/.git".to_owned(),
+                reason: aside.told(&home.relative(&aside.folder)),
+            });
+        }
+        let changed = self.changed.iter().filter_map(|id| self.notes.find(*id));
+        let detail = match (&self.held, self.conflicts) {
+            (Some(_), _) => "something waits for you; see status".to_owned(),
+            (None, 0) => detail.to_owned(),
+            (None, 1) => format!("{detail}; 1 conflict kept as a note of its own"),
+            (None, many) => format!("{detail}; {many} conflicts kept as notes of their own"),
+        };
+        Ok(Synced {
+            pushed: self.is_in_step,
+            pulled: self.pulled,
+            conflicts: self.conflicts,
+            head: self.repository.short_head()?,
+            detail,
+            changed: changed.collect(),
+            problems: self.problems,
+            held: self.held,
+        })
+    }
+}
+
+/// What a join is to be brought to.
+struct Target {
+    /// The branch's commit that was joined.
+    head: Option<Oid>,
+    /// Where both are joined.
+    commit: Oid,
+    incoming: Oid,
+    pulled: usize,
+    conflicts: usize,
+    proposals: Vec<Sibling>,
+    unreadable: Vec<(NoteId, Vec<u8>)>,
+    problems: Vec<Problem>,
+    /// What the remote's history was rewritten without.
+    purged: Option<Record>,
+}
+
+/// What a join compares both sides with.
+struct JoinStart<'r> {
+    /// The common ancestor, or the commit that stands in for it.
+    base: Option<Commit<'r>>,
+    /// Whether the joined commit keeps our commits as ancestors.
+    keeps_history: bool,
+    /// What the remote's history was rewritten without.
+    purged: Option<Record>,
+}
+
+impl Repository {
+    /// Determines the start of a join; `None` if the person has to accept a rewritten history first.
+    fn join_start(
+        &self,
+        head: Option<&Commit<'_>>,
+        incoming: &Commit<'_>,
+        answer: Answer,
+    ) -> Result<Option<JoinStart<'_>>, Error> {
+        let their_tree = incoming.tree()?;
+        let common = match head {
+            Some(head) => self.merge_base(head.id(), incoming.id())?,
+            None => None,
+        };
+        if common.is_none() {
+            layout::check_remote(&self.git, &their_tree)?;
+        } else {
+            layout::check_own(&self.git, Some(&their_tree))?;
+        }
+        let joined = self.joined()?;
+        let is_known = joined.is_some();
+        let mut start = JoinStart {
+            base: common.map(|oid| self.git.find_commit(oid)).transpose()?,
+            keeps_history: true,
+            purged: None,
+        };
+        if let Some(joined) = joined
+            && answer != Answer::Restore
+            && joined.id() != incoming.id()
+            && !self.is_ahead(incoming, &joined)?
+        {
+            start.purged = self.purged_between(&joined, incoming)?;
+            if start.purged.is_none() && answer == Answer::None {
+                return Ok(None);
+            }
+            start.base = Some(joined);
+            start.keeps_history = false;
+        }
+        let Some(head) = head else {
+            return Ok(Some(start));
+        };
+        if start.base.is_none() {
+            start.base = self.former(incoming, &head.tree()?)?;
+        }
+        // The tip that was joined last is lost, so a purge looks like any other change. The purged text
+        // must not be pushed again.
+        if !is_known && self.has_former() && answer != Answer::Restore {
+            let base = start.base.as_ref().map(Commit::tree).transpose()?;
+            start.purged = self.purged_since(base.as_ref(), &their_tree)?;
+            start.keeps_history = start.purged.is_none();
+        }
+        Ok(Some(start))
+    }
+
+    /// Tells whether a commit descends from another one.
+    fn is_ahead(&self, commit: &Commit<'_>, of: &Commit<'_>) -> Result<bool, Error> {
+        Ok(self.git.graph_descendant_of(commit.id(), of.id())?)
+    }
+}
