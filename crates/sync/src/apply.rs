@@ -1,6 +1,7 @@
-//! Bringing the files of the folder to a commit, and finishing what a killed process had begun.
+//! Changes the files of the folder to those of a commit, and finishes what a killed process began.
 //!
-//! Files are written before the branch moves. The reference [`APPLYING`] names the commit meanwhile.
+//! Files are written before the branch moves. The reference [`APPLYING`] names the target
+//! meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -30,27 +31,27 @@ use crate::{
     tree::{self, Change, Changes, MAX_FILE, Named, entry, note_path},
 };
 
-/// From how many new notes on they are written together.
-const TOGETHER: usize = 32;
+/// The smallest number of new notes that are written as a group.
+const MIN_GROUP: usize = 32;
 
-/// How many bytes of notes are written together.
-const TOGETHER_BYTES: usize = 64 * 1024 * 1024;
+/// The largest group, in bytes.
+const MAX_GROUP_BYTES: usize = 64 * 1024 * 1024;
 
-/// What bringing files to a commit did.
+/// The result of applying a commit.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     /// Notes whose file was written or removed.
     pub(crate) notes: BTreeSet<NoteId>,
-    /// When the folders had changed last before.
+    /// The folders' modification times before the first write.
     pub(crate) before: [i64; 6],
 }
 
 impl Repository {
-    /// Finishes what a killed process had begun. The caller has the sync lock, too.
+    /// Finishes what a killed process began. The caller also holds the sync lock.
     ///
-    /// Not where somebody has committed since: the branch must not go back. What was brought here
-    /// already then counts as changed here, and is joined once more.
-    pub(crate) fn heal(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
+    /// If somebody has committed since, the branch must not go back. Files already written then
+    /// count as local changes and are joined again.
+    pub(crate) fn recover(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
         if let Err(reason) = self.named_objects() {
             return Err(Error::damaged(self.git_folder(), reason));
         }
@@ -63,18 +64,19 @@ impl Repository {
                 let _ = fs::remove_file(path);
             }
         }
-        // Under both locks no git of ours is at work any more.
+        // We hold both locks, so no git of ours is running.
         let packing = self.git_folder().join(PACKING);
         if packing.exists() || self.is_pruning() {
             self.remove_locks();
             let _ = fs::remove_file(&packing);
         }
         drop(self.writing()?);
-        // Another git had it locked, and what it said was no longer so; or it is damaged.
+        // Rebuilds git's index if it is missing or damaged. Another git's lock may have prevented
+        // an update.
         if let Some(head) = self.head()?
             && !(self.git_folder().join("index").exists() && self.git.index().is_ok())
         {
-            self.keep_index_in_step(head.tree_id(), &BTreeMap::new());
+            self.update_git_index(head.tree_id(), &BTreeMap::new());
         }
         let nothing = Applied {
             before: notes.folder_times(),
@@ -88,14 +90,14 @@ impl Repository {
             None => true,
         };
         if goes_on {
-            return self.bring_to(lock, notes, target);
+            return self.apply_commit(lock, notes, target);
         }
         let _writing = self.writing()?;
         self.git.find_reference(APPLYING)?.delete()?;
         Ok(nothing)
     }
 
-    /// Puts the files back that are gone from the folder and stand in the branch.
+    /// Restores notes that the branch has and the folder does not.
     pub(crate) fn restore_missing(&self, lock: &Lock, notes: &Notes) -> Result<Applied, Error> {
         let mut applied = Applied {
             before: notes.folder_times(),
@@ -119,11 +121,11 @@ impl Repository {
         Ok(applied)
     }
 
-    /// Brings files, then the branch, to a commit.
+    /// Changes the files, then the branch, to a commit.
     ///
-    /// A file that was changed since the branch's tip is merged, not written over: the change is
-    /// committed by the next run.
-    pub(crate) fn bring_to(
+    /// A file that differs from the branch's tip is merged, not overwritten. The next run commits
+    /// the difference.
+    pub(crate) fn apply_commit(
         &self,
         lock: &Lock,
         notes: &Notes,
@@ -142,20 +144,20 @@ impl Repository {
         };
         let mut stamps = self.place_new(lock, notes, &changes)?;
         for (id, change) in &changes.notes {
-            self.bring_note(lock, notes, *id, *change, &mut applied, &mut stamps)?;
+            self.apply_note(lock, notes, *id, *change, &mut applied, &mut stamps)?;
         }
         for (path, change) in &changes.others {
             if matches!(tree::named(path), Named::Receipt | Named::Layout) {
-                self.bring_file(path, *change)?;
+                self.apply_file(path, *change)?;
             }
         }
         self.set_branch(target)?;
-        self.keep_index_in_step(new_tree.id(), &stamps);
+        self.update_git_index(new_tree.id(), &stamps);
         self.git.find_reference(APPLYING)?.delete()?;
         Ok(applied)
     }
 
-    /// Writes the files of new notes, if they are many. Each is looked at again with the others.
+    /// Writes the files of many new notes as groups. The caller checks each note again.
     fn place_new(
         &self,
         lock: &Lock,
@@ -174,7 +176,7 @@ impl Repository {
             })
             .filter(|(path, _)| notes.stamp(*path).is_none())
             .collect();
-        if new.len() < TOGETHER {
+        if new.len() < MIN_GROUP {
             return Ok(stamps);
         }
         let oids: HashMap<NotePath, Oid> = new.iter().copied().collect();
@@ -182,7 +184,7 @@ impl Repository {
         while new.peek().is_some() {
             let mut files = Vec::new();
             let mut length = 0;
-            while length < TOGETHER_BYTES
+            while length < MAX_GROUP_BYTES
                 && let Some((path, oid)) = new.next()
             {
                 let bytes = self.read(oid)?;
@@ -198,8 +200,8 @@ impl Repository {
         Ok(stamps)
     }
 
-    /// Brings one note's file to what a commit says.
-    fn bring_note(
+    /// Changes one note's file to the version in a commit.
+    fn apply_note(
         &self,
         lock: &Lock,
         notes: &Notes,
@@ -226,7 +228,8 @@ impl Repository {
         let Some((folder, oid)) = change.new else {
             if let Some((folder, is_old, bytes)) = lies {
                 if !is_old {
-                    // Edited in this moment, deleted elsewhere: it stays deleted, the text is kept.
+                    // Edited just now, deleted elsewhere: the deletion wins, the text is kept as a
+                    // proposal.
                     let base = self.old_bytes(change)?;
                     match merge::edited_after_deletion(id, base.as_deref(), &bytes) {
                         Ok(edited) => Self::propose(lock, notes, edited.as_ref())?,
@@ -241,21 +244,21 @@ impl Repository {
         let there = read(folder);
         let is_moving = lies.as_ref().is_some_and(|(old, ..)| *old != folder);
         let bytes = match (&lies, &there) {
-            // Done already.
+            // Already written.
             (_, Some((found, _))) if *found == oid => {
                 if let (true, Some((old, ..))) = (is_moving, &lies) {
                     notes.remove(lock, place(*old))?;
                 }
                 return Ok(());
             }
-            // As the branch has it.
+            // The file is unchanged since the branch's tip.
             (Some((_, true, _)), None) => blob.content().to_vec(),
             (Some((old, true, _)), Some(_)) if *old == folder => blob.content().to_vec(),
-            // New here.
+            // A new note.
             (None, None) if change.old.is_none() => blob.content().to_vec(),
-            // Deleted in this moment: the next commit says so.
+            // Deleted just now; the next run commits that.
             (None, None) => return Ok(()),
-            // Edited in this moment.
+            // Edited just now.
             (Some((_, _, edited)), _) | (None, Some((_, edited))) => {
                 let base = self.old_bytes(change)?;
                 let merged = merge::merge(id, base.as_deref(), edited, blob.content());
@@ -287,7 +290,7 @@ impl Repository {
         Ok(Some(self.git.find_blob(oid)?.content().to_vec()))
     }
 
-    /// Keeps a text as a proposal of this machine.
+    /// Stores a text as a proposal on this machine.
     pub(crate) fn propose(
         lock: &Lock,
         notes: &Notes,
@@ -299,7 +302,7 @@ impl Repository {
         }
     }
 
-    /// Keeps bytes that are no note, of a side that had to give way.
+    /// Keeps the bytes of an unreadable version in `quarantine/`.
     pub(crate) fn quarantine(&self, id: NoteId, bytes: &[u8]) -> Result<(), Error> {
         let folder = self.home.quarantine();
         home::ensure_folder(&folder)?;
@@ -309,8 +312,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Brings a receipt or the marker to what a commit says.
-    fn bring_file(&self, name: &str, change: Change<(Oid, i32)>) -> Result<(), Error> {
+    /// Changes a usage log or the marker to the version in a commit.
+    fn apply_file(&self, name: &str, change: Change<(Oid, i32)>) -> Result<(), Error> {
         let path = self.folder().join(name);
         let found = file::read_head(&path, MAX_FILE).ok();
         let found = found.filter(|(.., whole)| *whole).map(|(bytes, ..)| bytes);
@@ -318,7 +321,7 @@ impl Repository {
             let oid = found
                 .map(|bytes| Oid::hash_object(ObjectType::Blob, &bytes))
                 .transpose()?;
-            // One that grew since is its own machine's, and stays.
+            // A log that has grown belongs to this machine and stays.
             if oid.is_some() && oid == change.old.map(|(oid, _)| oid) {
                 fs::remove_file(&path).map_err(Error::io(&path))?;
             }
@@ -340,7 +343,7 @@ impl Repository {
     }
 }
 
-/// Writes a note that a merge made, unless it is there.
+/// Writes a note that a merge created, unless it exists.
 fn add(lock: &Lock, notes: &Notes, sibling: &Sibling, scope: Scope) -> Result<(), Error> {
     if notes.find(sibling.id).is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a way of synchronizing offers, whatever carries the notes.
+//! The interface of a synchronization, independent of its transport.
 
 use std::time::Duration;
 
@@ -7,134 +7,131 @@ use chrono::{DateTime, Utc};
 
 use crate::{git::GitEnvironment, remote::Remote};
 
-/// Carries the portable notes between the machines of one person.
+/// Synchronizes the portable notes between the machines of one person.
 pub trait SyncBackend {
-    /// Why something could not be done.
+    /// The error of a failed step.
     type Error: std::error::Error;
 
-    /// Makes the repository of the notes if there is none, reaches the remote if one is set and looks
-    /// at what it holds. Nothing is joined and no note is changed.
+    /// Creates the repository of the notes if there is none, and inspects the remote if one is set.
+    /// Joins nothing and changes no note.
     ///
     /// # Errors
-    /// When the remote cannot be reached, is no memory of notes, or is of a newer format.
+    /// If the remote cannot be reached, is no repository of notes, or has a newer format.
     fn init(&self) -> Result<Reached, Self::Error>;
 
-    /// Commits what changed here, joins what changed elsewhere, and sends the result.
+    /// Commits local changes, joins remote changes, and pushes the result.
     ///
     /// # Errors
-    /// When a step fails. No note is lost; the next run goes on from where this one stopped.
+    /// If a step fails. No note is lost; the next run continues.
     fn sync(&self) -> Result<Synced, Self::Error>;
 
-    /// Tells how things stand, without the network.
-    ///
-    /// # Errors
-    /// When the repository cannot be read.
+    /// Returns the state of the synchronization, without the network.
     fn state(&self) -> Result<State, Self::Error>;
 }
 
-/// What a remote holds beside what is here.
+/// The content of a remote compared with this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// Whether a remote is set at all.
+    /// Whether a remote is set.
     pub has_remote: bool,
-    /// Notes in the remote, tombstones aside.
+    /// Notes in the remote, without tombstones.
     pub notes_there: usize,
-    /// Notes here, tombstones aside.
+    /// Notes on this machine, without tombstones.
     pub notes_here: usize,
-    /// Notes there will be when both are joined.
+    /// Notes after a join.
     pub together: usize,
-    /// The machines that wrote to the remote, this one aside, sorted.
+    /// The other machines that wrote to the remote, sorted.
     pub machines: Vec<String>,
 }
 
-/// Something that is not done before the person has said so.
+/// A change that is not applied until the person accepts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held {
-    /// The remote lacks many notes that it had.
+    /// Many notes were deleted in the remote.
     MassDeletion {
-        /// How many are gone.
+        /// The number of deleted notes.
         gone: usize,
-        /// Of how many.
+        /// The number of all notes.
         of: usize,
     },
-    /// Many notes are gone from this machine's folder.
+    /// Many notes were deleted in this machine's folder.
     LocalMassDeletion {
-        /// How many are gone.
+        /// The number of deleted notes.
         gone: usize,
-        /// Of how many.
+        /// The number of all notes.
         of: usize,
     },
-    /// The history of the remote was rewritten, by no purge.
+    /// The history of the remote was rewritten, and not by a purge.
     Rewritten,
 }
 
-/// What one run did.
+/// The result of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Synced {
-    /// Whether the remote has everything that is here.
+    /// Whether the remote has all local commits.
     pub pushed: bool,
-    /// Commits that came from the remote.
+    /// The number of commits from the remote.
     pub pulled: usize,
-    /// Conflict siblings that were made, and texts of deleted notes that became proposals.
+    /// New conflict siblings, and texts of deleted notes that became proposals.
     pub conflicts: usize,
-    /// The commit that the notes are at, abbreviated; none without one.
+    /// The abbreviated id of the branch's commit, if there is one.
     pub head: Option<String>,
-    /// What became of it, in a few words.
+    /// The result in a few words.
     pub detail: String,
     /// Notes whose files were written or removed, sorted.
     pub changed: Vec<NotePath>,
-    /// What was found in the remote and not taken, and why.
+    /// Refused files of the remote, with reasons.
     pub problems: Vec<Problem>,
-    /// What waits for the person.
+    /// The change that is held back, if any.
     pub held: Option<Held>,
 }
 
-/// How things stand.
+/// The state of a synchronization.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// Whether there is a repository.
     pub initialized: bool,
     /// The remote, without credentials.
     pub remote: Option<String>,
-    /// The commit that the notes are at, abbreviated.
+    /// The abbreviated id of the branch's commit.
     pub head: Option<String>,
     /// Whether notes changed since that commit.
     pub dirty: bool,
-    /// Commits that the remote does not have yet, as far as is known.
+    /// Commits that are not pushed, as far as known.
     pub ahead: usize,
     /// Notes in those commits.
     pub waiting: usize,
 }
 
-/// What a person has said about what was held back.
+/// The person's decision about a change that is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Answer {
-    /// Nothing yet: it stays held back.
+    /// No decision: it stays held back.
     #[default]
     None,
-    /// It is meant: take it.
+    /// Apply it.
     Accept,
-    /// It is not: bring everything back, here and in the remote.
+    /// Reject it: restore everything, here and in the remote.
     Restore,
 }
 
-/// What a backend works with.
+/// The settings of a backend.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The name of this machine in commits.
+    /// This machine's name in commits.
     pub machine_id: String,
     /// The remote, if one is set.
     pub remote: Option<Remote>,
-    /// What the user's git may see of the environment.
+    /// The environment of the user's git.
     pub environment: GitEnvironment,
-    /// The time that counts as now.
+    /// The current time.
     pub now: DateTime<Utc>,
-    /// How long another sync is waited for.
+    /// How long to wait for the sync lock.
     pub patience: Duration,
-    /// How long one call of git may take.
+    /// The time limit of one git command.
     pub time_limit: Duration,
-    /// What the person has said.
+    /// The person's decision.
     pub answer: Answer,
-    /// The id of this installation, whose receipts are sent; without one none are.
+    /// The id of this installation, whose usage logs are sent; `None` sends none.
     pub installation: Option<String>,
 }

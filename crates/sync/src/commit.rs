@@ -14,54 +14,54 @@ use crate::{
     tree::{self, EXECUTABLE, FILE, Named},
 };
 
-/// The end of the year 9999: a commit that says that it is later is not believed.
+/// The end of the year 9999. Later commit times are ignored.
 const LATEST: i64 = 253_402_300_799;
 
-/// The trailer that names a batch.
+/// The trailer with the id of the change.
 pub(crate) const BATCH: &str = "Anamnesis-Batch";
 
-/// The trailer that names who made it.
+/// The trailer with the actor.
 pub(crate) const ACTOR: &str = "Anamnesis-Actor";
 
-/// What a commit is about.
+/// Verb and actor of a commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Act<'a> {
-    /// The verb in its first line: `sync`, or the command.
+    /// The verb in the subject: `sync`, or the command.
     pub verb: &'a str,
-    /// Who did it: `person`, `agent`, `session`, `reflection`, `import` or `machine`.
+    /// The actor: `person`, `agent`, `session`, `reflection`, `import` or `machine`.
     pub actor: &'a str,
 }
 
-/// A commit that was made.
+/// A commit of changes to notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// Its batch, by which it can be undone.
+    /// The id by which `undo` finds it.
     pub batch: Ulid,
-    /// The notes in it.
+    /// The changed notes.
     pub notes: BTreeSet<NoteId>,
 }
 
-/// What became of files: what is there now, with the stamp of the file it was read from.
+/// Changed files: the new blob with the stamp of its file, or `None` if the file is gone.
 pub(crate) type FileChanges = BTreeMap<String, Option<(Oid, Stamp)>>;
 
-/// A commit that was written.
-pub(crate) struct Made {
+/// A new commit that no reference names yet.
+pub(crate) struct NewCommit {
     pub(crate) commit: Oid,
     pub(crate) batch: Ulid,
 }
 
-/// What becomes of a path: a file with its mode, or nothing.
+/// The new state of a path: a blob with its mode, or nothing.
 type Update<'a> = (&'a str, Option<(Oid, i32)>);
 
 impl Repository {
-    /// Writes a commit of changes to the folder, which no reference names yet; `None` when they change
-    /// nothing.
+    /// Writes a commit of changes in the folder, which no reference names yet; `None` if the tree
+    /// stays the same.
     pub(crate) fn make_commit(
         &self,
         parent: Option<&Commit<'_>>,
         changes: &FileChanges,
         act: Act<'_>,
-    ) -> Result<Option<Made>, Error> {
+    ) -> Result<Option<NewCommit>, Error> {
         let base = parent.map(Commit::tree).transpose()?;
         layout::check_own(&self.git, base.as_ref())?;
         let updates = changes
@@ -75,10 +75,10 @@ impl Repository {
         let batch = Ulid::generate();
         let parents: Vec<&Commit<'_>> = parent.into_iter().collect();
         let commit = self.write_commit(tree, &parents, act, Some(batch))?;
-        Ok(Some(Made { commit, batch }))
+        Ok(Some(NewCommit { commit, batch }))
     }
 
-    /// Moves the branch to a commit of what lies in the folder.
+    /// Moves the branch to a commit of the folder's files.
     pub(crate) fn move_branch(
         &self,
         _lock: &Lock,
@@ -91,11 +91,11 @@ impl Repository {
             .iter()
             .filter_map(|(path, new)| Some((path.clone(), (*new)?)))
             .collect();
-        self.keep_index_in_step(self.git.find_commit(commit)?.tree_id(), &stamps);
+        self.update_git_index(self.git.find_commit(commit)?.tree_id(), &stamps);
         Ok(())
     }
 
-    /// Writes the tree that has these paths changed.
+    /// Writes a tree with these paths changed.
     pub(crate) fn tree_with(
         &self,
         base: Option<&Tree<'_>>,
@@ -108,8 +108,8 @@ impl Repository {
         self.folder_with(base, "", &updates)
     }
 
-    /// Writes the tree of one folder. Where a file and a folder of the same name come together, the one
-    /// that is ours stays, else the folder.
+    /// Writes the tree of one folder. If a file and a folder have the same name, our file wins,
+    /// otherwise the folder.
     fn folder_with(
         &self,
         base: Option<&Tree<'_>>,
@@ -167,7 +167,7 @@ impl Repository {
                 None => builder.remove(name)?,
             }
         }
-        Ok(self.wrote(builder.write()?))
+        Ok(self.record_written(builder.write()?))
     }
 
     /// Writes a commit that no reference names yet.
@@ -179,7 +179,7 @@ impl Repository {
         batch: Option<Ulid>,
     ) -> Result<Oid, Error> {
         let machine = name_in_commits(&self.machine);
-        // A clock that goes wrong must not make a commit older than what it is built on.
+        // A wrong clock must not make a commit older than its parents.
         let latest = parents.iter().map(|parent| parent.time().seconds());
         let latest = latest.filter(|seconds| *seconds <= LATEST).max();
         let seconds = self.now.timestamp().max(latest.unwrap_or(i64::MIN));
@@ -199,11 +199,11 @@ impl Repository {
         let commit = self
             .git
             .commit(None, &signature, &signature, &message, &tree, parents)?;
-        Ok(self.wrote(commit))
+        Ok(self.record_written(commit))
     }
 }
 
-/// A machine's name as it stands in commits: one word, whatever the name is.
+/// Returns a machine's name for commits, as one word.
 pub fn name_in_commits(machine: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name = machine.chars().take(64);

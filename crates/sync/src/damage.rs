@@ -5,9 +5,9 @@
 //! history up to the newest commit that can be read completely. The files in the folder are committed
 //! on top, and the remote is joined as in any sync.
 //!
-//! An error alone proves nothing: [`find`] reads everything that a reference needs, and only an object
-//! or reference that is missing or unreadable counts as damage. A repository that is sound but unusable
-//! for us (another branch, a newer format, untrusted settings, a link) is refused by name and stays.
+//! An error alone is no proof. [`find`] reads everything that a reference needs; only a missing or
+//! unreadable object or reference counts as damage. A sound repository that we cannot use (another
+//! branch, a newer format, untrusted settings, a link) is refused and stays.
 
 use std::{
     collections::HashSet,
@@ -35,29 +35,29 @@ use crate::{
     tree::{Changes, MAX_FILE},
 };
 
-/// The prefix of a repository's folder in `quarantine/`; the time follows.
+/// The prefix of a repository's folder in `quarantine/`. The time follows.
 const SET_ASIDE: &str = "git-";
 
 /// A file in the new repository that lists the branch's commits in the old one, newest first. It is
 /// written when the tip that was joined last is lost.
 const FORMER: &str = "anamnesis-former";
 
-/// How many commits are tried for the newest one that can be read completely.
+/// How many commits are tried to find the newest one that can be read completely.
 const MAX_HEADS: usize = 100;
 
 /// A repository that was set aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// Where it is.
+    /// The folder it was moved to.
     pub folder: PathBuf,
-    /// What was damaged.
+    /// What is damaged.
     pub reason: String,
-    /// Whether the new repository has the old history, as far as that could be read.
+    /// Whether the new repository has the old history, as far as it was readable.
     pub keeps_history: bool,
 }
 
 impl SetAside {
-    /// What happened, in one line; `folder` is the path as people write it.
+    /// Describes what happened in one line; `folder` is the path to show.
     pub fn told(&self, folder: &str) -> String {
         let history = if self.keeps_history {
             "the new repository continues its history"
@@ -69,7 +69,7 @@ impl SetAside {
     }
 }
 
-/// The damaged repositories that were set aside and are still there.
+/// Returns the damaged repositories that were set aside and still exist.
 pub fn set_aside_repositories(home: &Home) -> Vec<PathBuf> {
     let beside = format!(".{SET_ASIDE}");
     let places = [
@@ -89,9 +89,8 @@ pub fn set_aside_repositories(home: &Home) -> Vec<PathBuf> {
 /// Checks the repository of a store; returns what is damaged, if anything.
 ///
 /// Reads every object that a reference needs, so the time grows with the history.
-///
 /// # Errors
-/// When the repository is refused for another reason, or a file of it may not be read.
+/// If the repository is refused for another reason than damage, or a file has no read permission.
 pub(crate) fn find(
     home: &Home,
     machine: &str,
@@ -110,7 +109,7 @@ pub(crate) fn find(
     }
 }
 
-/// A file without read permission is no damage: the error names it.
+/// Reports a file without read permission: that is no damage.
 fn check_access(git: &Path) -> Result<(), Error> {
     let (_, files) = file::below(git).map_err(Error::io(git))?;
     for path in files {
@@ -128,9 +127,6 @@ fn check_access(git: &Path) -> Result<(), Error> {
 ///
 /// The caller holds the sync lock. A kill leaves the old repository in place, or none and the new one
 /// as [`READY`].
-///
-/// # Errors
-/// When a file cannot be written or moved.
 pub(crate) fn set_aside(
     home: &Home,
     notes: &Notes,
@@ -199,7 +195,7 @@ fn take_over(old: &Path, fresh: &Path) -> Result<bool, Error> {
     let mut heads = named_by(old, BRANCH);
     heads.extend(logged(old, BRANCH));
     let joined = [named_by(old, JOINED), named_by(old, TRACKED)].concat();
-    // These are older than what was committed here since.
+    // These are older than the local commits.
     heads.extend(&joined);
     let mut tried = HashSet::new();
     heads.retain(|head| tried.insert(*head));
@@ -236,7 +232,7 @@ fn copy(objects: &Path, fresh: &Path, head: Oid) -> Result<(), git2::Error> {
     pack.write(&fresh.join("objects/pack"), 0)
 }
 
-/// The commits that a reference names, in its own file and in `packed-refs`.
+/// Returns the commits that a reference names, in its own file and in `packed-refs`.
 fn named_by(git: &Path, reference: &str) -> Vec<Oid> {
     let own = text(&git.join(reference));
     let packed = text(&git.join("packed-refs"));
@@ -250,7 +246,7 @@ fn named_by(git: &Path, reference: &str) -> Vec<Oid> {
         .collect()
 }
 
-/// The commits in the log of a reference, newest first.
+/// Returns the commits in the log of a reference, newest first.
 fn logged(git: &Path, reference: &str) -> Vec<Oid> {
     let log = text(&git.join("logs").join(reference));
     let lines = log.lines().rev();
@@ -273,9 +269,9 @@ impl Repository {
         self.git_folder().join(FORMER).exists()
     }
 
-    /// The newest commit of the replaced repository's branch that the other history has: the merge base
-    /// when no history could be copied. `None` if many of its notes are gone here: the disk may have
-    /// lost them as well, and a base would make that a deletion.
+    /// Returns the newest commit of the replaced repository's branch that the other history has:
+    /// the merge base if no history could be copied. `None` if many of its notes are missing here:
+    /// the disk may have lost them, and a base would turn that into a deletion.
     pub(crate) fn former(
         &self,
         other: &Commit<'_>,
@@ -319,7 +315,7 @@ impl Repository {
             if objects.read(oid).is_err() {
                 return Some(unreadable(oid));
             }
-            // An object with the right hash is not damaged, whatever it says.
+            // An object with the right hash is not damaged, whatever its content.
             match kind {
                 ObjectType::Commit => {
                     if let Ok(commit) = self.git.find_commit(oid) {
@@ -331,7 +327,7 @@ impl Repository {
                 }
                 ObjectType::Tree => {
                     if let Ok(tree) = self.git.find_tree(oid) {
-                        // A submodule's commit is not here.
+                        // A submodule's commit is not in this repository.
                         let files = tree
                             .iter()
                             .filter(|entry| entry.kind() != Some(ObjectType::Commit));
@@ -347,8 +343,8 @@ impl Repository {
         None
     }
 
-    /// The objects that references name, or which reference is damaged. libgit2's iterator skips those
-    /// that it cannot read, but git refuses to fetch while there is one.
+    /// Returns the objects that references name, or the damaged reference. libgit2's iterator skips
+    /// unreadable references, but git refuses to fetch because of them.
     pub(crate) fn named_objects(&self) -> Result<Vec<Oid>, String> {
         let cannot = |what: &str| format!("{what} cannot be read");
         let git = self.git_folder();
@@ -367,7 +363,7 @@ impl Repository {
             }
             match self.git.find_reference(&name) {
                 Ok(reference) => named.extend(reference.target()),
-                // Another git has packed or deleted it meanwhile.
+                // Another git has packed or deleted it in the meantime.
                 Err(_) if !path.exists() => {}
                 Err(_) => return Err(cannot(&name)),
             }

@@ -1,18 +1,18 @@
-//! Why something could not be done with the repository of the notes.
+//! Errors of the repository of the notes.
 
 use std::path::PathBuf;
 
 use anamnesis_store::{fs::home, index, notes};
 
-/// A step of a sync failed. No note is lost, and the next run goes on.
+/// A step of a sync failed. No note is lost, and the next run continues.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The repository's folder is not one that we work in.
+    /// The repository's folder cannot be used.
     #[error("{path} {reason}")]
     Repository {
         /// The folder.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// What is wrong, and what to do.
         reason: String,
     },
     /// The repository is damaged. The next sync sets it aside and starts a new one.
@@ -23,7 +23,7 @@ pub enum Error {
         /// What is damaged.
         reason: String,
     },
-    /// libgit2 refused.
+    /// libgit2 failed.
     #[error("{}", .0.message())]
     Git(#[from] git2::Error),
     /// The notes could not be read or written.
@@ -32,7 +32,7 @@ pub enum Error {
     /// The store's folders cannot be used.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// The index could not take the notes up; a later refresh does.
+    /// The index could not be updated; a later refresh does that.
     #[error(transparent)]
     Index(#[from] index::Error),
     /// The file system refused.
@@ -43,48 +43,50 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// The remote holds more than can be meant.
-    #[error("the remote holds over {0} files; nothing was taken")]
+    /// The remote has too many files.
+    #[error("the remote has more than {0} files; nothing was joined")]
     TooManyFiles(usize),
-    /// A file of the history is larger than any note that was taken.
+    /// A file in the history is over the size limit.
     #[error("the file {0} of the history is over 16 MiB; it is not read")]
     TooLarge(String),
     /// The repository is of a newer version of Anamnesis.
     #[error(
-        "the notes are in format {0}, which a newer anamnesis wrote; update it here, until then nothing is written"
+        "the notes have format {0} of a newer anamnesis; update anamnesis here, until then nothing is written"
     )]
     NewerFormat(u64),
-    /// The remote is something else.
+    /// The remote has other content.
     #[error("the remote holds no notes of anamnesis but {0}; nothing was joined")]
     NotOurs(String),
-    /// Something else has to be decided before history is rewritten.
-    #[error("sync waits for you; nothing was rewritten")]
+    /// The person has to decide about a sync before history is rewritten.
+    #[error("a sync is held back until you decide (see status); nothing was rewritten")]
     Held,
-    /// What is to be purged could not be taken out of the store's files.
+    /// The store's files could not be purged.
     #[error(transparent)]
     Purge(#[from] anamnesis_store::purge::Error),
     /// The record of a purge could not be written, so nothing was rewritten.
     #[error("{0}; nothing was rewritten")]
     NoRecord(String),
-    /// Another sync is at it.
+    /// Another sync is running.
     #[error("another sync is running")]
     Busy,
-    /// Others were faster each time.
-    #[error("others pushed faster {tries} times ({reason}); the notes are committed here")]
+    /// Other machines pushed first at every try.
+    #[error(
+        "other machines pushed first {tries} times ({reason}); the notes are committed here, sync again later"
+    )]
     TooBusy {
-        /// How often it was tried.
+        /// The number of tries.
         tries: usize,
-        /// git's words for the last time.
+        /// git's message for the last try.
         reason: String,
     },
-    /// The network, or the user's git.
+    /// The network or the user's git failed.
     #[error(transparent)]
     Network(#[from] crate::git::Error),
 }
 
 impl Error {
-    /// Tells whether a damaged repository can be the cause: libgit2 or git failed, and not because of
-    /// a lock, the network, the remote or the settings. [`GitBackend::repair`] finds out.
+    /// Tells whether a damaged repository can be the cause: libgit2 or git failed for another
+    /// reason than a lock, the network, the remote or the settings. [`GitBackend::repair`] checks.
     ///
     /// [`GitBackend::repair`]: crate::GitBackend::repair
     pub fn may_be_damage(&self) -> bool {

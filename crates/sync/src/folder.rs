@@ -1,8 +1,8 @@
-//! The folders of notes as they lie in git's objects.
+//! Reads the folders of notes from git's objects.
 //!
-//! A long history holds thousands of versions of a folder, each of hundreds of kilobytes and nearly the
-//! same as the next. They are read as bytes and compared entry by entry; what is the same in both is
-//! never taken apart. A stranger's folder may be in no order, which costs time and no truth.
+//! A long history has thousands of versions of a folder, each of hundreds of kilobytes and nearly
+//! equal to the next. They are read as bytes and compared entry by entry; equal entries are not
+//! parsed. An unsorted folder of a stranger costs time but gives the same result.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,16 +17,16 @@ use crate::{
     tree::{Change, note_name},
 };
 
-/// How many folders are kept in memory: those of two commits, and of a join's other side.
-const KEPT: usize = 9;
+/// How many folders are cached: those of two commits, and of a merge's second parent.
+const CACHED_FOLDERS: usize = 9;
 
-/// Where a note is.
-pub(crate) type Place = (NoteType, Oid);
+/// Folder and blob of a note.
+pub(crate) type NoteBlob = (NoteType, Oid);
 
-/// What became of notes, by id. A note that moved to another folder is one change.
-pub(crate) type NoteChanges = BTreeMap<NoteId, Change<Place>>;
+/// Changed notes by id. A note that moved is one change.
+pub(crate) type NoteChanges = BTreeMap<NoteId, Change<NoteBlob>>;
 
-/// Reads folders, and keeps the last ones.
+/// Reads folders and caches the last ones.
 pub(crate) struct Folders<'a> {
     objects: Odb<'a>,
     kept: VecDeque<(Oid, Rc<[u8]>)>,
@@ -40,7 +40,7 @@ impl<'a> Folders<'a> {
         })
     }
 
-    /// The notes in which two trees differ.
+    /// Returns the notes in which two trees differ.
     pub(crate) fn changes(
         &mut self,
         old: Option<&Tree<'_>>,
@@ -70,14 +70,14 @@ impl<'a> Folders<'a> {
         Ok(changes)
     }
 
-    /// The file of a name in a folder.
+    /// Finds a file by its name in a folder.
     pub(crate) fn find(&mut self, folder: Oid, name: &str) -> Result<Option<Oid>, Error> {
         let bytes = self.read(Some(folder))?;
         let found = Entries(&bytes).find(|entry| entry.name == name.as_bytes());
         Ok(found.filter(Entry::is_file).and_then(|entry| entry.oid()))
     }
 
-    /// The bytes of a folder; without one there are none.
+    /// Returns the bytes of a folder; empty without one.
     fn read(&mut self, folder: Option<Oid>) -> Result<Rc<[u8]>, Error> {
         let Some(oid) = folder else {
             return Ok(Rc::default());
@@ -86,7 +86,7 @@ impl<'a> Folders<'a> {
             return Ok(Rc::clone(bytes));
         }
         let bytes: Rc<[u8]> = self.objects.read(oid)?.data().into();
-        if self.kept.len() == KEPT {
+        if self.kept.len() == CACHED_FOLDERS {
             self.kept.pop_front();
         }
         self.kept.push_back((oid, Rc::clone(&bytes)));
@@ -94,20 +94,20 @@ impl<'a> Folders<'a> {
     }
 }
 
-/// The folder of a type of note in a tree.
+/// Returns the folder of a note type in a tree.
 pub(crate) fn folder_in(tree: &Tree<'_>, folder: NoteType) -> Option<Oid> {
     let entry = tree.get_name(folder.as_str())?;
     (entry.kind() == Some(ObjectType::Tree)).then(|| entry.id())
 }
 
-/// Which of two folders has an entry.
+/// The folder that has an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Old,
     New,
 }
 
-/// Hands on the entries that the folders do not have in common.
+/// Calls `differs` for each entry in which the folders differ.
 fn compare<'a>(old: &'a [u8], new: &'a [u8], mut differs: impl FnMut(Entry<'a>, Side)) {
     let (mut before, mut after) = (Entries(old).peekable(), Entries(new).peekable());
     loop {
@@ -147,7 +147,7 @@ impl Entry<'_> {
         Oid::from_bytes(self.oid).ok()
     }
 
-    /// The note that it is, if it is a regular file of such a name.
+    /// Returns the note of a regular file with a note's name.
     fn note(&self) -> Option<(NoteId, Oid)> {
         let name = std::str::from_utf8(self.name).ok()?;
         let id = note_name(name).filter(|_| self.is_file())?;
@@ -155,8 +155,8 @@ impl Entry<'_> {
     }
 }
 
-/// The entries of a folder's bytes: mode, space, name, NUL, the object's hash. What has another form
-/// ends it.
+/// The entries of a folder's bytes: mode, space, name, NUL, object id. Iteration stops at anything
+/// else.
 struct Entries<'a>(&'a [u8]);
 
 impl<'a> Iterator for Entries<'a> {
@@ -174,7 +174,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// How many bytes name an object.
+/// The length of an object id in bytes.
 const HASH_LENGTH: usize = 20;
 
 #[cfg(test)]
@@ -184,7 +184,7 @@ mod tests {
     const ONE: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV.md";
     const TWO: &str = "01BRZ3NDEKTSV4RRFFQ69G5FAV.md";
 
-    /// A folder of entries, each with a hash of one repeated byte.
+    /// A folder of entries, each with an id of one repeated byte.
     fn folder(entries: &[(&str, &str, u8)]) -> Vec<u8> {
         let bytes = entries.iter().flat_map(|(mode, name, hash)| {
             let mut bytes = format!("{mode} {name}\0").into_bytes();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_handed_on() {
+    fn compare_reports_only_differences() {
         let old = folder(&[("100644", ONE, 1), ("100644", TWO, 2), ("40000", "x", 0)]);
         assert_eq!(differences(&old, &old), []);
         let new = folder(&[("100644", TWO, 3), ("40000", "x", 0), ("100644", "y", 32)]);
@@ -218,7 +218,8 @@ mod tests {
             ]
         );
         assert_eq!(differences(&[], &old).len(), 3);
-        // In no order, both sides of what is the same may be handed on; nothing is missed.
+        // In an unsorted folder an equal entry may be reported on both sides; no difference is
+        // missed.
         let unsorted = folder(&[("100644", TWO, 2), ("100644", ONE, 9)]);
         let found = differences(&old, &unsorted);
         assert!(found.contains(&(ONE.to_owned(), 9, Side::New)), "{found:?}");
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_of_a_note_is_none() {
+    fn only_regular_files_are_notes() {
         for (mode, name, is_note) in [
             ("100644", ONE, true),
             ("100755", ONE, true),
@@ -239,7 +240,7 @@ mod tests {
             let entry = Entries(&bytes).next().unwrap();
             assert_eq!(entry.note().is_some(), is_note, "{mode} {name}");
         }
-        // Cut short at any byte it has one entry less, and no panic.
+        // Bytes that are cut short have no entry and cause no panic.
         let bytes = folder(&[("100644", ONE, 7)]);
         for length in 0..bytes.len() {
             assert_eq!(Entries(&bytes[..length]).count(), 0);

@@ -1,15 +1,15 @@
-//! The user's own git, for what needs the network, and for packing.
+//! Runs the user's own git, for the network and for packing.
 //!
-//! Fetch and push are left to it so that ssh's configuration, agents, jumps, proxies and credential
-//! helpers work as in the user's shell. Everything else is done elsewhere with libgit2, in memory.
+//! Fetch and push use it so that ssh's configuration, agents, jump hosts, proxies and credential
+//! helpers work as in the user's shell. Everything else is done with libgit2, in memory.
 //!
-//! Invariants: git is run from an absolute path and with an environment that was chosen for it; no
-//! hook and no setting of the repository runs anything; nobody is asked anything; every run has a
-//! limit of time, of output and, for a fetch, of what is written to the disk; no address stands in
-//! the arguments of what is started here, and no credential in what comes back.
+//! Invariants: git is run from an absolute path and in a chosen environment. No hook and no setting
+//! of the repository runs a program. Nothing prompts. Every run has a limit of time, of output and,
+//! for a fetch, of bytes written to the disk. The arguments contain no address, and the output no
+//! credential.
 //!
-//! One git at a time works on a repository: the caller holds a kernel lock, and gives its file to
-//! [`Git::hold`] so that a git which outlives its caller holds it too.
+//! One git at a time works on a repository: the caller holds a kernel lock and passes its file to
+//! [`Git::hold`], so that a git that outlives its caller still holds the lock.
 
 mod answer;
 mod environment;
@@ -41,30 +41,31 @@ pub use self::{
 };
 use crate::remote::Remote;
 
-/// Bytes that a fetch may write, unless told otherwise.
+/// The default limit of bytes that a fetch may write.
 pub const MAX_FETCH: u64 = 1 << 30;
-/// What a fetch brings, for the one who looks at it.
+/// The reference that a fetch writes.
 pub const INCOMING: &str = "refs/anamnesis/incoming";
 
 const OLDEST: (u32, u32) = (2, 30);
-/// Bytes kept of what git says.
+/// Bytes kept of git's output.
 const MAX_OUTPUT: usize = 64 * 1024;
-/// Bytes that all of the configuration may have: a user's own can be long.
+/// Bytes allowed for the whole configuration: a user's own can be long.
 const MAX_SETTINGS: usize = 4 * 1024 * 1024;
-/// How long packing may take. It is started rarely, and needs no network.
-const TIDYING: Duration = Duration::from_secs(600);
+/// The time limit for packing, which is rare and needs no network.
+const GC_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What a commit needs is on the disk before it is named. A git before 2.36 does so for packs only.
+/// git flushes what a commit needs before it names the commit. A git before 2.36 does so for packs
+/// only.
 const FLUSHING: &str = "core.fsync=committed";
 
-/// Settings for a git that talks to a remote. They win over every file.
+/// Settings for a git that talks to a remote. They override every file.
 const NETWORK: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     FLUSHING,
     "credential.interactive=false",
     "fetch.recurseSubmodules=false",
-    // Everything comes as one pack, to which the limit of a file's size applies.
+    // All objects arrive as one pack, so the limit of a file's size applies.
     "fetch.unpackLimit=1",
     "fetch.writeCommitGraph=false",
     "gc.auto=0",
@@ -78,11 +79,11 @@ const LOCAL: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     FLUSHING,
-    // It is waited for, so that the lock is held for as long as it works.
+    // git stays in the foreground, so that the lock is held while it works.
     "gc.autoDetach=false",
 ];
 
-/// Locks of git's own that a killed one leaves behind.
+/// Lock files that a killed git leaves behind.
 const LOCKS: &[&str] = &[
     "refs/anamnesis/incoming.lock",
     "refs/remotes/origin/main.lock",
@@ -90,33 +91,33 @@ const LOCKS: &[&str] = &[
     "shallow.lock",
 ];
 
-/// What a fetch found.
+/// The result of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     /// The remote's `main` is at [`INCOMING`].
     Main,
-    /// The remote has no branch at all.
+    /// The remote has no branch.
     Empty,
     /// The remote has branches, but no `main`.
     NoMain {
-        /// Some of those it has.
+        /// Some of its branches.
         branches: Vec<String>,
     },
 }
 
-/// What became of a push that the remote understood.
+/// The result of a push that the remote answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pushed {
-    /// The remote's `main` is ours.
+    /// The remote's `main` is our commit.
     Done,
-    /// Somebody was faster, or is just now at it: fetch and try again.
+    /// Another machine pushed first or is pushing now: fetch and try again.
     Rejected {
-        /// Git's words, for when trying again does not help either.
+        /// git's message, for when more tries fail too.
         reason: String,
     },
 }
 
-/// The user's git, at work on one repository.
+/// The user's git for one repository.
 #[derive(Debug)]
 pub struct Git {
     program: PathBuf,
@@ -128,13 +129,12 @@ pub struct Git {
 }
 
 impl Git {
-    /// Finds git and looks whether it is new enough.
+    /// Finds git and checks its version.
     ///
-    /// The repository in `git_dir` need not be there yet. A fetch or a push may take as long as
-    /// `time`.
+    /// The repository in `git_dir` need not exist yet. `time` limits a fetch or a push.
     ///
     /// # Errors
-    /// When there is no git, it is older than 2.30, or it cannot be run.
+    /// If there is no git, it is older than 2.30, or it cannot be run.
     pub fn new(environment: GitEnvironment, git_dir: &Path, time: Duration) -> Result<Self, Error> {
         let git = Self {
             program: environment.find("git").ok_or(Error::Missing)?,
@@ -145,7 +145,7 @@ impl Git {
             held: None,
         };
         let mut command = git.bare_command();
-        // The repository may not be there, but the program's folder is.
+        // The repository may not exist, but the program's folder does.
         command.current_dir(git.program.parent().unwrap_or(Path::new("/")));
         command.arg("version");
         let answer = git.run(command, git.limits())?;
@@ -159,9 +159,9 @@ impl Git {
         }
     }
 
-    /// Gives git the open file of a kernel lock, which it holds for as long as it lives.
+    /// Passes the open file of a kernel lock to git, which holds it while it runs.
     ///
-    /// The file is git's standard input, so it has to be empty.
+    /// The file becomes git's standard input, so it has to be empty.
     #[must_use]
     pub fn hold(mut self, lock: File) -> Self {
         self.held = Some(lock);
@@ -175,22 +175,22 @@ impl Git {
         self
     }
 
-    /// Checks that the repository's own configuration sets nothing that is not trusted.
+    /// Checks that the repository's own configuration has no untrusted setting.
     ///
-    /// Every run that touches the repository begins with this check.
+    /// Every run on the repository starts with this check.
     ///
     /// # Errors
-    /// When it does, naming the first such setting, or cannot be read.
+    /// Names the first untrusted setting.
     pub fn check_config(&self) -> Result<(), Error> {
         self.trusted_settings().map(drop)
     }
 
     /// Fetches the remote's `main` to [`INCOMING`], whatever its history.
     ///
-    /// The address comes from the repository's `remote.origin.url`, which has to be `remote`.
+    /// The address is the repository's `remote.origin.url`, which has to be `remote`.
     ///
     /// # Errors
-    /// When the remote cannot be reached or read, or sends too much. What was there before is kept.
+    /// If the remote cannot be reached or sends too much. [`INCOMING`] stays as it was.
     pub fn fetch(&self, remote: &Remote) -> Result<Fetched, Error> {
         let connection = self.connect(remote)?;
         self.remove_leftovers();
@@ -232,19 +232,15 @@ impl Git {
         }
     }
 
-    /// Pushes `main`; with `replacing`, over any history if the remote is still at that commit.
+    /// Pushes `main`. With `replacing`, replaces any history if the remote is still at that commit.
     ///
     /// # Errors
-    /// When the remote cannot be reached, or does not take it for another reason than that somebody
-    /// was faster.
+    /// If the remote cannot be reached, or refuses for another reason than a lost race.
     pub fn push(&self, remote: &Remote, replacing: Option<Oid>) -> Result<Pushed, Error> {
         self.push_from("refs/heads/main", remote, replacing)
     }
 
-    /// As [`Git::push`], from another reference than `main`.
-    ///
-    /// # Errors
-    /// As [`Git::push`].
+    /// Pushes like [`Git::push`], from another reference than `main`.
     pub fn push_from(
         &self,
         reference: &str,
@@ -289,20 +285,17 @@ impl Git {
         }
     }
 
-    /// Packs the repository, if git thinks that it is time.
-    ///
-    /// # Errors
-    /// When git fails; the repository is as good as before.
+    /// Packs the repository if git considers it due.
     pub fn gc(&self) -> Result<(), Error> {
         self.trusted_settings()?;
         self.tidy(&self.directory, &["gc", "--auto", "--quiet"])?;
         self.flush("packed-refs")
     }
 
-    /// Drops everything from the repository that no reference names, and the log of what did.
+    /// Removes all unreferenced objects and the reflogs.
     ///
     /// # Errors
-    /// When git fails; then something may be left.
+    /// If git fails; objects may be left then.
     pub fn prune_now(&self) -> Result<(), Error> {
         self.trusted_settings()?;
         self.remove_leftovers();
@@ -310,10 +303,10 @@ impl Git {
         self.flush("packed-refs")
     }
 
-    /// Does the same in a remote that is a folder.
+    /// Does the same as [`Git::prune_now`] in a remote that is a folder.
     ///
     /// # Errors
-    /// When there is no repository, its configuration sets more than such a one needs, or git fails.
+    /// If there is no repository, its configuration has an untrusted setting, or git fails.
     pub fn prune_remote(&self, folder: &Path) -> Result<(), Error> {
         let git_dir = remote_git_dir(folder).ok_or_else(|| Error::NoRepository {
             remote: folder.display().to_string(),
@@ -339,7 +332,7 @@ impl Git {
         )?;
         self.tidy(
             git_dir,
-            // Packs that the user calls big would be left as they are.
+            // Otherwise git skips packs above the user's threshold.
             &[
                 "-c",
                 "gc.bigPackThreshold=0",
@@ -351,8 +344,8 @@ impl Git {
         )
     }
 
-    /// Flushes the names of packs, which no git does, and a file of references, which an old one does
-    /// not.
+    /// Flushes the names of packs, which git does not do, and a reference file, which an old git
+    /// does not do.
     fn flush(&self, references: &str) -> Result<(), Error> {
         file::sync_folder(&self.directory.join("objects/pack"));
         let path = self.directory.join(references);
@@ -364,7 +357,7 @@ impl Git {
         let mut command = self.command(git_dir, LOCAL);
         command.args(arguments);
         let limits = Limits {
-            time: TIDYING,
+            time: GC_TIMEOUT,
             ..self.limits()
         };
         let finished = self.run(command, limits)?;
@@ -376,12 +369,12 @@ impl Git {
             }),
             None => Err(Error::TimedOut {
                 task: task(),
-                limit: TIDYING,
+                limit: GC_TIMEOUT,
             }),
         }
     }
 
-    /// Looks what the remote has in place of `main`.
+    /// Lists the branches of a remote without `main`.
     fn look_around(&self, remote: &Remote, connection: &Connection) -> Result<Fetched, Error> {
         let finished = self.list_heads(remote, &connection.ssh)?;
         let task = Task::Fetch(remote.to_string());
@@ -421,7 +414,7 @@ impl Git {
                     format!("{port}{}", ssh.destination),
                 )
             }
-            // The user's git was told to use ssh for this address.
+            // The user's git is configured to use ssh for this address.
             None => (remote.to_string(), remote.to_string()),
         };
         if answer::is_host_changed(said) {
@@ -430,7 +423,7 @@ impl Git {
                 fingerprint: answer::fingerprint(said),
             };
         }
-        // ssh names the key that it refuses only when it tells everything.
+        // ssh prints the fingerprint of a refused key only in verbose mode.
         let again = self.list_heads(remote, &format!("{} -v", connection.ssh));
         Error::UnknownHost {
             host,
@@ -441,7 +434,7 @@ impl Git {
         }
     }
 
-    /// Checks what a run with the network depends on.
+    /// Checks the preconditions of a run with the network.
     fn connect(&self, remote: &Remote) -> Result<Connection, Error> {
         let settings = self.trusted_settings()?;
         if !settings::addresses(&settings).eq([remote.as_str()]) {
@@ -449,7 +442,7 @@ impl Git {
                 file: self.directory.join("config"),
             });
         }
-        // A stick that is not plugged in is no mistake in the address.
+        // A removable disk that is not connected is no mistake in the address.
         if let Some(folder) = remote.folder()
             && !folder.exists()
         {
@@ -472,8 +465,7 @@ impl Git {
         }
     }
 
-    /// Reads all of the configuration as git itself sees it, so that there is no second opinion on
-    /// what a file says.
+    /// Reads the whole configuration through git itself, so that both interpret the files alike.
     fn settings(&self, git_dir: &Path) -> Result<Vec<Setting>, Error> {
         let mut command = self.command(git_dir, LOCAL);
         command.args(["config", "--list", "--show-scope", "--null"]);
@@ -500,7 +492,7 @@ impl Git {
 
     fn network_command(&self, remote: &Remote, ssh: &str) -> Command {
         let mut command = self.command(&self.directory, NETWORK);
-        // The user's configuration may turn one of these addresses into another, and no more.
+        // The user's configuration may rewrite these addresses, but only once.
         let protocols = if remote.is_plain_http() {
             "file:ssh:https:http"
         } else {
@@ -560,12 +552,12 @@ impl Git {
         }
     }
 
-    /// Removes what a git that was ended left behind; returns the size of the largest half pack.
+    /// Removes the leftovers of a killed git; returns the size of the largest partial pack.
     ///
-    /// Nobody else is at work here.
+    /// The caller holds the lock.
     fn remove_leftovers(&self) -> u64 {
         for lock in LOCKS {
-            // It fails when it is not there; what cannot be removed git will name.
+            // The file may not exist. If it cannot be removed, git reports it.
             let _ = fs::remove_file(self.directory.join(lock));
         }
         let mut largest = 0;
@@ -583,11 +575,11 @@ impl Git {
     }
 }
 
-/// How the remote is reached.
+/// A checked connection to a remote.
 struct Connection {
-    /// The command for ssh, as git runs it.
+    /// The ssh command that git runs.
     ssh: String,
-    /// The command for ssh, as the user runs it.
+    /// The user's own ssh command.
     user_ssh: String,
 }
 

@@ -1,8 +1,8 @@
-//! Synchronizing through a git remote: commit, fetch, join, bring the files there, push.
+//! Synchronizes through a git remote: commit, fetch, join, write files, push.
 //!
-//! The network is used under the sync lock alone; files and references are written under the notes
-//! lock, which is held for as long as that takes. A run that is killed at any point is finished by the
-//! next one: what was not committed still lies in the folder, what was not pushed is in the branch.
+//! The network is used under the sync lock only. Files and references are written under the notes
+//! lock. The next run finishes a killed one: uncommitted changes are still in the folder, unpushed
+//! commits are in the branch.
 
 use std::{cell::RefCell, collections::BTreeSet, fs, thread, time::Duration};
 
@@ -18,7 +18,7 @@ use git2::{Commit, Tree};
 use ulid::Ulid;
 
 use crate::{
-    backend::{Answer, Reached, Settings, State as Standing, SyncBackend, Synced},
+    backend::{Answer, Reached, Settings, State, SyncBackend, Synced},
     damage::{self, SetAside},
     error::Error,
     git::{Fetched, Git, INCOMING, Pushed},
@@ -31,13 +31,13 @@ use crate::{
     tree::{Changes, is_tombstone},
 };
 
-/// How often a push is tried again because somebody else was faster.
+/// How often a push is tried if other machines push first.
 const MAX_TRIES: usize = 6;
 
-/// The longest wait before the next try, in milliseconds, for each try before it.
-const JITTER: u64 = 150;
+/// The longest wait per previous try, in milliseconds.
+const WAIT_STEP_MS: u64 = 150;
 
-/// Writes into the receipts what a purge takes away.
+/// Writes a purge into the usage log.
 pub type RecordPurge<'a> = dyn FnMut(&Record) -> Result<(), String> + 'a;
 
 /// Synchronizes the notes of a store through git.
@@ -50,7 +50,7 @@ pub struct GitBackend<'a> {
 }
 
 impl<'a> GitBackend<'a> {
-    /// A backend for the notes of a store.
+    /// Creates a backend for the notes of a store.
     pub fn new(home: &'a Home, notes: &'a Notes, settings: Settings) -> Self {
         Self {
             home,
@@ -60,25 +60,19 @@ impl<'a> GitBackend<'a> {
         }
     }
 
-    /// The damaged repository that this backend has set aside, if any.
+    /// Returns the damaged repository that this backend has set aside, if any.
     pub fn set_aside(&self) -> Option<SetAside> {
         self.set_aside.borrow().clone()
     }
 
-    /// Commits what lies in the folder, without the network.
-    ///
-    /// # Errors
-    /// When the repository or a file cannot be read or written.
+    /// Commits the changes in the folder, without the network.
     pub fn commit(&self) -> Result<Synced, Error> {
         let held = self.hold()?;
-        self.going_on(&held, || self.commit_held(&held))
+        self.retry_after_damage(&held, || self.commit_held(&held))
     }
 
-    /// Checks everything in the repository. A damaged one is set aside, and the notes are committed to
-    /// a new one. Returns whether it was damaged.
-    ///
-    /// # Errors
-    /// When it cannot be read or set aside, or the notes cannot be committed.
+    /// Checks the whole repository and returns whether it was damaged. A damaged one is set aside,
+    /// and the notes are committed to a new one.
     pub fn repair(&self) -> Result<bool, Error> {
         let held = self.hold()?;
         let is_damaged = self.set_damaged_aside(&held)?;
@@ -88,8 +82,8 @@ impl<'a> GitBackend<'a> {
         Ok(is_damaged)
     }
 
-    /// Runs a step. If it fails because the repository is damaged, sets that aside and runs it again.
-    fn going_on<T>(
+    /// Runs a step. If the repository is damaged, sets it aside and runs the step again.
+    fn retry_after_damage<T>(
         &self,
         held: &SyncLock,
         mut step: impl FnMut() -> Result<T, Error>,
@@ -123,31 +117,30 @@ impl<'a> GitBackend<'a> {
         let repository = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
-            repository.heal(&lock, self.notes)?;
+            repository.recover(&lock, self.notes)?;
             repository
         };
         let mut run = self.run(repository);
-        run.gather(held)?;
+        run.commit_folder(held)?;
         self.tidy(&run.repository, held);
         run.synced("committed locally")
     }
 
-    /// Takes notes, or a text, out of the files of notes and out of history, here and in the remote.
+    /// Removes notes, or a text, from the files and from history, here and in the remote.
     ///
-    /// The files come first, then the remote, then the repository here. `write_record` has to
-    /// write into the receipts what it is told; it is called again when more is found.
+    /// Files are changed first, then the remote, then the local history. `write_record` has to
+    /// write its argument into the usage log; it is called again if more is found.
     ///
     /// # Errors
-    /// When the remote cannot be reached, something waits for the person, or a step fails. Files may
-    /// have been changed then; the remote and the history here are as before, or the next sync
-    /// finishes what is begun.
+    /// Files may already be changed. Remote and local history are unchanged, or the next sync
+    /// finishes the purge. [`Error::Held`] if the person has to decide about a sync first.
     pub fn purge(
         &self,
         purge: &Purge,
         write_record: &mut RecordPurge<'_>,
     ) -> Result<Purged, Error> {
         let place = self.hold()?;
-        self.going_on(&place, || self.purge_held(&place, purge, write_record))
+        self.retry_after_damage(&place, || self.purge_held(&place, purge, write_record))
     }
 
     fn purge_held(
@@ -160,8 +153,8 @@ impl<'a> GitBackend<'a> {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
             let mut run = self.run(repository);
-            let healed = run.repository.heal(&lock, self.notes)?;
-            run.take_up(healed);
+            let recovered = run.repository.recover(&lock, self.notes)?;
+            run.record_in_index(recovered);
             if let Some(remote) = &self.settings.remote {
                 run.repository.set_remote(&lock, remote.as_str())?;
             }
@@ -171,18 +164,18 @@ impl<'a> GitBackend<'a> {
         let mut purged = Purged::default();
         let mut last = String::new();
         for round in 1..=MAX_TRIES {
-            run.gather(place)?;
+            run.commit_folder(place)?;
             if let Some(remote) = &self.settings.remote {
                 fetch(&git, remote, &run.repository)?;
-                run.integrate()?;
+                run.join_incoming()?;
             }
             if run.held.is_some() {
                 return Err(Error::Held);
             }
             run.clean(purge)?;
-            run.gather(place)?;
+            run.commit_folder(place)?;
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
-                // Nothing was ever committed.
+                // The branch has no commit.
                 purged.what.gone.clone_from(&purge.ids);
                 return Ok(purged);
             };
@@ -197,7 +190,7 @@ impl<'a> GitBackend<'a> {
             if what != purged.what {
                 write_record(&what).map_err(Error::NoRecord)?;
                 purged.what = what;
-                run.gather(place)?;
+                run.commit_folder(place)?;
             }
             let Some(tip) = run.repository.head()?.map(|commit| commit.id()) else {
                 continue;
@@ -211,7 +204,7 @@ impl<'a> GitBackend<'a> {
                 }
                 Err(reason) => last = reason,
             }
-            pause(round);
+            wait_random(round);
         }
         Err(Error::TooBusy {
             tries: MAX_TRIES,
@@ -219,13 +212,10 @@ impl<'a> GitBackend<'a> {
         })
     }
 
-    /// Drops from the disk what a purge that was killed has left of an old history.
-    ///
-    /// # Errors
-    /// When git fails; something may be left then.
+    /// Removes old objects that a killed purge left on the disk.
     pub fn finish_purge(&self) -> Result<(), Error> {
         let place = self.hold()?;
-        self.going_on(&place, || self.finish_held(&place))
+        self.retry_after_damage(&place, || self.finish_held(&place))
     }
 
     fn finish_held(&self, place: &SyncLock) -> Result<(), Error> {
@@ -236,7 +226,7 @@ impl<'a> GitBackend<'a> {
         let repository = Repository::open(self.home, machine_id, *now)?;
         match repository.filter(Repository::is_pruning) {
             Some(repository) => {
-                repository.heal(&lock, self.notes)?;
+                repository.recover(&lock, self.notes)?;
                 repository.prune(&self.git(&repository, place)?)
             }
             None => Ok(()),
@@ -260,7 +250,7 @@ impl<'a> GitBackend<'a> {
         )
     }
 
-    /// Takes the place of the one sync of this store.
+    /// Takes the sync lock.
     fn hold(&self) -> Result<SyncLock, Error> {
         self.home.create()?;
         let lock = lock::acquire(self.home, Subject::Sync, self.settings.patience);
@@ -268,9 +258,9 @@ impl<'a> GitBackend<'a> {
         lock.map(SyncLock).ok_or(Error::Busy)
     }
 
-    /// Has git pack the repository when small objects pile up. Without git they stay as they are.
+    /// Lets git pack the repository if it has many loose objects. Without git they stay.
     fn tidy(&self, repository: &Repository, held: &SyncLock) {
-        // As git estimates it: the names of objects are spread evenly over 256 folders.
+        // git's own estimate: object names are spread evenly over 256 folders.
         let folder = repository.git_folder().join("objects").join("17");
         let some = fs::read_dir(folder).into_iter().flatten().count();
         if some * 256 > LOOSE_OBJECTS
@@ -280,7 +270,7 @@ impl<'a> GitBackend<'a> {
         }
     }
 
-    /// The user's git, on this repository. It keeps the sync lock as long as it runs.
+    /// Returns the user's git for this repository. It holds the sync lock while it runs.
     fn git(&self, repository: &Repository, held: &SyncLock) -> Result<Git, Error> {
         let handle = held.0.handle().map_err(Error::io(&self.home.derived()))?;
         let environment = self.settings.environment.clone();
@@ -295,37 +285,37 @@ impl SyncBackend for GitBackend<'_> {
 
     fn init(&self) -> Result<Reached, Error> {
         let held = self.hold()?;
-        self.going_on(&held, || self.init_held(&held))
+        self.retry_after_damage(&held, || self.init_held(&held))
     }
 
     fn sync(&self) -> Result<Synced, Error> {
         let held = self.hold()?;
-        self.going_on(&held, || self.sync_held(&held))
+        self.retry_after_damage(&held, || self.sync_held(&held))
     }
 
-    fn state(&self) -> Result<Standing, Error> {
+    fn state(&self) -> Result<State, Error> {
         let Settings {
             machine_id, now, ..
         } = &self.settings;
-        let mut standing = Standing {
+        let mut state = State {
             remote: self.settings.remote.as_ref().map(ToString::to_string),
-            ..Standing::default()
+            ..State::default()
         };
         let Some(repository) = Repository::open(self.home, machine_id, *now)? else {
-            return Ok(standing);
+            return Ok(state);
         };
-        standing.initialized = true;
-        standing.head = repository.short_head()?;
-        standing.dirty = repository.is_dirty(self.notes, self.settings.installation.as_deref())?;
+        state.initialized = true;
+        state.head = repository.short_head()?;
+        state.dirty = repository.is_dirty(self.notes, self.settings.installation.as_deref())?;
         if let (Some(head), Some(_)) = (repository.head()?, &self.settings.remote) {
             let joined = repository.joined()?;
-            standing.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;
+            state.ahead = repository.count_since(head.id(), joined.as_ref().map(Commit::id))?;
             let there = joined.as_ref().map(Commit::tree).transpose()?;
             let here = head.tree()?;
             let waiting = Changes::between(&repository.git, there.as_ref(), Some(&here))?;
-            standing.waiting = waiting.notes.len();
+            state.waiting = waiting.notes.len();
         }
-        Ok(standing)
+        Ok(state)
     }
 }
 
@@ -334,7 +324,7 @@ impl GitBackend<'_> {
         let (repository, here) = {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
-            repository.heal(&lock, self.notes)?;
+            repository.recover(&lock, self.notes)?;
             if let Some(remote) = &self.settings.remote {
                 repository.set_remote(&lock, remote.as_str())?;
             }
@@ -364,7 +354,7 @@ impl GitBackend<'_> {
         };
         let tree = tip.tree()?;
         layout::check_remote(&repository.git, &tree)?;
-        let there = living(&repository, &tree)?;
+        let there = live_notes(&repository, &tree)?;
         reached.notes_there = there.len();
         reached.together = there.union(&here).count();
         reached.machines = repository.machines(&tip)?;
@@ -379,18 +369,18 @@ impl GitBackend<'_> {
             let lock = self.notes.lock()?;
             let repository = self.open(&lock)?;
             let mut run = self.run(repository);
-            let healed = run.repository.heal(&lock, self.notes)?;
-            run.take_up(healed);
+            let recovered = run.repository.recover(&lock, self.notes)?;
+            run.record_in_index(recovered);
             if self.settings.answer == Answer::Restore {
                 let restored = run.repository.restore_missing(&lock, self.notes)?;
-                run.take_up(restored);
+                run.record_in_index(restored);
             }
             if let Some(remote) = &self.settings.remote {
                 run.repository.set_remote(&lock, remote.as_str())?;
             }
             run
         };
-        run.gather(held)?;
+        run.commit_folder(held)?;
         self.tidy(&run.repository, held);
         let Some(remote) = &self.settings.remote else {
             let detail = match (run.committed, run.repository.head()?.is_some()) {
@@ -403,7 +393,7 @@ impl GitBackend<'_> {
         let git = self.git(&run.repository, held)?;
         let mut last = String::new();
         for round in 1..=MAX_TRIES {
-            if fetch(&git, remote, &run.repository)? && !run.integrate()? {
+            if fetch(&git, remote, &run.repository)? && !run.join_incoming()? {
                 return run.synced("held back; see status");
             }
             run.mark(held)?;
@@ -423,7 +413,7 @@ impl GitBackend<'_> {
                 }
                 Pushed::Rejected { reason } => last = reason,
             }
-            pause(round);
+            wait_random(round);
         }
         Err(Error::TooBusy {
             tries: MAX_TRIES,
@@ -432,20 +422,20 @@ impl GitBackend<'_> {
     }
 }
 
-/// Waits for a moment that is another one for each machine.
-fn pause(round: usize) {
+/// Waits for a random time, so that machines do not collide again.
+fn wait_random(round: usize) {
     let random = Ulid::generate().random();
-    let most = JITTER * u64::try_from(round).unwrap_or(1);
+    let most = WAIT_STEP_MS * u64::try_from(round).unwrap_or(1);
     let wait = u64::try_from(random % u128::from(most)).unwrap_or(0);
     thread::sleep(Duration::from_millis(wait));
 }
 
-/// Fetches; tells whether the remote has a branch of notes.
+/// Fetches; returns whether the remote has a branch of notes.
 fn fetch(git: &Git, remote: &Remote, repository: &Repository) -> Result<bool, Error> {
     match git.fetch(remote)? {
         Fetched::Main => Ok(true),
         Fetched::Empty => {
-            // What was fetched from another remote is not this one's.
+            // The fetched branch of another remote is not this remote's.
             if let Ok(mut old) = repository.git.find_reference(INCOMING) {
                 old.delete()?;
             }
@@ -458,8 +448,8 @@ fn fetch(git: &Git, remote: &Remote, repository: &Repository) -> Result<bool, Er
     }
 }
 
-/// The notes of a tree, tombstones aside.
-fn living(repository: &Repository, tree: &Tree<'_>) -> Result<BTreeSet<NoteId>, Error> {
+/// Returns the notes of a tree without tombstones.
+fn live_notes(repository: &Repository, tree: &Tree<'_>) -> Result<BTreeSet<NoteId>, Error> {
     let contents = Changes::between(&repository.git, None, Some(tree))?;
     let mut living = BTreeSet::new();
     for (id, change) in contents.notes {

@@ -1,4 +1,4 @@
-//! git's folder as files: making one, checking it, putting it in place.
+//! The folder `.git` as files: creating, checking and replacing it.
 
 use std::{
     fs,
@@ -11,14 +11,14 @@ use ulid::Ulid;
 
 use crate::{error::Error, tree::MAX_FILE};
 
-/// From how many objects on that are not packed git packs them.
+/// The number of loose objects from which git packs.
 pub(crate) const LOOSE_OBJECTS: usize = 500;
 
 /// A complete new repository that only has to be renamed to `.git`.
 pub(crate) const READY: &str = ".git.new";
 
-/// Makes an empty repository under a temporary name, so that a kill leaves no half-made `.git`. The
-/// caller holds the lock under which repositories are made.
+/// Creates an empty repository under a temporary name, so that a kill leaves no incomplete `.git`.
+/// The caller holds the lock for creating repositories.
 pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
     for name in folder_names(folder) {
         if name.starts_with(".git.") && name.strip_suffix(".tmp").is_some() {
@@ -35,9 +35,9 @@ pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
     let made = git2::Repository::init_opts(&fresh, &options)?;
     let mut config = made.config()?;
     config.set_bool("core.bare", false)?;
-    // Receipts make many small objects.
+    // Usage logs create many small objects.
     config.set_i32("gc.auto", i32::try_from(LOOSE_OBJECTS).unwrap_or(500))?;
-    // Samples of libgit2's that nobody asked for.
+    // libgit2 creates sample hooks.
     let _ = fs::remove_dir_all(fresh.join("hooks"));
     let info = fresh.join("info");
     fs::create_dir_all(&info).map_err(Error::io(&info))?;
@@ -45,7 +45,7 @@ pub(crate) fn make_beside(folder: &Path) -> Result<PathBuf, Error> {
     Ok(fresh)
 }
 
-/// Tells whether a `.git` that is a file leads to a repository, as git makes one for a work tree.
+/// Tells whether a file named `.git` refers to a repository, as in a work tree of git's.
 pub(crate) fn is_git_link(path: &Path) -> bool {
     text(path).starts_with("gitdir:")
 }
@@ -56,7 +56,8 @@ pub(crate) fn is_git_link(path: &Path) -> bool {
 pub(crate) fn check_config(folder: &Path) -> Result<(), Error> {
     let path = folder.join("config");
     let has_nul = file::read_head(&path, MAX_FILE).is_ok_and(|(bytes, ..)| bytes.contains(&0));
-    // The file alone: an error in the user's own configuration is no damage of the repository.
+    // Reads this file only: an error in the user's own configuration is no damage of the
+    // repository.
     let config = git2::Config::open(&path).and_then(|mut config| config.snapshot());
     match config {
         _ if has_nul => Err(Error::damaged(
@@ -70,7 +71,7 @@ pub(crate) fn check_config(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Turns an error of opening a repository into ours: damage, or a kind that libgit2 does not support.
+/// Converts an error of opening a repository: damage, or a kind that libgit2 does not support.
 pub(crate) fn cannot_open(folder: &Path, error: &git2::Error) -> Error {
     let is_missing = error.code() == ErrorCode::NotFound;
     match error.class() {
@@ -93,7 +94,7 @@ pub(crate) fn cannot_open(folder: &Path, error: &git2::Error) -> Error {
     )
 }
 
-/// Puts a complete new repository in place; `false` if there is none.
+/// Moves a complete new repository into place; `false` if there is none.
 pub(crate) fn take_ready(tree: &Path) -> Result<bool, Error> {
     let ready = tree.join(READY);
     if !is_real_folder(&ready) {
@@ -105,7 +106,7 @@ pub(crate) fn take_ready(tree: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Reads a file of a damaged repository as text, without errors.
+/// Reads a file of a damaged repository as text; empty on errors.
 pub(crate) fn text(path: &Path) -> String {
     let bytes = file::read_head(path, MAX_FILE).map(|(bytes, ..)| bytes);
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()

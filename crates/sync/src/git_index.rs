@@ -16,24 +16,24 @@ use crate::{
     tree::{self, Named},
 };
 
-/// What git's index knows of files: what they hold, if their stamp is still the same.
+/// The files in git's index, with their stamps.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
-    pub(crate) notes: HashMap<(NoteType, NoteId), (Oid, Known)>,
-    /// By path.
-    pub(crate) others: HashMap<String, (Oid, Known)>,
+pub(crate) struct IndexCache {
+    pub(crate) notes: HashMap<(NoteType, NoteId), (Oid, IndexStamp)>,
+    /// Other files by path.
+    pub(crate) others: HashMap<String, (Oid, IndexStamp)>,
 }
 
-/// What git's index knows of a file: less than a whole stamp.
+/// A file's stamp as git's index stores it: less than a full stamp.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct IndexStamp {
     seconds: i32,
     nanoseconds: u32,
     inode: u32,
     size: u32,
 }
 
-impl Known {
+impl IndexStamp {
     fn of(entry: &IndexEntry) -> Self {
         Self {
             seconds: entry.mtime.seconds(),
@@ -50,20 +50,20 @@ impl Known {
 }
 
 impl Repository {
-    /// What git's index knows of files. An entry as young as the index itself tells nothing: the file
-    /// may have changed within the same tick of the clock.
-    pub(crate) fn cache(&self) -> Cache {
-        let mut cache = Cache::default();
+    /// Reads git's index. Skips entries as recent as the index itself: their file may have changed
+    /// within the same clock tick.
+    pub(crate) fn cache(&self) -> IndexCache {
+        let mut cache = IndexCache::default();
         let Ok(metadata) = fs::symlink_metadata(self.git_folder().join("index")) else {
             return cache;
         };
         let written = Stamp::of(&metadata).modified;
-        // One that cannot be read is no cache.
+        // An unreadable index is the same as none.
         let Ok(index) = self.git.index() else {
             return cache;
         };
         for entry in index.iter() {
-            let known = Known::of(&entry);
+            let known = IndexStamp::of(&entry);
             if known.modified() >= written {
                 continue;
             }
@@ -82,9 +82,9 @@ impl Repository {
         cache
     }
 
-    /// Makes git's index say what a tree says, with the stamps of the files. It is a cache: where it
-    /// cannot be written, because another git holds it, it stays behind.
-    pub(crate) fn keep_index_in_step(&self, tree: Oid, stamps: &BTreeMap<String, (Oid, Stamp)>) {
+    /// Updates git's index to a tree, with the stamps of the files. If another git holds it, it
+    /// stays behind.
+    pub(crate) fn update_git_index(&self, tree: Oid, stamps: &BTreeMap<String, (Oid, Stamp)>) {
         let update = || -> Result<(), git2::Error> {
             let tree = self.git.find_tree(tree)?;
             let mut index = self.git.index()?;
@@ -92,7 +92,8 @@ impl Repository {
             for (path, (oid, stamp)) in stamps {
                 index.add(&index_entry(path, *oid, *stamp))?;
             }
-            // What is only carried is never in the folder, and not deleted for that.
+            // Unknown files are never in the folder. Without this flag git would show them as
+            // deleted.
             let is_carried =
                 |path: &[u8]| tree::named(&String::from_utf8_lossy(path)) == Named::Other;
             let carried: Vec<IndexEntry> = index
@@ -106,14 +107,14 @@ impl Repository {
             index.write()
         };
         if update().is_err() {
-            // Of no use as it is: the next run builds it anew.
+            // A stale index is useless; the next run rebuilds it.
             let _ = fs::remove_file(self.git_folder().join("index"));
         }
     }
 }
 
-/// Tells whether a file is as git's index knows it. An entry without a stamp tells nothing.
-pub(crate) fn same(known: Known, stamp: Stamp) -> bool {
+/// Tells whether a file matches its entry in git's index. An entry without a stamp never matches.
+pub(crate) fn same(known: IndexStamp, stamp: Stamp) -> bool {
     known.modified() != 0
         && known.modified() == stamp.modified
         && known.inode == low_half(stamp.inode)

@@ -1,8 +1,8 @@
-//! What happened to notes: commits, versions of a note, the notes of a day, and taking a batch back.
+//! The history of notes: commits, versions of a note, the notes at a time, undo.
 //!
-//! Everything is read from git's objects, and no program of git's runs. What stands in a commit may be
-//! a stranger's text: it is for the caller to make it fit for a terminal. Commits that changed no note
-//! (receipts, joins in which nothing clashed) are left out.
+//! Everything is read from git's objects; no program of git's runs. Commits may contain text of
+//! strangers, which the caller must make safe for a terminal. Commits that changed no note (usage
+//! logs, joins without conflicts) are left out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -22,44 +22,44 @@ use ulid::Ulid;
 use crate::{
     commit::{ACTOR, Act, BATCH, Committed},
     error::Error,
-    folder::{Folders, NoteChanges, Place, folder_in},
+    folder::{Folders, NoteBlob, NoteChanges, folder_in},
     join::{folder_of, is_sound},
     repository::Repository,
     tree::{Changes, MAX_FILE, is_machine},
 };
 
-/// The shortest part of a batch's or a commit's name by which it is looked up.
+/// The shortest prefix or suffix that finds a change or commit.
 pub const SHORTEST_NAME: usize = 4;
 
 /// The verb of the commits that move notes between machine-local and portable.
 const MOVE: &str = "move";
 
-/// How many lines of work that went on side by side are taken into account at most.
+/// The largest number of parallel lines of history that are considered.
 const MAX_HEADS: usize = 16;
 
-/// A commit, as far as it is about notes.
+/// A commit that changed notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The commit.
+    /// The commit id.
     pub commit: String,
-    /// When it was made, by the clock of its machine.
+    /// The commit time, by the clock of its machine.
     pub at: DateTime<Utc>,
-    /// The machine that made it, if it says so.
+    /// The machine that made it, if known.
     pub machine: Option<String>,
-    /// Who acted: `person`, `agent`, `session`, `machine`, and so on; none where the commit does not say.
+    /// The actor: `person`, `agent`, `session`, `machine` or another; `None` if unknown.
     pub actor: Option<String>,
-    /// The batch, if it is one that can be undone.
+    /// The id of the change, if it can be undone.
     pub batch: Option<Ulid>,
-    /// Its first line.
+    /// The subject.
     pub subject: String,
-    /// What it did to notes.
+    /// The changed notes.
     pub notes: BTreeMap<NoteId, Touched>,
-    /// The title, as it was then, of the note that was asked for, else of the first that has one.
+    /// The title at that time, of the requested note or of the first one that has a title.
     pub title: Option<String>,
 }
 
 impl Event {
-    /// What was done: the command, or `sync`. Of another program's commit its first line.
+    /// Returns the command or `sync`; for another program's commit, its subject.
     pub fn verb(&self) -> &str {
         let ours = self.subject.strip_prefix("anamnesis: ");
         let verb = ours.and_then(|rest| Some(rest.split_once(" from ")?.0));
@@ -72,22 +72,22 @@ impl Event {
 pub enum Touched {
     /// It is new.
     Added,
-    /// It says something else, or lies elsewhere.
+    /// Its text or folder changed.
     Changed,
-    /// It is gone.
+    /// It was removed.
     Removed,
 }
 
 /// A note's file in a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// The folder that it lies in.
+    /// The note's folder.
     pub folder: NoteType,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A note's file before and after a commit; none where it did not exist.
+/// A note's file before and after a commit; `None` if it did not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The note.
@@ -98,71 +98,68 @@ pub struct Difference {
     pub after: Option<File>,
 }
 
-/// A note as it was from a commit on.
+/// A version of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// The commit that made it so.
+    /// The commit that created it.
     pub event: Event,
-    /// The file; none when the commit removed it.
+    /// The file; `None` if the commit removed it.
     pub file: Option<File>,
 }
 
-/// The notes as they were at some time, on all machines together.
+/// The notes of all machines at a time.
 #[derive(Debug, Clone, Default)]
 pub struct Moment {
     places: Places,
 }
 
 impl Moment {
-    /// The notes, by id.
+    /// Returns the ids of the notes.
     pub fn ids(&self) -> impl Iterator<Item = NoteId> {
         self.places.keys().copied()
     }
 }
 
-/// Where each note is.
-type Places = BTreeMap<NoteId, Place>;
+/// Folder and blob of each note.
+type Places = BTreeMap<NoteId, NoteBlob>;
 
-/// What became of a note whose batch was taken back.
+/// The result of an undo for one note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is as before, byte for byte.
     Restored,
-    /// It was forgotten, and is as before, byte for byte.
+    /// It was forgotten and is restored, byte for byte.
     Remembered,
-    /// It is forgotten, as before; its text is in the trash.
+    /// It is forgotten again; its text is in the trash.
     Forgotten,
-    /// It had changed since: what the batch did is gone, the rest stays.
+    /// It had changed since: the undone change is gone, later changes stay.
     Merged,
-    /// The batch had made it, and it is gone.
+    /// The undone change had created it, so it was removed.
     Removed,
-    /// The batch had let it travel, and it is on this machine only.
+    /// The undone change had made it portable; it is on this machine only again.
     Local,
-    /// It was left as it is, for this reason.
+    /// It was left unchanged, for this reason.
     Left(&'static str),
 }
 
-/// What taking a batch back came to.
+/// The result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
-    /// What became of each note of the batch.
+    /// The result for each note.
     pub notes: BTreeMap<NoteId, Fate>,
-    /// The commit of it; none when nothing changed.
+    /// The commit of the undo; `None` if nothing changed.
     pub committed: Option<Committed>,
 }
 
-/// Lets this process read objects without hashing each of them, as git itself does; zlib's sums still
-/// tell of damage. It takes most of the time of a look at a long history, where each commit has folders
-/// of hundreds of kilobytes.
+/// Turns off hashing of each object that is read, as git itself does; zlib's checksums still detect
+/// damage. Hashing takes most of the time in a long history.
 pub fn read_without_hashing() {
     git2::opts::strict_hash_verification(false);
 }
 
 impl Repository {
-    /// The commits that changed notes, newest first; with an id those that changed that note.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Returns the commits that changed notes, newest first; with an id, those that changed that
+    /// note.
     pub fn log(&self, note: Option<NoteId>, limit: usize) -> Result<Vec<Event>, Error> {
         let mut lookup = note.map(|id| Lookup::new(self, id)).transpose()?;
         self.events(note, limit, |commit| match &mut lookup {
@@ -171,10 +168,7 @@ impl Repository {
         })
     }
 
-    /// The commits that can be undone, newest first; with an actor those that it made.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Returns the changes that can be undone, newest first; with an actor, its changes only.
     pub fn batches(&self, actor: Option<&str>, limit: usize) -> Result<Vec<Event>, Error> {
         self.events(None, limit, |commit| {
             let is_by = actor.is_none_or(|actor| trailer(commit, ACTOR).as_deref() == Some(actor));
@@ -205,10 +199,7 @@ impl Repository {
         Ok(events)
     }
 
-    /// The versions of a note, newest first.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Returns the versions of a note, newest first.
     pub fn versions(&self, id: NoteId, limit: usize) -> Result<Vec<Version>, Error> {
         let mut lookup = Lookup::new(self, id)?;
         let mut versions = Vec::new();
@@ -228,15 +219,12 @@ impl Repository {
         Ok(versions)
     }
 
-    /// The notes as they were at a time; none when there was no commit yet.
+    /// Returns the notes at a time; `None` before the first commit.
     ///
-    /// Machines work side by side: where one line of work had not reached the other yet, the notes of
-    /// both are there. Of a note that both had changed it is what the newer commit says.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Machines work in parallel. If two lines of history had not been joined yet, the notes of
+    /// both are returned. For a note that both changed, the newer commit wins.
     pub fn at(&self, time: DateTime<Utc>) -> Result<Option<Moment>, Error> {
-        // The last commits of then, newest first: those that no other one of then is built on.
+        // The last commits at that time, newest first: those without a child at that time.
         let mut heads = Vec::new();
         let mut built_on = HashSet::new();
         for oid in self.walk()? {
@@ -274,18 +262,12 @@ impl Repository {
         Ok(Some(Moment { places }))
     }
 
-    /// A note as it was at a moment; none when it was not there.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// Returns a note at a moment; `None` if it did not exist.
     pub fn note_at(&self, moment: &Moment, id: NoteId) -> Result<Option<File>, Error> {
         self.file(moment.places.get(&id).copied())
     }
 
-    /// The notes of any time whose id begins or ends with what was typed.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Returns all notes in history whose id begins or ends with the typed text.
     pub fn ids_matching(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Error> {
         let mut found = BTreeSet::new();
         let mut seen = HashSet::new();
@@ -305,10 +287,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// What a commit did to notes, file by file.
-    ///
-    /// # Errors
-    /// When there is no such commit, or an object cannot be read.
+    /// Returns a commit's changes to notes, file by file.
     pub fn differences(&self, commit: &str) -> Result<Vec<Difference>, Error> {
         let commit = self.git.find_commit(Oid::from_str(commit)?)?;
         let mut differences = Vec::new();
@@ -323,11 +302,8 @@ impl Repository {
         Ok(differences)
     }
 
-    /// Finds commits by four or more characters of the beginning or end of their batch's name, or of
-    /// the beginning of their own.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Finds commits by at least four characters: the start or end of the change's id, or the start
+    /// of the commit's id.
     pub fn find(&self, typed: &str) -> Result<Vec<Event>, Error> {
         let typed = typed.trim().trim_start_matches('#');
         let (upper, lower) = (typed.to_ascii_uppercase(), typed.to_ascii_lowercase());
@@ -348,10 +324,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// When each machine last made a commit, by the name that it has in commits.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Returns each machine's last commit time, by its name in commits.
     pub fn last_seen(&self) -> Result<BTreeMap<String, DateTime<Utc>>, Error> {
         let mut seen = BTreeMap::new();
         for oid in self.walk()? {
@@ -364,10 +337,7 @@ impl Repository {
         Ok(seen)
     }
 
-    /// The machines that made the commits of the branch, by name.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Returns the names of the machines that made the branch's commits.
     pub fn machines_in_history(&self) -> Result<Vec<String>, Error> {
         match self.head()? {
             Some(head) => self.machines(&head),
@@ -375,7 +345,7 @@ impl Repository {
         }
     }
 
-    /// The machines that made commits, by name.
+    /// Returns the names of the machines that made a commit's history.
     pub(crate) fn machines(&self, tip: &Commit<'_>) -> Result<Vec<String>, Error> {
         let mut walk = self.git.revwalk()?;
         walk.push(tip.id())?;
@@ -387,14 +357,11 @@ impl Repository {
         Ok(machines.into_iter().collect())
     }
 
-    /// Takes a commit's changes to notes back, in the folder and in a commit of its own.
+    /// Undoes a commit's changes to notes, in the folder and as a commit of its own.
     ///
-    /// A note that is as the commit left it is again what it was before, byte for byte. One that has
-    /// changed since is merged: what the commit did goes, what came later stays. Where the two do not
-    /// fit together it is left as it is.
-    ///
-    /// # Errors
-    /// When a file cannot be read or written.
+    /// A note that has not changed since becomes as before, byte for byte. A note that has changed
+    /// is merged: the commit's change is removed, later changes stay. If the two conflict, the note
+    /// is left unchanged.
     pub fn undo(
         &self,
         lock: &Lock,
@@ -420,7 +387,7 @@ impl Repository {
         })
     }
 
-    /// The commits of the branch, newest first; none before the first one.
+    /// Returns the branch's commits, newest first.
     fn walk(&self) -> Result<git2::Revwalk<'_>, Error> {
         let mut walk = self.git.revwalk()?;
         walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME)?;
@@ -430,7 +397,7 @@ impl Repository {
         Ok(walk)
     }
 
-    /// Where the notes of a commit are.
+    /// Returns folder and blob of each note in a commit.
     fn places(&self, commit: Oid) -> Result<Places, Error> {
         let tree = self.git.find_commit(commit)?.tree()?;
         let contents = Changes::between(&self.git, None, Some(&tree))?;
@@ -440,8 +407,8 @@ impl Repository {
             .collect())
     }
 
-    /// Reads a file. What a commit of a stranger holds is as large as the stranger wants.
-    fn file(&self, place: Option<Place>) -> Result<Option<File>, Error> {
+    /// Reads a file within the size limit: a stranger's commit may have any size.
+    fn file(&self, place: Option<NoteBlob>) -> Result<Option<File>, Error> {
         let Some((folder, oid)) = place else {
             return Ok(None);
         };
@@ -453,7 +420,7 @@ impl Repository {
         Ok(Some(File { folder, bytes }))
     }
 
-    /// What a commit did; its title is that of the note in question, if there is one.
+    /// Describes a commit. The title is that of the requested note, if there is one.
     fn event(
         &self,
         folders: &mut Folders<'_>,
@@ -464,7 +431,7 @@ impl Repository {
         let mut title = None;
         let in_question = about.and_then(|id| changes.get_key_value(&id));
         for (id, change) in in_question.into_iter().chain(&changes) {
-            // A tombstone has none; what it was called before is what a person knows it by.
+            // A tombstone has no title; the person knows the note by its last one.
             for place in [change.new, change.old] {
                 let file = self.file(place).ok().flatten();
                 let file = file.and_then(|file| NoteFile::parse(&file.bytes, *id).ok());
@@ -500,7 +467,7 @@ impl Repository {
     }
 }
 
-/// The notes that a commit made what no parent of it has, compared with the first parent.
+/// Returns the notes that differ from all parents, compared with the first parent.
 fn own_changes(folders: &mut Folders<'_>, commit: &Commit<'_>) -> Result<NoteChanges, Error> {
     let tree = commit.tree()?;
     let mut parents = commit.parents();
@@ -516,7 +483,7 @@ fn own_changes(folders: &mut Folders<'_>, commit: &Commit<'_>) -> Result<NoteCha
     Ok(changes)
 }
 
-/// Takes back what a commit did to one note.
+/// Undoes a commit's change to one note.
 struct Undo<'a> {
     lock: &'a Lock,
     notes: &'a Notes,
@@ -552,7 +519,7 @@ impl Undo<'_> {
         match (before, after) {
             (before, Some(after)) if is(&after) => match before {
                 Some(before) if self.is_forgotten(&before.bytes) => {
-                    // The text that is put away must be kept somewhere, as by any other forgetting.
+                    // The removed text must be kept in the trash, as when a note is forgotten.
                     self.notes.forget(self.lock, lies, now)?;
                     self.place(&before)?;
                     Ok(Fate::Forgotten)
@@ -578,7 +545,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Takes the change from `before` to `after` out of what the note has become.
+    /// Removes the change from `before` to `after` from the note's current version.
     fn merge(
         &self,
         before: &File,
@@ -616,7 +583,7 @@ impl Undo<'_> {
         Ok(Fate::Restored)
     }
 
-    /// Writes the note's file where it belongs, and removes it where it was.
+    /// Writes the note's file to its folder, and removes the old one.
     fn place(&self, file: &File) -> Result<(), Error> {
         let path = NotePath {
             scope: Scope::Portable,
@@ -635,7 +602,7 @@ impl Undo<'_> {
         file.is_ok_and(|file| file.note().state == State::Forgotten)
     }
 
-    /// Tells whether a note of this machine only is the same as one that travelled, but for that.
+    /// Tells whether a machine-local note equals a portable one except for its scope.
     fn travels_as(&self, local: &[u8], portable: &[u8]) -> bool {
         let rewritten = || {
             let file = NoteFile::parse(local, self.id).ok()?;
@@ -647,7 +614,7 @@ impl Undo<'_> {
     }
 }
 
-/// Where one note is in many trees. Most of them share their folders.
+/// Finds one note in many trees. Most trees share their folders.
 struct Lookup<'a> {
     folders: Folders<'a>,
     name: String,
@@ -663,7 +630,7 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    fn place_in(&mut self, tree: &Tree<'_>) -> Result<Option<Place>, Error> {
+    fn place_in(&mut self, tree: &Tree<'_>) -> Result<Option<NoteBlob>, Error> {
         for (note_type, folder) in folders(tree) {
             let found = if let Some(known) = self.known.get(&folder) {
                 *known
@@ -679,7 +646,7 @@ impl<'a> Lookup<'a> {
         Ok(None)
     }
 
-    /// Tells whether a commit made the note what no parent of it has.
+    /// Tells whether the note in a commit differs from that in all parents.
     fn is_touched_by(&mut self, commit: &Commit<'_>) -> Result<bool, Error> {
         let own = self.place_in(&commit.tree()?)?;
         for parent in commit.parents() {
@@ -691,30 +658,30 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// The folders of notes in a tree.
+/// Returns the folders of notes in a tree.
 fn folders(tree: &Tree<'_>) -> impl Iterator<Item = (NoteType, Oid)> {
     let folders = NoteType::ALL.iter();
     folders.filter_map(|folder| Some((*folder, folder_in(tree, *folder)?)))
 }
 
-/// The machine that a commit says it is from.
+/// Returns the machine of a commit.
 pub(crate) fn machine_of(commit: &Commit<'_>) -> Option<String> {
     let author = commit.author();
     let machine = author.email().ok()?.strip_prefix("anamnesis@")?;
     Some(machine.to_owned())
 }
 
-/// When a commit was made.
+/// Returns the time of a commit.
 fn time_of(commit: &Commit<'_>) -> DateTime<Utc> {
     DateTime::from_timestamp(commit.time().seconds(), 0).unwrap_or_default()
 }
 
-/// The batch that a commit says it is.
+/// Returns the id of a commit's change.
 fn batch_of(commit: &Commit<'_>) -> Option<Ulid> {
     Ulid::from_string(&trailer(commit, BATCH)?).ok()
 }
 
-/// The value of a trailer: a line `NAME: value` after the first paragraph.
+/// Returns the value of a trailer: a line `NAME: value` after the first paragraph.
 fn trailer(commit: &Commit<'_>, name: &str) -> Option<String> {
     let message = commit.message().ok()?;
     let (_, rest) = message.split_once("\n\n")?;

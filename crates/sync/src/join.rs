@@ -1,7 +1,7 @@
-//! Joining two histories: every note that both sides hold is merged field by field, in memory.
+//! Joins two histories in memory: a note that both sides have is merged field by field.
 //!
-//! The result is a pure function of the three commits. It never asks which side is ours, so two
-//! machines that join the same two commits make the same tree.
+//! The result is a pure function of the three commits. It does not depend on which side is ours, so
+//! two machines that join the same commits make the same tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,7 @@ use git2::{Commit, Oid, Tree};
 use crate::{
     commit::ACTOR,
     error::Error,
+    folder::NoteBlob,
     purge::Record,
     repository::Repository,
     tree::{
@@ -25,17 +26,17 @@ use crate::{
     },
 };
 
-/// More notes than this, and more than a fifth of all, are not deleted without a word of the person.
-const MANY: usize = 20;
+/// Deleting more notes than this, and more than a fifth of all, needs the person's confirmation.
+const MASS_DELETION: usize = 20;
 
-/// One of the two sides of a join.
+/// One side of a join.
 #[derive(Clone, Copy)]
 pub(crate) struct Side<'a> {
-    /// The tree of what was common to both; without one everything is new.
+    /// The tree of the merge base; without one everything is new.
     pub(crate) base: Option<&'a Tree<'a>>,
-    /// The commit at which what only this side has begins.
+    /// The commit of the merge base.
     pub(crate) since: Option<Oid>,
-    /// The side's commit; without one it has nothing.
+    /// The side's commit, if it has one.
     pub(crate) commit: Option<&'a Commit<'a>>,
 }
 
@@ -45,22 +46,22 @@ impl Side<'_> {
     }
 }
 
-/// What a join comes to.
+/// The result of a join.
 #[derive(Debug)]
 pub(crate) struct Joined {
-    /// The tree.
+    /// The joined tree.
     pub(crate) tree: Oid,
-    /// Conflict siblings that are new in it.
+    /// The number of new conflict siblings.
     pub(crate) siblings: usize,
-    /// Edited texts of notes that the other side deleted, for this machine's `local/`.
+    /// Edited texts of notes that the other side deleted; they go to `local/`.
     pub(crate) proposals: Vec<Sibling>,
-    /// Bytes of sides that are no notes, for this machine's `quarantine/`.
+    /// Bytes of unreadable versions; they go to `quarantine/`.
     pub(crate) unreadable: Vec<(NoteId, Vec<u8>)>,
-    /// What the other side holds that is not taken.
+    /// Refused files of the other side.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// How many notes a side took away, by deleting or by forgetting them, and of how many.
+/// Returns how many notes a side deleted or forgot, and of how many, if that is a mass deletion.
 pub(crate) fn mass_deletion(
     repository: &Repository,
     base: Option<&Tree<'_>>,
@@ -77,29 +78,26 @@ pub(crate) fn mass_deletion(
         })
         .collect::<Result<Vec<bool>, Error>>()?;
     let gone = gone.into_iter().filter(|gone| *gone).count();
-    if gone <= MANY {
+    if gone <= MASS_DELETION {
         return Ok(None);
     }
     let of = tree::own_files(&repository.git, Some(base))?.notes.len();
     Ok(is_mass(gone, of).then_some((gone, of)))
 }
 
-/// Tells whether deleting so many of so many notes needs a word of the person.
+/// Tells whether a deletion needs the person's confirmation.
 pub(crate) fn is_mass(gone: usize, of: usize) -> bool {
-    gone > MANY && gone * 5 > of
+    gone > MASS_DELETION && gone * 5 > of
 }
 
 impl Repository {
-    /// The bytes of a file.
+    /// Returns the bytes of a blob.
     pub(crate) fn read(&self, oid: Oid) -> Result<Vec<u8>, Error> {
         Ok(self.git.find_blob(oid)?.content().to_vec())
     }
 
-    /// Joins two sides. Where `keeps` is set, notes that the other side took away stay. What `purged`
-    /// names is as the other side has it; what our side made of it meanwhile becomes a proposal.
-    ///
-    /// # Errors
-    /// When an object is missing, or a side is over the limits.
+    /// Joins two sides. With `keeps`, notes that the other side deleted stay. Notes in `purged`
+    /// become as the other side has them; our changes to them become proposals.
     pub(crate) fn join(
         &self,
         ours: Side<'_>,
@@ -140,7 +138,7 @@ impl Repository {
     }
 }
 
-/// A join at work.
+/// State of a join.
 struct Join<'a> {
     repository: &'a Repository,
     ours: Side<'a>,
@@ -151,20 +149,17 @@ struct Join<'a> {
     proposals: Vec<Sibling>,
     unreadable: Vec<(NoteId, Vec<u8>)>,
     problems: Vec<Problem>,
-    /// What becomes of our tree.
+    /// Changes to our tree.
     updates: BTreeMap<String, Option<(Oid, i32)>>,
 }
-
-/// Where a note's file is in a tree.
-type Place = (NoteType, Oid);
 
 impl Join<'_> {
     /// Joins one note.
     fn note(
         &mut self,
         id: NoteId,
-        our: Option<&Change<Place>>,
-        their: Option<&Change<Place>>,
+        our: Option<&Change<NoteBlob>>,
+        their: Option<&Change<NoteBlob>>,
     ) -> Result<(), Error> {
         let (ours, result) = match (our, their) {
             (None, None) => return Ok(()),
@@ -208,7 +203,7 @@ impl Join<'_> {
     }
 
     /// Tells whether a change deletes or forgets a note.
-    fn takes_away(&self, id: NoteId, change: Change<Place>) -> Result<bool, Error> {
+    fn takes_away(&self, id: NoteId, change: Change<NoteBlob>) -> Result<bool, Error> {
         match (change.old, change.new) {
             (None, _) => Ok(false),
             (_, None) => Ok(true),
@@ -216,14 +211,14 @@ impl Join<'_> {
         }
     }
 
-    /// A note that one side changed: as that side has it, but for keys that the Python version dropped,
-    /// and not if it cannot be read any more.
+    /// Joins a note that one side changed: takes that side's version, if it is readable, and
+    /// restores keys that the Python version dropped.
     fn one_sided(
         &mut self,
         id: NoteId,
-        change: Change<Place>,
+        change: Change<NoteBlob>,
         side: Side<'_>,
-    ) -> Result<Option<Place>, Error> {
+    ) -> Result<Option<NoteBlob>, Error> {
         let (Some((_, old)), Some((folder, new))) = (change.old, change.new) else {
             return Ok(change.new);
         };
@@ -240,13 +235,13 @@ impl Join<'_> {
         Ok(Some((folder, self.repository.blob(&whole)?)))
     }
 
-    /// A note that both sides changed, the other one perhaps by a purge.
+    /// Joins a note that both sides changed, considering a purge on the other side.
     fn both_changed(
         &mut self,
         id: NoteId,
-        our: Change<Place>,
-        their: Change<Place>,
-    ) -> Result<Option<Place>, Error> {
+        our: Change<NoteBlob>,
+        their: Change<NoteBlob>,
+    ) -> Result<Option<NoteBlob>, Error> {
         let is_gone = self.purged.is_some_and(|purged| purged.gone.contains(&id));
         let is_masked = self
             .purged
@@ -274,7 +269,7 @@ impl Join<'_> {
             if is_clean && !revives {
                 return Ok(result);
             }
-            // Ours may hold the text: it stays on this machine, as a whole.
+            // Our version may contain the purged text, so all of it stays on this machine.
             self.siblings = siblings;
             self.proposals.truncate(proposals);
             self.updates = aside.0;
@@ -291,13 +286,13 @@ impl Join<'_> {
         Ok(their.new)
     }
 
-    /// A note that both sides changed.
+    /// Joins a note that both sides changed.
     fn two_sided(
         &mut self,
         id: NoteId,
-        our: Change<Place>,
-        their: Change<Place>,
-    ) -> Result<Option<Place>, Error> {
+        our: Change<NoteBlob>,
+        their: Change<NoteBlob>,
+    ) -> Result<Option<NoteBlob>, Error> {
         if our.new == their.new {
             return Ok(our.new);
         }
@@ -342,12 +337,12 @@ impl Join<'_> {
         Ok(Some((folder, self.repository.blob(&bytes)?)))
     }
 
-    /// One side of a note, made comparable: no time from the future of its commit, no key missing that
-    /// the Python version cannot keep.
+    /// Prepares one side of a note for the merge: clamps times in the future of its commit,
+    /// restores keys that the Python version drops.
     fn side(
         &self,
         id: NoteId,
-        place: Option<Place>,
+        place: Option<NoteBlob>,
         base: Option<&[u8]>,
         side: Side<'_>,
     ) -> Result<Option<(NoteType, Vec<u8>)>, Error> {
@@ -363,7 +358,7 @@ impl Join<'_> {
         Ok(Some((folder, clamped.unwrap_or(bytes))))
     }
 
-    /// Puts keys back that are gone from a file because another program rewrote it.
+    /// Restores keys that another program dropped when it rewrote the file.
     fn with_dropped_keys(
         id: NoteId,
         folder: NoteType,
@@ -378,14 +373,14 @@ impl Join<'_> {
         }
     }
 
-    /// Keeps what a merge did not put into the note itself.
+    /// Keeps the parts of a merge that are not in the note itself.
     fn keep_rest(&mut self, id: NoteId, merged: &Merged) -> Result<(), Error> {
         if let Some(sibling) = &merged.conflict {
             let file = NoteFile::parse(&sibling.bytes, sibling.id);
             let folder = file.map_or(NoteType::Semantic, |file| file.note().note_type);
             let oid = self.repository.blob(&sibling.bytes)?;
             let path = note_path(folder, sibling.id);
-            // A side that has it has joined the same two texts before.
+            // A side that has the sibling has joined the same two texts before.
             let has_it = |side: Side<'_>| -> Result<bool, Error> {
                 Ok(side
                     .tree()?
@@ -403,7 +398,7 @@ impl Join<'_> {
         Ok(())
     }
 
-    /// Keeps the bytes of a side that is no note.
+    /// Keeps the bytes of an unreadable version.
     fn put_aside(&mut self, id: NoteId, bytes: Vec<u8>) {
         self.unreadable.push((id, bytes));
         self.problems.push(Problem {
@@ -412,7 +407,7 @@ impl Join<'_> {
         });
     }
 
-    /// Joins a receipt, the marker or an unknown file that the other side changed.
+    /// Joins a usage log, the marker or an unknown file that the other side changed.
     fn file(
         &mut self,
         path: &str,
@@ -423,7 +418,7 @@ impl Join<'_> {
             return Ok(());
         }
         let Some(our) = our else {
-            // Unchanged here. A note that came in place of something else has its update already.
+            // Unchanged here. If a note replaces another entry, its update exists already.
             self.updates.entry(path.to_owned()).or_insert(their.new);
             return Ok(());
         };
@@ -435,7 +430,7 @@ impl Join<'_> {
                         let log = join_lines(&self.repository.read(a)?, &self.repository.read(b)?);
                         self.repository.blob(&log)?
                     }
-                    // A newer format is not taken at all; an older one says less.
+                    // A newer format has been refused before, so the higher format is right.
                     _ if path == LAYOUT => a,
                     _ => a.min(b),
                 };
@@ -452,7 +447,7 @@ impl Join<'_> {
     }
 }
 
-/// Tells whether a joined file has a word again that a masked one had lost.
+/// Tells whether a joined file contains a word that was masked.
 fn brings_back(before: &[u8], masked: &[u8], joined: &[u8]) -> bool {
     fn words(bytes: &[u8]) -> BTreeSet<&[u8]> {
         bytes
@@ -466,12 +461,12 @@ fn brings_back(before: &[u8], masked: &[u8], joined: &[u8]) -> bool {
         .any(|word| !masked.contains(word) && joined.contains(word))
 }
 
-/// Tells whether bytes are a note that can be used.
+/// Tells whether bytes are a valid note.
 pub(crate) fn is_sound(bytes: &[u8], id: NoteId) -> bool {
     NoteFile::parse(bytes, id).is_ok() && !merge::has_conflict_markers(bytes)
 }
 
-/// The folder of a merged note: a field like any other.
+/// Returns the folder of a merged note. The folder is merged like any other field.
 pub(crate) fn folder_of(
     id: NoteId,
     base: Option<NoteType>,
@@ -489,8 +484,8 @@ pub(crate) fn folder_of(
     file.map_or(a.min(b), |file| file.note().note_type)
 }
 
-/// Tells whether the last commit of a side that changed a path was made by another program than
-/// ours: the Python version drops the keys that it does not know whenever it rewrites a note.
+/// Tells whether another program made the last commit that changed a path. The Python version drops
+/// unknown keys when it rewrites a note.
 fn is_foreign(side: Side<'_>, path: &str) -> Result<bool, Error> {
     let Some(mut commit) = side.commit.cloned() else {
         return Ok(false);
@@ -500,7 +495,7 @@ fn is_foreign(side: Side<'_>, path: &str) -> Result<bool, Error> {
             return Ok(false);
         }
         let own = entry(&commit.tree()?, path);
-        // The parent that has the same file made it, or one before it.
+        // A parent has the same file, so that parent or an earlier commit changed it.
         let mut came_from = None;
         for parent in commit.parents() {
             if entry(&parent.tree()?, path) == own {

@@ -1,4 +1,4 @@
-//! The marker `.layout`: that a repository is a memory of notes, and in which format.
+//! The marker `.layout`: identifies a repository of notes, and its format.
 
 use git2::{Repository, Tree};
 
@@ -13,12 +13,12 @@ const FORMAT: u64 = 1;
 /// The longest marker that is read, in bytes.
 const MAX_LENGTH: usize = 4_096;
 
-/// What the marker of this version says.
+/// Returns the content of the marker.
 pub(crate) fn text() -> String {
     format!("{{\"format\": {FORMAT}}}\n")
 }
 
-/// The format that a tree's marker names; `None` without a marker, or with one that says nothing.
+/// Returns the format in a tree's marker; `None` without a valid marker.
 fn format(repository: &Repository, tree: &Tree<'_>) -> Result<Option<u64>, Error> {
     let Some(oid) = entry(tree, LAYOUT) else {
         return Ok(None);
@@ -31,7 +31,7 @@ fn format(repository: &Repository, tree: &Tree<'_>) -> Result<Option<u64>, Error
     Ok(says.and_then(|says| says.get("format")?.as_u64()))
 }
 
-/// Refuses to write where a newer version has written.
+/// Refuses to write if a newer version has written.
 pub(crate) fn check_own(repository: &Repository, tree: Option<&Tree<'_>>) -> Result<(), Error> {
     let Some(tree) = tree else { return Ok(()) };
     match format(repository, tree)? {
@@ -40,10 +40,10 @@ pub(crate) fn check_own(repository: &Repository, tree: Option<&Tree<'_>>) -> Res
     }
 }
 
-/// Refuses a remote that is something else, or of a newer version.
+/// Refuses a remote with other content or a newer format.
 ///
-/// Ours is one with the marker, one that holds a note, and one that holds nothing but what a host puts
-/// into a new repository.
+/// A remote is accepted if it has the marker or a note, or nothing but the files that hosts add to
+/// a new repository.
 pub(crate) fn check_remote(repository: &Repository, tree: &Tree<'_>) -> Result<(), Error> {
     check_own(repository, Some(tree))?;
     if entry(tree, LAYOUT).is_some() {
@@ -71,7 +71,7 @@ pub(crate) fn check_remote(repository: &Repository, tree: &Tree<'_>) -> Result<(
     }
 }
 
-/// Tells whether a host puts a file like this into a new repository.
+/// Tells whether hosts add such a file to a new repository.
 fn is_starter(path: &str) -> bool {
     let stem = path.split('.').next().unwrap_or_default();
     let stem = stem.to_ascii_uppercase();

@@ -1,9 +1,9 @@
-//! The git repository of the notes that travel, and the user's own remote.
+//! Syncs the portable notes through a git repository and the user's own remote.
 //!
-//! Everything local (commits, merges, history) is done in memory with libgit2, which runs no hook, no
-//! filter and no program. Only fetch and push are the user's own `git`, so that ssh, proxies and
-//! credential helpers work as they do in the user's shell. Notes are merged field by field; no text of
-//! git's ever gets into a file, and no conflict stops anything.
+//! Commits, merges and history are done in memory with libgit2, which runs no hook, filter or
+//! program. Only fetch and push use the user's own `git`, so that ssh, proxies and credential
+//! helpers work as in the user's shell. Notes are merged field by field: git's conflict markers
+//! never get into a file, and no conflict stops a sync.
 
 mod apply;
 mod backend;

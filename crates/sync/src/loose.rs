@@ -82,9 +82,6 @@ fn last_look(marker: &Path, boot: &str) -> Option<SystemTime> {
 }
 
 /// The same as [`check_new`], for all loose objects.
-///
-/// # Errors
-/// As [`check_new`].
 pub(crate) fn check_all(git: &Path) -> Result<(), Error> {
     check(git, None).map(drop)
 }
@@ -107,7 +104,7 @@ fn check(git: &Path, since: Option<SystemTime>) -> Result<usize, Error> {
             seen += 1;
             match fs::read(&path) {
                 Ok(bytes) if is_object(&bytes, oid) => {}
-                // Packed or moved in this moment.
+                // Packed or moved in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(Error::io(&path)(error));
@@ -161,7 +158,7 @@ fn is_object(bytes: &[u8], oid: Oid) -> bool {
 mod tests {
     use super::*;
 
-    /// A repository with an object of each kind, and the files of them.
+    /// Creates a repository with an object of each kind; returns the objects' files.
     fn repository() -> (tempfile::TempDir, PathBuf, Vec<(Oid, PathBuf)>) {
         let folder = tempfile::tempdir().unwrap();
         let repository = git2::Repository::init_bare(folder.path()).unwrap();

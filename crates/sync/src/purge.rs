@@ -1,12 +1,13 @@
-//! Taking notes, or a text, out of history, here and in the remote.
+//! Removes notes, or a text, from history, here and in the remote.
 //!
-//! Every commit that held it is written anew without it; commits before the first one keep their ids.
-//! The new history is pushed, over exactly the one that was joined, before the branch here moves: a
-//! process that is killed before that has changed nothing but files, and one that is killed after it
-//! finds the rewritten remote at its next sync and takes it over, like any other machine. What the
-//! old history was made of is then dropped from the disk; a marker stands until that is done.
+//! Every commit from the first affected one on is rewritten; earlier commits keep their ids. The
+//! new history is pushed with a lease on the joined tip before the local branch moves. A process
+//! killed before the push has changed only files. After the push, the next sync accepts the
+//! rewritten remote, as every other machine does. Then the old objects are removed from the disk; a
+//! marker exists until that is done.
 //!
-//! The other machines know a purge by its receipt, which names ids and no text ([`Record`]).
+//! Other machines recognise a purge by its line in the usage log, which has ids and no text
+//! ([`Record`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -31,13 +32,13 @@ use crate::{
     tree::{Changes, FILE, Named, entry, is_log, is_tombstone, named, note_path},
 };
 
-/// The rewritten history on its way to the remote.
+/// The rewritten history that is being pushed.
 pub(crate) const PURGED: &str = "refs/anamnesis/purged";
 
-/// Stands in git's folder until what an old history was made of is dropped.
+/// The marker in git's folder that exists until the old objects are removed.
 const PRUNING: &str = "anamnesis-pruning";
 
-/// Files of git's folder that name old commits, or hold their words.
+/// Files in git's folder that name old commits or quote them.
 const TRACES: [&str; 7] = [
     "FETCH_HEAD",
     "ORIG_HEAD",
@@ -48,66 +49,66 @@ const TRACES: [&str; 7] = [
     "logs",
 ];
 
-/// The deepest folder that is looked into.
+/// The deepest folder that is read.
 const MAX_DEPTH: usize = 32;
 
-/// What is to be taken out of history.
+/// What to remove from history.
 #[derive(Debug, Clone, Default)]
 pub struct Purge {
-    /// Notes, as a whole.
+    /// Notes to remove.
     pub ids: BTreeSet<NoteId>,
-    /// A text, wherever it stands.
+    /// A text to mask wherever it occurs.
     pub needle: Option<PurgePattern>,
 }
 
-/// Where it stands in history.
+/// Where a purge's notes and text occur in history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The notes, each with the commits that wrote it.
     pub notes: BTreeMap<NoteId, Written>,
-    /// Files that are no notes.
+    /// Other files.
     pub others: BTreeSet<String>,
-    /// Commits that say it in their message.
+    /// The number of commits with the text in their message.
     pub messages: usize,
 }
 
 impl Standing {
-    /// Tells whether it stands nowhere.
+    /// Tells whether history does not contain it.
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty() && self.others.is_empty() && self.messages == 0
     }
 }
 
-/// The commits that wrote something.
+/// Commits that wrote a note.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
-    /// How many.
+    /// The number of commits.
     pub commits: usize,
-    /// When the first of those was made that the remote has; none if it has none of them.
+    /// The time of the first pushed commit; `None` if none was pushed.
     pub pushed_at: Option<DateTime<Utc>>,
 }
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// Commits that were written anew.
+    /// The number of rewritten commits.
     pub commits: usize,
-    /// What its receipt names.
+    /// The record in the usage log.
     pub what: Record,
     /// Whether the remote has the new history.
     pub pushed: bool,
-    /// Why what the old history was made of may still lie in the remote.
+    /// Why the remote may still have the old objects, if so.
     pub remote_left: Option<String>,
-    /// Branches, tags and the like that named the old history and were deleted.
+    /// Deleted branches and tags of the old history.
     pub dropped: Vec<String>,
 }
 
-/// What receipts say of a purge: ids, and no text.
+/// A purge in the usage log: ids, no text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Notes that are gone.
+    /// Removed notes.
     pub gone: BTreeSet<NoteId>,
-    /// Notes in which the text was masked.
+    /// Notes with masked text.
     pub masked: BTreeSet<NoteId>,
 }
 
@@ -117,35 +118,35 @@ impl Record {
     }
 }
 
-/// A history that is being written anew.
+/// Rewrites a history.
 pub(crate) struct Rewriting<'a> {
     repository: &'a Repository,
     purge: &'a Purge,
-    /// What became of commits.
+    /// New ids of commits.
     commits: HashMap<Oid, Oid>,
-    /// What became of trees, by what their files are to us.
-    trees: HashMap<(Oid, Place), Option<Oid>>,
-    /// What became of the files of notes.
+    /// New ids of trees, by the meaning of their files.
+    trees: HashMap<(Oid, TreeKind), Option<Oid>>,
+    /// New ids of notes' files.
     notes: HashMap<(Oid, NoteId), Oid>,
-    /// What became of other files.
+    /// New ids of other files.
     others: HashMap<Oid, Oid>,
-    /// What was found.
+    /// Affected notes.
     pub(crate) found: BTreeSet<NoteId>,
     pub(crate) found_elsewhere: bool,
-    /// How many commits are new.
+    /// The number of rewritten commits.
     pub(crate) rewritten: usize,
 }
 
-/// Which folder a tree is.
+/// The meaning of a tree's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
+enum TreeKind {
     Root,
     Notes(NoteType),
     Elsewhere,
 }
 
-impl Place {
-    /// The folder of this name in this one.
+impl TreeKind {
+    /// Returns the meaning of a subfolder.
     fn folder(self, name: &[u8]) -> Self {
         let name = std::str::from_utf8(name).unwrap_or_default();
         match (self, name.parse()) {
@@ -154,7 +155,7 @@ impl Place {
         }
     }
 
-    /// The note whose file has this name in this folder.
+    /// Returns the note whose file has this name in this folder.
     fn note(self, name: &[u8]) -> Option<NoteId> {
         let Self::Notes(folder) = self else {
             return None;
@@ -182,8 +183,7 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// Writes everything that a commit is built on anew, and returns what became of it. No reference
-    /// names it yet.
+    /// Rewrites a commit and its ancestors and returns the new id. No reference names it yet.
     pub(crate) fn of(&mut self, tip: Oid) -> Result<Oid, Error> {
         let git = &self.repository.git;
         let mut walk = git.revwalk()?;
@@ -200,12 +200,12 @@ impl<'a> Rewriting<'a> {
         Ok(self.commits.get(&tip).copied().unwrap_or(tip))
     }
 
-    /// Writes one commit anew: with other parents, another tree and another message, as far as these
-    /// changed, and nothing else. A signature does not fit any more and is left out.
+    /// Rewrites one commit with new parents, tree and message, and nothing else. Its signature is
+    /// no longer valid and is left out.
     fn commit(&mut self, oid: Oid) -> Result<Oid, Error> {
         let commit = self.repository.git.find_commit(oid)?;
         let old_tree = commit.tree_id();
-        let tree = match self.tree(old_tree, Place::Root, 0)? {
+        let tree = match self.tree(old_tree, TreeKind::Root, 0)? {
             Some(tree) => tree,
             None => self.repository.git.treebuilder(None)?.write()?,
         };
@@ -243,11 +243,13 @@ impl<'a> Rewriting<'a> {
             }
         }
         out.extend(masked.as_deref().unwrap_or(message));
-        Ok(self.repository.wrote(odb.write(ObjectType::Commit, &out)?))
+        Ok(self
+            .repository
+            .record_written(odb.write(ObjectType::Commit, &out)?))
     }
 
-    /// Writes a tree anew; `None` when nothing is left in it.
-    fn tree(&mut self, oid: Oid, place: Place, depth: usize) -> Result<Option<Oid>, Error> {
+    /// Rewrites a tree; `None` if it becomes empty.
+    fn tree(&mut self, oid: Oid, place: TreeKind, depth: usize) -> Result<Option<Oid>, Error> {
         if depth > MAX_DEPTH {
             return Ok(Some(oid));
         }
@@ -287,7 +289,7 @@ impl<'a> Rewriting<'a> {
             (!builder.is_empty())
                 .then(|| builder.write())
                 .transpose()?
-                .map(|oid| self.repository.wrote(oid))
+                .map(|oid| self.repository.record_written(oid))
         };
         self.trees.insert((oid, place), new);
         Ok(new)
@@ -301,7 +303,7 @@ impl<'a> Rewriting<'a> {
             return Ok(*known);
         }
         let bytes = self.repository.read(oid)?;
-        // What cannot be masked as a note was no note that anybody reads now: those were looked at.
+        // An old version that is no valid note is masked as plain text.
         let masked = match needle.mask_note(id, &bytes) {
             Ok(masked) => masked,
             Err(_) => needle.mask(&bytes),
@@ -337,10 +339,7 @@ impl<'a> Rewriting<'a> {
 }
 
 impl Repository {
-    /// Tells where something stands in the history of the branch. Nothing is changed.
-    ///
-    /// # Errors
-    /// When an object cannot be read.
+    /// Finds a purge's notes and text in the history of the branch. Changes nothing.
     pub fn standing(&self, purge: &Purge) -> Result<Standing, Error> {
         let mut standing = Standing::default();
         let Some(head) = self.head()? else {
@@ -386,7 +385,7 @@ impl Repository {
                 let Some((_, oid)) = change.new else { continue };
                 if purge.ids.contains(&id) || holds(oid)? {
                     let written = standing.notes.entry(id).or_default();
-                    // A merge brings what other commits wrote.
+                    // A merge commit repeats what other commits wrote.
                     if commit.parent_count() < 2 || written.commits == 0 {
                         written.commits += 1;
                     }
@@ -406,7 +405,7 @@ impl Repository {
     }
 
     fn is_blob(&self, oid: Oid) -> Result<bool, Error> {
-        // A submodule's commit is not here.
+        // A submodule's commit is not in this repository.
         match self.git.odb()?.read_header(oid) {
             Ok((_, kind)) => Ok(kind == ObjectType::Blob),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(false),
@@ -414,7 +413,7 @@ impl Repository {
         }
     }
 
-    /// Puts the tombstones that a tree has for notes into another one.
+    /// Copies a tree's tombstones of these notes into another tree.
     pub(crate) fn with_tombstones(
         &self,
         tree: &Tree<'_>,
@@ -435,8 +434,8 @@ impl Repository {
         self.tree_with(Some(tree), &updates)
     }
 
-    /// What was purged between two commits of a rewritten history, as its receipts say; `None` where
-    /// they say nothing, or notes are missing that they do not name.
+    /// Returns what was purged between two commits of a rewritten history, by the usage log; `None`
+    /// if the log has no purge, or a note is missing that it does not name.
     pub(crate) fn purged_between(
         &self,
         old: &Commit<'_>,
@@ -457,7 +456,7 @@ impl Repository {
         Ok(is_all.then_some(record))
     }
 
-    /// What receipts say was purged since a tree; `None` where they say nothing.
+    /// Returns what was purged since a tree, by the usage log; `None` if the log has no purge.
     pub(crate) fn purged_since(
         &self,
         old: Option<&Tree<'_>>,
@@ -467,8 +466,8 @@ impl Repository {
     }
 
     fn record(&self, changes: &Changes) -> Result<Option<Record>, Error> {
-        let mut known = Said::default();
-        let mut said = Said::default();
+        let mut known = LoggedPurges::default();
+        let mut said = LoggedPurges::default();
         for (path, change) in &changes.others {
             if named(path) != Named::Receipt {
                 continue;
@@ -484,8 +483,8 @@ impl Repository {
         Ok((!record.is_empty()).then_some(record))
     }
 
-    /// Tells whether each of some notes stands somewhere in what is new of a history: then it was
-    /// deleted there, for all to see.
+    /// Tells whether the new part of a history contains each of some notes. If so, they were
+    /// deleted there by ordinary commits.
     fn were_all_there(
         &self,
         ids: &BTreeSet<NoteId>,
@@ -511,22 +510,22 @@ impl Repository {
         Ok(false)
     }
 
-    /// From now on, until it is done, what no reference names has to be dropped from the disk.
+    /// Sets the marker that unreferenced objects have to be removed from the disk.
     pub(crate) fn begin_pruning(&self) -> Result<(), Error> {
         let marker = self.git_folder().join(PRUNING);
         fs::write(&marker, "").map_err(Error::io(&marker))
     }
 
-    /// Tells whether something waits to be dropped.
+    /// Tells whether objects still have to be removed.
     pub(crate) fn is_pruning(&self) -> bool {
         self.git_folder().join(PRUNING).exists()
     }
 
-    /// Drops everything from the disk that the branch does not need.
+    /// Removes all objects from the disk that no reference needs.
     pub(crate) fn prune(&self, git: &Git) -> Result<(), Error> {
         for name in TRACES {
             let path = self.git_folder().join(name);
-            // What is not there need not be removed; what cannot be, git's own pruning names.
+            // The file may not exist. If it cannot be removed, git's pruning reports it.
             let _ = if path.is_dir() {
                 fs::remove_dir_all(&path)
             } else {
@@ -543,8 +542,8 @@ impl Repository {
         }
     }
 
-    /// Deletes the references that are neither the branch nor on its way, and could name an old
-    /// history; with their names.
+    /// Deletes the references that could name an old history, except the branch and its ancestors.
+    /// Returns the names of those that are not ours.
     pub(crate) fn drop_references(&self) -> Result<Vec<String>, Error> {
         let head = self.head()?.map(|head| head.id());
         let mut dropped = Vec::new();
@@ -573,16 +572,16 @@ impl Repository {
     }
 }
 
-/// What receipts say of purges.
+/// The purges in usage logs.
 #[derive(Debug, Default)]
-struct Said {
+struct LoggedPurges {
     lines: BTreeMap<ReceiptKey, Receipt>,
-    /// Of months that are compacted, only the sums are known.
+    /// Compacted months have only sums.
     gone: BTreeSet<PortableId>,
     masked: BTreeSet<PortableId>,
 }
 
-impl Said {
+impl LoggedPurges {
     fn read(&mut self, path: &str, bytes: &[u8]) {
         let name = Path::new(path).file_name().unwrap_or_default();
         if is_log(&name.to_string_lossy()) {
@@ -596,14 +595,14 @@ impl Said {
         }
     }
 
-    /// What is said here and was not said there.
+    /// Returns the purges that `known` does not have.
     fn since(&self, known: &Self) -> Record {
         let new = |lists: fn(&Self) -> &BTreeSet<PortableId>,
                    list: fn(&Receipt) -> &[PortableId]| {
             let lines = self.lines.iter();
             let lines = lines.filter(|(key, _)| !known.lines.contains_key(key));
             let said = lines.flat_map(|(_, receipt)| list(receipt));
-            // Lines that were summed up since are not new.
+            // A line that was compacted since is not new.
             let old = known.lines.values().flat_map(list);
             let old: BTreeSet<PortableId> = old.chain(lists(known)).copied().collect();
             let summed = lists(self).iter().filter(|id| !old.contains(id));

@@ -1,11 +1,11 @@
-//! The address of a remote: what is taken, and how it is shown.
+//! Parses the address of a remote, and shows it without credentials.
 //!
-//! An address is handed to the user's git, which can be made to run a program by one (`ext::`, a
-//! host that starts with a dash). So the grammar here is narrower than git's, and what does not fit
-//! is refused before git sees it. Nothing here looks at a disk or at the network.
+//! git can be made to run a program by an address (`ext::`, a host that starts with a dash). So
+//! this grammar is narrower than git's, and any other address is refused before git gets it.
+//! Nothing here uses the disk or the network.
 //!
-//! Invariant: what [`Remote`] shows, in `Display` as in `Debug`, has no credentials, and
-//! [`InvalidRemote`] repeats nothing of what was refused but the name of its scheme.
+//! Invariant: `Display` and `Debug` of [`Remote`] contain no credentials, and [`InvalidRemote`]
+//! repeats only the scheme of a refused address.
 
 use std::{
     fmt,
@@ -15,10 +15,10 @@ use std::{
 
 use anamnesis_text::clean::clean;
 
-/// Addresses are a line in a configuration file, not a document.
+/// The longest address, in bytes.
 const MAX_LENGTH: usize = 2_048;
 
-/// The address of a remote that git may be given.
+/// A valid address of a remote.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Remote {
     text: String,
@@ -26,7 +26,7 @@ pub struct Remote {
     way: Way,
 }
 
-/// How the remote is reached.
+/// The transport of a remote.
 #[derive(Clone, PartialEq, Eq)]
 enum Way {
     Folder(PathBuf),
@@ -35,60 +35,57 @@ enum Way {
     Http,
 }
 
-/// Where ssh goes to.
+/// The destination of an ssh address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ssh {
     /// `user@host` or `host`, as ssh takes it.
     pub(crate) destination: String,
-    /// The port, if it is named.
+    /// The port, if given.
     pub(crate) port: Option<u16>,
 }
 
-/// Why an address is refused.
+/// The reason for refusing an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRemote {
-    /// There is no text.
+    /// The address is empty.
     #[error("the address is empty")]
     Empty,
-    /// It is longer than an address can be.
+    /// The address is too long.
     #[error("the address is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// It has a control character, an invisible one or a blank where none may stand.
+    /// It has a control character, an invisible character or a space.
     #[error("the address has a character that no address may have")]
     Character,
-    /// It could be taken for an option of a program.
+    /// A program could take it for an option.
     #[error("a part of the address starts with `-`")]
     Dash,
     /// It is a path that depends on the current folder.
     #[error("the address is neither a URL nor `user@host:path` nor an absolute path")]
     Relative,
-    /// It is a path of another system.
+    /// It is a Windows path.
     #[error("the address is a path of Windows")]
     WindowsPath,
-    /// Its scheme is none of those that are taken.
+    /// Its scheme is not supported.
     #[error("`{0}` addresses are refused: only ssh, https and absolute paths are taken")]
     Scheme(String),
-    /// It is http to another machine.
+    /// It is plain http to another machine.
     #[error("http sends the notes and the password readable for everyone on the way")]
     PlainHttp,
-    /// A password stands where ssh takes none.
+    /// It has a password, which ssh does not accept.
     #[error("an ssh address takes no password")]
     Password,
-    /// The name of the user or of the host is none.
+    /// The user, host or port is invalid.
     #[error("the address names no user, host or port that could exist")]
     Host,
-    /// No repository is named on the host.
+    /// It names no repository.
     #[error("the address names no repository")]
     Path,
 }
 
 impl Remote {
-    /// Takes an address: `ssh://`, `user@host:path`, `https://`, `file:///` or an absolute path.
+    /// Parses an address: `ssh://`, `user@host:path`, `https://`, `file:///` or an absolute path.
     ///
-    /// `http://` is taken to this machine, and to others if `allow_http` says so.
-    ///
-    /// # Errors
-    /// When it is anything else, or a part of it could be taken for an option.
+    /// `http://` is accepted for this machine, and for others with `allow_http`.
     pub fn parse(text: &str, allow_http: bool) -> Result<Self, InvalidRemote> {
         if text.is_empty() {
             return Err(InvalidRemote::Empty);
@@ -128,9 +125,9 @@ impl Remote {
         })
     }
 
-    /// Returns the address as git needs it, credentials included.
+    /// Returns the address for git, including credentials.
     ///
-    /// For the configuration of the repository only, never for a person, a log or an argument.
+    /// Use it only for the repository's configuration, never for a person, a log or an argument.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -140,7 +137,7 @@ impl Remote {
         &self.shown
     }
 
-    /// Returns where it is, for people: the host, or the folder.
+    /// Returns the host or the folder, for people.
     pub fn place(&self) -> &str {
         match &self.way {
             Way::Folder(_) => &self.shown,
@@ -187,10 +184,10 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Returns the text with the credentials of every URL in it taken out.
+/// Removes the credentials of every URL in a text.
 ///
-/// Of http and https all of the part before the `@` goes, since a token may stand as the user; of
-/// other schemes the password.
+/// For http and https everything before the `@` is removed, since a token can be the user; for
+/// other schemes only the password.
 pub fn hide_credentials(text: &str) -> String {
     const MARK: &str = "://";
     let mut hidden = String::with_capacity(text.len());
@@ -201,7 +198,7 @@ pub fn hide_credentials(text: &str) -> String {
         let end = after
             .find(|c: char| c.is_whitespace() || matches!(c, '/' | '\'' | '"' | '`' | '<' | '>'))
             .unwrap_or(after.len());
-        // The colon before two slashes begins the next address, it does not end this one.
+        // A colon before two slashes starts the next address.
         let end = after.find(MARK).map_or(end, |next| next.min(end));
         let authority = &after[..end];
         hidden.push_str(&text[start..mark + MARK.len()]);
@@ -230,7 +227,7 @@ pub fn hide_credentials(text: &str) -> String {
     hidden
 }
 
-/// The parts of a URL that a server is named by.
+/// The parts of an http URL.
 struct Url<'a> {
     host: &'a str,
     /// Host and port, without user and password.
@@ -247,7 +244,7 @@ impl Url<'_> {
 fn parse_http(rest: &str) -> Result<Url<'_>, InvalidRemote> {
     let (authority, path) = split_authority(rest)?;
     if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains(['?', '#', '\\']) {
-        // A query may be a token, and git appends its own to the path.
+        // A query could be a token, and git appends its own to the path.
         return Err(InvalidRemote::Character);
     }
     let (user_and_password, place) = split_user(authority)?;
@@ -270,7 +267,7 @@ fn parse_ssh(rest: &str) -> Result<Ssh, InvalidRemote> {
 }
 
 fn parse_scp(text: &str) -> Result<Ssh, InvalidRemote> {
-    // The colon of a host in brackets is not the one that ends the host.
+    // A colon inside brackets belongs to an IPv6 address.
     let start = match text.split_once(']') {
         Some((host, _)) if !host.contains('/') => host.len(),
         _ => 0,
@@ -289,7 +286,7 @@ fn parse_scp(text: &str) -> Result<Ssh, InvalidRemote> {
     }
     let (user, host) = split_user(authority)?;
     if user.is_none() && path.contains('@') {
-        // `user:password@host:path`; git would look for the host `user`.
+        // `user:password@host:path`: git would use the host `user`.
         return Err(InvalidRemote::Password);
     }
     check_user(user)?;
@@ -303,7 +300,7 @@ fn parse_scp(text: &str) -> Result<Ssh, InvalidRemote> {
 
 fn parse_file(rest: &str) -> Result<PathBuf, InvalidRemote> {
     let decoded = decode(rest).ok_or(InvalidRemote::Character)?;
-    // The letter of a drive follows the third slash.
+    // On Windows a drive letter follows the third slash.
     let path = if cfg!(windows) {
         PathBuf::from(decoded.trim_start_matches('/'))
     } else {
@@ -326,7 +323,7 @@ fn split_authority(rest: &str) -> Result<(&str, &str), InvalidRemote> {
 
 fn split_user(authority: &str) -> Result<(Option<&str>, &str), InvalidRemote> {
     match authority.split_once('@') {
-        // Git and curl do not agree on where such a host starts.
+        // git and curl disagree on the host here.
         Some((_, host)) if host.contains('@') => Err(InvalidRemote::Host),
         Some((user, host)) => Ok((Some(user), host)),
         None => Ok((None, authority)),
@@ -353,7 +350,7 @@ fn check_path(path: &str) -> Result<(), InvalidRemote> {
     } else if path.starts_with('-') {
         Err(InvalidRemote::Dash)
     } else {
-        // Git decodes the path of a URL.
+        // git decodes the path of a URL.
         let decoded = decode(path).ok_or(InvalidRemote::Character)?;
         if decoded.chars().any(char::is_control) {
             return Err(InvalidRemote::Character);
@@ -417,7 +414,7 @@ fn is_loopback(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// What stands before `://` may be anything; only a name is repeated.
+/// Returns a scheme for an error message, if it is a plain name.
 fn name_of_scheme(scheme: &str) -> String {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     if !scheme.is_empty() && scheme.len() <= 20 && scheme.bytes().all(is_name) {
@@ -427,7 +424,7 @@ fn name_of_scheme(scheme: &str) -> String {
     }
 }
 
-/// Decodes `%XX`; none if what comes out is no text.
+/// Decodes `%XX`; `None` if the result is not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -457,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_git_reaches_without_a_program_of_the_address() {
+    fn accepts_addresses_that_run_no_program() {
         for (text, expected) in [
             ("git@git.home:me/memory.git", "git@git.home:me/memory.git"),
             ("nas:memory.git", "nas:memory.git"),
@@ -486,7 +483,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn takes_folders_by_absolute_paths() {
+    fn accepts_absolute_paths() {
         for (text, folder) in [
             ("/media/stick/memory.git", "/media/stick/memory.git"),
             ("/srv/a:b @c", "/srv/a:b @c"),
@@ -567,8 +564,8 @@ mod tests {
         assert_eq!(shown(&long), Err(InvalidRemote::TooLong));
     }
 
-    /// Git on Windows takes a letter before the colon for a drive, and git elsewhere for a host. No
-    /// host has such a name; a path that came along with a settings file is more likely.
+    /// git on Windows reads a letter before the colon as a drive, git elsewhere as a host. A path
+    /// copied with a settings file is more likely than such a host.
     #[cfg(unix)]
     #[test]
     fn a_path_of_windows_is_no_host() {
@@ -632,7 +629,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_judged_and_what_is_taken_is_safe(
+        fn accepted_addresses_are_safe(
             text in prop_oneof![
                 any::<String>(),
                 "(ssh://|https?://|file://|ext::|)[-a-z@:/.%\\[\\] ]{0,30}",

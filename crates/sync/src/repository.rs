@@ -1,15 +1,13 @@
-//! The repository in `memory/`: opening it, committing what changed, bringing files to a commit.
+//! The repository in `memory/`: opening it, its references, its objects.
 //!
-//! - The same repository as the Python version's: branch `main`, any git can read it.
-//! - References, the index and the configuration are written under the notes lock only, and a marker
-//!   stands while that happens: whoever finds it there knows that the lock files beside it are a dead
-//!   process's, and removes them.
-//! - git's index is a cache of file stamps to us. It is kept in step for the person who runs
-//!   `git status`, and nothing depends on it.
-//! - Files are brought to a commit before the branch is, and a reference remembers which commit: a
-//!   process that was killed in between has its work finished by the next one.
-//! - Notes, then objects, then the reference that names them are flushed to the disk in this order: a
-//!   power cut leaves the old commit or the new one.
+//! - The Python version uses the same repository: branch `main`, readable by any git.
+//! - References, git's index and the configuration are written under the notes lock. A marker
+//!   exists meanwhile. A process that finds a marker knows that the lock files beside it belong to
+//!   a dead process, and removes them.
+//! - Files are written before the branch moves, and a reference names the target commit. If a
+//!   process is killed in between, the next one finishes its work.
+//! - Notes are flushed first, then objects, then the reference that names them. After a power cut
+//!   the branch is at the old commit or at the new one.
 
 use std::{
     cell::RefCell,
@@ -30,27 +28,27 @@ use crate::{
     git_folder, loose,
 };
 
-/// The branch that the notes are on.
+/// The branch that holds the notes.
 pub(crate) const BRANCH: &str = "refs/heads/main";
 
 /// The tip of the remote's branch that was joined or pushed last.
 ///
-/// Not `refs/remotes/origin/main`: any git that fetches or pushes moves that one.
+/// We do not use `refs/remotes/origin/main` because every fetch or push by another git moves it.
 pub(crate) const JOINED: &str = "refs/anamnesis/joined";
 
-/// What another git last saw of the remote's branch, for a store that we have not synced yet.
+/// The remote's branch as another git saw it last, used by a store that has never synced.
 pub(crate) const TRACKED: &str = "refs/remotes/origin/main";
 
-/// The commit that files are being brought to.
+/// The commit that the files are being changed to.
 pub(crate) const APPLYING: &str = "refs/anamnesis/applying";
 
-/// Stands in git's folder while references are written.
+/// The marker in git's folder that exists while references are written.
 const WRITING: &str = "anamnesis-writing";
 
-/// Stands in git's folder while git packs it, or when one that did so was ended.
+/// The marker in git's folder that exists while git packs, and after a packing git was killed.
 pub(crate) const PACKING: &str = "anamnesis-packing";
 
-/// The lock files that a process of ours may leave when it is killed while it writes.
+/// The lock files that a killed process of ours can leave.
 pub(crate) const LOCKS: [&str; 12] = [
     "index.lock",
     "HEAD.lock",
@@ -66,7 +64,7 @@ pub(crate) const LOCKS: [&str; 12] = [
     "logs/refs/heads/main.lock",
 ];
 
-/// A lock file older than this belongs to a dead process: no git holds one for an hour.
+/// A lock file older than this belongs to a dead process: no git holds a lock for an hour.
 pub(crate) const STALE: Duration = Duration::from_secs(3_600);
 
 /// An open repository.
@@ -75,11 +73,11 @@ pub struct Repository {
     pub(crate) home: Home,
     pub(crate) machine: String,
     pub(crate) now: DateTime<Utc>,
-    /// Objects that were written and may not be on the disk yet.
+    /// Objects that were written but not flushed yet.
     unflushed: RefCell<Vec<Oid>>,
 }
 
-/// Keeps the marker in git's folder as long as it lives.
+/// Keeps the marker in git's folder until dropped.
 pub(crate) struct Writing(PathBuf);
 
 impl Drop for Writing {
@@ -89,11 +87,11 @@ impl Drop for Writing {
 }
 
 impl Repository {
-    /// Opens the repository of a store's notes; `None` when there is none.
+    /// Opens the repository of a store's notes; `None` if there is none.
     ///
     /// # Errors
-    /// When it is a link, belongs to a repository around it, or is of a kind that libgit2 cannot read;
-    /// [`Error::Damaged`] when it is damaged.
+    /// [`Error::Damaged`] if the repository is damaged. [`Error::Repository`] if it is a link,
+    /// belongs to an enclosing repository, or has a kind that libgit2 does not support.
     pub fn open(home: &Home, machine: &str, now: DateTime<Utc>) -> Result<Option<Self>, Error> {
         let folder = home.tree(Scope::Portable).join(".git");
         match fs::symlink_metadata(&folder) {
@@ -128,10 +126,7 @@ impl Repository {
         Ok(Some(repository))
     }
 
-    /// Opens the repository, or makes one.
-    ///
-    /// # Errors
-    /// As [`Repository::open`], and when it cannot be made.
+    /// Opens the repository, or creates it.
     pub fn open_or_create(
         home: &Home,
         _lock: &Lock,
@@ -154,20 +149,20 @@ impl Repository {
             .ok_or_else(|| Error::repository(&git, "vanished while it was made"))
     }
 
-    /// Refuses to work on any other branch: the files in the folder would not be the notes.
+    /// Refuses any other branch: its files would not be the notes.
     fn check_head(&self) -> Result<(), Error> {
         let git = self.git_folder();
         let Ok(head) = self.git.find_reference("HEAD") else {
             return Err(Error::damaged(git, "HEAD cannot be read"));
         };
         if head.symbolic_target().ok().flatten() == Some(BRANCH) {
-            // libgit2 reports an unreadable packed-refs once, and from then on a missing reference.
+            // libgit2 reports an unreadable packed-refs once, then reports a missing reference.
             let is_missing = |reference| match self.git.find_reference(reference) {
                 Ok(_) => Ok(false),
                 Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(true),
                 Err(error) => Err(Error::damaged(git, error.message())),
             };
-            // Nothing deletes the branch once it has a commit.
+            // Nothing deletes the branch after its first commit.
             if is_missing(BRANCH)?
                 && (!is_missing(JOINED)? || git.join("logs").join(BRANCH).exists())
             {
@@ -185,12 +180,12 @@ impl Repository {
         Err(Error::repository(&folder, what))
     }
 
-    /// git's folder.
+    /// Returns the path of `.git`.
     pub(crate) fn git_folder(&self) -> &Path {
         self.git.path()
     }
 
-    /// The notes' folder.
+    /// Returns the notes' folder.
     pub(crate) fn folder(&self) -> PathBuf {
         self.home.tree(Scope::Portable)
     }
@@ -201,8 +196,8 @@ impl Repository {
         }
     }
 
-    /// Lets a git of ours pack the repository. It keeps the sync lock as long as it runs, and may leave
-    /// lock files of its own when it is ended.
+    /// Lets the user's git pack the repository. A killed git can leave lock files, so a marker
+    /// exists meanwhile.
     pub(crate) fn pack(&self, git: &Git, _held: &SyncLock) -> Result<(), Error> {
         let marker = self.git_folder().join(PACKING);
         fs::write(&marker, "").map_err(Error::io(&marker))?;
@@ -210,7 +205,7 @@ impl Repository {
         fs::remove_file(&marker).map_err(Error::io(&marker))
     }
 
-    /// Begins to write references. Lock files that stand beside an old marker are a dead process's.
+    /// Starts writing references. Lock files beside an old marker belong to a dead process.
     pub(crate) fn writing(&self) -> Result<Writing, Error> {
         let marker = self.git_folder().join(WRITING);
         if marker.exists() {
@@ -224,7 +219,7 @@ impl Repository {
         Ok(Writing(marker))
     }
 
-    /// The commit of a reference; `None` when there is no such reference.
+    /// Returns the commit of a reference; `None` if the reference does not exist.
     pub(crate) fn tip(&self, reference: &str) -> Result<Option<Commit<'_>>, Error> {
         match self.git.find_reference(reference) {
             Ok(found) => Ok(Some(found.peel_to_commit()?)),
@@ -233,12 +228,12 @@ impl Repository {
         }
     }
 
-    /// The branch's commit, if there is one yet.
+    /// Returns the branch's commit, if there is one.
     pub(crate) fn head(&self) -> Result<Option<Commit<'_>>, Error> {
         self.tip(BRANCH)
     }
 
-    /// The tip of the remote's branch that was joined or pushed last, if any was.
+    /// Returns the tip of the remote's branch that was joined or pushed last, if any.
     pub(crate) fn joined(&self) -> Result<Option<Commit<'_>>, Error> {
         match self.tip(JOINED)? {
             Some(joined) => Ok(Some(joined)),
@@ -246,13 +241,13 @@ impl Repository {
         }
     }
 
-    /// Remembers which tip of the remote's branch was joined or pushed; other gits are told, too.
+    /// Records the tip that was joined or pushed, also for other gits.
     pub(crate) fn set_joined(&self, lock: &Lock, commit: Oid) -> Result<(), Error> {
         self.point(lock, JOINED, commit)?;
         self.point(lock, TRACKED, commit)
     }
 
-    /// The commit that two have in common; `None` when they have none.
+    /// Returns the merge base of two commits, if there is one.
     pub(crate) fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
         match self.git.merge_base(one, two) {
             Ok(oid) => Ok(Some(oid)),
@@ -261,7 +256,7 @@ impl Repository {
         }
     }
 
-    /// How many commits one has that another has not.
+    /// Counts the commits that `commit` has and `since` does not have.
     pub(crate) fn count_since(&self, commit: Oid, since: Option<Oid>) -> Result<usize, Error> {
         let mut walk = self.git.revwalk()?;
         walk.push(commit)?;
@@ -271,30 +266,27 @@ impl Repository {
         Ok(walk.count())
     }
 
-    /// The branch's commit, abbreviated.
-    ///
-    /// # Errors
-    /// When it cannot be read.
+    /// Returns the abbreviated id of the branch's commit.
     pub fn short_head(&self) -> Result<Option<String>, Error> {
         let head = self.head()?;
         Ok(head.map(|commit| commit.id().to_string()[..7].to_owned()))
     }
 
-    /// Writes a file's content.
+    /// Writes a blob.
     pub(crate) fn blob(&self, bytes: &[u8]) -> Result<Oid, Error> {
-        Ok(self.wrote(self.git.blob(bytes)?))
+        Ok(self.record_written(self.git.blob(bytes)?))
     }
 
     /// Records an object to be flushed before the next reference is written.
-    pub(crate) fn wrote(&self, oid: Oid) -> Oid {
+    pub(crate) fn record_written(&self, oid: Oid) -> Oid {
         self.unflushed.borrow_mut().push(oid);
         oid
     }
 
     /// Flushes the objects written since the last call.
     ///
-    /// libgit2's own switch (`GIT_OPT_ENABLE_FSYNC_GITDIR`) has no safe binding, waits for each object,
-    /// and skips an object whose file a killed process had written already.
+    /// libgit2's own option (`GIT_OPT_ENABLE_FSYNC_GITDIR`) has no safe binding, waits for each
+    /// object, and skips objects that a killed process had already written.
     pub(crate) fn flush(&self) -> Result<(), Error> {
         let written = self.unflushed.take();
         if written.is_empty() {
@@ -317,8 +309,8 @@ impl Repository {
         file::flush(slice::from_ref(&path)).map_err(Error::io(&path))
     }
 
-    /// Points the branch at a commit of the files in the folder. The folders are flushed first: a removed
-    /// note that a power cut brings back would count as a new one.
+    /// Points the branch at a commit. The folders are flushed first: if a power cut brought back a
+    /// removed note, it would count as a new one.
     pub(crate) fn set_branch(&self, commit: Oid) -> Result<(), Error> {
         for folder in NoteType::ALL {
             file::sync_folder(&self.folder().join(folder.as_str()));
@@ -326,13 +318,13 @@ impl Repository {
         self.set(BRANCH, commit)
     }
 
-    /// Points a reference at a commit, with the marker that heals a kill.
+    /// Points a reference at a commit, under the marker.
     pub(crate) fn point(&self, _lock: &Lock, reference: &str, commit: Oid) -> Result<(), Error> {
         let _writing = self.writing()?;
         self.set(reference, commit)
     }
 
-    /// Tells the repository where its remote is, as the Python version does at each run.
+    /// Sets the address of the remote, as the Python version does at each run.
     pub(crate) fn set_remote(&self, _lock: &Lock, url: &str) -> Result<(), Error> {
         let current = self.git.find_remote("origin");
         let current = current.and_then(|remote| Ok(remote.url()?.to_owned())).ok();
@@ -341,7 +333,7 @@ impl Repository {
         }
         let _writing = self.writing()?;
         if current.is_some() {
-            // What was joined of another remote says nothing about the history of this one.
+            // The joined tip of another remote says nothing about this one's history.
             for reference in [JOINED, TRACKED, INCOMING] {
                 if let Ok(mut old) = self.git.find_reference(reference) {
                     old.delete()?;
@@ -356,7 +348,6 @@ impl Repository {
     }
 }
 
-/// The place of the one process that syncs or commits all: what lies in the folder is being brought to a
-/// commit by nobody else meanwhile.
+/// Proof that this process holds the sync lock: no other process syncs or commits the whole folder.
 #[derive(Debug)]
 pub(crate) struct SyncLock(pub(crate) Lock);

@@ -1,4 +1,4 @@
-//! Finding what changed in the folder since the branch's tip, and committing it.
+//! Finds what changed in the folder since the branch's tip, and commits it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,25 +25,25 @@ use crate::{
     commit::{Act, Committed, FileChanges},
     error::Error,
     git_folder::folder_names,
-    git_index::{Known, same},
+    git_index::{IndexStamp, same},
     join::is_mass,
     repository::{Repository, SyncLock},
     tree::{self, MAX_FILE, Named, entry, note_path},
 };
 
-/// What changed in the folder since the branch's tip.
+/// Changes in the folder since the branch's tip.
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
-    /// By path.
+    /// Changed files by path.
     pub(crate) changes: FileChanges,
-    /// Files that are too large to travel.
+    /// Files that are too large to sync.
     problems: Vec<Problem>,
-    /// How many notes the branch's tip has.
+    /// The number of notes at the branch's tip.
     notes_before: usize,
 }
 
 impl Staged {
-    /// The notes' files that are gone and lie nowhere else.
+    /// Returns the paths of deleted notes. A moved note is not deleted.
     fn gone(&self) -> Vec<String> {
         let is_elsewhere = |id| {
             NoteType::ALL.iter().any(|folder| {
@@ -62,32 +62,30 @@ impl Staged {
     }
 }
 
-/// What was committed of what had changed.
+/// The result of committing the folder.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
-    /// How many commits.
+pub(crate) struct FolderCommits {
+    /// The number of new commits.
     pub(crate) commits: usize,
-    /// What cannot travel.
+    /// Files that cannot sync.
     pub(crate) problems: Vec<Problem>,
-    /// Notes that are gone from the folder and were not taken out of the branch, and of how many.
+    /// Deleted notes that stay in the branch until the person confirms, and the number of all
+    /// notes.
     pub(crate) held_back: Option<(usize, usize)>,
 }
 
-/// Changes by session and actor.
+/// Changed files by session and actor.
 type Groups = BTreeMap<(String, String), FileChanges>;
 
-/// One of the places where a note's file can be.
-struct Place {
+/// A path where a note's file can be.
+struct NotePresence {
     name: String,
     is_committed: bool,
     is_there: bool,
 }
 
 impl Repository {
-    /// Commits what became of some notes, in one batch; `None` when nothing did.
-    ///
-    /// # Errors
-    /// When the repository or a file cannot be read or written.
+    /// Commits the changes of some notes as one change; `None` if there are none.
     pub fn commit_notes(
         &self,
         lock: &Lock,
@@ -109,7 +107,7 @@ impl Repository {
                 let name = note_path(*folder, *id);
                 let old = tree.as_ref().and_then(|tree| entry(tree, &name));
                 self.stage(&name, &path, old, None, &mut staged)?;
-                places.push(Place {
+                places.push(NotePresence {
                     name,
                     is_committed: old.is_some(),
                     is_there: path.exists(),
@@ -127,28 +125,25 @@ impl Repository {
         }))
     }
 
-    /// Commits everything of ours that changed in the folder, one commit a session and actor.
+    /// Commits all changes in the folder, one commit per session and actor.
     ///
-    /// A file is committed as it was when it was looked at; what changes meanwhile is for the next
-    /// time. So the notes are locked for as long as the branch takes to move, not while files are read.
-    /// Files that are gone stay in the branch when they are many: how many, and of how many, is told.
-    ///
-    /// # Errors
-    /// When the repository or a file cannot be read or written.
+    /// Each file is committed as it was read; later changes belong to the next run. The notes lock
+    /// is held while the branch moves, not while files are read. A mass deletion is not committed
+    /// unless `may_delete` is set.
     pub(crate) fn commit_all(
         &self,
         _held: &SyncLock,
         notes: &Notes,
         installation: Option<&str>,
         may_delete: bool,
-    ) -> Result<Gathered, Error> {
+    ) -> Result<FolderCommits, Error> {
         loop {
             let head = self.head()?;
             let expected = head.as_ref().map(Commit::id);
             let mut staged = self.stage_all(notes, installation)?;
-            let mut gathered = Gathered {
+            let mut gathered = FolderCommits {
                 problems: std::mem::take(&mut staged.problems),
-                ..Gathered::default()
+                ..FolderCommits::default()
             };
             Self::settle_moves(notes, head.as_ref(), &mut staged)?;
             let gone = staged.gone();
@@ -172,10 +167,10 @@ impl Repository {
             let Some(tip) = tip.filter(|tip| Some(tip.id()) != expected) else {
                 return Ok(gathered);
             };
-            // Before the lock: many objects take long.
+            // Many objects take long, so they are flushed before the lock is taken.
             self.flush()?;
             let lock = notes.lock()?;
-            // A command may have committed meanwhile.
+            // A command may have committed in the meantime.
             if self.head()?.map(|head| head.id()) == expected {
                 self.move_branch(&lock, tip.id(), &staged.changes)?;
                 return Ok(gathered);
@@ -183,7 +178,7 @@ impl Repository {
         }
     }
 
-    /// Tells whether something of ours changed since the branch's tip.
+    /// Tells whether the folder differs from the branch's tip.
     pub(crate) fn is_dirty(
         &self,
         notes: &Notes,
@@ -192,8 +187,8 @@ impl Repository {
         Ok(!self.stage_all(notes, installation)?.changes.is_empty())
     }
 
-    /// Puts right what was seen of notes that a command was moving to another folder meanwhile: such a note
-    /// may have been seen in neither folder, or in both.
+    /// Corrects the state of notes that a command moved during the scan. Such a note may have been
+    /// seen in neither folder, or in both.
     fn settle_moves(
         notes: &Notes,
         head: Option<&Commit<'_>>,
@@ -223,7 +218,7 @@ impl Repository {
                     id,
                 };
                 let name = note_path(*folder, id);
-                Place {
+                NotePresence {
                     is_committed: is_committed(&name),
                     is_there: notes.stamp(path).is_some(),
                     name,
@@ -234,7 +229,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Looks at one file of the folder.
+    /// Stages one file of the folder.
     fn stage(
         &self,
         name: &str,
@@ -269,9 +264,9 @@ impl Repository {
         Ok(())
     }
 
-    /// Looks at every file of ours in the folder, reading those whose stamp is new. Of the receipts only
-    /// this installation's folders are looked at: nobody else writes them, and what a copied store has
-    /// of them is older than what their machine has.
+    /// Stages all our files in the folder; reads only files with a new stamp. Only this
+    /// installation's usage logs are staged: other machines write their own, and a copied store has
+    /// older versions.
     pub(crate) fn stage_all(
         &self,
         notes: &Notes,
@@ -292,7 +287,7 @@ impl Repository {
             ..Staged::default()
         };
         let cache = self.cache();
-        let unchanged = |known: Option<&(Oid, Known)>, stamp: Option<Stamp>| {
+        let unchanged = |known: Option<&(Oid, IndexStamp)>, stamp: Option<Stamp>| {
             let (oid, known) = known?;
             let stamp = stamp.filter(|stamp| same(*known, *stamp))?;
             Some((*oid, stamp))
@@ -322,8 +317,8 @@ impl Repository {
         Ok(staged)
     }
 
-    /// Tells whether nothing lies at a path. Behind a link, and in a folder that cannot be looked into,
-    /// that is not known; what lies in the place of a file does not delete it either.
+    /// Tells whether a path does not exist. A path behind a link or in an unreadable folder is not
+    /// gone, nor is one where something else replaced the file.
     fn is_gone(&self, name: &str) -> bool {
         let mut place = self.folder();
         for part in Path::new(name) {
@@ -337,7 +332,7 @@ impl Repository {
         false
     }
 
-    /// Receipts and the marker, as they lie in the folder.
+    /// Returns the usage logs and the marker in the folder.
     fn own_other_files(&self, receipts: &[String]) -> Vec<String> {
         let mut names = Vec::new();
         if self.folder().join(tree::LAYOUT).is_file() {
@@ -359,8 +354,7 @@ impl Repository {
         names
     }
 
-    /// Puts changes apart by the session and the actor of the notes; what is no note goes with the
-    /// machine's own.
+    /// Groups changes by session and actor of the notes; other files belong to the machine.
     fn by_session(&self, changes: FileChanges) -> Result<Groups, Error> {
         let tree = self.head()?.as_ref().map(Commit::tree).transpose()?;
         let mut groups = Groups::new();
@@ -387,10 +381,11 @@ impl Repository {
     }
 }
 
-/// Makes what is staged of a note one view of it, where its file was looked for in one folder after
-/// another: as it lies there now, or nothing until the next time. Of several files of one id none is
-/// added to the one that is committed, or else to the first: no other machine would take it.
-fn settle(changes: &mut FileChanges, places: &[Place]) {
+/// Makes the staged changes of one note consistent. Folders are scanned one after the other, so a
+/// note that moves may be seen twice or never; one that was not seen is left for the next run. If
+/// several files have the same id, only the committed one, or else the first, is staged: other
+/// machines refuse the rest.
+fn settle(changes: &mut FileChanges, places: &[NotePresence]) {
     let mut there = places.iter().filter(|place| place.is_there);
     let first = there.clone().find(|place| place.is_committed);
     if let Some(first) = first.or_else(|| there.next()) {
@@ -399,7 +394,7 @@ fn settle(changes: &mut FileChanges, places: &[Place]) {
             changes.remove(&place.name);
         }
     }
-    let is_seen = |place: &Place| match changes.get(&place.name) {
+    let is_seen = |place: &NotePresence| match changes.get(&place.name) {
         Some(seen) => seen.is_some(),
         None => place.is_committed,
     };
@@ -415,7 +410,7 @@ fn settle(changes: &mut FileChanges, places: &[Place]) {
     }
 }
 
-/// The notes among changed files.
+/// Returns the notes among changed files.
 fn ids_of(changes: &FileChanges) -> BTreeSet<NoteId> {
     let notes = changes.keys().filter_map(|path| match tree::named(path) {
         Named::Note(_, id) => Some(id),
@@ -424,7 +419,7 @@ fn ids_of(changes: &FileChanges) -> BTreeSet<NoteId> {
     notes.collect()
 }
 
-/// The session of a note and who wrote it, for the trailers of a commit.
+/// Returns session and author of a note, for the trailers of its commit.
 fn authorship(bytes: &[u8], id: NoteId) -> (String, String) {
     let Ok(file) = NoteFile::parse(bytes, id) else {
         return (String::new(), "person".to_owned());
@@ -442,8 +437,8 @@ fn authorship(bytes: &[u8], id: NoteId) -> (String, String) {
 mod tests {
     use super::*;
 
-    /// What is staged of a note in two folders; by folder whether it is committed, what was seen there
-    /// (`+` a new text, `-` that it is gone), and whether it lies there.
+    /// Resolves a note in two folders. Each has: whether it is committed, the scan's result (`+`
+    /// new text, `-` gone), and whether the file exists now.
     fn settled(folders: [(bool, &str, bool); 2]) -> [&'static str; 2] {
         let stamp = Stamp::default();
         let mut changes = FileChanges::new();
@@ -454,7 +449,7 @@ mod tests {
                 "-" => drop(changes.insert(name.to_owned(), None)),
                 _ => {}
             }
-            places.push(Place {
+            places.push(NotePresence {
                 name: name.to_owned(),
                 is_committed,
                 is_there,
@@ -469,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_moves_while_it_is_looked_at_is_staged_in_one_folder_or_not_at_all() {
+    fn a_note_that_moves_during_the_scan_is_staged_once_or_not_at_all() {
         for (what, folders, staged) in [
             (
                 "moved before",

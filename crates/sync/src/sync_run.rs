@@ -25,15 +25,15 @@ use crate::{
     tree::{Changes, LAYOUT},
 };
 
-/// How long the index is waited for; a refresh takes up what it misses.
-const INDEX_PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for the index. A refresh adds what is missing.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One run of a sync.
 pub(crate) struct Run<'a> {
     home: &'a Home,
     notes: &'a Notes,
     settings: &'a Settings,
-    /// The damaged repository that this process set aside, if any.
+    /// The damaged repository that was set aside, if any.
     set_aside: Option<SetAside>,
     pub(crate) repository: Repository,
     pub(crate) committed: usize,
@@ -69,8 +69,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Commits what lies in the folder.
-    pub(crate) fn gather(&mut self, held: &SyncLock) -> Result<(), Error> {
+    /// Commits the changes in the folder.
+    pub(crate) fn commit_folder(&mut self, held: &SyncLock) -> Result<(), Error> {
         let may_delete = self.settings.answer == Answer::Accept;
         let installation = self.settings.installation.as_deref();
         let gathered = self
@@ -88,14 +88,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Joins what was fetched; `false` when it is held back.
-    pub(crate) fn integrate(&mut self) -> Result<bool, Error> {
+    /// Joins the fetched branch; `false` if it is held back.
+    pub(crate) fn join_incoming(&mut self) -> Result<bool, Error> {
         loop {
             let Some(joined) = self.join()? else {
                 return Ok(self.held.is_none() || self.is_local_hold());
             };
             let lock = self.notes.lock()?;
-            // A command may have committed while the join was computed.
+            // A command may have committed during the join.
             if self.repository.head()?.map(|head| head.id()) != joined.head {
                 continue;
             }
@@ -111,10 +111,12 @@ impl<'a> Run<'a> {
                 let home = self.home;
                 purge::drop_copies(home, &lock, self.notes, &record.gone)?;
             }
-            let applied = self.repository.bring_to(&lock, self.notes, joined.commit)?;
+            let applied = self
+                .repository
+                .apply_commit(&lock, self.notes, joined.commit)?;
             self.repository.set_joined(&lock, joined.incoming)?;
             drop(lock);
-            self.take_up(applied);
+            self.record_in_index(applied);
             self.pulled += joined.pulled;
             self.conflicts += joined.conflicts;
             for problem in joined.problems {
@@ -126,7 +128,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What was held back here does not keep the rest from being joined and pushed.
+    /// Tells whether only a local mass deletion is held back. The rest is still joined and pushed.
     fn is_local_hold(&self) -> bool {
         matches!(self.held, Some(Held::LocalMassDeletion { .. }))
     }
@@ -200,7 +202,7 @@ impl<'a> Run<'a> {
         }))
     }
 
-    /// Puts the marker into a repository that goes to a remote without one.
+    /// Adds the marker to a repository before its first push.
     pub(crate) fn mark(&mut self, place: &SyncLock) -> Result<(), Error> {
         let head = self.repository.head()?;
         let tree = head.as_ref().map(Commit::tree).transpose()?;
@@ -210,17 +212,16 @@ impl<'a> Run<'a> {
         drop(head);
         let path = self.home.tree(Scope::Portable).join(LAYOUT);
         file::write_atomic(&path, layout::text().as_bytes()).map_err(Error::io(&path))?;
-        self.gather(place)
+        self.commit_folder(place)
     }
 
-    /// Tells whether the remote has a commit for its tip.
+    /// Tells whether a commit is the remote's tip.
     pub(crate) fn is_pushed(&self, head: Oid) -> Result<bool, Error> {
         let there = self.repository.tip(INCOMING)?;
         Ok(there.is_some_and(|tip| tip.id() == head))
     }
 
-    /// Remembers what the remote has now: what the branch was at before the push. A command may have
-    /// committed since, and the remote may or may not have that.
+    /// Records the commit that was pushed. The branch may have moved since.
     pub(crate) fn pushed(&mut self, head: Oid) -> Result<(), Error> {
         let known = self.repository.tip(JOINED)?.map(|tip| tip.id());
         if known != Some(head) {
@@ -231,7 +232,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes what is to be purged out of the files of the store.
+    /// Removes purged notes and text from the files.
     pub(crate) fn clean(&mut self, what: &Purge) -> Result<(), Error> {
         let (home, notes) = (self.home, self.notes);
         let lock = notes.lock()?;
@@ -243,12 +244,12 @@ impl<'a> Run<'a> {
             ids.extend(places.notes.iter().map(|path| path.id));
         }
         drop(lock);
-        self.take_up(Applied { notes: ids, before });
+        self.record_in_index(Applied { notes: ids, before });
         Ok(())
     }
 
-    /// Writes the history of a commit anew, with the tombstones of what is gone at its end. No branch
-    /// names it yet.
+    /// Rewrites the history of a commit and adds the tombstones of purged notes. No reference names
+    /// the result yet.
     pub(crate) fn rewrite(
         &self,
         what: &Purge,
@@ -272,8 +273,8 @@ impl<'a> Run<'a> {
         repository.write_commit(tree, &[&tip], act, None)
     }
 
-    /// Puts a rewritten history in the place of the branch, in the remote first; git's words when
-    /// somebody was faster.
+    /// Replaces the branch with the rewritten history, in the remote first. Returns git's message
+    /// if another machine pushed first.
     pub(crate) fn replace(
         &mut self,
         git: &Git,
@@ -285,7 +286,7 @@ impl<'a> Run<'a> {
         let there = self.repository.tip(INCOMING)?.map(|tip| tip.id());
         if let (Some(remote), Some(there)) = (remote, there) {
             let lock = notes.lock()?;
-            // Where only another git has noted so far what was joined: a push moves that note.
+            // The joined tip may be recorded only in the tracking branch, which the push moves.
             self.repository.set_joined(&lock, there)?;
             self.repository.point(&lock, PURGED, new)?;
             drop(lock);
@@ -298,22 +299,22 @@ impl<'a> Run<'a> {
         if there.is_some() {
             self.repository.point(&lock, INCOMING, new)?;
         }
-        // A command may have committed while the remote was talked to.
+        // A command may have committed during the push.
         if self.repository.head()?.map(|tip| tip.id()) != Some(head) {
             drop(lock);
             if there.is_none() {
                 return Ok(Err("notes were written meanwhile".to_owned()));
             }
-            // The remote is rewritten: from here on this machine is one like any other.
-            self.integrate()?;
+            // The remote is rewritten already, so this machine joins it like any other.
+            self.join_incoming()?;
             return Ok(Ok(()));
         }
-        let applied = self.repository.bring_to(&lock, notes, new)?;
+        let applied = self.repository.apply_commit(&lock, notes, new)?;
         if there.is_some() {
             self.repository.set_joined(&lock, new)?;
         }
         drop(lock);
-        self.take_up(applied);
+        self.record_in_index(applied);
         if let (Some(remote), None) = (remote, there)
             && let Pushed::Rejected { reason } = git.push(remote, None)?
         {
@@ -325,7 +326,7 @@ impl<'a> Run<'a> {
         Ok(Ok(()))
     }
 
-    /// Drops what the old history was made of, here and in a remote that is a folder.
+    /// Removes the objects of the old history, here and in a remote that is a folder.
     pub(crate) fn finish_purge(&self, git: &Git, purged: &mut Purged) -> Result<(), Error> {
         let lock = self.notes.lock()?;
         purged.dropped = self.repository.drop_references()?;
@@ -339,13 +340,12 @@ impl<'a> Run<'a> {
                 .prune_remote(folder)
                 .err()
                 .map(|error| error.to_string()),
-            None => Some("its host keeps what was replaced until it tidies up".to_owned()),
+            None => Some("its host keeps replaced objects until it runs gc".to_owned()),
         };
         Ok(())
     }
 
-    /// Drops what a history was made of that a purge has replaced. The next run does it if this one
-    /// cannot.
+    /// Removes the objects of a purged history. If this fails, the next run does it.
     pub(crate) fn prune(&mut self, git: &Git) {
         if !self.repository.is_pruning() {
             return;
@@ -355,21 +355,21 @@ impl<'a> Run<'a> {
         if let Err(error) = pruned {
             self.problems.push(Problem {
                 path: "memory/.git".to_owned(),
-                reason: format!("what was purged is still in it: {error}"),
+                reason: format!("it still contains purged objects: {error}"),
             });
         }
     }
 
-    /// Takes up in the index what became of files.
-    pub(crate) fn take_up(&mut self, applied: Applied) {
+    /// Updates the changed notes in the index.
+    pub(crate) fn record_in_index(&mut self, applied: Applied) {
         if applied.notes.is_empty() {
             return;
         }
-        let Ok(mut index) = Index::open_if_usable(self.home, INDEX_PATIENCE) else {
+        let Ok(mut index) = Index::open_if_usable(self.home, INDEX_TIMEOUT) else {
             self.changed.extend(applied.notes);
             return;
         };
-        // What fails here is taken up by the next refresh: the files are there.
+        // On an error the next refresh adds them: the files exist.
         let _ = index.record_all(self.notes, &applied.notes, applied.before);
         self.changed.extend(applied.notes);
     }
@@ -384,7 +384,7 @@ impl<'a> Run<'a> {
         }
         let changed = self.changed.iter().filter_map(|id| self.notes.find(*id));
         let detail = match (&self.held, self.conflicts) {
-            (Some(_), _) => "something waits for you; see status".to_owned(),
+            (Some(_), _) => "held back until you decide; see status".to_owned(),
             (None, 0) => detail.to_owned(),
             (None, 1) => format!("{detail}; 1 conflict kept as a note of its own"),
             (None, many) => format!("{detail}; {many} conflicts kept as notes of their own"),
@@ -402,11 +402,11 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a join is to be brought to.
+/// The result of a join, before it is applied.
 struct Target {
-    /// The branch's commit that was joined.
+    /// The branch's commit at the start of the join.
     head: Option<Oid>,
-    /// Where both are joined.
+    /// The joined commit.
     commit: Oid,
     incoming: Oid,
     pulled: usize,
@@ -414,22 +414,22 @@ struct Target {
     proposals: Vec<Sibling>,
     unreadable: Vec<(NoteId, Vec<u8>)>,
     problems: Vec<Problem>,
-    /// What the remote's history was rewritten without.
+    /// What the remote's rewritten history lacks.
     purged: Option<Record>,
 }
 
-/// What a join compares both sides with.
+/// The starting point of a join.
 struct JoinStart<'r> {
-    /// The common ancestor, or the commit that stands in for it.
+    /// The merge base, or the commit that replaces it.
     base: Option<Commit<'r>>,
     /// Whether the joined commit keeps our commits as ancestors.
     keeps_history: bool,
-    /// What the remote's history was rewritten without.
+    /// What the remote's rewritten history lacks.
     purged: Option<Record>,
 }
 
 impl Repository {
-    /// Determines the start of a join; `None` if the person has to accept a rewritten history first.
+    /// Determines the start of a join; `None` if a rewritten history has to be accepted first.
     fn join_start(
         &self,
         head: Option<&Commit<'_>>,

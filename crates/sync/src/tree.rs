@@ -1,8 +1,7 @@
-//! What a commit holds, and how two of them differ.
+//! Reads the files of a commit, and compares two commits.
 //!
-//! A tree may come from a stranger: it is read within limits, and what could harm a machine that
-//! checks it out (links, submodules, names that stand for git's own folder, huge files) is told apart
-//! from what is ours and from what is merely unknown.
+//! A tree may come from a stranger. It is read within limits, and entries that could harm a machine
+//! (links, submodules, names that mean `.git`, huge files) are refused. Unknown files are kept.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -18,22 +17,22 @@ use git2::{ObjectType, Oid, Repository, Tree};
 
 use crate::error::Error;
 
-/// The largest file that is taken from a remote, in bytes.
+/// The largest file that is accepted from a remote, in bytes.
 pub(crate) const MAX_FILE: usize = 16 * 1024 * 1024;
 
-/// The most files and folders that a tree may hold.
+/// The largest number of files and folders in a tree.
 pub(crate) const MAX_ENTRIES: usize = 200_000;
 
-/// The deepest folder that is looked into. Ours are three deep.
+/// The deepest folder that is read. Ours have three levels.
 const MAX_DEPTH: usize = 16;
 
-/// The name of the file that marks a repository as a memory of notes.
+/// The name of the marker that identifies a repository of notes.
 pub(crate) const LAYOUT: &str = ".layout";
 
-/// The folder of receipts.
+/// The folder of the usage logs.
 pub(crate) const USAGE: &str = ".usage";
 
-/// What a path in the repository is to us.
+/// The meaning of a path in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Named {
     /// `<type>/<ULID>.md`.
@@ -42,11 +41,11 @@ pub(crate) enum Named {
     Receipt,
     /// `.layout`.
     Layout,
-    /// Anything else: carried, never read.
+    /// Any other file: kept in commits, never read.
     Other,
 }
 
-/// Tells what a path is.
+/// Returns the meaning of a path.
 pub(crate) fn named(path: &str) -> Named {
     if path == LAYOUT {
         return Named::Layout;
@@ -62,24 +61,24 @@ pub(crate) fn named(path: &str) -> Named {
     }
 }
 
-/// The path of a note in the repository.
+/// Returns the path of a note in the repository.
 pub(crate) fn note_path(folder: NoteType, id: NoteId) -> String {
     format!("{folder}/{id}.md")
 }
 
-/// Tells whether a folder below `.usage` may be a machine's.
+/// Tells whether a folder in `.usage` can be a machine's.
 pub(crate) fn is_machine(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !name.starts_with('.') && (1..=64).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Tells whether a file of a machine's folder is one of receipts.
+/// Tells whether a file in a machine's folder belongs to its usage log.
 pub(crate) fn is_receipt(name: &str) -> bool {
     let plain = !name.starts_with('.') && name.bytes().all(|byte| byte.is_ascii_graphic());
     plain && (name == "owner" || is_log(name) || name.ends_with(".fold.json"))
 }
 
-/// Tells whether a file is a log of receipts, which only grows.
+/// Tells whether a file is an append-only log.
 #[expect(
     clippy::case_sensitive_file_extension_comparisons,
     reason = "a name in git has one spelling"
@@ -88,19 +87,16 @@ pub(crate) fn is_log(name: &str) -> bool {
     name.ends_with(".jsonl")
 }
 
-/// The files of ours that a tree of our own branch holds.
+/// Our files in a tree of our own branch.
 #[derive(Debug, Default)]
 pub(crate) struct OwnFiles {
-    /// The notes. A store has tens of thousands: none of them has a text for its path.
+    /// The notes. A store has tens of thousands, so their paths are not stored.
     pub(crate) notes: HashMap<(NoteType, NoteId), Oid>,
-    /// Receipts and the marker, by path.
+    /// Usage logs and the marker, by path.
     pub(crate) others: HashMap<String, Oid>,
 }
 
-/// Finds the files of ours that a tree of our own branch holds. Nothing else is looked at.
-///
-/// # Errors
-/// When an object is missing.
+/// Finds our files in a tree of our own branch and ignores all others.
 pub(crate) fn own_files(
     repository: &Repository,
     tree: Option<&Tree<'_>>,
@@ -143,12 +139,12 @@ pub(crate) fn own_files(
     Ok(files)
 }
 
-/// The note that a file is by its name.
+/// Returns the note with this file name.
 pub(crate) fn note_name(name: &str) -> Option<NoteId> {
     name.strip_suffix(".md")?.parse().ok()
 }
 
-/// The folder that a tree has at a path.
+/// Returns the folder at a path in a tree.
 fn subtree<'a>(
     repository: &'a Repository,
     tree: &Tree<'_>,
@@ -161,12 +157,12 @@ fn subtree<'a>(
         .transpose()?)
 }
 
-/// What differs at one path.
+/// The difference at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change<T> {
-    /// What was there.
+    /// The old entry.
     pub(crate) old: Option<T>,
-    /// What is there now.
+    /// The new entry.
     pub(crate) new: Option<T>,
 }
 
@@ -179,16 +175,16 @@ impl<T> Default for Change<T> {
     }
 }
 
-/// How one tree differs from another. A note that moved is one change of one note.
+/// The difference between two trees. A note that moved is one change.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     /// Notes, by id.
     pub(crate) notes: BTreeMap<NoteId, Change<(NoteType, Oid)>>,
     /// Receipts, the marker and unknown files, by path, with their git mode.
     pub(crate) others: BTreeMap<String, Change<(Oid, i32)>>,
-    /// What the new tree holds that is not taken.
+    /// Refused entries of the new tree.
     pub(crate) problems: Vec<Problem>,
-    /// Files and folders that were looked at in the new tree.
+    /// The number of entries read in the new tree.
     seen: usize,
 }
 
@@ -196,7 +192,7 @@ impl Changes {
     /// Compares two trees.
     ///
     /// # Errors
-    /// When an object is missing, or the new tree is over the limits.
+    /// [`Error::TooManyFiles`] if the new tree is over the limits.
     pub(crate) fn between(
         repository: &Repository,
         old: Option<&Tree<'_>>,
@@ -229,7 +225,7 @@ impl Changes {
         let names = differing(old, new);
         let before = entries(old, &names);
         let after = entries(new, &names);
-        // What is refused says nothing about what was there before: that stays.
+        // A refused entry replaces nothing: the old entry stays.
         let mut refused = BTreeSet::new();
         for (name, (oid, mode)) in &after {
             if before.get(name) != Some(&(*oid, *mode))
@@ -251,7 +247,7 @@ impl Changes {
                     self.compare(repository, Some(&old), None, &path, depth + 1)?;
                 }
             } else {
-                self.left(&path, *oid, *mode);
+                self.add_old(&path, *oid, *mode);
             }
         }
         for (name, (oid, mode)) in &after {
@@ -268,13 +264,13 @@ impl Changes {
                     .transpose()?;
                 self.compare(repository, old.as_ref(), Some(&new), &path, depth + 1)?;
             } else {
-                self.arrived(&path, *oid, *mode);
+                self.add_new(&path, *oid, *mode);
             }
         }
         Ok(())
     }
 
-    fn left(&mut self, path: &str, oid: Oid, mode: i32) {
+    fn add_old(&mut self, path: &str, oid: Oid, mode: i32) {
         match named(path) {
             Named::Note(folder, id) if is_file(mode) => {
                 let old = &mut self.notes.entry(id).or_default().old;
@@ -284,7 +280,7 @@ impl Changes {
         }
     }
 
-    fn arrived(&mut self, path: &str, oid: Oid, mode: i32) {
+    fn add_new(&mut self, path: &str, oid: Oid, mode: i32) {
         match named(path) {
             Named::Note(folder, id) => {
                 let change = self.notes.entry(id).or_default();
@@ -292,18 +288,21 @@ impl Changes {
                     change.new = Some((folder, oid));
                     return;
                 };
-                // Rather the one that lies where the note has always been.
+                // Prefers the file in the note's old folder.
                 let stays = change.old.is_some_and(|(old, _)| old == folder);
                 if stays {
                     change.new = Some((folder, oid));
                 }
-                self.refuse(&note_path(if stays { first } else { folder }, id), SECOND);
+                self.refuse(
+                    &note_path(if stays { first } else { folder }, id),
+                    DUPLICATE_ID,
+                );
             }
             _ => self.others.entry(path.to_owned()).or_default().new = Some((oid, mode)),
         }
     }
 
-    /// Refuses new files of notes that lie in another folder and did not leave it.
+    /// Refuses a new file of a note that is still in another folder.
     fn refuse_second_files(
         &mut self,
         repository: &Repository,
@@ -327,7 +326,7 @@ impl Changes {
         let second: Vec<(NoteId, NoteType)> = new.filter(|(id, _)| is_there(*id)).collect();
         for (id, folder) in second {
             self.notes.remove(&id);
-            self.refuse(&note_path(folder, id), SECOND);
+            self.refuse(&note_path(folder, id), DUPLICATE_ID);
         }
         Ok(())
     }
@@ -340,24 +339,24 @@ impl Changes {
     }
 }
 
-/// The modes of regular files.
+/// git's modes of regular files.
 pub(crate) const FILE: i32 = 0o100_644;
 pub(crate) const EXECUTABLE: i32 = 0o100_755;
 
-/// git's modes of what is no regular file.
+/// git's modes of other entries.
 pub(crate) const TREE: i32 = 0o040_000;
 const LINK: i32 = 0o120_000;
 const GITLINK: i32 = 0o160_000;
 
-/// Why one of two files of a note is not taken.
-const SECOND: &str = "the same id as another file";
+/// The reason for refusing a second file of a note.
+const DUPLICATE_ID: &str = "the same id as another file";
 
-/// Tells whether a mode is a regular file's.
+/// Tells whether a mode is that of a regular file.
 pub(crate) fn is_file(mode: i32) -> bool {
     !matches!(mode, TREE | LINK | GITLINK)
 }
 
-/// The file that a tree has at a path.
+/// Returns the file at a path in a tree.
 pub(crate) fn entry(tree: &Tree<'_>, path: &str) -> Option<Oid> {
     let entry = tree.get_path(Path::new(path)).ok()?;
     is_file(entry.filemode_raw()).then(|| entry.id())
@@ -368,11 +367,11 @@ pub(crate) fn is_tombstone(bytes: &[u8], id: NoteId) -> bool {
     NoteFile::parse(bytes, id).is_ok_and(|file| file.note().state == State::Forgotten)
 }
 
-/// The names of the entries in which two folders differ. Of tens of thousands few do, and libgit2 finds
-/// a name faster than anything that is made of all of them.
+/// Returns the names of the entries in which two folders differ. libgit2 looks up a name faster
+/// than any map of all entries could be built.
 ///
-/// A stranger's tree may have no order, and then a name is not found: it counts as differing, since
-/// either folder is asked for what the other one has.
+/// In an unsorted tree a lookup may fail. Both folders are looked up in each other, so such a name
+/// counts as differing.
 fn differing(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> HashSet<Vec<u8>> {
     let mut names = HashSet::new();
     for (one, other) in [(old, new), (new, old)] {
@@ -390,8 +389,8 @@ fn differing(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> HashSet<Vec<u8>>
     names
 }
 
-/// The entries of a tree that have these names. Names that are no UTF-8 are shown with their bytes
-/// replaced, and are never ours.
+/// Returns the entries with these names. A name that is not UTF-8 is shown lossily; none of ours
+/// is.
 fn entries(tree: Option<&Tree<'_>>, names: &HashSet<Vec<u8>>) -> BTreeMap<String, (Oid, i32)> {
     tree.iter()
         .flat_map(|tree| tree.iter())
@@ -411,7 +410,7 @@ fn join(folder: &str, name: &str) -> String {
     }
 }
 
-/// Tells why an entry is not taken from anybody.
+/// Returns the reason for refusing an entry, if there is one.
 fn danger(
     repository: &Repository,
     name: &str,
@@ -444,8 +443,8 @@ fn danger(
     })
 }
 
-/// Tells whether a file system could take a name for `.git`: letters of either case, characters that
-/// HFS+ ignores, the short name, streams and trailing dots of NTFS.
+/// Tells whether a file system could read a name as `.git`: other case, characters that HFS+
+/// ignores, NTFS short names, streams and trailing dots.
 fn is_git_folder(name: &str) -> bool {
     let ignored = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let seen: String = name.chars().filter(|c| !ignored(c)).collect();
@@ -462,7 +461,7 @@ mod tests {
     const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
     #[test]
-    fn paths_are_told_apart() {
+    fn classifies_paths() {
         // PATH-06
         let id: NoteId = ID.parse().unwrap();
         let note = format!("semantic/{ID}.md");

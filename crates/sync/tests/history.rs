@@ -20,7 +20,7 @@ use anamnesis_sync::{
 use chrono::{DateTime, TimeDelta, Utc};
 use tempfile::TempDir;
 
-/// A machine with a store of its own. The clock stands where a test puts it.
+/// A machine with a store of its own. A test sets the clock.
 struct Machine {
     name: String,
     home: Home,
@@ -147,7 +147,7 @@ impl Machine {
         self.commit(&[id], act)
     }
 
-    /// A note's file as it lies there, with its place.
+    /// Returns a note's path and file.
     fn file(&self, id: NoteId) -> Option<(NotePath, String)> {
         let path = self.notes.find(id)?;
         let bytes = self.notes.bytes(path).unwrap();
@@ -163,7 +163,7 @@ impl Machine {
         found.remove(0)
     }
 
-    /// Takes a batch back; what became of its one note, and the undo's own batch.
+    /// Undoes a change; returns the result for its only note, and the commit of the undo.
     fn undo(&self, committed: &Committed) -> (Fate, Option<Committed>) {
         let event = self.event(committed);
         let lock = self.notes.lock().unwrap();
@@ -176,7 +176,7 @@ impl Machine {
         (fate, undone.committed)
     }
 
-    /// A note's text as it was some minutes after the start.
+    /// Returns a note's text some minutes after the start.
     fn text_at(&self, minutes: i64, id: NoteId) -> Option<String> {
         let repository = self.repository();
         let moment = repository
@@ -202,7 +202,7 @@ fn line(verb: &str, machine: &str, title: &str) -> (String, Option<String>, Stri
 }
 
 #[test]
-fn the_log_tells_what_was_done_newest_first() {
+fn log_lists_changes_newest_first() {
     let mut laptop = Machine::new("laptop");
     let path = laptop.write("first", "One.");
     laptop
@@ -225,7 +225,7 @@ fn the_log_tells_what_was_done_newest_first() {
 }
 
 #[test]
-fn a_join_is_in_the_log_only_with_what_it_made_itself() {
+fn log_shows_only_a_joins_own_changes() {
     let (mut laptop, mut desktop, _remote) = Machine::pair();
     let path = laptop.write("shared", "One.\n\nTwo.\n\nThree.");
     laptop.sync();
@@ -252,20 +252,20 @@ fn a_join_is_in_the_log_only_with_what_it_made_itself() {
         ])
     );
     let join = laptop.repository().log(None, 1).unwrap().remove(0);
-    // What came from the desktop is the desktop's, and a join has no undo.
+    // The desktop's commits belong to the desktop, and a join cannot be undone.
     assert_eq!(join.notes.keys().collect::<Vec<_>>(), [&path.id]);
     assert_eq!(join.batch, None);
     let versions = laptop.repository().versions(path.id, usize::MAX).unwrap();
     assert_eq!(versions.len(), 4);
     let newest = String::from_utf8(versions[0].file.clone().unwrap().bytes).unwrap();
     assert!(newest.contains("One, changed.\n\nTwo.\n\nThree, changed."));
-    // Both machines tell the same.
+    // Both machines have the same log.
     desktop.after(4).sync();
     assert_eq!(log(&desktop), told);
 }
 
 #[test]
-fn a_join_without_a_clash_is_not_in_the_log() {
+fn log_omits_joins_without_conflicts() {
     let (laptop, mut desktop, _remote) = Machine::pair();
     laptop.write("one", "One.");
     laptop.sync();
@@ -293,7 +293,7 @@ fn a_join_without_a_clash_is_not_in_the_log() {
 }
 
 #[test]
-fn notes_are_told_as_they_were_at_a_time() {
+fn returns_the_notes_at_a_time() {
     let mut laptop = Machine::new("laptop");
     assert!(laptop.repository().at(morning()).unwrap().is_none());
     let path = laptop.write("note", "Old.");
@@ -310,14 +310,14 @@ fn notes_are_told_as_they_were_at_a_time() {
     assert_eq!(laptop.text_at(9, path.id).as_deref(), Some("Old."));
     assert_eq!(laptop.text_at(10, path.id).as_deref(), Some("New."));
     assert_eq!(laptop.text_at(30, path.id), None);
-    // What is gone from the notes is found by a part of its id.
+    // A removed note is found by part of its id.
     let typed = IdPrefix::parse(&path.id.short()).unwrap();
     let found = laptop.repository().ids_matching(&typed).unwrap();
     assert_eq!(found, BTreeSet::from([path.id]));
 }
 
 #[test]
-fn what_machines_did_side_by_side_was_there_at_once() {
+fn notes_of_parallel_machines_are_both_present() {
     let (mut laptop, mut desktop, _remote) = Machine::pair();
     let shared = laptop.write("shared", "Old.");
     let doomed = laptop.write("doomed", "Short-lived.");
@@ -348,7 +348,7 @@ fn an_undo_is_byte_for_byte_and_can_be_undone() {
     // DEL-03
     let laptop = Machine::new("laptop");
     let path = laptop.write("note", "Old.");
-    // A file as an editor leaves it, not as we write it.
+    // The file has an editor's formatting, not ours.
     let odd = laptop
         .file(path.id)
         .unwrap()
@@ -371,13 +371,13 @@ fn an_undo_is_byte_for_byte_and_can_be_undone() {
     assert_eq!(laptop.file(path.id).unwrap(), after);
     laptop.undo(&redo.unwrap());
     assert_eq!(laptop.file(path.id).unwrap(), before);
-    // Once is enough.
+    // A second undo changes nothing.
     let (fate, undo) = laptop.undo(&edit);
     assert_eq!((fate, undo), (Fate::Left("it is as it was before"), None));
 }
 
 #[test]
-fn what_came_after_a_batch_stays_when_it_is_taken_back() {
+fn undo_keeps_later_changes() {
     let laptop = Machine::new("laptop");
     let path = laptop.write("note", "One.\n\nTwo.\n\nThree.");
     let edit = laptop.edit(path.id, |note| {
@@ -397,7 +397,7 @@ fn what_came_after_a_batch_stays_when_it_is_taken_back() {
 }
 
 #[test]
-fn a_note_is_left_where_its_undo_would_cost_what_came_later() {
+fn undo_skips_a_note_with_conflicting_later_changes() {
     let laptop = Machine::new("laptop");
     let text = |text: &'static str| move |note: &mut Note| note.body = text.to_owned();
     let cases: [(&str, &dyn Fn(NoteId)); 4] = [
@@ -428,12 +428,12 @@ fn a_note_is_left_where_its_undo_would_cost_what_came_later() {
         assert_eq!(fate, Fate::Left(reason));
         assert_eq!(laptop.file(path.id), before, "{reason}");
     }
-    // No sibling, no proposal.
+    // There is neither a sibling nor a proposal.
     assert_eq!(laptop.notes.list().notes.len(), 3);
 }
 
 #[test]
-fn a_change_that_is_not_committed_yet_is_not_lost() {
+fn undo_keeps_uncommitted_changes() {
     let laptop = Machine::new("laptop");
     let path = laptop.write("note", "One.\n\nTwo.");
     let edit = laptop.edit(path.id, |note| note.title = "renamed".to_owned());
@@ -461,7 +461,7 @@ fn a_forgotten_note_comes_back_and_goes_again() {
     assert_eq!(fate, Fate::Remembered);
     assert_eq!(laptop.file(path.id), before);
     laptop.notes.drop_trashed(path.id).unwrap();
-    // Forgotten again it is kept in the trash, as by any other way of forgetting.
+    // The forgotten note is in the trash, as after `forget`.
     let (fate, _) = laptop.after(2).undo(&undo.unwrap());
     assert_eq!(fate, Fate::Forgotten);
     assert_eq!(laptop.file(path.id), tombstone);
@@ -470,7 +470,7 @@ fn a_forgotten_note_comes_back_and_goes_again() {
 }
 
 #[test]
-fn a_note_that_a_batch_made_goes_on_all_machines_and_can_come_back() {
+fn undo_of_a_new_note_reaches_all_machines_and_can_be_undone() {
     let (laptop, desktop, _remote) = Machine::pair();
     laptop.write("stays", "Stays.");
     let path = laptop.write("goes", "Goes.");
@@ -482,7 +482,7 @@ fn a_note_that_a_batch_made_goes_on_all_machines_and_can_come_back() {
     laptop.sync();
     desktop.sync();
     let file = desktop.file(path.id);
-    // Any machine can take it back.
+    // Any machine can undo it.
     let (fate, undo) = desktop.undo(&made);
     assert_eq!(fate, Fate::Removed);
     desktop.sync();
@@ -496,7 +496,7 @@ fn a_note_that_a_batch_made_goes_on_all_machines_and_can_come_back() {
 }
 
 #[test]
-fn a_note_that_changed_its_scope_changes_it_back() {
+fn undo_restores_the_scope() {
     let laptop = Machine::new("laptop");
     let act = Act {
         verb: "move",
@@ -524,7 +524,7 @@ fn a_note_that_changed_its_scope_changes_it_back() {
 }
 
 #[test]
-fn batches_are_found_by_a_part_of_their_name() {
+fn changes_are_found_by_part_of_their_id() {
     let mut laptop = Machine::new("laptop");
     let path = laptop.write("note", "One.");
     let edit = laptop
@@ -623,7 +623,7 @@ fn reading_the_history_runs_nothing_that_its_configuration_names() {
     assert!(repository.at(morning()).unwrap().is_some());
     assert_eq!(laptop.undo(&edit).0, Fate::Restored);
     assert!(!witness.exists());
-    // The traps are real: git itself falls into one of them.
+    // The traps work: git itself runs one of them.
     let status = Command::new("git")
         .args(["-C", git.parent().unwrap().to_str().unwrap(), "status"])
         .output();

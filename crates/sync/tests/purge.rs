@@ -250,7 +250,7 @@ impl Machine {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// The index and everything else that is derived is made anew by whoever opens it next.
+    /// The derived files are rebuilt by the next process that needs them.
     fn assert_clean(&self) {
         drop(Index::in_step(&self.home, &self.notes, PATIENCE).unwrap());
         assert_no_object_holds(&self.git_dir());
@@ -260,7 +260,7 @@ impl Machine {
     }
 }
 
-/// The three have the same, and nobody has the text.
+/// All three machines have the same notes, and none has the text.
 fn assert_in_step(fleet: &Fleet, machines: &[Machine]) {
     for _ in 0..2 {
         for machine in machines {
@@ -299,7 +299,7 @@ fn a_text_is_in_no_byte_of_any_machine_after_a_purge_on_one() {
     laptop.assert_clean();
     fleet.assert_clean();
     assert_eq!(laptop.note(leaked).title, MASK);
-    // What was before it is as it was.
+    // Earlier commits are unchanged.
     laptop.git(&["merge-base", "--is-ancestor", first.trim(), "HEAD"]);
 
     assert_in_step(&fleet, &machines);
@@ -324,7 +324,7 @@ fn a_purged_note_stays_away_whatever_the_others_have() {
     for machine in &machines {
         machine.sync();
     }
-    // One has edits to it that nobody has seen, one is stale, one pushes in between.
+    // One machine has unpushed edits, one is behind, one pushes in between.
     desktop.edit(purged, |note| note.body = "words of the desktop".to_owned());
     desktop.edit(stays, |note| note.title = "stays there".to_owned());
     desktop.backend(Answer::None).commit().unwrap();
@@ -344,7 +344,7 @@ fn a_purged_note_stays_away_whatever_the_others_have() {
         assert_eq!(machine.note(between).title, "between");
         machine.assert_clean();
     }
-    // Its own words the desktop keeps to itself, and says why.
+    // The desktop keeps its own text locally and reports why.
     let [kept] = &desktop.proposals()[..] else {
         panic!("{:?}", desktop.proposals());
     };
@@ -380,7 +380,7 @@ fn a_forgotten_note_is_out_of_history_and_its_trash_is_empty_everywhere() {
 #[test]
 fn edits_of_a_masked_note_travel_without_the_text_or_not_at_all() {
     let body = format!("first paragraph\n\nthe value is {SECRET}\n\nlast paragraph");
-    // What the other machine makes of the body meanwhile, and whether that can travel.
+    // The other machine's edits of the body, and whether they can sync.
     let edits = [
         (body.replace("first", "a better first"), true),
         (body.replace("the value", "our value"), false),
@@ -410,7 +410,7 @@ fn edits_of_a_masked_note_travel_without_the_text_or_not_at_all() {
             desktop.assert_clean();
         } else {
             assert_eq!(now, body.replace(SECRET, MASK), "{edited}");
-            // The text is on the machine that wrote it, and in no object.
+            // The text is on the machine that wrote it, and in no git object.
             assert_eq!(desktop.proposals().len(), 1, "{edited}");
             assert_no_object_holds(&desktop.git_dir());
             desktop.purge(&text());
@@ -455,7 +455,7 @@ fn who_was_faster_is_joined_and_purged_too() {
     for machine in &machines {
         machine.sync();
     }
-    // The laptop has not seen this.
+    // The laptop has not fetched this.
     let second = desktop.write("second", &format!("also {SECRET}"));
     desktop.edit(leaked, |note| note.title = "renamed".to_owned());
     desktop.sync();
@@ -488,7 +488,7 @@ fn who_pushes_or_writes_in_that_moment_is_joined() {
         let masked = &what.masked;
         if said.is_empty() {
             desktop.sync();
-            // After the laptop's push, git on the laptop commits what an editor left.
+            // After the laptop's push, the user commits with git on the laptop.
             let memory = laptop.home.tree(Scope::Portable);
             let hook = format!(
                 "#!/bin/sh\nunset $(git rev-parse --local-env-vars)\ncd {}\necho own >> semantic/{}.md\n\
@@ -533,7 +533,7 @@ fn two_purges_are_both_done() {
         machine.sync();
     }
     laptop.purge(&text());
-    // This one has not taken the first over yet.
+    // This machine has not joined the first purge yet.
     desktop.purge(&notes(&[other.id]));
     server.purge(&text());
     assert_in_step(&fleet, &machines);
@@ -555,7 +555,7 @@ fn a_store_without_a_remote_is_purged_too() {
     laptop.sync();
     let gone = laptop.write("goes", SECRET);
     laptop.sync();
-    // git's own traces of the old history.
+    // Files of git that name the old history.
     laptop.git(&["commit", "--quiet", "--amend", "-m", SECRET]);
     laptop.git(&["branch", "other"]);
     let purge = Purge {
@@ -606,7 +606,7 @@ fn a_rewriting_that_says_more_or_less_than_it_does_is_held() {
     laptop.write("second", "y");
     laptop.sync();
     desktop.sync();
-    // A receipt names one note, and another one is missing too.
+    // The record names one note, but another one is missing too.
     let journal = Journal::open(&laptop.home, PATIENCE).unwrap();
     let mut receipt = Receipt::new(now());
     receipt.gone = vec![PortableId::new(first.id, Scope::Portable).unwrap()];
@@ -628,7 +628,7 @@ fn a_rewriting_that_says_more_or_less_than_it_does_is_held() {
 
 #[test]
 fn a_purge_that_is_killed_is_finished_or_begun_again() {
-    // Killed after the remote was rewritten, before anything happened here.
+    // Killed after the remote was rewritten, before any local change.
     let fleet = Fleet::new();
     let machines = fleet.three();
     let [laptop, desktop, _] = &machines;
@@ -642,7 +642,7 @@ fn a_purge_that_is_killed_is_finished_or_begun_again() {
     let new = laptop.head();
     fs::remove_dir_all(laptop.home.root()).unwrap();
     fs::rename(&stale, laptop.home.root()).unwrap();
-    // git takes note of what it pushed by itself.
+    // git updates its tracking branch by itself.
     laptop.git(&["fetch", "--quiet", "origin"]);
     laptop.git(&["update-ref", "refs/anamnesis/purged", new.trim()]);
     laptop.git(&["rev-parse", "--verify", "--quiet", "origin/main"]);
@@ -651,7 +651,7 @@ fn a_purge_that_is_killed_is_finished_or_begun_again() {
     assert_eq!(laptop.note(leaked).body, MASK);
     desktop.assert_clean();
 
-    // Killed after the files, before the history: what is left is a change like any other.
+    // Killed after the files, before the history: the changed files are ordinary changes.
     let fleet = Fleet::new();
     let machines = fleet.three();
     let [laptop, ..] = &machines;
@@ -666,7 +666,7 @@ fn a_purge_that_is_killed_is_finished_or_begun_again() {
     laptop.purge(&text());
     assert_in_step(&fleet, &machines);
 
-    // Killed before the old objects were dropped.
+    // Killed before the old objects were removed.
     let fleet = Fleet::new();
     let machine = fleet.machine("laptop");
     machine.write("x", SECRET);

@@ -1,49 +1,49 @@
-//! What git's words mean. Text in, meaning out; every text may come from a hostile server.
+//! Interprets git's output. All of it may come from a hostile server.
 //!
-//! Git is run in the language C. Lines that start with `remote:` are the server's own and are shown,
-//! but nothing is concluded from them. Over ssh a server can imitate any line: the worst it gets
-//! is another sentence for its failure.
+//! git runs in the locale C. Lines that start with `remote:` come from the server; they are shown,
+//! but nothing is concluded from them. Over ssh a server can imitate any line: at worst it gets a
+//! different message for its failure.
 
 use anamnesis_text::clean::{clean, one_line};
 
 use super::error::{Error, Task};
 use crate::remote::{Remote, hide_credentials};
 
-/// What is kept of the words of a server.
+/// The length of a server's message that is kept.
 const MAX_LINES: usize = 12;
 const MAX_LINE: usize = 300;
-/// Names of branches that are told.
+/// How many branches are named.
 const MAX_BRANCHES: usize = 20;
 
 const HEAD_REFERENCE: &str = "refs/heads/";
 
-/// What the server said to a push.
+/// The server's answer to a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Somebody was faster, or is just now at it.
+    /// Another machine pushed first or is pushing now.
     TooLate(String),
-    /// It does not want it, now or later.
+    /// The server refuses it permanently.
     Refused(String),
 }
 
-/// Returns the version in the answer of `git version`.
+/// Returns the version in the output of `git version`.
 pub(super) fn version(answer: &str) -> Option<(u32, u32)> {
     let mut numbers = answer.strip_prefix("git version ")?.split(['.', ' ', '\n']);
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// A setting of git's and where it comes from.
+/// A setting of git and its scope.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Setting {
     /// `system`, `global`, `local`, `worktree` or `command`.
     pub(super) scope: String,
     /// Section and name in lower case, as git gives them.
     pub(super) key: String,
-    /// Nothing for a name without a value.
+    /// Empty for a name without a value.
     pub(super) value: String,
 }
 
-/// Reads the answer of `git config --list --show-scope --null`; none if it is not one.
+/// Parses the output of `git config --list --show-scope --null`; `None` if it is malformed.
 pub(super) fn settings(answer: &[u8]) -> Option<Vec<Setting>> {
     let answer = String::from_utf8_lossy(answer);
     let mut parts = answer.split_terminator('\0');
@@ -60,7 +60,7 @@ pub(super) fn settings(answer: &[u8]) -> Option<Vec<Setting>> {
     Some(settings)
 }
 
-/// Returns the branches in the answer of `git ls-remote`, but `main`.
+/// Returns the branches except `main` in the output of `git ls-remote`.
 pub(super) fn other_branches(answer: &[u8]) -> Vec<String> {
     let answer = String::from_utf8_lossy(answer);
     let branches = answer
@@ -71,7 +71,7 @@ pub(super) fn other_branches(answer: &[u8]) -> Vec<String> {
     branches.take(MAX_BRANCHES).collect()
 }
 
-/// Reads what `git push --porcelain` says of the one reference that was pushed, if it was not taken.
+/// Parses the result of `git push --porcelain` for its only reference; `None` if it was accepted.
 pub(super) fn verdict(stdout: &str, stderr: &str) -> Option<Verdict> {
     let summary = stdout.lines().find_map(|line| {
         let (_, summary) = line.strip_prefix("!\t")?.split_once('\t')?;
@@ -105,7 +105,7 @@ pub(super) fn verdict(stdout: &str, stderr: &str) -> Option<Verdict> {
     }))
 }
 
-/// What the remote lacks, rather than the way to it.
+/// Tells whether the repository is missing, rather than unreachable.
 pub(super) fn lacks_main(stderr: &str) -> bool {
     own_lines(stderr).any(|line| line.contains("couldn't find remote ref refs/heads/main"))
 }
@@ -118,17 +118,17 @@ pub(super) fn grew_too_large(stderr: &str) -> bool {
     })
 }
 
-/// Tells whether ssh refused the host for its key.
+/// Tells whether ssh refused the host because of its key.
 pub(super) fn is_host_refused(stderr: &str) -> bool {
     own_lines(stderr).any(|line| line.starts_with("Host key verification failed"))
 }
 
-/// Tells whether ssh knows the host by another key.
+/// Tells whether the host's key has changed.
 pub(super) fn is_host_changed(stderr: &str) -> bool {
     own_lines(stderr).any(|line| line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"))
 }
 
-/// Finds the fingerprint of the host's key in what ssh says with `-v`, or when the key has changed.
+/// Finds the fingerprint of the host's key in ssh's output with `-v`, or after a key change.
 pub(super) fn fingerprint(stderr: &str) -> Option<String> {
     let is_word = |word: &str| {
         word.len() < 100
@@ -148,7 +148,7 @@ pub(super) fn fingerprint(stderr: &str) -> Option<String> {
     })
 }
 
-/// Makes an error of what git said when a fetch or a push failed, and host keys are not why.
+/// Converts git's message for a failed fetch or push into an error, except for host keys.
 pub(super) fn explain(task: Task, remote: &Remote, stderr: &str) -> Error {
     const OFFLINE: &[&str] = &[
         "Could not resolve",
@@ -204,7 +204,7 @@ pub(super) fn explain(task: Task, remote: &Remote, stderr: &str) -> Error {
     }
 }
 
-/// Returns what is worth showing of git's messages: the server's words and git's, not its advice.
+/// Returns the useful part of git's messages: the server's and git's own, without advice.
 pub(super) fn words(stderr: &str) -> String {
     let kept = clean(stderr)
         .lines()
@@ -227,7 +227,7 @@ pub(super) fn words(stderr: &str) -> String {
     }
 }
 
-/// Returns what the server itself said.
+/// Returns the server's own message.
 fn server_words(stderr: &str) -> String {
     let cleaned = clean(stderr);
     let said: String = cleaned
@@ -323,7 +323,7 @@ mod tests {
                 "[remote rejected] (incorrect old value provided)",
                 late("incorrect old value provided"),
             ),
-            // The server forbids rewriting, which trying again will not change.
+            // The server forbids rewriting, so trying again is useless.
             (
                 "[remote rejected] (non-fast-forward)",
                 refused("non-fast-forward"),
@@ -383,7 +383,7 @@ mod tests {
             ("fatal: '/x' does not appear to be a git repository", "none"),
             ("fatal: repository 'https://x/' not found", "none"),
             ("ERROR: Repository not found.", "none"),
-            // The server says it, not ssh.
+            // This line is from the server, not from ssh.
             (
                 "remote: Connection refused\nfatal: the remote end hung up",
                 "failed",

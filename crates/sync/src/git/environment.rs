@@ -1,4 +1,4 @@
-//! What a git of ours inherits: enough to reach the user's remote, and nothing else.
+//! The environment of the user's git: what it needs to reach the remote, and nothing else.
 
 use std::{
     env,
@@ -9,8 +9,8 @@ use std::{
 
 const PATH: &str = "PATH";
 
-/// The variables that reach git. Whatever else is set (`GIT_DIR`, `GIT_SSH_COMMAND`, `LD_PRELOAD`, an
-/// API key) does not.
+/// The variables that git inherits. All others (`GIT_DIR`, `GIT_SSH_COMMAND`, `LD_PRELOAD`, an API
+/// key) are dropped.
 const PASSED: &[&str] = &[
     "HOME",
     #[cfg(windows)]
@@ -23,8 +23,8 @@ const PASSED: &[&str] = &[
     "TEMP",
 ];
 
-/// The variables by which git finds the user's keys and their way out. They reach it, too, so a process
-/// that is to run git has to have them.
+/// The variables for the user's keys and proxies. git inherits them too, so a process that runs git
+/// needs them.
 pub const NETWORK_VARIABLES: &[&str] = &[
     "SSH_AUTH_SOCK",
     "http_proxy",
@@ -36,11 +36,11 @@ pub const NETWORK_VARIABLES: &[&str] = &[
     "NO_PROXY",
 ];
 
-/// Answers that nobody is there to give, and a language in which answers can be read.
+/// Settings that prevent prompts, and a locale whose output can be parsed.
 const FIXED: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    // Set but empty: neither a program of the settings nor one of the desktop is asked.
+    // Set but empty: neither a configured program nor one of the desktop prompts.
     ("GIT_ASKPASS", ""),
     ("SSH_ASKPASS", ""),
     ("SSH_ASKPASS_REQUIRE", "never"),
@@ -48,7 +48,7 @@ const FIXED: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
 ];
 
-/// The environment that git is run in.
+/// The environment that git runs in.
 #[derive(Clone)]
 pub struct GitEnvironment {
     variables: Vec<(OsString, OsString)>,
@@ -56,9 +56,9 @@ pub struct GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// Chooses what git may have from an environment, such as that of the process.
+    /// Selects git's variables from an environment, such as that of the process.
     ///
-    /// Folders of `PATH` that are relative are left out: what they hold depends on where one stands.
+    /// Relative folders in `PATH` are left out, because they depend on the current folder.
     pub fn choose(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut chosen = Vec::new();
         let mut path = Vec::new();
@@ -113,7 +113,7 @@ impl fmt::Debug for GitEnvironment {
     }
 }
 
-/// Names are told apart by their case, but not on Windows.
+/// Names are case-sensitive, except on Windows.
 fn is_named(name: &OsStr, expected: &str) -> bool {
     if cfg!(windows) {
         name.eq_ignore_ascii_case(expected)

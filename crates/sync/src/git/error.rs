@@ -1,145 +1,145 @@
-//! What can go wrong between here and the remote, and what a person can do about it.
+//! Errors of git and the network, and what a person can do about them.
 
 use std::{fmt, io, path::PathBuf, time::Duration};
 
-/// Why git could not do what it was asked.
+/// The reason why git failed.
 ///
-/// No message and no field holds a credential or anything that a terminal obeys.
+/// No message and no field contains a credential or a terminal control character.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no git.
+    /// git is not installed.
     #[error("git was not found in any folder of PATH")]
     Missing,
-    /// Git is too old for what is asked of it.
+    /// git is too old.
     #[error("{} is git {version}, and sync needs 2.30 or later", path.display())]
     TooOld {
         /// The program.
         path: PathBuf,
-        /// What it says it is.
+        /// Its version.
         version: String,
     },
-    /// Git cannot be started, or its end is not told.
+    /// git cannot be started, or its exit status is unknown.
     #[error("cannot run {}: {source}", path.display())]
     Run {
         /// The program.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What git wrote cannot be brought to the disk.
+    /// git's output cannot be flushed to the disk.
     #[error("cannot flush {}: {source}", path.display())]
     Flush {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The repository's own configuration sets something that sync does not trust.
-    #[error("the setting `{key}` in {} is none that sync trusts", file.display())]
+    /// The repository's own configuration has a setting that sync does not trust.
+    #[error("the setting `{key}` in {} is not trusted by sync", file.display())]
     Config {
         /// The setting.
         key: String,
-        /// The file that has it.
+        /// The file that contains it.
         file: PathBuf,
     },
     /// The repository's configuration names another remote, or more than one.
     #[error("`remote.origin.url` in {} is not the remote of the settings", file.display())]
     OtherRemote {
-        /// The file that has it.
+        /// The file that contains it.
         file: PathBuf,
     },
-    /// It took longer than it may.
+    /// git exceeded its time limit.
     #[error("{task} took longer than {} s", limit.as_secs_f32())]
     TimedOut {
-        /// What took so long.
+        /// The task.
         task: Task,
-        /// How long it may take.
+        /// The limit.
         limit: Duration,
     },
-    /// The remote sends more than is taken.
+    /// The remote sends more than the limit.
     #[error("{remote} sends more than {limit} bytes; nothing of it was kept")]
     TooLarge {
         /// The remote.
         remote: String,
-        /// How much is taken.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The remote is not there now.
+    /// The remote cannot be reached.
     #[error("{remote} cannot be reached: {words}")]
     Offline {
         /// The remote.
         remote: String,
-        /// The words of git or ssh.
+        /// The message of git or ssh.
         words: String,
     },
-    /// The key of the host is in no file of known hosts.
+    /// The host's key is in no known_hosts file.
     #[error(
         "the host {host} is not known to ssh; it shows the key {}",
-        fingerprint.as_deref().unwrap_or("(none told)")
+        fingerprint.as_deref().unwrap_or("(unknown)")
     )]
     UnknownHost {
-        /// The host, as ssh is given it.
+        /// The host, as passed to ssh.
         host: String,
-        /// The kind of the key and its fingerprint.
+        /// Type and fingerprint of the key.
         fingerprint: Option<String>,
-        /// What a person runs once to look at the key and take it.
+        /// The command that shows and accepts the key.
         command: String,
     },
-    /// The host shows another key than before.
+    /// The host's key has changed.
     #[error(
         "THE KEY OF {host} HAS CHANGED: somebody else may be answering in its place; it shows {}",
-        fingerprint.as_deref().unwrap_or("a key that was not told")
+        fingerprint.as_deref().unwrap_or("an unknown key")
     )]
     ChangedHost {
-        /// The host, as ssh is given it.
+        /// The host, as passed to ssh.
         host: String,
         /// The fingerprint of the new key.
         fingerprint: Option<String>,
     },
-    /// The remote wants other credentials, or credentials at all.
-    #[error("{remote} did not let us in: {words}")]
+    /// The remote needs credentials, or other ones.
+    #[error("{remote} denied access: {words}")]
     Credentials {
         /// The remote.
         remote: String,
-        /// The words of git, ssh or the server.
+        /// The message of git, ssh or the server.
         words: String,
     },
-    /// The remote has no such repository.
+    /// The repository does not exist in the remote.
     #[error("{remote} is no git repository: {words}")]
     NoRepository {
         /// The remote.
         remote: String,
-        /// The words of git or the server.
+        /// The message of git or the server.
         words: String,
     },
-    /// The remote does not take what was sent, and would not take it again.
-    #[error("{remote} refused what was sent: {words}")]
+    /// The remote refuses the push permanently.
+    #[error("{remote} refused the push: {words}")]
     Refused {
         /// The remote.
         remote: String,
-        /// The server's own words.
+        /// The server's own message.
         words: String,
     },
-    /// Anything else.
+    /// Another error.
     #[error("{task} failed: {words}")]
     Failed {
-        /// What failed.
+        /// The task.
         task: Task,
-        /// The words of git.
+        /// git's message.
         words: String,
     },
 }
 
-/// What git was asked to do.
+/// A task of git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// Fetching from a remote, named without credentials.
     Fetch(String),
-    /// Sending to a remote, named without credentials.
+    /// Pushing to a remote, named without credentials.
     Push(String),
     /// Reading the configuration.
     Configuration,
-    /// Packing a repository or dropping what nothing names in it.
+    /// Packing a repository or removing unreferenced objects.
     Tidy(PathBuf),
 }
 
@@ -155,7 +155,7 @@ impl fmt::Display for Task {
 }
 
 impl Error {
-    /// Tells whether the remote was out of reach, so that trying later may be all that is needed.
+    /// Tells whether the remote was unreachable, so that a later try may succeed.
     pub fn is_offline(&self) -> bool {
         matches!(
             self,
@@ -167,7 +167,7 @@ impl Error {
         )
     }
 
-    /// Returns what a person can do about it, in one sentence or one command.
+    /// Returns the solution, as one sentence or one command.
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::Missing => "install git; everything but the remote works without it".to_owned(),
@@ -199,7 +199,7 @@ impl Error {
     }
 }
 
-/// Servers say in many ways what they want; these wishes are common.
+/// Servers report missing credentials in many ways; these are common.
 fn refusal_advice(words: &str) -> String {
     let words = words.to_lowercase();
     let says = |any: &[&str]| any.iter().any(|word| words.contains(word));

@@ -1,8 +1,8 @@
-//! Runs a program that may hang, talk without end or fill the disk, and ends with it or without it.
+//! Runs a program with limits of time, output and file size.
 //!
-//! Knows nothing of git. The program has a process group of its own, so that what it started ends
-//! with it. Nothing is polled: threads wait for its output and its end, and send what comes to the
-//! one that minds the clock.
+//! Knows nothing of git. The program has its own process group, so that its children are killed
+//! with it. Nothing polls: threads wait for its output and its end, and send events to the thread
+//! that watches the clock.
 
 use std::{
     io::{self, Read},
@@ -12,33 +12,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long output is still read after the end: a program that stays in the background, such as a
-/// shared connection of ssh, keeps it open, but nothing more comes. Where it is closed, nobody waits. On
-/// a machine with far more to do than it can, what stands in the pipe was not read within 200 ms, and an
-/// answer was taken for an empty one.
+/// How long output is read after the program's end. A background process, such as a shared ssh
+/// connection, keeps the pipe open without writing. A closed pipe ends the wait at once. On an
+/// overloaded machine 200 ms were too short: output was lost.
 const AFTERWARDS: Duration = Duration::from_secs(2);
-/// How long a program has to tidy up once it was told to end.
+/// How long a program may take to clean up after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What a program may use.
+/// The limits of a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// How long it may run.
+    /// The time limit.
     pub(super) time: Duration,
-    /// Bytes kept of each of its outputs; the rest is read and dropped.
+    /// Bytes kept of each output; the rest is read and dropped.
     pub(super) output: usize,
-    /// Bytes that a file it writes may have, where the system can tell.
+    /// The largest file that it may write, if the system supports a limit.
     pub(super) file: Option<u64>,
 }
 
-/// How a program ended and what it said.
+/// The result of a program.
 #[derive(Debug, Default)]
 pub(super) struct Finished {
-    /// Its exit; none when it was ended at the limit of time.
+    /// Its exit status; `None` if it exceeded the time limit.
     pub(super) status: Option<ExitStatus>,
-    /// The beginning of its output.
+    /// The start of its standard output.
     pub(super) stdout: Vec<u8>,
-    /// The beginning of its messages.
+    /// The start of its standard error.
     pub(super) stderr: Vec<u8>,
     /// Whether a part of the output was dropped.
     pub(super) is_cut: bool,
@@ -57,15 +56,15 @@ enum Event {
     Exited,
 }
 
-/// Runs the program to its end, or to the limit of time.
+/// Runs a program until it ends or reaches the time limit.
 ///
 /// # Errors
-/// When it cannot be started, or the system does not tell how it ended.
+/// If it cannot be started, or its exit status is unknown.
 pub(super) fn run(mut command: Command, limits: Limits) -> io::Result<Finished> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let deadline = Instant::now() + limits.time;
     let mut child = system::start(&mut command, limits.file)?;
-    // Nothing more is held than what is kept and a few pieces that wait.
+    // Bounds the memory to the kept output and a few pieces.
     let (sender, receiver) = mpsc::sync_channel(4);
     let open = match attend(&mut child, &sender) {
         Ok(open) => open,
@@ -87,7 +86,7 @@ pub(super) fn run(mut command: Command, limits: Limits) -> io::Result<Finished> 
     Ok(finished)
 }
 
-/// Starts the threads that wait for the program; returns how many outputs it has.
+/// Starts the threads that wait for the program; returns the number of outputs.
 fn attend(child: &mut Child, sender: &SyncSender<Event>) -> io::Result<usize> {
     let mut open = 0;
     if let Some(output) = child.stdout.take() {
@@ -102,7 +101,7 @@ fn attend(child: &mut Child, sender: &SyncSender<Event>) -> io::Result<usize> {
     Ok(open)
 }
 
-/// Reads until the program has ended and said everything; false when that took too long.
+/// Reads until the program has ended and its outputs are closed; `false` at the time limit.
 fn listen(
     receiver: &Receiver<Event>,
     finished: &mut Finished,
@@ -110,7 +109,7 @@ fn listen(
     mut deadline: Instant,
     most: usize,
 ) -> bool {
-    // Where no thread can tell of the end, it is when the outputs are closed.
+    // Without a thread that waits for the end, closed outputs count as the end.
     let mut has_ended = !system::TELLS_OF_END;
     while open > 0 || !has_ended {
         match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -135,12 +134,11 @@ fn listen(
     true
 }
 
-/// Ends the program with all that it started; first politely, so that it removes its locks.
+/// Kills the program's process group, first with SIGTERM so that it removes its locks.
 fn end(child: &mut Child, receiver: &Receiver<Event>) -> io::Result<()> {
     system::ask_to_end(child);
     let has_ended = wait_for_end(receiver);
-    // What is left of the group goes as well. The process is not reaped yet, so nobody else has
-    // its number.
+    // Kills the rest of the group too. The process is not reaped yet, so its id is not reused.
     system::kill(child);
     // A process that hangs in the kernel cannot be waited for.
     if has_ended || wait_for_end(receiver) {
@@ -179,7 +177,7 @@ fn forward(
                 }
             }
         }
-        // Nobody listens any more when the time was over.
+        // The receiver is gone after the time limit.
         let _ = sender.send(Event::Closed);
     })?;
     Ok(())
@@ -204,7 +202,7 @@ mod system {
 
     pub(super) const TELLS_OF_END: bool = true;
 
-    /// A program inherits the limits of the process, so only one is started at a time.
+    /// A child inherits the limits of the process, so only one is started at a time.
     static STARTING: Mutex<()> = Mutex::new(());
 
     pub(super) fn start(command: &mut Command, file: Option<u64>) -> io::Result<Child> {
@@ -213,7 +211,7 @@ mod system {
         let Some(file) = file else {
             return command.spawn();
         };
-        // The one who goes over the limit is ended with a core file, which would hold notes.
+        // A process that exceeds the file limit would leave a core file with notes.
         let limits = [(Resource::Fsize, file), (Resource::Core, 0)];
         let before = limits.map(|(resource, _)| (resource, getrlimit(resource)));
         let mut lowered = Ok(());
@@ -229,18 +227,18 @@ mod system {
             .map_err(io::Error::from)
             .and_then(|()| command.spawn());
         for (resource, old) in before {
-            // Up to the maximum, which was not touched, everyone may raise their own limits.
+            // Limits may be raised up to the maximum, which was not changed.
             let _ = setrlimit(resource, old);
         }
         started
     }
 
-    /// Has the end told without the process being reaped: its number stays its own until then.
+    /// Reports the end without reaping the process, so that its id is not reused.
     pub(super) fn tell_of_end(child: &Child, sender: SyncSender<Event>) -> io::Result<()> {
         let process = process_of(child);
         thread::Builder::new().spawn(move || {
             if let Some(process) = process {
-                // Its own errors are that the process is gone.
+                // An error means that the process is gone.
                 let _ = retry_on_intr(|| {
                     waitid(
                         WaitId::Pid(process),
@@ -248,7 +246,7 @@ mod system {
                     )
                 });
             }
-            // Nobody listens any more when the time was over.
+            // The receiver is gone after the time limit.
             let _ = sender.send(Event::Exited);
         })?;
         Ok(())
@@ -264,7 +262,7 @@ mod system {
 
     fn signal(child: &Child, signal: Signal) {
         if let Some(process) = process_of(child) {
-            // It fails only when there is nobody left in the group.
+            // This fails only if the group is empty.
             let _ = kill_process_group(process, signal);
         }
     }
@@ -293,7 +291,7 @@ mod system {
     }
 
     pub(super) fn kill(child: &mut Child) {
-        // It fails only when the process has ended.
+        // This fails only if the process has ended.
         let _ = child.kill();
     }
 }
@@ -321,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_how_a_program_ended_and_what_it_said() {
+    fn returns_status_and_output() {
         let finished = run(shell("echo out; echo err >&2; exit 3"), LIMITS).unwrap();
         assert_eq!(finished.status.unwrap().code(), Some(3));
         assert_eq!(finished.stdout, b"out\n");
@@ -342,7 +340,7 @@ mod tests {
         assert!(finished.is_cut);
     }
 
-    /// What stays in the background holds the pipes, and is not waited for.
+    /// A background process that holds the pipes is not waited for.
     #[test]
     fn a_program_in_the_background_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
@@ -357,7 +355,7 @@ mod tests {
         let finished = run(shell(&script), LIMITS).unwrap();
         assert!(finished.status.unwrap().success());
         assert_eq!(finished.stdout, b"done\n");
-        // It still reads, so that opening the pipe for writing does not wait for ever.
+        // The background process still reads; otherwise opening the pipe would block forever.
         File::create(&pipe).unwrap();
     }
 
@@ -371,7 +369,7 @@ mod tests {
             time: Duration::from_millis(100),
             ..LIMITS
         };
-        // Both sleep on the lock's file, and neither heeds a polite word.
+        // Both processes hold the lock's file and ignore SIGTERM.
         let mut command = shell("trap '' TERM; sleep 1000 <&0 & sleep 1000; wait");
         command.stdin(lock);
         let finished = run(command, limits).unwrap();
@@ -379,7 +377,7 @@ mod tests {
         wait_for_lock(&held);
     }
 
-    /// Waits, in the kernel, until nobody holds the lock any more.
+    /// Blocks until the lock is free.
     fn wait_for_lock(path: &Path) {
         let file = File::open(path).unwrap();
         let (sender, receiver) = mpsc::channel();
@@ -400,7 +398,7 @@ mod tests {
         let finished = run(shell(&script), limits).unwrap();
         assert!(!finished.status.unwrap().success());
         assert_eq!(fs::metadata(&path).unwrap().len(), 8 * 1024 * 1024);
-        // The limit was the program's, not ours.
+        // The limit applied to the program, not to this process.
         let without = run(shell(&script), LIMITS).unwrap();
         assert!(without.status.unwrap().success());
         assert_eq!(fs::metadata(&path).unwrap().len(), 9_000_000);

@@ -1,12 +1,12 @@
-//! Which of git's settings are trusted when they come from the repository of the notes.
+//! The settings that are trusted in the repository of the notes.
 //!
-//! The user's own configuration, system and global, is theirs and holds as in their shell. That of
-//! the repository is not: whoever can write one file there could name a program for git to run. So
-//! it may hold what git writes of itself and a few harmless wishes, and no include.
+//! The user's own configuration, system and global, applies as in the user's shell. The
+//! repository's does not: whoever can write one file there could make git run a program. So it may
+//! contain what git writes itself and a few harmless settings, and no include.
 
 use super::answer::Setting;
 
-/// Every setting that the repository of the notes may have.
+/// All settings that the repository of the notes may have.
 const TRUSTED: &[&str] = &[
     "branch.main.merge",
     "branch.main.rebase",
@@ -39,7 +39,7 @@ const TRUSTED: &[&str] = &[
     "user.name",
 ];
 
-/// What a repository that others push to may have besides.
+/// Additional settings that a bare remote may have.
 const TRUSTED_OF_REMOTE: &[&str] = &[
     "core.sharedrepository",
     "http.receivepack",
@@ -53,12 +53,12 @@ const TRUSTED_OF_REMOTE: &[&str] = &[
 /// The setting that holds the address of the remote.
 pub(super) const REMOTE_ADDRESS: &str = "remote.origin.url";
 
-/// Returns the first setting of the repository's own that is not trusted.
+/// Returns the first untrusted setting of the repository.
 pub(super) fn untrusted(settings: &[Setting]) -> Option<&Setting> {
     own(settings).find(|setting| !TRUSTED.contains(&setting.key.as_str()))
 }
 
-/// As [`untrusted`], for a repository that others push to.
+/// Returns the first untrusted setting of a bare remote.
 pub(super) fn untrusted_of_remote(settings: &[Setting]) -> Option<&Setting> {
     own(settings).find(|setting| {
         let key = setting.key.as_str();
@@ -66,7 +66,7 @@ pub(super) fn untrusted_of_remote(settings: &[Setting]) -> Option<&Setting> {
     })
 }
 
-/// Returns the addresses of the remote that the repository names; git would push to each of them.
+/// Returns the remote addresses in the repository's configuration; git would push to each of them.
 pub(super) fn addresses(settings: &[Setting]) -> impl Iterator<Item = &str> {
     settings
         .iter()
@@ -74,10 +74,10 @@ pub(super) fn addresses(settings: &[Setting]) -> impl Iterator<Item = &str> {
         .map(|setting| setting.value.as_str())
 }
 
-/// Returns the command for git to reach a host with, one that asks nobody anything.
+/// Returns the ssh command for git, which never prompts.
 ///
-/// It is the user's own, with their keys, jumps and known hosts. Whether an unknown host is taken
-/// is theirs to say in ssh's configuration; where they did not, it is refused.
+/// It is the user's own, with their keys, jump hosts and known hosts. ssh's configuration decides
+/// about unknown hosts; by default they are refused.
 pub(super) fn ssh_command(settings: &[Setting]) -> String {
     let command = user_ssh(settings);
     let is_open_ssh = match last(settings, "ssh.variant") {
@@ -93,7 +93,7 @@ pub(super) fn ssh_command(settings: &[Setting]) -> String {
     }
 }
 
-/// Returns the command that the user reaches hosts with.
+/// Returns the user's ssh command.
 pub(super) fn user_ssh(settings: &[Setting]) -> &str {
     last(settings, "core.sshcommand").unwrap_or("ssh")
 }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_is_the_users_own_and_asks_nobody() {
+    fn ssh_command_is_the_users_own_in_batch_mode() {
         for (command, variant, expected) in [
             (None, None, "ssh -oBatchMode=yes"),
             (Some("ssh -F /x"), None, "ssh -F /x -oBatchMode=yes"),

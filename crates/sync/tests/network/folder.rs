@@ -18,7 +18,7 @@ fn joined() -> (Machine, Remote, Repository) {
 }
 
 #[test]
-fn what_is_pushed_can_be_fetched() {
+fn a_pushed_commit_can_be_fetched() {
     let (machine, remote, bare) = joined();
     assert_eq!(machine.git().fetch(&remote).unwrap(), Fetched::Empty);
     assert_eq!(machine.incoming(), None);
@@ -29,7 +29,7 @@ fn what_is_pushed_can_be_fetched() {
         .map(|reference| reference.unwrap().name().unwrap().to_owned())
         .collect();
     assert_eq!(names, ["refs/heads/main"]);
-    // With nothing new both are done as well.
+    // Both also succeed without new commits.
     assert_eq!(machine.git().push(&remote, None).unwrap(), Pushed::Done);
     assert_eq!(machine.git().fetch(&remote).unwrap(), Fetched::Main);
 }
@@ -55,7 +55,7 @@ fn branches_that_are_not_main_are_named() {
 }
 
 #[test]
-fn a_rewritten_history_is_fetched_for_a_look() {
+fn a_rewritten_history_is_fetched() {
     let (machine, remote, bare) = joined();
     machine.send_and_bring(&remote);
     bare.find_reference("refs/heads/main")
@@ -77,7 +77,7 @@ fn a_rewritten_history_is_fetched_for_a_look() {
 }
 
 #[test]
-fn who_is_too_late_is_told_to_fetch() {
+fn a_push_that_lost_a_race_is_rejected() {
     let (machine, remote, bare) = joined();
     machine.send_and_bring(&remote);
     let theirs = commit(&bare, "refs/heads/main", "theirs.md", b"");
@@ -92,7 +92,7 @@ fn who_is_too_late_is_told_to_fetch() {
     };
     assert_eq!(reason, "non-fast-forward");
 
-    // A purge replaces what it has seen, and nothing that came since.
+    // A purge replaces the commit it has seen, and no later one.
     let unseen = commit(&bare, "refs/heads/main", "since.md", b"");
     let Pushed::Rejected { reason } = machine.git().push(&remote, Some(theirs)).unwrap() else {
         panic!("replaced what it had not seen");
@@ -131,7 +131,7 @@ fn a_refusal_has_the_servers_words() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{remote} refused what was sent: commits must be signed: https://host/\n\
+            "{remote} refused the push: commits must be signed: https://host/\n\
              (pre-receive hook declined)"
         )
     );
@@ -154,7 +154,7 @@ fn a_remote_that_forbids_rewriting_refuses_it() {
 }
 
 #[test]
-fn a_stick_that_is_not_plugged_in_is_offline() {
+fn a_disconnected_folder_remote_is_offline() {
     let (machine, _remote, _bare) = joined();
     let gone = machine.path("gone.git");
     let remote = machine.join(gone.to_str().unwrap());
@@ -185,7 +185,7 @@ fn leftovers_of_a_killed_git_are_removed() {
 }
 
 #[test]
-fn what_nothing_names_is_dropped_here_and_there() {
+fn unreferenced_objects_are_removed_here_and_in_the_remote() {
     let (machine, remote, bare) = joined();
     let kept = machine.commit("kept.md", b"kept\n");
     let gone = machine.commit("gone.md", b"gone\n");

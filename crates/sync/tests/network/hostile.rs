@@ -49,7 +49,7 @@ fn no_hook_of_the_store_runs() {
     git.prune_now().unwrap();
     assert!(!marker.exists(), "{}", fs::read_to_string(marker).unwrap());
 
-    // Git by itself runs them.
+    // Plain git runs the hooks.
     crate::run(
         Command::new("git")
             .arg(format!("--git-dir={}", machine.git_dir().display()))
@@ -144,7 +144,7 @@ fn another_address_in_the_repository_is_refused() {
     let error = machine.git().fetch(&remote).unwrap_err();
     assert!(matches!(error, Error::OtherRemote { .. }), "{error}");
     assert!(!error.to_string().contains("ext"));
-    // A second one besides the right one would be pushed to as well.
+    // git would also push to a second address.
     config
         .set_str("remote.origin.url", remote.as_str())
         .unwrap();
@@ -179,7 +179,7 @@ fn programs_of_the_current_folder_are_not_run() {
     let (machine, remote) = joined();
     machine.commit("note.md", b"");
     let marker = machine.path("marker");
-    // Git is run in the folder of the repository.
+    // git runs in the repository's folder.
     for program in [
         "git",
         "ssh",
@@ -205,7 +205,7 @@ fn programs_of_the_current_folder_are_not_run() {
 }
 
 #[test]
-fn an_old_git_is_told() {
+fn an_old_git_is_reported() {
     let machine = Machine::new();
     for (answer, version) in [("git version 2.29.9", "2.29.9"), ("nonsense", "nonsense")] {
         let program = machine.path("old/git");
@@ -318,7 +318,7 @@ fn a_silent_remote_is_left_at_the_limit_of_time() {
     let server = thread::spawn(move || {
         let (mut connection, _) = listener.accept().unwrap();
         let mut request = Vec::new();
-        // The end comes when the last process that has the connection is gone.
+        // The connection closes when the last process that holds it has ended.
         let _ = connection.read_to_end(&mut request);
         request
     });
@@ -358,7 +358,7 @@ fn git_is_given_the_lock_and_nothing_else() {
     let folder = program.parent().unwrap();
     let git = machine.git_in(vec![("PATH".into(), folder.into())], LONG);
     git.hold(File::open(&lock).unwrap()).check_config().unwrap();
-    // A shell adds these of its own.
+    // A shell adds these variables.
     let of_shell = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
     let given = fs::read_to_string(given).unwrap();
     let mut lines: Vec<&str> = given
@@ -382,7 +382,7 @@ fn git_is_given_the_lock_and_nothing_else() {
     );
 }
 
-/// Waits, in the kernel, until nobody holds the lock any more.
+/// Blocks until the lock is free.
 fn wait_for_lock(path: &Path) {
     let file = File::open(path).unwrap();
     let (sender, receiver) = mpsc::channel();
@@ -398,7 +398,7 @@ fn an_oversized_remote_is_not_taken() {
     machine.send_and_bring(&remote);
     let before = machine.incoming();
     let bare = git2::Repository::open(machine.path("remote.git")).unwrap();
-    // Noise, which no packing makes smaller.
+    // Random bytes do not compress.
     let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
     let content: Vec<u8> = (0..LIMIT / 8 + 1_000)
         .flat_map(|_| {
@@ -418,7 +418,7 @@ fn an_oversized_remote_is_not_taken() {
     assert_eq!(machine.leftovers(), Vec::<std::path::PathBuf>::new());
     assert_eq!(machine.incoming(), before);
     assert!(machine.repository().find_commit(large).is_err());
-    // It was the size.
+    // The size was the reason.
     assert_eq!(machine.git().fetch(&remote).unwrap(), Fetched::Main);
     assert_eq!(machine.incoming(), Some(large));
 }

@@ -41,7 +41,7 @@ impl Server {
                     return;
                 }
                 let folder = folder.clone();
-                // A client that goes away in the middle is its own affair.
+                // A client may disconnect at any time.
                 thread::spawn(move || answer(&connection, &folder));
             }
         });
@@ -120,7 +120,7 @@ fn answer(connection: &TcpStream, folder: &Path) -> io::Result<()> {
     let feeding = thread::spawn(move || input.write_all(&body));
     let output = child.wait_with_output()?;
     let _ = feeding.join();
-    // A CGI program names another status than 200 in a header.
+    // A CGI program sets a status other than 200 in a header.
     let said = String::from_utf8_lossy(&output.stdout);
     let status = said
         .lines()
@@ -149,7 +149,7 @@ fn fetch_and_push_ask_the_users_credential_helper() {
     let remote = machine.join(&server.address(""));
     assert_eq!(machine.git().fetch(&remote).unwrap(), Fetched::Empty);
     machine.send_and_bring(&remote);
-    // Enough for a compressed request, and for a race that the server settles.
+    // Enough for a compressed request, and for a race that the server decides.
     for number in 0..40 {
         machine.commit(&format!("{number}.md"), b"");
     }
@@ -187,7 +187,7 @@ fn credentials_in_the_address_work_and_are_never_told() {
     let (machine, server) = joined();
     let remote = machine.join(&server.address(&format!("{USER}:{PASSWORD}@")));
     machine.send_and_bring(&remote);
-    // A reference's log keeps what git was asked for.
+    // The reflog records git's arguments.
     let logs = machine.git_dir().join("logs");
     if logs.is_dir() {
         let mut grep = Command::new("grep");

@@ -56,12 +56,12 @@ impl Machine {
         Repository::open(self.git_dir()).unwrap()
     }
 
-    /// The user's own configuration.
+    /// Writes the user's own configuration.
     fn write_config(&self, text: &str) {
         fs::write(self.path("home/.gitconfig"), text).unwrap();
     }
 
-    /// What the environment holds of what git may have.
+    /// Returns the environment variables that git may inherit.
     fn variables(&self) -> Vec<(OsString, OsString)> {
         vec![
             ("HOME".into(), self.path("home").into()),
@@ -91,12 +91,12 @@ impl Machine {
         commit(&self.repository(), "refs/heads/main", name, content)
     }
 
-    /// What the last fetch brought.
+    /// Returns the commit of the last fetch.
     fn incoming(&self) -> Option<Oid> {
         self.repository().refname_to_id(INCOMING).ok()
     }
 
-    /// Sends a new commit and brings it back.
+    /// Pushes a new commit and fetches it again.
     fn send_and_bring(&self, remote: &Remote) {
         let sent = self.commit("note.md", b"text\n");
         assert_eq!(self.git().push(remote, None).unwrap(), Pushed::Done);
@@ -104,7 +104,7 @@ impl Machine {
         assert_eq!(self.incoming(), Some(sent));
     }
 
-    /// What is left of a fetch that was ended.
+    /// Returns the leftovers of a killed fetch.
     fn leftovers(&self) -> Vec<PathBuf> {
         let pack = fs::read_dir(self.git_dir().join("objects/pack")).unwrap();
         pack.map(|entry| entry.unwrap().path())
@@ -131,7 +131,7 @@ fn initialize(git_dir: &Path, is_store: bool) -> Repository {
         options.workdir_path(git_dir.parent().unwrap());
     }
     let repository = Repository::init_opts(git_dir, &options).unwrap();
-    // The work tree is the folder around it; a setting for that is not needed.
+    // The work tree is the enclosing folder by default.
     let _ = repository.config().unwrap().remove("core.worktree");
     repository
 }
@@ -176,8 +176,8 @@ impl Trap {
 fn write_program(path: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt as _;
 
-    // Written by another process: a file that any process has open for writing cannot be run, and
-    // what another test starts at this instant has for a moment all that is open here.
+    // Another process writes the file. A file that is open for writing cannot be run, and a child
+    // that another test starts now inherits our open files for a moment.
     let text = path.with_extension("text");
     fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
     run(Command::new("cp").arg(&text).arg(path));

@@ -48,7 +48,7 @@ impl Sshd {
         );
         fs::write(folder.join("ssh_config"), client).unwrap();
         if rustix::process::geteuid().is_root() {
-            // The package's service makes this folder for a daemon of root's; there is no service.
+            // The service of the package would create this folder for root's daemon.
             fs::create_dir_all("/run/sshd").unwrap();
         }
 
@@ -74,7 +74,8 @@ impl Sshd {
         }
     }
 
-    /// The user's command for ssh: OpenSSH reads the configuration of the account, not of `HOME`.
+    /// Returns the user's ssh command. OpenSSH reads the configuration of the account, not of
+    /// `HOME`.
     fn command(&self) -> String {
         format!("ssh -F {}", self.folder.join("ssh_config").display())
     }
@@ -83,7 +84,7 @@ impl Sshd {
         self.folder.join("known_hosts")
     }
 
-    /// Writes down a key as the one of this host.
+    /// Adds a key for this host to known_hosts.
     fn know(&self, key: &str) {
         let key = fs::read_to_string(self.folder.join(key)).unwrap();
         fs::write(
@@ -191,7 +192,7 @@ fn an_unknown_host_is_refused_with_its_fingerprint() {
     }
     assert!(!sshd.known_hosts().exists(), "the key was taken");
 
-    // What is advised is what helps, once a person has said yes.
+    // The advised command helps once a person has run it.
     let Err(Error::UnknownHost { command, .. }) = machine.git().fetch(&remote) else {
         panic!("the host became known");
     };
@@ -216,7 +217,7 @@ fn a_changed_host_is_refused_with_a_warning() {
 }
 
 #[test]
-fn a_key_that_the_host_does_not_take_is_told() {
+fn a_refused_key_is_reported() {
     let (machine, sshd, remote) = joined();
     sshd.know("host_key.pub");
     fs::remove_file(sshd.folder.join("client_key.pub")).unwrap();

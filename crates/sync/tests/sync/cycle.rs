@@ -5,7 +5,7 @@ use anamnesis_note::note::{NoteType, Scope};
 use crate::fleet::Fleet;
 
 #[test]
-fn what_one_machine_wrote_the_other_has() {
+fn notes_reach_the_other_machine() {
     let fleet = Fleet::new();
     let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
     let first = laptop.write("first");
@@ -18,7 +18,7 @@ fn what_one_machine_wrote_the_other_has() {
     laptop.sync();
     assert_eq!(laptop.title(second.id).as_deref(), Some("second"));
     assert_eq!(laptop.tree(), desktop.tree());
-    // git agrees that nothing is left to do.
+    // git itself reports a clean work tree.
     for machine in [&laptop, &desktop] {
         assert_eq!(machine.git(&["status", "--porcelain"]), "");
         machine.git(&["fsck", "--strict"]);
@@ -32,7 +32,7 @@ fn what_one_machine_wrote_the_other_has() {
 }
 
 #[test]
-fn a_new_machine_has_everything_and_adds_nothing() {
+fn a_new_machine_gets_all_notes_without_a_commit() {
     let fleet = Fleet::new();
     let laptop = fleet.machine("laptop");
     laptop.write("first");
@@ -72,8 +72,8 @@ fn a_note_deleted_or_moved_on_one_machine_follows_on_the_other() {
 }
 
 #[test]
-fn what_is_committed_after_a_killed_sync_stays() {
-    // Killed when it had begun to bring files to a commit, and when it had all but ended.
+fn commits_after_a_killed_sync_stay() {
+    // Killed just after it started to write files, and just before its end.
     for applying in ["FETCH_HEAD", "HEAD"] {
         let fleet = Fleet::new();
         let (laptop, desktop) = (fleet.machine("laptop"), fleet.machine("desktop"));
@@ -109,7 +109,7 @@ fn a_commit_during_a_push_is_no_rewritten_history() {
     laptop.write("first");
     laptop.sync();
     desktop.sync();
-    // The remote has taken the branch, and laptop's push has not ended yet.
+    // The remote has accepted the branch, but the laptop's push has not returned.
     let hook = format!("{}/hooks/post-receive", fleet.remote());
     let own = laptop.home.tree(Scope::Portable);
     let own = own.join(".git").display().to_string();
@@ -133,7 +133,7 @@ fn a_commit_during_a_push_is_no_rewritten_history() {
 
 #[cfg(unix)]
 #[test]
-fn a_half_made_repository_is_gone_when_there_is_one() {
+fn an_incomplete_repository_is_removed() {
     let fleet = Fleet::new();
     let laptop = fleet.machine("laptop");
     let half_made = laptop.home.tree(Scope::Portable);

@@ -29,9 +29,9 @@ const NOWHERE: &[u8] = b"0123456789abcdef0123456789abcdef01234567\n";
 /// One shape of damage.
 struct Shape {
     name: &'static str,
-    /// Whether git has packed objects and references before.
+    /// Whether git has packed objects and references.
     is_packed: bool,
-    /// Whether nothing is left that tells what both machines had in common.
+    /// Whether all records of the joined tip are lost.
     is_alone: bool,
     damage: fn(&Damaged),
 }
@@ -39,7 +39,7 @@ struct Shape {
 /// The repository that is damaged.
 struct Damaged {
     git: PathBuf,
-    /// What the last commit wrote.
+    /// Objects of the last commit.
     last: Vec<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ impl Damaged {
         }
     }
 
-    /// Makes a lock file as old as one from before the power cut.
+    /// Makes a lock file look older than the power cut.
     fn lock(&self, name: &str) {
         self.write(name, b"");
         let file = fs::File::options().write(true).open(self.git.join(name));
@@ -72,7 +72,7 @@ impl Damaged {
         file.unwrap().set_modified(old).unwrap();
     }
 
-    /// The loose file of what a revision names.
+    /// Returns the loose file of a revision's object.
     fn object(&self, revision: &str) -> PathBuf {
         let repository = git2::Repository::open(&self.git).unwrap();
         let oid = repository
@@ -83,7 +83,7 @@ impl Damaged {
         self.git.join("objects").join(&oid[..2]).join(&oid[2..])
     }
 
-    /// The blob of the note that a commit changed.
+    /// Returns the blob of the note that a commit changed.
     fn blob(&self, revision: &str) -> PathBuf {
         let repository = git2::Repository::open(&self.git).unwrap();
         let commit = repository.revparse_single(revision).unwrap();
@@ -403,7 +403,7 @@ fn is_forgotten(machine: &Machine, id: NoteId) -> bool {
     machine.notes.read(path).unwrap().note().state == State::Forgotten
 }
 
-/// Runs a check of each shape; what went wrong with which is told together.
+/// Runs a check of each kind of damage and reports all failures together.
 fn each(shapes: &[Shape], check: impl Fn(&Shape) -> Result<(), String> + Sync) {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
@@ -419,7 +419,7 @@ fn each(shapes: &[Shape], check: impl Fn(&Shape) -> Result<(), String> + Sync) {
             }
         }
     };
-    // Most of the time is spent waiting for git.
+    // The test mostly waits for git.
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(work);
@@ -498,7 +498,7 @@ fn with_a_remote(shape: &Shape) -> Result<(), String> {
         "new there",
     ];
     if shape.is_alone {
-        // Two texts without a common base: both stay.
+        // Two texts without a merge base: both stay.
         expected.extend(["edited here", "edited there"]);
         expected.sort_unstable();
     }
@@ -568,7 +568,7 @@ fn without_a_remote(shape: &Shape) -> Result<(), String> {
     let before = laptop.tree();
     (shape.damage)(&Damaged::of(&laptop, last));
     sync_again(&laptop)?;
-    // No sync reads old commits; `doctor --fix` does.
+    // A sync does not read old commits; `doctor --fix` does.
     laptop.repair().map_err(|error| error.to_string())?;
     expect("the notes are as before", laptop.tree() == before)?;
     let later = laptop.write("later");
@@ -680,7 +680,7 @@ fn a_kill_while_a_repository_is_replaced_loses_no_history() {
     let commits = || laptop.git(&["rev-list", "--count", "HEAD"]);
     let before = commits();
     let ready = git.with_file_name(".git.new");
-    // Before the old one was moved.
+    // Killed before the old repository was moved.
     fs::create_dir(&ready).unwrap();
     fs::write(ready.join("HEAD"), "half").unwrap();
     fs::create_dir(git.with_file_name(".git.01M845844CQWTQZKEBN5170X7E.tmp")).unwrap();
@@ -688,7 +688,7 @@ fn a_kill_while_a_repository_is_replaced_loses_no_history() {
     laptop.sync();
     assert_eq!(commits(), before);
     assert!(!ready.exists());
-    // After the old one was moved.
+    // Killed after the old repository was moved.
     fs::rename(&git, &ready).unwrap();
     laptop.sync();
     assert_eq!(commits(), before);

@@ -67,7 +67,7 @@ impl Fleet {
         fleet
     }
 
-    /// Makes another remote; tells its path.
+    /// Creates another remote and returns its path.
     pub(crate) fn bare(&self, name: &str) -> String {
         let path = self.path(name);
         let path = path.to_str().unwrap();
@@ -87,7 +87,7 @@ impl Fleet {
         self.machine_at(name, &self.path(name))
     }
 
-    /// A machine with its store in this folder.
+    /// Creates a machine with its store in this folder.
     pub(crate) fn machine_at(&self, name: &'static str, store: &Path) -> Machine {
         let home = Home::new(store);
         home.create().unwrap();
@@ -101,7 +101,7 @@ impl Fleet {
         }
     }
 
-    /// Two machines that have the same notes.
+    /// Creates two machines with the same notes.
     pub(crate) fn pair(&self, titles: &[&str]) -> (Machine, Machine, Vec<NotePath>) {
         let (laptop, desktop) = (self.machine("laptop"), self.machine("desktop"));
         let paths = titles.iter().map(|title| laptop.write(title)).collect();
@@ -116,12 +116,12 @@ impl Fleet {
         }
     }
 
-    /// The commit that the remote's branch is at.
+    /// Returns the tip of the remote's branch.
     pub(crate) fn tip(&self) -> String {
         run(&["-C", &self.remote(), "rev-parse", "main"])
     }
 
-    /// Everything in the fleet's folder that no sync has to do with, with its content.
+    /// Returns everything in the fleet's folder that no sync may change, with its content.
     pub(crate) fn outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let is_ours = |path: &Path| {
             ["memory", "derived", "quarantine", "local", "remote.git"]
@@ -192,12 +192,12 @@ impl Machine {
         self.try_sync().unwrap()
     }
 
-    /// Looks whether the repository is damaged, as a command does whose look at the history fails.
+    /// Checks the repository for damage, as a command does after an error in the history.
     pub(crate) fn repair(&self) -> Result<bool, Error> {
         GitBackend::new(&self.home, &self.notes, self.settings()).repair()
     }
 
-    /// Syncs with a word of the person.
+    /// Syncs with a decision of the person.
     pub(crate) fn answer(&self, answer: Answer) -> Synced {
         let settings = Settings {
             answer,
@@ -219,7 +219,7 @@ impl Machine {
             .unwrap()
     }
 
-    /// Why a sync is refused.
+    /// Returns the reason why a sync is refused.
     pub(crate) fn refusal(&self) -> String {
         self.try_sync().unwrap_err().to_string()
     }
@@ -261,7 +261,7 @@ impl Machine {
         Some(self.notes.read(path).unwrap().note().title)
     }
 
-    /// The titles of all portable notes that can be read, sorted.
+    /// Returns the titles of all readable portable notes, sorted.
     pub(crate) fn titles(&self) -> Vec<String> {
         let notes = self.notes.list_scope(Scope::Portable).notes;
         let read = notes
@@ -272,17 +272,17 @@ impl Machine {
         titles
     }
 
-    /// The folder of the notes that travel.
+    /// Returns the folder of the portable notes.
     pub(crate) fn folder(&self) -> PathBuf {
         self.home.tree(Scope::Portable)
     }
 
-    /// Every file of the portable tree that is not git's, with its bytes.
+    /// Returns every file of the portable tree except git's, with its bytes.
     pub(crate) fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         files(&self.folder(), &|path| path.ends_with(".git"))
     }
 
-    /// What of git's own folder could make a git run something.
+    /// Returns the parts of `.git` that could make git run a program.
     pub(crate) fn git_settings(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = files(&self.folder().join(".git"), &|path| {
             path.ends_with("objects")
@@ -307,7 +307,7 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// The tree that the remote's branch is at; an empty one where there is none.
+    /// Returns the tree of the remote's branch; an empty one without a branch.
     pub(crate) fn tree(&self) -> Oid {
         match self.git.find_reference("refs/heads/main") {
             Ok(main) => main.peel_to_tree().unwrap().id(),
@@ -319,7 +319,7 @@ impl Stranger {
         self.git.blob(bytes.as_ref()).unwrap()
     }
 
-    /// Writes a tree with these entries, whatever their names are.
+    /// Writes a tree with these entries, whatever their names.
     pub(crate) fn folder(&self, entries: &[(u32, Vec<u8>, Oid)]) -> Oid {
         let mut entries = entries.to_vec();
         entries.sort_by_key(|(mode, name, _)| {
@@ -340,7 +340,7 @@ impl Stranger {
             .unwrap()
     }
 
-    /// Writes a tree with one entry put in or replaced, in folders of its own if need be.
+    /// Writes a tree with one entry added or replaced, creating folders as needed.
     pub(crate) fn put(&self, tree: Oid, path: &[&[u8]], mode: u32, oid: Oid) -> Oid {
         let (name, below) = path.split_first().unwrap();
         let tree = self.git.find_tree(tree).unwrap();
@@ -358,7 +358,7 @@ impl Stranger {
         self.folder(&entries)
     }
 
-    /// Writes a tree with a file put in at a path of plain names.
+    /// Writes a tree with a file added at a path.
     pub(crate) fn put_file(&self, tree: Oid, path: &str, content: impl AsRef<[u8]>) -> Oid {
         let path: Vec<&[u8]> = path.split('/').map(str::as_bytes).collect();
         self.put(tree, &path, FILE, self.blob(content))
@@ -390,7 +390,7 @@ impl Stranger {
             .collect()
     }
 
-    /// Writes a tree with an ordinary note put in.
+    /// Writes a tree with an ordinary note added.
     pub(crate) fn put_note(&self, tree: Oid, title: &str) -> Oid {
         let note = note(title, "elsewhere");
         self.put_file(tree, &format!("semantic/{}.md", note.id), note.render())
@@ -402,7 +402,7 @@ impl Stranger {
         self.commit(tree, parent, "refs/heads/main");
     }
 
-    /// Makes the remote's branch one commit of a tree and nothing else.
+    /// Replaces the remote's branch with one commit of a tree.
     pub(crate) fn rewrite(&self, tree: Oid) {
         self.commit(tree, None, "refs/heads/main");
     }

@@ -37,7 +37,7 @@ fn a_rebase_in_progress_is_not_worked_on() {
     let fleet = Fleet::new();
     let (laptop, _, paths) = fleet.pair(&["before"]);
     let note = format!("semantic/{}.md", paths[0].id);
-    // Two commits that clash.
+    // Two conflicting commits.
     for (branch, text) in [("other", "one"), ("main", "two")] {
         if branch == "other" {
             laptop.git(&["switch", "--quiet", "--create=other"]);
@@ -110,7 +110,7 @@ fn a_link_in_place_of_a_folder_is_not_written_through() {
     let folder = laptop.folder().join("semantic");
     fs::rename(&folder, fleet.path("kept")).unwrap();
     std::os::unix::fs::symlink(&outside, &folder).unwrap();
-    // What cannot be seen is not gone.
+    // A note behind a link is not deleted.
     assert!(laptop.sync().pushed);
     desktop.sync();
     assert_eq!(desktop.titles(), ["one", "two"]);
@@ -131,7 +131,7 @@ fn a_link_in_place_of_a_folder_is_not_written_through() {
 
 #[cfg(unix)]
 #[test]
-fn what_lies_in_the_place_of_a_note_does_not_delete_it() {
+fn an_entry_in_place_of_a_note_does_not_delete_it() {
     // PATH-02, PATH-05
     let fleet = Fleet::new();
     let (laptop, desktop, paths) = fleet.pair(&["link", "folder", "pipe", "goes", "stays"]);
@@ -201,7 +201,7 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
         "refs/heads/main.lock",
         "refs/anamnesis/incoming.lock",
     ];
-    // Ours: a marker says so, that of who writes or that of a git that packs.
+    // Our own locks have a marker: that of a writer or that of a packing git.
     for (marker, title) in [
         ("anamnesis-writing", "own"),
         ("anamnesis-packing", "packed"),
@@ -218,7 +218,7 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
         }
         assert!(!git.join(marker).exists());
     }
-    // Another git's: the branch is not moved under it, and it is left where it is.
+    // Another git's lock: the branch does not move, and the lock stays.
     let second = laptop.write("second");
     fs::write(git.join("refs/heads/main.lock"), "").unwrap();
     let refused = laptop.refusal();
@@ -226,7 +226,7 @@ fn locks_of_a_killed_run_are_removed_and_those_of_others_are_not() {
     assert!(git.join("refs/heads/main.lock").exists());
     assert!(laptop.notes.find(second.id).is_some());
     fs::remove_file(git.join("refs/heads/main.lock")).unwrap();
-    // The index is a cache, and not waited for.
+    // git's index is a cache, so its lock is not waited for.
     fs::write(git.join("index.lock"), "").unwrap();
     assert!(laptop.sync().pushed);
     assert!(git.join("index.lock").exists());
@@ -286,7 +286,7 @@ fn a_repository_with_reftables_is_told_how_to_convert() {
         .output()
         .unwrap();
     if !made.status.success() {
-        // A git before 2.45 makes none.
+        // A git before 2.45 does not support reftables.
         assert!(String::from_utf8_lossy(&made.stderr).contains("ref-format"));
         return;
     }
@@ -348,7 +348,7 @@ fn hooks_of_the_store_and_filters_of_the_remote_run_nothing() {
 
 #[test]
 fn a_home_that_is_gone_and_made_anew_gets_everything_again() {
-    // GIT-07: the folder with its repository.
+    // GIT-07: the folder is deleted with its repository.
     let fleet = Fleet::new();
     let (laptop, desktop, _) = fleet.pair(&["one", "two"]);
     fs::remove_dir_all(laptop.folder()).unwrap();

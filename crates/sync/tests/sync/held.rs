@@ -64,7 +64,7 @@ fn a_rewritten_history_is_held() {
         assert!(!synced.pushed);
         assert_eq!(synced.changed, []);
     }
-    // What was written here is committed and stays; the remote is as it was left.
+    // Local notes are committed and stay; the remote is unchanged.
     assert_eq!(laptop.title(paths[0].id).as_deref(), Some("edited"));
     assert_eq!(laptop.notes.list().notes.len(), 5);
     assert_eq!(laptop.git(&["status", "--porcelain"]), "");
@@ -105,14 +105,14 @@ fn a_rewritten_history_is_accepted() {
     let accepted = laptop.answer(Answer::Accept);
     assert_eq!(accepted.held, None);
     assert!(accepted.pushed, "{accepted:?}");
-    // What was not pushed yet is not a part of what was rewritten.
+    // Unpushed commits are not part of the rewritten history.
     assert_eq!(laptop.titles(), ["laptop's", "note 2", "note 3", "theirs"]);
-    // The edit of a note that is gone now is kept on this machine.
+    // The edit of a removed note is kept on this machine.
     let kept = laptop
         .notes
         .list_scope(anamnesis_note::note::Scope::MachineLocal);
     assert_eq!(kept.notes.len(), 1);
-    // The old history is gone from the branch.
+    // The branch no longer has the old history.
     let log = laptop.git(&["log", "--format=%s", "--reverse"]);
     assert!(log.starts_with("work\n"), "{log}");
     assert_eq!(desktop.answer(Answer::Accept).held, None);
@@ -122,7 +122,7 @@ fn a_rewritten_history_is_accepted() {
 
 #[test]
 fn a_remote_that_was_set_back_gets_everything_again() {
-    // GIT-06: a backup that was put back, say.
+    // GIT-06: for example, a restored backup.
     let fleet = Fleet::new();
     let (laptop, desktop, paths) = pair(&fleet, 2);
     let stranger = fleet.stranger();
@@ -173,7 +173,7 @@ fn delete_there(fleet: &Fleet, paths: &[NotePath]) {
 
 #[test]
 fn a_few_deleted_notes_are_deleted() {
-    // GIT-07: more than twenty, and more than a fifth.
+    // GIT-07: a mass deletion is more than twenty notes and more than a fifth.
     for (gone, of) in [(20, 30), (21, 105)] {
         let fleet = Fleet::new();
         let (laptop, desktop, paths) = pair(&fleet, of);
@@ -200,7 +200,7 @@ fn many_deleted_notes_are_held() {
         assert_eq!(machine.titles().len(), 30);
     }
     assert_eq!(fleet.tip(), tip);
-    // A new machine has nothing that could be lost.
+    // A new machine has no notes to lose.
     let fresh = fleet.machine("fresh");
     fresh.sync();
     assert_eq!(fresh.titles().len(), 10);
@@ -278,7 +278,7 @@ fn a_folder_that_was_emptied_is_held() {
     laptop.edit(paths[29], |note| "edited".clone_into(&mut note.title));
     desktop.write("desktop's");
     desktop.sync();
-    // The rest travels.
+    // The other notes sync.
     for of in [30, 32] {
         let synced = laptop.sync();
         assert_eq!(synced.held, Some(Held::LocalMassDeletion { gone: 21, of }));
@@ -287,7 +287,7 @@ fn a_folder_that_was_emptied_is_held() {
     desktop.sync();
     assert_eq!(desktop.titles().len(), 32);
     assert_eq!(desktop.title(paths[29].id).as_deref(), Some("edited"));
-    // One that is edited elsewhere meanwhile is not written here before the person has said a word.
+    // A deleted note that is edited elsewhere is not restored before the person decides.
     desktop.edit(paths[0], |note| "edited".clone_into(&mut note.title));
     desktop.sync();
     laptop.sync();

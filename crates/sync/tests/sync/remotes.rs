@@ -98,7 +98,7 @@ fn a_remote_without_main_is_refused() {
 fn a_newer_format_is_not_written_to() {
     // GIT-17
     let (fleet, machine) = before(&[(".layout", "{\"format\": 2}\n")]);
-    let reason = "the notes are in format 2, which a newer anamnesis wrote; update it here, until then nothing is written";
+    let reason = "the notes have format 2 of a newer anamnesis; update anamnesis here, until then nothing is written";
     assert_refused(&fleet, &machine, reason);
 }
 
@@ -112,7 +112,7 @@ fn a_format_that_became_newer_is_not_written_to() {
     let tip = fleet.tip();
     let own = laptop.write("own");
     for machine in [&laptop, &desktop] {
-        assert!(machine.refusal().starts_with("the notes are in format 7,"));
+        assert!(machine.refusal().starts_with("the notes have format 7 "));
     }
     assert_eq!(fleet.tip(), tip);
     assert!(laptop.notes.find(own.id).is_some());
@@ -130,7 +130,7 @@ fn remotes_that_hold_nothing_else_are_ours() {
         ],
         &[(".layout", "{\"format\": 1}\n")],
         &[(".layout", "no format at all")],
-        // What the Python version makes, beside a file of the person's.
+        // A repository of the Python version with a file of the user.
         &[
             (
                 "semantic/01ARZ3NDEKTSV4RRFFQ69G5FAV.md",
@@ -239,7 +239,7 @@ fn the_same_remote_under_another_address_has_everything() {
 
 #[test]
 fn an_empty_remote_in_place_of_the_old_one_gets_everything() {
-    // GIT-06: the same address, made anew; and another address.
+    // GIT-06: the same address with a new repository, and another address.
     let fleet = Fleet::new();
     let (mut laptop, desktop, _) = fleet.pair(&["mine"]);
     fs::remove_dir_all(fleet.remote()).unwrap();
@@ -292,7 +292,7 @@ fn a_store_in_a_checkout_does_not_push_through_it() {
     assert!(inner.sync().pushed);
     assert_eq!((refs(path), refs(&outer)), (ours.clone(), theirs.clone()));
     assert_eq!(run(&["-C", path, "diff", "--cached", "--name-only"]), "");
-    // Without a remote of its own it has none.
+    // Without its own remote the store has none.
     let mut alone = fleet.machine_at("alone", &project.join("alone"));
     alone.remote = None;
     alone.write("mine");
@@ -301,7 +301,7 @@ fn a_store_in_a_checkout_does_not_push_through_it() {
     let mut other = fleet.machine("other");
     other.sync();
     assert_eq!(other.titles(), ["mine"]);
-    // Nor is the checkout itself a remote.
+    // The checkout itself is not used as a remote.
     other.remote = Some(Remote::parse(path, false).unwrap());
     assert!(
         other
@@ -316,7 +316,7 @@ fn a_clock_that_is_a_year_ahead_wins_nothing() {
     let fleet = Fleet::new();
     let (mut laptop, desktop, paths) = fleet.pair(&["first", "second", "third", "fourth"]);
     laptop.now += TimeDelta::days(365);
-    // Edited there with the wrong clock, and here afterwards.
+    // Edited there with the wrong clock, and here later.
     let future = anamnesis_note::note::timestamp(laptop.now);
     for path in &paths {
         laptop.edit(*path, |note| {
@@ -332,7 +332,8 @@ fn a_clock_that_is_a_year_ahead_wins_nothing() {
     laptop.sync();
     let titles = laptop.titles();
     assert_eq!(titles, desktop.titles());
-    // Both titles of each are there, one as a note of its own: chosen by what they say.
+    // Both titles of each note exist, one as a conflict sibling. The choice depends on the texts
+    // only.
     for machine in ["laptop's", "desktop's"] {
         let count = titles
             .iter()
@@ -340,7 +341,7 @@ fn a_clock_that_is_a_year_ahead_wins_nothing() {
             .count();
         assert!(count >= 4, "{titles:?}");
     }
-    // Later edits of the other machine are what holds.
+    // A later edit on the other machine wins.
     for (number, path) in paths.iter().enumerate() {
         desktop.edit(*path, |note| note.title = format!("later {number}"));
     }
@@ -349,7 +350,7 @@ fn a_clock_that_is_a_year_ahead_wins_nothing() {
     for (number, path) in paths.iter().enumerate() {
         assert_eq!(laptop.title(path.id), Some(format!("later {number}")));
     }
-    // No commit is older than one before it.
+    // No commit is older than its parents.
     let times = laptop.git(&["log", "--format=%ct", "--reverse", "--topo-order"]);
     let times: Vec<i64> = times.lines().map(|time| time.parse().unwrap()).collect();
     assert!(times.is_sorted(), "{times:?}");
@@ -448,7 +449,7 @@ fn names_of_machines_are_words() {
             .unwrap();
     }
     assert_eq!(machine.init().unwrap().machines, ["desktop"]);
-    // Ours, too.
+    // Our own name too.
     let mut odd = fleet.machine("odd");
     odd.name = "one\ntwo <x> \u{202e}";
     odd.write("odd");
@@ -469,7 +470,7 @@ fn a_held_remote_does_not_keep_another_from_being_joined() {
     stranger.rewrite(stranger.put_note(stranger.folder(&[]), "theirs"));
     assert_eq!(laptop.sync().held, Some(Held::Rewritten));
     laptop.remote = Some(Remote::parse(&fleet.bare("other.git"), false).unwrap());
-    // A word about the old remote says nothing about the new one.
+    // A decision about the old remote does not apply to the new one.
     let synced = laptop.answer(Answer::Accept);
     assert_eq!((synced.held, synced.pushed), (None, true));
     assert_eq!(laptop.titles(), ["mine"]);

@@ -106,7 +106,7 @@ fn a_note_that_a_stranger_made_unreadable_is_kept_as_it_was() {
         tree = stranger.put_file(tree, &format!("semantic/{}.md", path.id), bytes);
     }
     stranger.push(tree);
-    // One of them is edited here, too.
+    // One of them is edited here as well.
     desktop.edit(paths[0], |note| "edited".clone_into(&mut note.title));
     let synced = desktop.sync();
     assert_eq!(synced.problems.len(), broken.len(), "{:?}", synced.problems);
@@ -116,7 +116,7 @@ fn a_note_that_a_stranger_made_unreadable_is_kept_as_it_was() {
     }
     assert_eq!(laptop.title(paths[0].id).as_deref(), Some("edited"));
     assert!(laptop.titles().contains(&"beside".to_owned()));
-    // The bytes are kept where they were seen.
+    // The bytes are kept on the machine that saw them.
     let kept: Vec<Vec<u8>> = fs::read_dir(desktop.home.quarantine())
         .unwrap()
         .map(|entry| fs::read(entry.unwrap().path()).unwrap())
@@ -171,7 +171,7 @@ fn a_new_note_with_conflict_markers_is_not_written_again() {
     assert_eq!(laptop.notes.bytes(path).unwrap(), marked.as_bytes());
     let by_us = laptop.git(&["log", "--format=%an", "--", &format!("semantic/{ID}.md")]);
     assert_eq!(by_us, "dev\n");
-    // It is there, and no note until somebody has settled it.
+    // The file exists, but is no note until somebody resolves the conflict.
     assert!(laptop.notes.read(path).is_err());
 }
 
@@ -191,7 +191,7 @@ fn the_name_of_the_file_is_the_id() {
     assert_in_step(&fleet, [&desktop, &laptop]);
     assert_eq!(laptop.title(paths[0].id).as_deref(), Some("first"));
     assert_eq!(laptop.notes.list_scope(Scope::Portable).notes.len(), 2);
-    // What it says of its scope takes it nowhere.
+    // Its scope field does not change its scope.
     assert_eq!(laptop.notes.list_scope(Scope::MachineLocal).notes.len(), 0);
 }
 

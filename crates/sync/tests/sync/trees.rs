@@ -18,15 +18,15 @@ struct Siege {
     fleet: Fleet,
     laptop: Machine,
     desktop: Machine,
-    /// Why something was not taken, by its path.
+    /// The reasons for refused entries, by path.
     problems: BTreeMap<String, String>,
 }
 
 impl Siege {
-    /// Lets a stranger change the tree, and looks at what must be true whatever was changed: the
-    /// ordinary notes of the same commit arrive, nothing is written where it must not, no machine's git
-    /// is made to do anything, and all machines are in step afterwards. The first one that sees the tree
-    /// is a machine that had joined before, or a new one.
+    /// Lets a stranger change the tree, and checks what must hold for any change: the ordinary
+    /// notes of the same commit arrive, nothing is written elsewhere, git stays usable on every
+    /// machine, and all machines agree. The first machine that fetches the tree had joined before,
+    /// or is new.
     fn lay(is_new: bool, change: impl Fn(&Stranger, Oid) -> Oid) -> Self {
         let fleet = Fleet::new();
         let (laptop, desktop, before) = fleet.pair(&["before"]);
@@ -76,7 +76,7 @@ impl Siege {
                 Repository::open_or_create(&machine.home, &lock, machine.name, now()).unwrap();
             assert!(!repository.log(None, 100).unwrap().is_empty());
         }
-        // What we made of it can be checked out by anybody.
+        // Any git can check out our commits.
         for line in laptop.git(&["ls-tree", "-r", "-t", "main"]).lines() {
             assert!(
                 line.starts_with("100644 blob") || line.starts_with("040000 tree"),
@@ -92,12 +92,12 @@ impl Siege {
         }
     }
 
-    /// Lays it before machines that had joined and before a new one.
+    /// Runs it with machines that had joined before and with a new one.
     fn lay_both(change: impl Fn(&Stranger, Oid) -> Oid) -> [Self; 2] {
         [Self::lay(false, &change), Self::lay(true, &change)]
     }
 
-    /// What was reported, as `path: reason`, without what is the same in every line.
+    /// Returns the reports as `path: reason`, without the common suffix.
     fn report(&self) -> Vec<String> {
         let lines = self.problems.iter().map(|(path, reason)| {
             let path = path.strip_prefix("memory/").unwrap();
@@ -207,7 +207,7 @@ fn submodules_are_not_taken() {
                 "sub: a submodule".to_owned()
             ]
         );
-        // The file is a text like any other: kept, and never brought to the folder.
+        // The file is kept in commits and never written to the folder.
         assert!(
             siege
                 .desktop
@@ -266,7 +266,7 @@ fn names_that_could_lead_elsewhere_are_not_taken() {
                 );
             }
         }
-        // Each is reported once, and in one line.
+        // Each entry is reported once, on one line.
         assert!(report.len() >= 3 * NAMES.len() - 2, "{}", report.len());
         let listed = siege.laptop.git(&["ls-tree", "-r", "main"]);
         assert!(
@@ -311,10 +311,10 @@ fn an_exponential_tree_is_left_in_time() {
     let refused = laptop.refusal();
     assert_eq!(
         refused,
-        "the remote holds over 200000 files; nothing was taken"
+        "the remote has more than 200000 files; nothing was joined"
     );
     assert_eq!(fleet.machine("fresh").refusal(), refused);
-    // What was written here is safe, and the remote can be mended.
+    // Local notes are safe, and the remote can be repaired.
     assert!(
         laptop
             .git(&["ls-tree", "-r", "main"])
@@ -344,7 +344,7 @@ fn too_many_files_are_refused() {
     stranger.push(stranger.put(stranger.tree(), &[b"wide"], FOLDER, wide));
     assert_eq!(
         laptop.refusal(),
-        "the remote holds over 200000 files; nothing was taken"
+        "the remote has more than 200000 files; nothing was joined"
     );
     assert_eq!(laptop.titles(), ["before"]);
 }
@@ -438,7 +438,7 @@ fn files_that_are_not_ours_are_carried_and_not_written() {
         for path in paths {
             assert!(names.lines().any(|name| name == path), "{path}: {names}");
         }
-        // A git of the person's sees nothing to do, and takes nothing away.
+        // The user's git reports a clean work tree and deletes nothing.
         assert_eq!(siege.desktop.git(&["status", "--porcelain"]), "");
     }
 }
@@ -453,7 +453,7 @@ fn a_file_may_become_a_folder_and_a_folder_a_file() {
     stranger.push(tree);
     laptop.sync();
     desktop.sync();
-    // One machine has work of its own, so that there is something to join.
+    // One machine has a commit of its own, so that a join is needed.
     desktop.write("own");
     let tree = stranger.put_file(stranger.tree(), "one/below/it", "file");
     let tree = stranger.put_file(stranger.without(tree, "two"), "two", "file");
