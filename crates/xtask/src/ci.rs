@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use crate::{Result, cargo, run as run_command, say};
 
+/// Run every check that a change must pass
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Fuzz each target for this many seconds

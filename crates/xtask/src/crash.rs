@@ -36,6 +36,7 @@ use crate::{
 
 use self::sandbox::Sandbox;
 
+/// Try to lose notes: kill processes, race them, fill disks
 #[derive(clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,

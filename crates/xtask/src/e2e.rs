@@ -30,6 +30,7 @@ use self::scenarios::{Place, SCENARIOS, Scenario, Stage};
 /// Names a folder for the client beside the build's own output.
 const CACHE_VARIABLE: &str = "ANAMNESIS_E2E_CACHE";
 
+/// Play sessions offline in the real client with the plugin installed
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Run this client instead of the pinned one

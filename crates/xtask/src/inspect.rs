@@ -27,6 +27,7 @@ const PROJECT: &str = "github.com/acme/shop";
 const STUB: &str = "Integration tests need the stub server";
 const PORTS: &str = "Port 9090 belongs to the stub";
 
+/// Test the server with the MCP inspector
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Inspect this program instead of a debug build of the checkout

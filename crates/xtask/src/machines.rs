@@ -62,6 +62,7 @@ const SEEDS: [(u64, usize); 9] = [
     (1314, 221),
 ];
 
+/// Try to lose notes on three machines that sync: random histories and killed syncs
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Play the history of this seed first

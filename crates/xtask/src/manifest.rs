@@ -26,6 +26,7 @@ const MANIFESTS: [&str; 3] = [
 /// Folders that hold nothing of ours.
 const FOREIGN: [&str; 4] = [".git", "target", "node_modules", "corpus"];
 
+/// Set the repository's address in every file that contains it
 #[derive(clap::Args)]
 pub(crate) struct PublishArguments {
     /// The repository on GitHub

@@ -42,6 +42,7 @@ const PARTS: [&str; 11] = [
     "LICENSE-MIT",
 ];
 
+/// Assemble the plugin tree
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Take TARGET/anamnesis[.exe] for every release target from this folder

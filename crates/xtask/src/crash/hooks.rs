@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anamnesis_lab::random::Random;
 use anamnesis_note::id::NoteId;
 use anamnesis_store::spool::Spool;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -31,7 +32,7 @@ use super::{
     script::{self, Step},
     stopped::{self, Look},
 };
-use crate::{Result, random::Random};
+use crate::Result;
 
 /// How many kills have to fall into each moment.
 const WANTED: usize = 20;

@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anamnesis_lab::random::Random;
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteFile, NoteType, Scope, State},
@@ -29,7 +30,7 @@ use super::{
     Checks, report,
     sandbox::{Sandbox, told},
 };
-use crate::{Result, random::Random};
+use crate::Result;
 
 /// How many kills have to fall into each moment of capture and of write.
 const WANTED: usize = 20;

@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
+use anamnesis_lab::random::Random;
 use anamnesis_note::{
     id::NoteId,
     note::{Note, NoteType, Scope, Source, State, timestamp},
@@ -20,7 +21,7 @@ use super::{
     step::{Change, PROJECTS, Step, TAGS, draw},
     trace::{Ended, Reach, Traced},
 };
-use crate::{Result, at, random::Random};
+use crate::{Result, at};
 
 /// How many notes may be on their way out at once: well below what a sync asks a person about.
 const MAX_REMOVED: usize = 18;

@@ -1,12 +1,12 @@
 //! What can happen in a history, how often, and what it does to a note.
 
+use anamnesis_lab::random::Random;
 use anamnesis_note::{
     id::NoteId,
     note::{Kind, Note, NoteType},
 };
 
 use super::trace::Reach;
-use crate::random::Random;
 
 /// About as many steps as a sync with much to do takes, alone and with the git that it runs.
 const SYNC_STEPS: u64 = 160;

@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::corpus::{self, Random, Words};
+use super::corpus::{self, Words};
 use super::measure::{Run, Spread};
-use super::{Budget, aligned, budget_text, grouped, micros, milliseconds, on_path, ratio, verdict};
-use crate::{Result, at, cargo, machines, say};
+use super::{
+    Budget, Tools, aligned, budget_text, grouped, micros, milliseconds, on_path, ratio, verdict,
+};
+use crate::{Result, at, cargo, random::Random, say};
 
 /// How many notes change between two syncs.
 const CHANGED: usize = 10;
@@ -70,13 +72,14 @@ impl Case {
 /// Measures it.
 pub(super) fn measure(
     root: &Path,
+    tools: &dyn Tools,
     folder: &Path,
     program: &Path,
     is_quick: bool,
 ) -> Result<Report> {
     let notes = if is_quick { 1_000 } else { 10_000 };
     let rounds = if is_quick { 6 } else { 30 };
-    let python = machines::python_version(root);
+    let python = tools.python_version();
     let no_python = python.as_ref().err().cloned();
     let fleet = Fleet::new(folder, program, python.ok(), notes)?;
     let mut cases = [

@@ -59,8 +59,9 @@ const DECISIONS: [&str; 6] = [
     "about another",
 ];
 
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
+/// Measure how well known text is told from new text
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
     /// Folders with notes.jsonl
     #[arg(value_name = "FOLDER", required = true)]
     sets: Vec<PathBuf>,
@@ -72,7 +73,8 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result {
+/// Runs `cargo xtask novelty`.
+pub fn run(arguments: &Arguments) -> Result {
     let mut out = io::stdout().lock();
     for folder in &arguments.sets {
         let table = measure(folder, arguments.notes)?;

@@ -19,7 +19,8 @@ use rusqlite::Connection;
 
 use crate::{
     Result,
-    bench::corpus::{Random, Words, change_notes, note_files, write_notes},
+    bench::corpus::{Words, change_notes, note_files, write_notes},
+    random::Random,
 };
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];

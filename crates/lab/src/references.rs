@@ -61,8 +61,9 @@ const KEYWORDS: [&str; 12] = [
     "type",
 ];
 
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
+/// Measure how well notes about removed code are detected as outdated
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
     /// The repository; else the project's own
     #[arg(long, value_name = "PATH", conflicts_with = "crate_name")]
     repository: Option<PathBuf>,
@@ -94,8 +95,8 @@ struct Tally {
     wrong: usize,
 }
 
-/// The task: `cargo xtask references`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+/// Runs `cargo xtask references`.
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let folder = tempfile::tempdir()?;
     let checkout = folder.path().join("checkout");
     if let Some(name) = &arguments.crate_name {

@@ -37,8 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// After how many sessions the journal's log is folded in.
 const FOLDED_SESSIONS: u32 = 25;
 
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
+/// Simulate months of sessions and report the journal's size
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
     /// How many sessions a day
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     sessions: u32,
@@ -102,8 +103,8 @@ impl Day {
     }
 }
 
-/// The task: `cargo xtask retention`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
+/// Runs `cargo xtask retention`.
+pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let retention = Retention {
         ceiling_mib: (arguments.ceiling).unwrap_or(Retention::default().ceiling_mib),
         ..Retention::default()

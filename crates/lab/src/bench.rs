@@ -24,10 +24,9 @@ use serde_json::{Value, json};
 
 use anamnesis_testkit::home::trust_store;
 
-use crate::plugin::{self, Binary, Options, Profile};
-use crate::{Result, at, run as run_command, say, target_folder};
+use crate::{Result, at, random::Random, run as run_command, say, target_folder};
 
-use self::corpus::{Random, Words};
+use self::corpus::Words;
 use self::measure::{Run, Sample, Spread};
 
 const MIB: u64 = 1024 * 1024;
@@ -56,9 +55,10 @@ const PAST: usize = 1_000;
 /// The session whose events are recorded; it is known to every store.
 const SESSION: &str = "one-session";
 
-#[derive(clap::Args)]
+/// Measure time and memory of the release build against the budgets
+#[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Small stores and few runs
     #[arg(long)]
     quick: bool,
@@ -183,43 +183,55 @@ struct Row {
     budget: Budget,
 }
 
-/// The task: `cargo xtask bench`.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
-    let named = |path: &PathBuf| -> Result<Binary> {
-        Ok(Binary {
-            target: plugin::host_target()?,
-            path: path.canonicalize().map_err(at(path))?,
-        })
+/// What the benchmark needs from the tasks that build and install programs.
+pub trait Tools {
+    /// Builds the checkout's release binary and returns its path.
+    ///
+    /// # Errors
+    /// Returns an error if the build fails.
+    fn release_build(&self) -> Result<PathBuf>;
+
+    /// Assembles the plugin tree around a binary of this machine, in the folder `out`.
+    ///
+    /// # Errors
+    /// Returns an error if a part of the tree is missing.
+    fn assemble(&self, binary: &Path, out: &Path) -> Result;
+
+    /// Returns the Python version's program, which is installed if necessary.
+    ///
+    /// # Errors
+    /// Returns the reason why it is not available.
+    fn python_version(&self) -> std::result::Result<PathBuf, String>;
+}
+
+/// Runs `cargo xtask bench`.
+pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
+    let absolute = |path: &PathBuf| path.canonicalize().map_err(at(path));
+    let program = match &arguments.binary {
+        Some(path) => absolute(path)?,
+        None => tools.release_build()?,
     };
-    let binary = match &arguments.binary {
-        Some(given) => named(given)?,
-        None => plugin::own_build(root, Profile::Release)?,
-    };
-    let binary_length = fs::metadata(&binary.path).map_err(at(&binary.path))?.len();
+    let binary_length = fs::metadata(&program).map_err(at(&program))?.len();
     let target = target_folder(root).join("bench");
     fs::create_dir_all(&target).map_err(at(&target))?;
     let folder = tempfile::Builder::new()
         .prefix("run-")
         .tempdir_in(&target)?;
-    let program = binary.path.clone();
     let machine = machine();
     let mut text = String::new();
     let mut report = json!({ "machine": machine });
     let is_all = !arguments.recall && !arguments.sync && !arguments.server;
     if is_all || arguments.recall {
-        let stage = Stage::build(root, folder.path(), binary)?;
+        let stage = Stage::build(tools, folder.path(), &program)?;
         let (mut cases, stores) = if is_all {
             stage.cases(arguments.quick)?
         } else {
             stage.recall_alone(arguments.quick)?
         };
         if let Some(baseline) = &arguments.baseline {
-            let tree = plugin::assemble(&Options {
-                root: root.to_path_buf(),
-                binaries: vec![named(baseline)?],
-                out: folder.path().join("baseline"),
-            })?;
-            cases = stage.beside(cases, &tree.out.join(LAUNCHER));
+            let tree = folder.path().join("baseline");
+            tools.assemble(&absolute(baseline)?, &tree)?;
+            cases = stage.beside(cases, &tree.join(LAUNCHER));
         }
         let rounds = if arguments.quick { 12 } else { 60 };
         take_turns(&stage, &stores, &mut cases, rounds)?;
@@ -234,14 +246,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     fs::write(&path, &text).map_err(at(&path))?;
     // Last: both let this process grow, and no peak is seen below what this one holds.
     if is_all || arguments.server {
-        let server = server::measure(root, folder.path(), &program, arguments.quick)?;
+        let server = server::measure(tools, folder.path(), &program, arguments.quick)?;
         text.push_str(&server.table());
         report["server"] = server.as_json();
         text.push('\n');
         fs::write(&path, &text).map_err(at(&path))?;
     }
     if is_all || arguments.sync {
-        let sync = sync::measure(root, folder.path(), &program, arguments.quick)?;
+        let sync = sync::measure(root, tools, folder.path(), &program, arguments.quick)?;
         text.push_str(&sync.table());
         report["sync"] = sync.as_json();
     }
@@ -316,21 +328,17 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    fn build(root: &Path, folder: &'a Path, binary: Binary) -> Result<Self> {
-        let program = binary.path.clone();
-        let tree = plugin::assemble(&Options {
-            root: root.to_path_buf(),
-            binaries: vec![binary],
-            out: folder.join("plugin"),
-        })?;
+    fn build(tools: &dyn Tools, folder: &'a Path, program: &Path) -> Result<Self> {
+        let tree = folder.join("plugin");
+        tools.assemble(program, &tree)?;
         for name in ["home/.claude/projects", "plugin-data"] {
             fs::create_dir_all(folder.join(name))?;
         }
         trust_store(&folder.join("home"))?;
         let stage = Self {
             folder,
-            binary: program,
-            launcher: tree.out.join(LAUNCHER),
+            binary: program.to_path_buf(),
+            launcher: tree.join(LAUNCHER),
             empty: empty_program(folder)?,
             project: folder.join("project"),
             words: Words::new(),

@@ -21,7 +21,7 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::{Result, at};
+use crate::{Result, at, random::Random};
 
 /// How many projects the notes are spread over.
 pub(super) const PROJECTS: u64 = 40;
@@ -59,29 +59,6 @@ const SYLLABLES: [&str; 24] = [
     "ba", "cor", "del", "fin", "gra", "hol", "jun", "kel", "lin", "mar", "nor", "pel", "quo",
     "ras", "sol", "tur", "val", "wen", "xen", "yor", "zel", "tic", "ment", "ra",
 ];
-
-/// A stream of numbers that depends on its seed alone (SplitMix64).
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Draws a number below `end`, which is not 0.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 /// The words, and how often each is drawn.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::corpus::{self, Words};
 use super::measure::{Run, Spread};
-use super::{MIB, aligned, grouped, mebibytes, micros, milliseconds, verdict};
+use super::{MIB, Tools, aligned, grouped, mebibytes, micros, milliseconds, verdict};
 use anamnesis_testkit::home::trust_store;
 
-use crate::{Result, at, machines, say};
+use crate::{Result, at, say};
 
 /// How many searches are made; the Python version's take so long that fewer have to do.
 const SEARCHES: usize = 1_000;
@@ -75,7 +75,7 @@ pub(super) struct Report {
 
 /// Measures them.
 pub(super) fn measure(
-    root: &Path,
+    tools: &dyn Tools,
     folder: &Path,
     program: &Path,
     is_quick: bool,
@@ -99,7 +99,7 @@ pub(super) fn measure(
         let name = format!("server, {} notes", grouped(size));
         served.push(stage.serve(program, name, SEARCHES, Some(budget))?);
     }
-    let python = machines::python_version(root);
+    let python = tools.python_version();
     if let Ok(python) = &python {
         let (size, _) = sizes[0];
         let stage = Stage::new(folder, "served-python", size, &words)?;

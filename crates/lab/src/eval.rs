@@ -59,8 +59,9 @@ const BESIDE: f32 = 0.8;
 /// How many of the false ones are listed.
 const WORST: usize = 10;
 
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
+/// Measure how well recall answers sets of questions
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
     /// Folders with notes.jsonl and queries.jsonl
     #[arg(value_name = "FOLDER")]
     sets: Vec<PathBuf>,
@@ -89,7 +90,8 @@ pub(crate) struct Arguments {
     answers: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result {
+/// Runs `cargo xtask eval`.
+pub fn run(arguments: &Arguments) -> Result {
     #[cfg(unix)]
     if let Some(largest) = arguments.scale {
         return scale::run(largest);

@@ -1,0 +1,39 @@
+//! The programs of a checkout that the benchmark measures.
+
+use std::path::{Path, PathBuf};
+
+use anamnesis_lab::bench::Tools;
+
+use crate::Result;
+use crate::plugin::{self, Binary, Options, Profile};
+
+/// The root of a checkout.
+pub(crate) struct Checkout<'a>(pub(crate) &'a Path);
+
+impl Tools for Checkout<'_> {
+    fn release_build(&self) -> Result<PathBuf> {
+        Ok(plugin::own_build(self.0, Profile::Release)?.path)
+    }
+
+    fn assemble(&self, binary: &Path, out: &Path) -> Result {
+        plugin::assemble(&Options {
+            root: self.0.to_path_buf(),
+            binaries: vec![Binary {
+                target: plugin::host_target()?,
+                path: binary.to_path_buf(),
+            }],
+            out: out.to_path_buf(),
+        })
+        .map(drop)
+    }
+
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn python_version(&self) -> std::result::Result<PathBuf, String> {
+        crate::machines::python_version(self.0)
+    }
+
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    fn python_version(&self) -> std::result::Result<PathBuf, String> {
+        Err("the Python version is measured on Linux with glibc only".to_owned())
+    }
+}
