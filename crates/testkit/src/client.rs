@@ -1,11 +1,11 @@
-//! The real Claude Code client, offline: installed once from npm, run in a throw-away home.
+//! Runs the real Claude Code client offline, in a temporary home.
 //!
-//! A [`Sandbox`] is a person's machine in a folder: a home with a client that was set up before, a
-//! project in git and a model on loopback. A [`Marketplace`] is a local repository that the client
-//! believes to be on GitHub. Nothing of the caller's environment reaches the client, and nothing that the client
-//! sends can leave the machine: proxies point to a port that refuses, `ssh` fails at once.
+//! A [`Sandbox`] is a folder that stands for one user's machine: a home with a configured client,
+//! a git project and a mock model on loopback. A [`Marketplace`] is a local repository that the
+//! client takes for one on GitHub. The client gets none of the caller's environment. It cannot
+//! reach the network: proxies point to a closed port, and `ssh` fails.
 //!
-//! Slow (a turn takes seconds): what a hook does by itself is tested without the client.
+//! A turn takes seconds, so the logic of hooks is tested without the client.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,25 +21,25 @@ use crate::messages_api::MessagesApi;
 use crate::npm;
 use crate::process::{self, Context, Failure, Finished, Result, Running};
 
-/// The version of the client that the tests run; the one place where it is pinned.
+/// The client's pinned version. It is defined here only.
 pub const CLIENT_VERSION: &str = "2.1.330";
 /// The client's package on npm; the program itself is in an optional package for the platform.
 const CLIENT_PACKAGE: &str = "@anthropic-ai/claude-code";
 
-/// How long one run of the client may take.
+/// Time limit for one run of the client.
 const RUN_LIMIT: Duration = Duration::from_secs(90);
-/// How long a local git command may take.
+/// Time limit for one local git command.
 const GIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Where the client and git look for programs.
+/// The PATH of the client and of git.
 pub(crate) const SYSTEM_PATH: &str = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin";
 
-/// The repository that the marketplace is added by, as a user would type it.
+/// The repository name that is passed to `plugin marketplace add`.
 const MARKETPLACE: &str = "acme/anamnesis";
-/// The plugin in it.
+/// The plugin's name within that marketplace.
 const PLUGIN: &str = "anamnesis@anamnesis";
 
-/// A client that can be run.
+/// An installed client.
 #[derive(Debug)]
 pub struct Client {
     binary: PathBuf,
@@ -47,10 +47,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Takes a client that is there already.
+    /// Uses the client at this path.
     ///
     /// # Errors
-    /// If it does not tell its version.
+    /// Returns an error if the client does not print its version.
     pub fn at(binary: &Path) -> Result<Self> {
         let binary = fs::canonicalize(binary).context(binary.display())?;
         let home = tempfile::tempdir().context("temporary folder")?;
@@ -71,12 +71,10 @@ impl Client {
         })
     }
 
-    /// Returns the client of [`CLIENT_VERSION`], installing it below `cache` if it is not there.
-    ///
-    /// Takes about 400 MB.
+    /// Installs [`CLIENT_VERSION`] in the folder `cache` unless it is there, about 400 MB.
     ///
     /// # Errors
-    /// If `npm` is missing or fails, or if what it installed is not that version.
+    /// Returns an error if npm is missing or fails, or if it installed another version.
     pub fn install(cache: &Path) -> Result<Self> {
         let folder = cache.join(format!("client-{CLIENT_VERSION}"));
         npm::install(&folder, CLIENT_PACKAGE, CLIENT_VERSION)?;
@@ -91,18 +89,18 @@ impl Client {
         }
     }
 
-    /// Returns the version that the client told.
+    /// Returns the client's version.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Returns the program.
+    /// Returns the path of the program.
     pub fn binary(&self) -> &Path {
         &self.binary
     }
 }
 
-/// Finds the program in the package for this platform.
+/// Finds the program in npm's package for this platform.
 fn find_binary(folder: &Path) -> Result<PathBuf> {
     let scope = folder.join("node_modules/@anthropic-ai");
     fs::read_dir(&scope)
@@ -118,9 +116,9 @@ fn find_binary(folder: &Path) -> Result<PathBuf> {
         .ok_or_else(|| Failure::new(format!("{}: no client for this platform", scope.display())))
 }
 
-/// Returns the key that the client is given: no key of anybody's, and the mock never reads it.
+/// Returns a dummy API key. The mock never reads it.
 ///
-/// It is put together here so that no scanner takes this file for one that holds a secret.
+/// It is assembled at run time, so that secret scanners do not report this file.
 fn dummy_key() -> String {
     ["sk", "ant", "offline", "client", "test", "0000000000000000"].join("-")
 }
@@ -128,15 +126,15 @@ fn dummy_key() -> String {
 /// Whether the client asks before it uses a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permissions {
-    /// As a user has it who changed nothing; what would need a dialog is refused under `-p`.
+    /// The default: with `-p`, the client refuses tools that need permission.
     #[default]
     Default,
-    /// Every tool runs unasked.
+    /// The client runs every tool without asking.
     Skipped,
 }
 
 impl Permissions {
-    /// What the client is started with.
+    /// Returns the client's command-line arguments for this mode.
     pub(crate) fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Default => &["--permission-mode", "default"],
@@ -145,10 +143,10 @@ impl Permissions {
     }
 }
 
-/// How a prompt is asked.
+/// Options of one prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
-    /// The session that goes on; a new one if none.
+    /// The session to resume, or `None` for a new session.
     pub resume: Option<&'a str>,
     /// Whether tools need permission.
     pub permissions: Permissions,
@@ -157,38 +155,38 @@ pub struct Ask<'a> {
 /// One hook that the client ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookRun {
-    /// Its event, with the source or tool if it has one, such as `SessionStart:compact`.
+    /// The event with its source or tool, such as `SessionStart:compact`.
     pub name: String,
-    /// Its exit code, if the client told one.
+    /// The exit code, if the client reported one.
     pub exit_code: Option<i64>,
-    /// What it printed.
+    /// The hook's stdout.
     pub stdout: String,
-    /// What it complained of.
+    /// The hook's stderr.
     pub stderr: String,
 }
 
-/// What a headless run of the client gave.
+/// The result of a headless run of the client.
 #[derive(Debug)]
 pub struct Answer {
-    /// The session that it belongs to.
+    /// The session's id.
     pub session: String,
     /// The model's last text.
     pub text: String,
-    /// The hooks that it ran, in the order in which they ended.
+    /// The hooks that ran, in the order in which they ended.
     pub hooks: Vec<HookRun>,
-    /// The tools that were refused for want of permission.
+    /// The tools that the client refused for lack of permission.
     pub denied: Vec<String>,
 }
 
 impl Answer {
-    /// Reads the client's stream of events.
+    /// Parses the client's stream of events.
     fn parse(finished: &Finished) -> Result<Self> {
         let events: Vec<Value> = finished
             .stdout
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
-        // Not the first event's session: before `init` a continued session carries another id.
+        // The first event cannot be used: until `init`, a resumed session has another id.
         let result = events
             .iter()
             .rfind(|event| event["type"] == "result")
@@ -218,17 +216,14 @@ impl Answer {
     }
 }
 
-/// A plugin's folder as a git repository that a client can be pointed at.
+/// A plugin's folder, published as a git repository that the client can install from.
 #[derive(Debug)]
 pub struct Marketplace {
     repository: PathBuf,
 }
 
 impl Marketplace {
-    /// Commits a plugin's folder, as it is, to a new bare repository at an absolute path.
-    ///
-    /// # Errors
-    /// If git fails.
+    /// Commits a plugin's folder to a new bare repository at an absolute path.
     pub fn publish(plugin: &Path, repository: &Path) -> Result<Self> {
         let as_person = ["-c", "user.name=Dev", "-c", "user.email=dev@example.com"];
         let in_folder = ["-c", "core.bare=false", "--work-tree=."];
@@ -256,7 +251,7 @@ impl Marketplace {
     }
 }
 
-/// A person's machine in a folder.
+/// A folder that stands for one user's machine.
 #[derive(Debug)]
 pub struct Sandbox<'a> {
     client: &'a Client,
@@ -265,17 +260,14 @@ pub struct Sandbox<'a> {
 }
 
 impl<'a> Sandbox<'a> {
-    /// Sets up a machine in a folder that exists and is empty.
+    /// Sets up a machine in an empty folder.
     ///
     /// The project is a git repository whose `origin` is `https://github.com/acme/shop.git`.
-    ///
-    /// # Errors
-    /// If the folder cannot be filled, `git` fails or the mock does not start.
     pub fn new(client: &'a Client, base: &Path) -> Result<Self> {
         let sandbox = Self {
             client,
             api: MessagesApi::start().context("mock of the Messages API")?,
-            // The client names folders after the project's real path.
+            // The client names its folders by the project's real path.
             base: fs::canonicalize(base).context(base.display())?,
         };
         for folder in [
@@ -300,7 +292,7 @@ impl<'a> Sandbox<'a> {
         Ok(sandbox)
     }
 
-    /// Returns the model's side.
+    /// Returns the mock of the Messages API.
     pub fn api(&self) -> &MessagesApi {
         &self.api
     }
@@ -310,12 +302,12 @@ impl<'a> Sandbox<'a> {
         self.base.join("home")
     }
 
-    /// Returns the project's folder, which every run of the client starts in.
+    /// Returns the project's folder, the working directory of the client.
     pub fn project(&self) -> PathBuf {
         self.base.join("shop")
     }
 
-    /// Returns the path of the socket by which the terminal is reached; such paths must be short.
+    /// Returns the path of tmux's socket. Paths of sockets have a short maximum length.
     pub(crate) fn socket(&self) -> PathBuf {
         self.base.join("tmux")
     }
@@ -332,10 +324,10 @@ impl<'a> Sandbox<'a> {
         self.base.join("bin")
     }
 
-    /// Returns the folder that the client runs the installed plugin from.
+    /// Returns the folder from which the client runs the installed plugin.
     ///
     /// # Errors
-    /// If the plugin is not installed.
+    /// Returns an error if the plugin is not installed.
     pub fn plugin_root(&self) -> Result<PathBuf> {
         let listed = self
             .claude(["plugin", "list", "--json"])?
@@ -351,7 +343,7 @@ impl<'a> Sandbox<'a> {
             .ok_or_else(|| Failure::new(format!("{PLUGIN} is not installed")))
     }
 
-    /// Returns the whole environment of the client, and so of its hooks.
+    /// Returns the complete environment of the client and its hooks.
     fn environment(&self) -> BTreeMap<&'static str, String> {
         let show = |path: PathBuf| path.to_string_lossy().into_owned();
         // Nothing listens on the discard port.
@@ -376,7 +368,7 @@ impl<'a> Sandbox<'a> {
             ("USER", "dev"),
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_TERMINAL_PROMPT", "0"),
-            // Lets root skip permissions, as containers need it.
+            // Lets root skip permissions, which containers need.
             ("IS_SANDBOX", "1"),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
             ("CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL", "1"),
@@ -390,7 +382,7 @@ impl<'a> Sandbox<'a> {
         environment
     }
 
-    /// Returns a program of this machine, ready to be started in the project's folder.
+    /// Returns a command for a program on this machine, in the project's folder.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -402,8 +394,10 @@ impl<'a> Sandbox<'a> {
 
     /// Runs the client with these arguments.
     ///
+    /// Any exit code counts as a result.
+    ///
     /// # Errors
-    /// If it cannot be started or does not end in time; any exit code is a result.
+    /// Returns an error if the client cannot be started or exceeds its time limit.
     pub fn claude<I: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = I>,
@@ -412,19 +406,16 @@ impl<'a> Sandbox<'a> {
         process::run(command.args(arguments), RUN_LIMIT)
     }
 
-    /// Asks a prompt headless and waits for the answer.
+    /// Runs a prompt headless and waits for the answer.
     ///
     /// # Errors
-    /// If the client fails, or ends in no result.
+    /// Returns an error if the client fails or prints no result.
     pub fn ask(&self, prompt: &str, how: &Ask) -> Result<Answer> {
         let finished = self.begin(prompt, how)?.wait(RUN_LIMIT)?;
         Answer::parse(&finished.successful("claude -p")?)
     }
 
-    /// Asks a prompt headless and does not wait.
-    ///
-    /// # Errors
-    /// If the client cannot be started.
+    /// Starts a headless prompt without waiting for the answer.
     pub fn begin(&self, prompt: &str, how: &Ask) -> Result<Running> {
         let mut command = self.command(self.client.binary());
         command.args(["-p", prompt, "--output-format", "stream-json"]);
@@ -436,18 +427,14 @@ impl<'a> Sandbox<'a> {
         process::start(&mut command)
     }
 
-    /// Returns the interactive client, to be started in a terminal.
+    /// Returns the interactive client's program, to be started in a terminal.
     pub(crate) fn interactive(&self) -> &Path {
         self.client.binary()
     }
 
-    /// Adds a marketplace under the address that it would have on GitHub, and installs the plugin
-    /// from there.
-    ///
-    /// # Errors
-    /// If the client refuses the marketplace or the plugin.
+    /// Adds a marketplace by its address on GitHub and installs the plugin from it.
     pub fn install_plugin(&self, marketplace: &Marketplace) -> Result<()> {
-        // This one address only: the project's `origin` has to stay what it is.
+        // Redirects this address only, because the project's `origin` must keep working.
         let local = format!("url.file://{}.insteadOf", marketplace.repository.display());
         let public = format!("https://github.com/{MARKETPLACE}.git");
         self.git(["config", "--global", &local, &public])?;
@@ -459,9 +446,6 @@ impl<'a> Sandbox<'a> {
     }
 
     /// Uninstalls the plugin.
-    ///
-    /// # Errors
-    /// If the client refuses.
     pub fn uninstall_plugin(&self) -> Result<()> {
         self.claude(["plugin", "uninstall", PLUGIN])?
             .successful("plugin uninstall")?;
@@ -474,7 +458,7 @@ impl<'a> Sandbox<'a> {
         Ok(())
     }
 
-    /// Answers the questions of the client's first start: theme, key, trust in the project.
+    /// Answers the dialogs of the client's first start: theme, API key, trust in the project.
     fn settle_client(&self) -> Result<()> {
         let key = dummy_key();
         let key_end = &key[key.len().saturating_sub(20)..];
@@ -499,7 +483,7 @@ impl<'a> Sandbox<'a> {
         Ok(())
     }
 
-    /// Puts an `ssh` first on PATH that fails: the client tries it before it clones by https.
+    /// Puts a failing `ssh` first on PATH, because the client tries ssh before https.
     fn refuse_ssh(&self) -> Result<()> {
         let path = self.programs().join("ssh");
         fs::write(&path, "#!/bin/sh\nexit 255\n").context("ssh")?;
@@ -511,7 +495,7 @@ impl<'a> Sandbox<'a> {
 mod tests {
     use super::*;
 
-    /// Puts a program into a folder that tells its version and else prints its environment.
+    /// Creates a program that prints its version or, with other arguments, its environment.
     fn stand_in(folder: &Path) -> Client {
         let path = folder.join("claude");
         let script = "#!/bin/sh\n\
@@ -522,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_tells_its_version() {
+    fn the_clients_version_is_parsed() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(stand_in(folder.path()).version(), "2.1.0");
         let failure = Client::at(&folder.path().join("no-claude")).unwrap_err();
@@ -551,14 +535,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_callers_environment_reaches_the_client() {
+    fn the_client_gets_a_cleared_environment() {
         let folder = tempfile::tempdir().unwrap();
         let client = stand_in(folder.path());
         let base = folder.path().join("machine");
         fs::create_dir(&base).unwrap();
         let sandbox = Sandbox::new(&client, &base).unwrap();
         let seen = sandbox.claude(["-p", "hello"]).unwrap().stdout;
-        // cargo sets variables of this name for every test.
+        // cargo sets this variable for every test.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
         assert!(!seen.contains("CARGO_MANIFEST_DIR"), "{seen}");
         let home = format!("HOME={}\n", sandbox.home().display());
@@ -574,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marketplace_is_reached_by_its_public_address() {
+    fn a_marketplace_is_installed_by_its_github_address() {
         let folder = tempfile::tempdir().unwrap();
         let client = stand_in(folder.path());
         let plugin = folder.path().join("plugin");
@@ -609,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clients_events_are_read() {
+    fn client_events_are_parsed() {
         let stdout = [
             json!({ "type": "system", "subtype": "hook_response", "hook_name": "SessionStart:startup",
                 "exit_code": 0, "stdout": "{}", "stderr": "", "session_id": "not-yet" }),

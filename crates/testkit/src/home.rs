@@ -1,9 +1,8 @@
-//! A home that holds nothing but what a test puts there, and runs of the binary in it.
+//! A temporary home for tests, and runs of the binary in it.
 //!
-//! Every run has a cleared environment, a fixed clock, a fixed machine name and UTF-8, so that the
-//! same test prints the same bytes everywhere; the one thing that differs, the temporary folder, is
-//! `[ROOT]` in what a run printed. What hooks leave running in the background is waited for before
-//! the folder goes, so that a test leaves nothing behind.
+//! Every run has a cleared environment, a fixed clock, a fixed machine name and UTF-8, so that a
+//! test prints the same bytes everywhere. [`Output`] replaces the path of the temporary folder by
+//! `[ROOT]`. Background processes of hooks are waited for before the folder is removed.
 
 use std::{
     ffi::OsStr,
@@ -18,20 +17,19 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The time that counts as now in every run.
+/// The current time of every run.
 pub const NOW: &str = "2026-01-02T03:04:05Z";
 
-/// The key of the project that every home has.
+/// The project key of every home.
 pub const PROJECT: &str = "github.com/acme/shop";
 
-/// How long what runs in the background is waited for.
-const BACKGROUND_PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for background processes.
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Every file below a folder, in order. What goes while it is looked at, as work in the background has
-/// things go, is left out.
+/// Returns every file below a folder, sorted. Skips files that are removed meanwhile.
 ///
 /// # Panics
-/// When the folder itself is not there: nothing would be in no file of it.
+/// Panics if the folder does not exist, because a test would then check nothing.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     assert!(folder.is_dir(), "{} is not there", folder.display());
     let mut found = Vec::new();
@@ -50,10 +48,7 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Lets the environment name the store of hooks and servers whose `HOME` is this folder.
-///
-/// # Errors
-/// When the settings cannot be written.
+/// Writes settings that let `ANAMNESIS_HOME` name the store in hooks and servers.
 pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
     let folder = user_home.join(".anamnesis");
     fs::create_dir_all(&folder)?;
@@ -66,15 +61,15 @@ pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
 pub struct TestHome {
     root: PathBuf,
     program: PathBuf,
-    // Dropped last: the folder goes when nobody uses it any more.
+    // Declared last, so that the folder is dropped last.
     _folder: TempDir,
 }
 
 impl TestHome {
-    /// Makes a home for runs of `program`. The store itself is not made.
+    /// Creates a home for runs of `program`, without a store.
     ///
     /// # Panics
-    /// When the folders cannot be made.
+    /// Panics if a folder cannot be created.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         // The client names files by their real path.
@@ -91,32 +86,32 @@ impl TestHome {
         home
     }
 
-    /// The folder that everything lies in.
+    /// Returns the folder that contains everything.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The user's home.
+    /// Returns the user's home.
     pub fn user(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    /// The store, `~/.anamnesis`.
+    /// Returns the store, `~/.anamnesis`.
     pub fn store(&self) -> PathBuf {
         self.user().join(".anamnesis")
     }
 
-    /// Claude Code's folder, `~/.claude`.
+    /// Returns Claude Code's folder, `~/.claude`.
     pub fn claude(&self) -> PathBuf {
         self.user().join(".claude")
     }
 
-    /// The project's folder, a clone of [`PROJECT`].
+    /// Returns the project's folder, a clone of [`PROJECT`].
     pub fn project(&self) -> PathBuf {
         self.root.join("shop")
     }
 
-    /// A command that stands in the project's folder and has nothing on stdin.
+    /// Returns a command in the project's folder with empty stdin.
     pub fn command<I>(&self, arguments: I) -> Invocation<'_>
     where
         I: IntoIterator,
@@ -142,24 +137,24 @@ impl TestHome {
         }
     }
 
-    /// Runs a command whose arguments are the words of a text.
+    /// Runs a command line that is split at spaces.
     pub fn run(&self, words: &str) -> Output {
         self.command(words.split_whitespace()).run()
     }
 
-    /// A hook as the client starts it, with `payload` on stdin.
+    /// Returns a hook as the client starts it, with `payload` on stdin.
     pub fn hook_with(&self, payload: impl Into<Vec<u8>>) -> Invocation<'_> {
         self.command(["hook"])
             .env("CLAUDE_PROJECT_DIR", self.project())
             .input(payload)
     }
 
-    /// Runs a hook with a payload.
+    /// Runs a hook with this payload.
     pub fn hook(&self, payload: &Value) -> Output {
         self.hook_with(payload.to_string()).run()
     }
 
-    /// The payload of an event, with the fields that every event has.
+    /// Returns an event's payload with the fields that all events have.
     pub fn payload(&self, event: &str, session: &str) -> Value {
         json!({
             "session_id": session,
@@ -169,24 +164,24 @@ impl TestHome {
         })
     }
 
-    /// The payload of a session's start.
+    /// Returns the payload of a `SessionStart`.
     pub fn start(&self, session: &str, source: &str) -> Value {
         let mut payload = self.payload("SessionStart", session);
         payload["source"] = source.into();
         payload
     }
 
-    /// Where the client keeps a session's transcript.
+    /// Returns the path of a session's transcript.
     pub fn transcript_path(&self, session: &str) -> PathBuf {
         self.claude()
             .join("projects/-shop")
             .join(format!("{session}.jsonl"))
     }
 
-    /// Writes a session's transcript, one turn a line.
+    /// Writes a session's transcript, one line per turn.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// Panics if the file cannot be written.
     pub fn write_transcript(&self, session: &str, turns: &[Value]) -> PathBuf {
         let path = self.transcript_path(session);
         let mut text = String::new();
@@ -209,10 +204,10 @@ impl TestHome {
         path
     }
 
-    /// Writes a file of the store, named by its path below the root.
+    /// Writes a file of the store. `path` is relative to the store.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// Panics if the file cannot be written.
     pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.store().join(path);
         write(&path, bytes);
@@ -220,7 +215,7 @@ impl TestHome {
         path
     }
 
-    /// Takes the rights of others away from a file of the store and the folders above it.
+    /// Makes a file and its folders in the store private to the user.
     fn close(&self, path: &Path) {
         #[cfg(unix)]
         for path in path
@@ -237,21 +232,21 @@ impl TestHome {
     /// Writes a note into the tree of its scope.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// Panics if the file cannot be written.
     pub fn add(&self, note: &NoteText) -> PathBuf {
         self.write(&note.path(), note.text())
     }
 
-    /// The text of a file of the store.
+    /// Returns the text of a file of the store.
     ///
     /// # Panics
-    /// When it cannot be read.
+    /// Panics if the file cannot be read.
     pub fn read(&self, path: &str) -> String {
         let path = self.store().join(path);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The files of the store below a folder that end in `.md`, by path below the root.
+    /// Returns the paths of all `.md` files in the store's trees, relative to the store.
     pub fn notes(&self) -> Vec<String> {
         let folders = ["memory", "local"].map(|name| self.store().join(name));
         let found = folders
@@ -269,7 +264,7 @@ impl TestHome {
         names
     }
 
-    /// The lines of the log; none when there is no log.
+    /// Returns the lines of the log, or none if there is no log.
     pub fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.store().join("log/anamnesis.log")).unwrap_or_default();
         text.lines()
@@ -277,17 +272,17 @@ impl TestHome {
             .collect()
     }
 
-    /// Waits for what hooks left running in the background.
+    /// Waits until no background process of this home is running.
     ///
-    /// Such a process is found by its environment, which names this home. It can be told on Linux
-    /// only; elsewhere nothing is waited for.
+    /// Processes are recognised by this home's path in their environment, which works on Linux
+    /// only. Elsewhere it returns at once.
     ///
     /// # Panics
-    /// When it does not end.
+    /// Panics if a process exceeds the time limit.
     pub fn settle(&self) {
-        let deadline = Instant::now() + BACKGROUND_PATIENCE;
-        // A process that is being started has no environment for a moment, and may start the next
-        // one while the list is read: several looks in a row have to find none.
+        let deadline = Instant::now() + BACKGROUND_TIMEOUT;
+        // A process has no environment for a moment while it starts, and may start the next one
+        // while the list is read. So several checks in a row must find none.
         let mut quiet = 0;
         while quiet < 5 {
             quiet = if self.is_busy() { 0 } else { quiet + 1 };
@@ -320,7 +315,7 @@ impl Drop for TestHome {
     }
 }
 
-/// A run of the binary that is being put together.
+/// A run of the binary that is being configured.
 #[derive(Debug)]
 #[must_use = "nothing runs before `run` or `start`"]
 pub struct Invocation<'a> {
@@ -346,45 +341,45 @@ impl Invocation<'_> {
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Takes a variable away.
+    /// Removes an environment variable.
     pub fn without(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
     }
 
-    /// Runs it as Claude Code does for the model.
+    /// Marks the run as started by Claude Code for the model.
     pub fn by_agent(self) -> Self {
         self.env("CLAUDECODE", "1")
     }
 
-    /// Stands in this folder.
+    /// Sets the working directory.
     pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Puts this on stdin.
+    /// Sets the bytes on stdin.
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = bytes.into();
         self
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// Panics if the program cannot be started.
     pub fn run(self) -> Output {
         let root = self.home.root.to_string_lossy().into_owned();
         let input = self.input.clone();
         let mut child = self.start();
         let stdin = child.stdin.take();
-        // It may not read all that it is given, or print before it has read.
+        // A thread writes stdin, because the program may print before it has read everything.
         let writer = thread::spawn(move || {
             if let Some(mut stdin) = stdin {
                 let _ = stdin.write_all(&input);
@@ -395,11 +390,11 @@ impl Invocation<'_> {
         Output::of(&root, output.status.code(), &output.stdout, &output.stderr)
     }
 
-    /// Runs it with a terminal on stdin, on which its input is typed; what it prints is caught all the
-    /// same.
+    /// Runs the program with a terminal as stdin on which the input is typed. Its output is still
+    /// captured.
     ///
     /// # Panics
-    /// When there is no terminal to be had, or it cannot be started.
+    /// Panics if no terminal can be opened or the program cannot be started.
     #[cfg(unix)]
     pub fn run_on_a_terminal(mut self) -> Output {
         use rustix::pty;
@@ -416,17 +411,17 @@ impl Invocation<'_> {
             .stdin(terminal)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // The terminal keeps what is typed until somebody reads it.
+        // The terminal buffers the input until the program reads it.
         rustix::io::write(&main, &self.input).expect("a line fits into a terminal");
         let output = self.command.output().expect("the program can be started");
         drop(main);
         Output::of(&root, output.status.code(), &output.stdout, &output.stderr)
     }
 
-    /// Starts it and returns at once; stdin stays open until the child is dropped.
+    /// Starts the program without waiting. Stdin stays open until the child is dropped.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// Panics if the program cannot be started.
     pub fn start(mut self) -> Child {
         self.command
             .stdin(Stdio::piped())
@@ -436,10 +431,10 @@ impl Invocation<'_> {
             .expect("the program can be started")
     }
 
-    /// Runs it with a stdout that nobody reads.
+    /// Runs the program with a closed stdout.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// Panics if the program cannot be started.
     pub fn run_into_a_closed_pipe(self) -> Output {
         let root = self.home.root.to_string_lossy().into_owned();
         let input = self.input.clone();
@@ -453,15 +448,15 @@ impl Invocation<'_> {
     }
 }
 
-/// What a run printed and how it ended, with `[ROOT]` for the temporary folder.
+/// Output and exit code of a run, with `[ROOT]` for the temporary folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a run that nobody looks at shows nothing"]
 pub struct Output {
-    /// The exit code; `None` when a signal ended it.
+    /// The exit code, or `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// What it printed as data.
+    /// Stdout.
     pub stdout: String,
-    /// What else it said.
+    /// Stderr.
     pub stderr: String,
 }
 
@@ -475,24 +470,24 @@ impl Output {
         }
     }
 
-    /// Returns stdout of a run that went well and had nothing else to say.
+    /// Returns stdout of a successful run without messages on stderr.
     ///
     /// # Panics
-    /// When it did not.
+    /// Panics if the run failed or wrote to stderr.
     pub fn well(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
         self.stdout
     }
 
-    /// Returns the one JSON value on stdout, whatever the exit code.
+    /// Parses stdout as one JSON value, whatever the exit code.
     ///
     /// # Panics
-    /// When it is none.
+    /// Panics if stdout is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Returns everything as one text: the exit code, stdout, and stderr if there is any.
+    /// Returns exit code, stdout and stderr (if any) as one text.
     pub fn shown(&self) -> String {
         let code = self
             .code
@@ -505,10 +500,10 @@ impl Output {
         text
     }
 
-    /// Returns the short id of the note that was saved or proposed.
+    /// Returns the short id of the note that the run saved or proposed.
     ///
     /// # Panics
-    /// When nothing was.
+    /// Panics if the output names no note.
     pub fn new_id(&self) -> String {
         let (_, rest) = self
             .stdout
@@ -520,7 +515,7 @@ impl Output {
     }
 }
 
-/// The file of a note, put together key by key.
+/// Builds the file of a note key by key.
 #[derive(Debug, Clone)]
 pub struct NoteText {
     id: String,
@@ -529,7 +524,7 @@ pub struct NoteText {
 }
 
 impl NoteText {
-    /// A person's fact of [`PROJECT`], ten days old.
+    /// Returns a fact of [`PROJECT`] by a person, ten days old.
     pub fn new(id: &str, title: &str) -> Self {
         let keys = [
             ("id", id.to_owned()),
@@ -561,13 +556,13 @@ impl NoteText {
         self
     }
 
-    /// Lets it apply to all projects.
+    /// Makes the note apply to all projects.
     #[must_use]
     pub fn global(self) -> Self {
         self.with("project", "global")
     }
 
-    /// Makes it a note that a session left.
+    /// Makes the note a session note.
     #[must_use]
     pub fn session(self) -> Self {
         self.with("type", "episodic")
@@ -575,21 +570,21 @@ impl NoteText {
             .with("tags", "[session, session-end]")
     }
 
-    /// Sets when it was made and changed, in ISO 8601.
+    /// Sets both times, in ISO 8601.
     #[must_use]
     pub fn at(self, time: &str) -> Self {
         let time = format!("'{time}'");
         self.with("created_at", &time).with("updated_at", &time)
     }
 
-    /// Sets its text.
+    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<String>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the text of the file.
     pub fn text(&self) -> String {
         let mut text = String::from("---\n");
         for (key, value) in &self.keys {
@@ -598,7 +593,7 @@ impl NoteText {
         text + "---\n" + &self.body + "\n"
     }
 
-    /// Returns its path below the store.
+    /// Returns the path relative to the store.
     pub fn path(&self) -> String {
         let value = |key: &str| {
             let found = self.keys.iter().find(|(name, _)| name == key);
@@ -612,27 +607,27 @@ impl NoteText {
     }
 }
 
-/// A turn of a transcript: what the person typed.
+/// Returns a turn of a transcript: a prompt.
 pub fn asked(text: &str) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": text } })
 }
 
-/// A turn of a transcript: what the model said.
+/// Returns a turn of a transcript: the model's answer.
 pub fn answered(text: &str) -> Value {
     json!({ "type": "assistant", "message": { "role": "assistant", "content": [{ "type": "text", "text": text }] } })
 }
 
-/// A turn of a transcript: the model changes a file.
+/// Returns a turn of a transcript: the model edits a file.
 pub fn edited(path: &str) -> Value {
     json!({ "type": "assistant", "message": { "role": "assistant", "content": [
         { "type": "tool_use", "id": "toolu_1", "name": "Edit", "input": { "file_path": path, "old_string": "a", "new_string": "b" } },
     ] } })
 }
 
-/// Makes what git takes for an empty repository, without running git.
+/// Creates the files of an empty git repository without running git.
 ///
 /// # Panics
-/// When it cannot be written.
+/// Panics if a file cannot be written.
 pub fn git_repository(folder: &Path, origin: Option<&str>) {
     make(&folder.join(".git/objects"));
     make(&folder.join(".git/refs/heads"));
@@ -646,10 +641,10 @@ pub fn git_repository(folder: &Path, origin: Option<&str>) {
     );
 }
 
-/// Makes a program for a test: a shell script.
+/// Writes an executable shell script.
 ///
 /// # Panics
-/// When it cannot be written.
+/// Panics if the file cannot be written.
 #[cfg(unix)]
 pub fn script(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
@@ -658,10 +653,10 @@ pub fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// Reads what a child that was started printed, once it has ended.
+/// Returns the stdout of a child after it has ended.
 ///
 /// # Panics
-/// When it has no stdout to read.
+/// Panics if its stdout is not piped.
 pub fn printed(child: &mut Child) -> String {
     let mut text = String::new();
     child

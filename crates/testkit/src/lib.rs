@@ -1,4 +1,4 @@
-//! What the tests stand on.
+//! Shared helpers for tests: a temporary home, mock servers, the real client, time limits.
 
 #[cfg(unix)]
 pub mod client;

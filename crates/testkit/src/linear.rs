@@ -1,14 +1,14 @@
-//! Growth of work, measured in processor time: other programs do not change it.
+//! Checks how work grows with its input, in processor time, which other programs do not change.
 
 use std::{hint::black_box, time::Duration};
 
-/// Checks that work on sixteen times the input takes about sixteen times as long.
+/// Checks that work on 16 times the input takes about 16 times as long.
 ///
-/// A quadratic algorithm takes 256 times as long. The bound lies between the two and allows for work
-/// that is next to none.
+/// A quadratic algorithm takes 256 times as long. The limit is between the two and leaves room
+/// for very short work.
 ///
 /// # Panics
-/// When the larger work takes more than 64 times as long.
+/// Panics if the larger work takes more than 64 times as long.
 pub fn assert_linear<T>(what: &str, small: impl Fn() -> T, large: impl Fn() -> T) {
     fn time<T>(work: &impl Fn() -> T) -> Duration {
         let start = processor_time();
@@ -26,14 +26,14 @@ pub fn assert_linear<T>(what: &str, small: impl Fn() -> T, large: impl Fn() -> T
     assert!(is_linear, "{what:?}: {shortest:?}, then {measured:?}");
 }
 
-/// The processor time that this thread has used.
+/// Returns the processor time of this thread.
 #[cfg(unix)]
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Nothing grows where processor time cannot be read.
+/// Returns zero where processor time cannot be read, so that the check passes.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     Duration::ZERO

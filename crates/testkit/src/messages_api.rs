@@ -1,10 +1,10 @@
-//! A scriptable stand-in for the Anthropic Messages API on 127.0.0.1.
+//! A scriptable mock of the Anthropic Messages API on 127.0.0.1.
 //!
-//! It plays the model for the real client: requests of the agent's main loop get the turns of a
-//! [`Script`] in order, subagents get turns of their own, and the client's other requests (compaction,
-//! titles) a standing answer each. Every request is kept, so that a test can say what really reached the model.
+//! It plays the model for the real client. Requests of the agent's main loop get the turns of a
+//! [`Script`] in order, subagents get turns of their own, and other requests (compaction, titles)
+//! get a fixed answer each. Every request is kept, so that a test can check what reached the model.
 //!
-//! It does not check what it is sent: a request that the real service would refuse gets its answer.
+//! Requests are not validated: one that the real service would refuse is answered, too.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long a connection may stay silent before its thread gives it up.
+/// How long a connection may be silent before its thread closes it.
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
 /// The longest request line or header that is read, in bytes.
 const LINE_LIMIT: u64 = 64 << 10;
 /// The largest request body that is read, in bytes; the client's are about 100 KiB.
 const BODY_LIMIT: usize = 64 << 20;
 
-/// Part of a scripted answer.
+/// A block of a scripted answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// Text for the person.
@@ -30,7 +30,7 @@ pub enum Block {
     ToolUse {
         /// The tool's name, as the client offers it.
         name: String,
-        /// Its parameters.
+        /// The parameters.
         input: Value,
     },
 }
@@ -48,12 +48,12 @@ pub fn tool(name: impl Into<String>, input: Value) -> Block {
     }
 }
 
-/// What the model does with one request.
+/// How the model reacts to one request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// Answers with these blocks.
     Blocks(Vec<Block>),
-    /// Takes the request and never answers: the client hangs in the middle of a turn.
+    /// Accepts the request and never answers, so that the client hangs during a turn.
     Silence,
 }
 
@@ -69,20 +69,20 @@ impl<const N: usize> From<[Block; N]> for Reply {
     }
 }
 
-/// What the model answers, by the kind of the request.
+/// The model's answers, by kind of request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// Answers to the main loop's requests, in order.
     pub turns: Vec<Reply>,
-    /// The answer to every request of the main loop after the turns.
+    /// The answer to requests of the main loop after the last turn.
     pub afterwards: Reply,
-    /// The answer to every request for a summary.
+    /// The answer to requests for a summary.
     pub compaction: Reply,
     /// Answers to the requests of subagents, in order.
     pub subagent_turns: Vec<Reply>,
-    /// The answer to every request of a subagent after its turns.
+    /// The answer to requests of subagents after their last turn.
     pub subagent: Reply,
-    /// The answer to every request without tools, such as one for a title.
+    /// The answer to requests without tools, such as one for a title.
     pub side: Reply,
 }
 
@@ -100,7 +100,7 @@ impl Default for Script {
 }
 
 impl Script {
-    /// Returns a script with these turns and the usual standing answers.
+    /// Returns a script with these turns and the default fixed answers.
     pub fn turns<R: Into<Reply>>(turns: impl IntoIterator<Item = R>) -> Self {
         Self {
             turns: turns.into_iter().map(Into::into).collect(),
@@ -109,7 +109,7 @@ impl Script {
     }
 }
 
-/// Which part of the client sent a request.
+/// The part of the client that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The agent's main loop.
@@ -120,12 +120,12 @@ pub enum Kind {
     Compaction,
     /// A request without tools.
     Side,
-    /// Anything that is no `POST /v1/messages`.
+    /// Anything but `POST /v1/messages`.
     Other,
 }
 
 impl Kind {
-    /// Tells the kind of a `POST /v1/messages` by the marks that the client leaves in it.
+    /// Recognises the kind of a `POST /v1/messages` by marks that the client leaves in it.
     fn of(body: &Value) -> Self {
         let system = strings(&body["system"]);
         if last_user_text(body).contains("create a detailed summary of") {
@@ -142,7 +142,7 @@ impl Kind {
     }
 }
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The HTTP method.
@@ -151,12 +151,12 @@ pub struct Request {
     pub path: String,
     /// Which part of the client sent it.
     pub kind: Kind,
-    /// The body; `null` if there was none or if it was no JSON.
+    /// The body, or `null` if it was not JSON.
     pub body: Value,
 }
 
 impl Request {
-    /// Returns everything the model was sent as one text: system prompt, messages, tool results.
+    /// Returns system prompt, messages and tool results as one text.
     pub fn text(&self) -> String {
         let mut out = strings(&self.body["system"]);
         out.push('\n');
@@ -164,12 +164,12 @@ impl Request {
         out
     }
 
-    /// Returns the text of the last message that is the user's: what was typed, or made of it.
+    /// Returns the text of the last user message.
     pub fn prompt(&self) -> String {
         last_user_text(&self.body)
     }
 
-    /// Returns what the model answered earlier in the session, as far as the request holds it.
+    /// Returns the model's earlier answers that the request contains.
     pub fn answers(&self) -> String {
         let messages = self.body["messages"].as_array();
         let answers = messages
@@ -182,7 +182,7 @@ impl Request {
             .join("\n")
     }
 
-    /// Returns the results of the tools that the last turn called, each with "it failed".
+    /// Returns the results of the last turn's tool calls, each with "it failed".
     pub fn tool_results(&self) -> Vec<(String, bool)> {
         let blocks =
             last_user_message(&self.body).and_then(|message| message["content"].as_array());
@@ -198,7 +198,7 @@ impl Request {
     }
 }
 
-/// Returns all text of a system prompt, a message or a list of either, a line each.
+/// Returns all text of a system prompt, a message or a list of either, one per line.
 fn strings(value: &Value) -> String {
     fn gather(value: &Value, out: &mut Vec<String>) {
         match value {
@@ -229,7 +229,7 @@ fn last_user_text(body: &Value) -> String {
     last_user_message(body).map(strings).unwrap_or_default()
 }
 
-/// A running mock; it ends when it is dropped.
+/// A running mock. It stops when it is dropped.
 #[derive(Debug)]
 pub struct MessagesApi {
     address: SocketAddr,
@@ -253,14 +253,15 @@ struct State {
 }
 
 impl Shared {
-    /// Locks the state, which stays whole whatever a thread that held it died of.
+    /// Locks the state. A poisoned lock is ignored, because no thread leaves the state half
+    /// changed.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Returns the script's answer to a request of this kind, and counts it.
+    /// Returns and counts the script's answer to a request of this kind.
     fn reply(&mut self, kind: Kind) -> Reply {
         match kind {
             Kind::Subagent => {
@@ -281,9 +282,6 @@ impl State {
 
 impl MessagesApi {
     /// Starts a mock on a free port of the loopback interface.
-    ///
-    /// # Errors
-    /// If no port can be opened or no thread started.
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -299,12 +297,12 @@ impl MessagesApi {
         })
     }
 
-    /// Returns the address to give the client as `ANTHROPIC_BASE_URL`.
+    /// Returns the address for `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Begins a script from its first turn; what was recorded stays.
+    /// Starts a script from its first turn and keeps the recorded requests.
     pub fn play(&self, script: Script) {
         let mut state = self.shared.lock();
         state.script = script;
@@ -312,7 +310,7 @@ impl MessagesApi {
         state.played_by_subagents = 0;
     }
 
-    /// Returns all requests so far, in the order in which they came.
+    /// Returns all requests so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.lock().requests.clone()
     }
@@ -329,10 +327,10 @@ impl Drop for MessagesApi {
     fn drop(&mut self) {
         self.shared.lock().stopping = true;
         self.shared.stopped.notify_all();
-        // The accepting thread sees the flag with the next connection, which is this one.
+        // This connection wakes the accepting thread, which then sees the flag.
         let woken = TcpStream::connect(self.address).is_ok();
         if let Some(thread) = self.accepting.take().filter(|_| woken) {
-            // It has nothing to report, and a panic in it was printed where it happened.
+            // A panic of the thread was already printed.
             let _ = thread.join();
         }
     }
@@ -345,12 +343,12 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         let Ok(stream) = stream else { continue };
         let shared = Arc::clone(shared);
-        // A connection that breaks off is the client's matter: it tries again or fails by itself.
+        // The client handles a broken connection itself: it retries or fails.
         thread::spawn(move || serve(&stream, &shared));
     }
 }
 
-/// Reads one request and answers it; the connection is closed after it.
+/// Reads and answers one request, then closes the connection.
 fn serve(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE_LIMIT))?;
     let (method, path, body) = read_request(&mut BufReader::new(stream))?;
@@ -425,7 +423,7 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<(String, String, Value)
     Ok((method, path, body))
 }
 
-/// Reads a line without its end.
+/// Reads a line without its line ending.
 fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     reader.take(LINE_LIMIT).read_line(&mut line)?;
@@ -442,7 +440,7 @@ fn read_exactly(reader: &mut impl Read, size: usize, body: &mut Vec<u8>) -> io::
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let wanted = body.len() + size;
-    // `usize` fits `u64` on every platform Rust has.
+    // `usize` fits in `u64` on every platform of Rust.
     reader.take(size as u64).read_to_end(body)?;
     if body.len() == wanted {
         Ok(())
@@ -497,7 +495,7 @@ fn answer(stream: &TcpStream, shared: &Shared, request: &Value, reply: &Reply) -
         &json!({ "type": "message_start", "message": message }),
     );
     for (index, mut block) in content.into_iter().enumerate() {
-        // A block is announced empty; its text or input follows as a difference.
+        // A block starts empty; its text or input follows as a delta.
         let delta = if block["type"] == "text" {
             json!({ "type": "text_delta", "text": std::mem::replace(&mut block["text"], json!("")) })
         } else {
@@ -521,7 +519,7 @@ fn answer(stream: &TcpStream, shared: &Shared, request: &Value, reply: &Reply) -
     send(stream, &out)
 }
 
-/// Returns a block in the form of the API; calls get ids that are unique in a conversation.
+/// Returns a block in the form of the API. Ids of calls are unique in a conversation.
 fn content_block((index, block): (usize, &Block)) -> Value {
     static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     match block {
@@ -574,7 +572,7 @@ fn tokens(value: &Value) -> usize {
 mod tests {
     use super::*;
 
-    /// Sends one request and returns status line and body of the answer.
+    /// Sends one request and returns the answer's status line and body.
     fn send_request(api: &MessagesApi, head: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(api.address).unwrap();
         write!(stream, "{head}\r\n\r\n{body}").unwrap();
@@ -603,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_played_in_order_and_then_the_standing_answer() {
+    fn turns_are_played_in_order_then_the_fixed_answer() {
         let api = MessagesApi::start().unwrap();
         api.play(Script::turns([text("first"), text("second")]));
         let said = ["a", "b", "c"].map(|prompt| {
@@ -639,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_script_begins_at_its_first_turn_and_keeps_the_record() {
+    fn a_new_script_starts_over_and_keeps_recorded_requests() {
         let api = MessagesApi::start().unwrap();
         api.play(Script::turns([text("one")]));
         post(&api, "/v1/messages", &main_request("a", false));
@@ -700,7 +698,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_request_is_told_by_its_marks() {
+    fn request_kinds_are_recognised() {
         let main = main_request("hello", false);
         let mut compaction = main.clone();
         compaction["messages"] = json!([
@@ -727,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_answer_uses_up_no_turn() {
+    fn a_fixed_answer_consumes_no_turn() {
         let api = MessagesApi::start().unwrap();
         api.play(Script::turns([text("first")]));
         let (_, side) = post(&api, "/v1/messages", &json!({ "messages": [] }));
@@ -737,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_addresses_answer_as_the_service_does() {
+    fn other_endpoints_answer_like_the_service() {
         let api = MessagesApi::start().unwrap();
         for (head, status, part) in [
             (
@@ -774,7 +772,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunked_body_is_put_together() {
+    fn a_chunked_body_is_joined() {
         let api = MessagesApi::start().unwrap();
         let head = "POST /v1/messages HTTP/1.1\r\nTransfer-Encoding: chunked";
         let body = "7\r\n{\"model\r\n5;x=y\r\n\":\"m\"\r\n1\r\n}\r\n0\r\n\r\n";
@@ -784,7 +782,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_request_is_not_recorded_and_stops_nothing() {
+    fn an_invalid_request_is_not_recorded() {
         for broken in [
             "",
             "POST /v1/messages HTTP/1.1\r\nContent-Length: 9\r\n\r\n{}",
@@ -824,7 +822,7 @@ mod tests {
     }
 
     #[test]
-    fn the_results_of_the_last_turn_are_found() {
+    fn tool_results_of_the_last_turn_are_returned() {
         let request = Request {
             method: "POST".to_owned(),
             path: "/v1/messages".to_owned(),

@@ -1,7 +1,7 @@
-//! A scriptable stand-in for a model's server on 127.0.0.1, in the form of OpenAI's chat completions.
+//! A scriptable mock of a model's server on 127.0.0.1 with OpenAI's chat completions.
 //!
-//! It answers well, badly, without end or never, as a test wants it, and keeps every request as it came.
-//! The last of its answers is given again and again.
+//! It can answer well, badly, endlessly or never, and records every request. The last answer is
+//! repeated.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -13,64 +13,64 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// How long a connection may stay silent before its thread gives it up.
+/// How long a connection may be silent before its thread closes it.
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
 
 /// The pause before each byte of an answer that drips.
 const DRIP: Duration = Duration::from_millis(50);
 
-/// How often one that waits looks whether it is to answer.
+/// How often a silent connection checks for a new answer.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is sent at once of an answer that is long.
+/// The bytes that a long answer sends at a time.
 const PIECE: usize = 64 * 1024;
 
-/// What the server does with one request.
+/// How the server reacts to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Play {
-    /// Answers with this text of a model.
+    /// Answers with this text from the model.
     Says(String),
-    /// Answers with this body, whatever it is.
+    /// Answers with this body, valid or not.
     Body(String),
-    /// Refuses with a status of HTTP and a body.
+    /// Refuses with an HTTP status and a body.
     Refuses(u16, String),
-    /// Sends the request to another address.
+    /// Redirects the request to another address.
     Redirects(String),
-    /// Takes the request and does not answer until [`ModelServer::answer`] says what.
+    /// Accepts the request and does not answer until [`ModelServer::answer`] is called.
     Silence,
-    /// Answers with so many bytes.
+    /// Answers with this many bytes.
     Long(u64),
-    /// Answers without end, a byte at a time.
+    /// Answers endlessly, one byte at a time.
     Drips,
 }
 
-/// Returns an answer with this text of a model.
+/// Returns an answer with this text from the model.
 pub fn says(text: impl Into<String>) -> Play {
     Play::Says(text.into())
 }
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Its first line.
+    /// The request line.
     pub line: String,
-    /// Its headers, with their names in small letters.
+    /// The headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// Its body, letter for letter.
+    /// The exact body.
     pub text: String,
     /// The body as JSON.
     pub body: Value,
 }
 
 impl Request {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         headers.find_map(|(known, value)| (known == name).then_some(value.as_str()))
     }
 }
 
-/// A running server; it ends when it is dropped.
+/// A running server. It stops when it is dropped.
 #[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
@@ -93,7 +93,7 @@ impl ModelServer {
     /// Starts a server that gives these answers in turn, on a free port of the loopback interface.
     ///
     /// # Panics
-    /// When no port can be opened or no thread started.
+    /// Panics if no port can be opened or no thread started.
     pub fn start(plays: impl IntoIterator<Item = Play>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let address = listener.local_addr().expect("it was just opened");
@@ -111,17 +111,17 @@ impl ModelServer {
         }
     }
 
-    /// The address for `reflection.base_url`.
+    /// Returns the address for `reflection.base_url`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Answers the requests that wait, and those to come, so.
+    /// Sets the answer to pending and future requests.
     pub fn answer(&self, play: Play) {
         lock(&self.shared).plays = vec![play];
     }
 
-    /// All requests so far, in the order in which they came.
+    /// Returns all requests so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.shared).requests.clone()
     }
@@ -130,10 +130,10 @@ impl ModelServer {
 impl Drop for ModelServer {
     fn drop(&mut self) {
         lock(&self.shared).is_stopping = true;
-        // The accepting thread sees the flag with the next connection, which is this one.
+        // This connection wakes the accepting thread, which then sees the flag.
         let woken = TcpStream::connect(self.address).is_ok();
         if let Some(thread) = self.accepting.take().filter(|_| woken) {
-            // It has nothing to report, and a panic in it was printed where it happened.
+            // A panic of the thread was already printed.
             let _ = thread.join();
         }
     }
@@ -146,7 +146,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Mutex<State>>) {
         }
         let Ok(stream) = stream else { continue };
         let shared = Arc::clone(shared);
-        // A connection that breaks off is what many tests are about.
+        // Many tests break connections on purpose.
         thread::spawn(move || serve(stream, &shared));
     }
 }
@@ -211,7 +211,7 @@ fn serve(mut stream: TcpStream, shared: &Mutex<State>) -> io::Result<()> {
     }
 }
 
-/// Waits for another answer; [`Play::Silence`] when the server or its client goes away first.
+/// Waits for another answer. Returns [`Play::Silence`] if the server or its client ends first.
 fn changed(mut stream: &TcpStream, shared: &Mutex<State>) -> io::Result<Play> {
     stream.set_read_timeout(Some(LOOK))?;
     loop {

@@ -1,4 +1,4 @@
-//! Programs that come by npm, each in one pinned version, installed once into a folder of their own.
+//! Installs pinned npm programs, once, each into a folder of its own.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,15 +9,15 @@ use serde_json::json;
 
 use crate::process::{self, Context, Result};
 
-/// How long a download may take.
+/// Time limit for a download.
 const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 
-/// Installs a version of a package into `folder`, below `node_modules`, if it is not there.
+/// Installs a version of a package into `folder/node_modules` unless it is there.
 ///
-/// No install script is run. Of several callers at once one installs and the others wait.
+/// Runs no install scripts. If several processes call it, one installs and the others wait.
 ///
 /// # Errors
-/// If `npm` is missing or fails.
+/// Returns an error if npm is missing or fails.
 pub fn install(folder: &Path, package: &str, version: &str) -> Result<()> {
     fs::create_dir_all(folder).context(folder.display())?;
     let lock = File::create(folder.join("lock")).context("lock")?;
@@ -37,6 +37,6 @@ pub fn install(folder: &Path, package: &str, version: &str) -> Result<()> {
         "--no-fund",
     ]);
     process::run(&mut npm, INSTALL_LIMIT)?.successful("npm install")?;
-    // Written last: an install that was broken off is done again.
+    // Written last, so that an interrupted install is repeated.
     fs::write(&installed, "").context("installed")
 }

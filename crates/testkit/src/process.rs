@@ -1,7 +1,7 @@
-//! Programs that a test starts, each with a time limit after which its whole group is ended.
+//! Runs programs with a time limit after which their process group is killed.
 //!
-//! Output goes to unnamed files, not to pipes: a process that was left behind and holds the
-//! output open can then hold up nobody.
+//! Output goes to unnamed files instead of pipes, so that a leftover process that holds the
+//! output open cannot block a test.
 
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -11,12 +11,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a condition that is waited for is looked at.
+/// The interval between two checks of a condition.
 const POLL: Duration = Duration::from_millis(30);
 /// How much of a program's output an error shows, in characters.
 const SHOWN: usize = 2_000;
 
-/// Why a test could not go on or failed, in words.
+/// The reason why a test failed or could not go on.
 #[derive(Debug)]
 pub struct Failure(String);
 
@@ -35,15 +35,12 @@ impl Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What most functions of the drivers return.
+/// The result type of the test drivers.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Says what was tried when something failed.
+/// Adds what was attempted to an error.
 pub trait Context<T> {
-    /// Puts `what` before the cause.
-    ///
-    /// # Errors
-    /// If `self` is an error.
+    /// Prepends `what` to the cause.
     fn context(self, what: impl Display) -> Result<T>;
 }
 
@@ -53,14 +50,14 @@ impl<T, E: Display> Context<T> for std::result::Result<T, E> {
     }
 }
 
-/// What a program left when it ended.
+/// Output and exit code of a program that ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// The exit code; none if a signal ended it.
+    /// The exit code, or `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// Its standard output, broken UTF-8 replaced.
+    /// Stdout, with invalid UTF-8 replaced.
     pub stdout: String,
-    /// Its standard error, broken UTF-8 replaced.
+    /// Stderr, with invalid UTF-8 replaced.
     pub stderr: String,
 }
 
@@ -68,7 +65,7 @@ impl Finished {
     /// Returns this run if it exited with 0.
     ///
     /// # Errors
-    /// If it exited otherwise; the message holds the end of its output.
+    /// Returns the end of its output otherwise.
     pub fn successful(self, what: impl Display) -> Result<Self> {
         match self.code {
             Some(0) => Ok(self),
@@ -94,7 +91,7 @@ impl Display for Finished {
     }
 }
 
-/// A program that is running in a process group of its own; dropping it ends the group.
+/// A program in its own process group, which is killed on drop.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -103,10 +100,7 @@ pub struct Running {
     what: String,
 }
 
-/// Starts a program with empty standard input.
-///
-/// # Errors
-/// If it cannot be started.
+/// Starts a program with empty stdin.
 pub fn start(command: &mut Command) -> Result<Running> {
     let what = command.get_program().to_string_lossy().into_owned();
     let open = || tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
@@ -130,7 +124,7 @@ pub fn start(command: &mut Command) -> Result<Running> {
 /// Runs a program to its end.
 ///
 /// # Errors
-/// If it cannot be started or does not end within the limit.
+/// Returns an error if it cannot be started or exceeds the time limit.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     start(command)?.wait(limit)
 }
@@ -139,7 +133,7 @@ impl Running {
     /// Waits for the program's end.
     ///
     /// # Errors
-    /// If it has not ended within the limit; its group is ended then.
+    /// Kills the process group and returns an error if the time limit is exceeded.
     pub fn wait(mut self, limit: Duration) -> Result<Finished> {
         let ended = wait_until(limit, "its end", || self.child.try_wait().ok().flatten());
         if ended.is_err() {
@@ -161,22 +155,22 @@ impl Running {
         }
     }
 
-    /// Asks the program to end, with SIGTERM, and not its group.
+    /// Sends SIGTERM to the program, but not to its group.
     pub fn terminate(&self) {
-        // One that has ended and that nobody has waited for takes the signal without a word.
+        // A child that has ended but was not waited for still accepts the signal.
         let signal = format!("kill -s TERM {}", self.child.id());
         let _ = Command::new("sh").args(["-c", &signal]).status();
     }
 
-    /// Ends the program and its group with SIGKILL; does nothing if it has ended.
+    /// Kills the program and its group with SIGKILL, unless the program has ended.
     pub fn kill(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        // Nothing in std signals a group, but every shell does.
+        // std cannot signal a process group; every shell can.
         let signal = format!("kill -s KILL -- -{}", self.child.id());
         let _ = Command::new("sh").args(["-c", &signal]).status();
-        // An error means that the child has ended by now.
+        // An error means that the child has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -195,10 +189,10 @@ fn contents(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Looks again and again until something is there.
+/// Polls until `look` returns a value.
 ///
 /// # Errors
-/// If it is not there when the limit has passed; `what` names it in the message.
+/// Returns an error that names `what` if the time limit is exceeded.
 pub fn wait_until<T>(
     limit: Duration,
     what: impl Display,
@@ -242,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_past_its_limit_is_ended_with_its_children() {
+    fn a_timeout_kills_the_program_and_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         let made = run(Command::new("mkfifo").arg(&pipe), LONG).unwrap();
         made.successful("mkfifo").unwrap();
         let script = r#"(echo started; sleep 60; echo survived) >"$1" & wait"#;
         let running = start(shell(script).arg("sh").arg(&pipe)).unwrap();
-        // Reading ends when nobody has the pipe open for writing any more.
+        // Reading ends when no process has the pipe open for writing.
         let mut reader = BufReader::new(File::open(&pipe).unwrap());
         let mut said = String::new();
         reader.read_line(&mut said).unwrap();
@@ -260,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_asked_to_end_may_tidy_up() {
+    fn terminate_lets_a_program_clean_up() {
         let folder = tempfile::tempdir().unwrap();
         let ready = folder.path().join("ready");
         let script = r#"trap 'echo tidy; exit 3' TERM; touch "$1"; while :; do sleep 0.01; done"#;
@@ -275,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_holds_the_output_open_holds_up_nobody() {
+    fn a_child_with_open_output_does_not_block() {
         let finished = run(&mut shell("sleep 600 & echo $!"), LONG).unwrap();
         let child = finished.stdout.trim();
         let killed = run(&mut shell(&format!("kill {child}")), LONG).unwrap();
@@ -283,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_named() {
         let failure = run(&mut Command::new("no-such-program"), LONG).unwrap_err();
         let text = failure.to_string();
         assert!(text.starts_with("cannot start no-such-program: "), "{text}");

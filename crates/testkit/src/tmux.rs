@@ -1,4 +1,4 @@
-//! The interactive client in a terminal: a tmux server of its own, keys in, screen out.
+//! Runs the interactive client in a terminal, through a tmux server of its own.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use crate::client::{Permissions, SYSTEM_PATH, Sandbox};
 use crate::process::{self, Failure, Result, wait_until};
 
-/// How long tmux may take for one command.
+/// Time limit for one tmux command.
 const TMUX_LIMIT: Duration = Duration::from_secs(20);
-/// How long something may take to show up on the screen, or the client to leave.
+/// Time limit for a text to appear on the screen, or for the client to exit.
 const SCREEN_LIMIT: Duration = Duration::from_secs(40);
-/// How long the input box takes to settle after typing. Enter that comes sooner picks another
-/// entry of the list of commands, and nothing on the screen tells when it would not.
+/// How long to wait after typing. An earlier Enter selects another entry of the client's command
+/// list, and the screen does not show when it would not.
 const SETTLE: Duration = Duration::from_millis(800);
 
-/// Tells whether tmux is where a [`Sandbox`] looks for it.
+/// Returns whether tmux is on the PATH of a [`Sandbox`].
 pub fn is_installed() -> bool {
     let mut command = Command::new("tmux");
     command.arg("-V").env("PATH", SYSTEM_PATH);
     process::run(&mut command, TMUX_LIMIT).is_ok_and(|finished| finished.code == Some(0))
 }
 
-/// A running interactive client; dropping it closes the terminal.
+/// A running interactive client. Dropping it closes the terminal.
 #[derive(Debug)]
 pub struct Terminal<'a> {
     sandbox: &'a Sandbox<'a>,
@@ -34,15 +34,12 @@ impl<'a> Terminal<'a> {
     /// Starts the client in the default permission mode and waits for its prompt.
     ///
     /// # Errors
-    /// If tmux fails, or the prompt does not come: a dialog in its place is such a case.
+    /// Returns an error if tmux fails or no prompt appears, for example because of a dialog.
     pub fn start(sandbox: &'a Sandbox<'a>) -> Result<Self> {
         Self::start_with(sandbox, Permissions::Default)
     }
 
     /// Starts the client and waits for its prompt.
-    ///
-    /// # Errors
-    /// As [`Terminal::start`].
     pub fn start_with(sandbox: &'a Sandbox<'a>, permissions: Permissions) -> Result<Self> {
         let terminal = Self {
             sandbox,
@@ -68,9 +65,6 @@ impl<'a> Terminal<'a> {
     }
 
     /// Types a line and presses Enter.
-    ///
-    /// # Errors
-    /// If tmux fails.
     pub fn send(&self, line: &str) -> Result<()> {
         self.run(&["send-keys", "-l", line])?;
         thread::sleep(SETTLE);
@@ -78,28 +72,22 @@ impl<'a> Terminal<'a> {
         Ok(())
     }
 
-    /// Presses one key, by the name that tmux has for it: `Down`, `Enter`, `Space`.
-    ///
-    /// # Errors
-    /// If tmux fails.
+    /// Presses one key by its tmux name: `Down`, `Enter`, `Space`.
     pub fn press(&self, key: &str) -> Result<()> {
         self.run(&["send-keys", key])?;
         thread::sleep(SETTLE);
         Ok(())
     }
 
-    /// Presses Escape, which breaks off what the client is doing.
-    ///
-    /// # Errors
-    /// If tmux fails.
+    /// Presses Escape, which interrupts the client.
     pub fn interrupt(&self) -> Result<()> {
         self.run(&["send-keys", "Escape"]).map(drop)
     }
 
-    /// Returns the screen and what has scrolled off it.
+    /// Returns the screen and its scrollback.
     ///
     /// # Errors
-    /// If tmux fails: the client has ended, for example.
+    /// Returns an error if tmux fails, for example because the client has ended.
     pub fn screen(&self) -> Result<String> {
         self.run(&["capture-pane", "-p", "-J", "-S", "-500"])
     }
@@ -107,7 +95,7 @@ impl<'a> Terminal<'a> {
     /// Waits until the screen shows a text, and returns the screen.
     ///
     /// # Errors
-    /// If it is not there in time; the message shows the screen.
+    /// Returns the screen if the text does not appear in time.
     pub fn wait_for(&self, text: &str) -> Result<String> {
         self.wait(&format!("“{text}”"), |screen| screen.contains(text))
     }
@@ -128,10 +116,7 @@ impl<'a> Terminal<'a> {
         })
     }
 
-    /// Types `/exit` and waits until the client has gone.
-    ///
-    /// # Errors
-    /// If it stays.
+    /// Types `/exit` and waits until the client has ended.
     pub fn exit(self) -> Result<()> {
         self.send("/exit")?;
         wait_until(SCREEN_LIMIT, "the client's end", || self.screen().err()).map(drop)
@@ -142,7 +127,7 @@ impl<'a> Terminal<'a> {
         Ok(finished.successful("tmux")?.stdout)
     }
 
-    /// Returns tmux on this terminal's own server, which takes its environment from the sandbox.
+    /// Returns tmux for this terminal's own server, with the sandbox's environment.
     fn tmux(&self) -> Command {
         let mut command = self.sandbox.command("tmux");
         command.arg("-S").arg(&self.socket);
@@ -152,12 +137,13 @@ impl<'a> Terminal<'a> {
 
 impl Drop for Terminal<'_> {
     fn drop(&mut self) {
-        // After `exit` there is no server left, and the command fails.
+        // After `exit` there is no server, and the command fails.
         let _ = process::run(self.tmux().arg("kill-server"), TMUX_LIMIT);
     }
 }
 
-/// Tells the input box from a dialog, whose chosen answer has the same mark: `❯ 1. Yes`.
+/// Returns whether a line is the input box. The selected answer of a dialog has the same mark:
+/// `❯ 1. Yes`.
 fn is_prompt(line: &str) -> bool {
     let line = line.trim_start_matches(['│', ' ']);
     line.strip_prefix('❯').is_some_and(|rest| {
@@ -172,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dialog_is_no_prompt() {
+    fn a_dialog_is_not_taken_for_the_prompt() {
         for (line, prompt) in [
             ("❯\u{a0}", true),
             ("│ ❯ Try \"fix the tests\" │", true),
