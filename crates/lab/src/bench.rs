@@ -1,10 +1,9 @@
-//! Measures what a user waits for: whole processes, beside an empty program and `git --version`.
+//! Measures the duration and memory of whole processes, compared with an empty program and git.
 //!
-//! Everything is made for the run and thrown away after it: the release build, the plugin's tree
-//! around it, stores of several sizes, transcripts. The cases take turns, so that a busy minute of
-//! the machine falls on all of them, and medians and ratios are what counts. The budgets stand
-//! beside the figures and are never asserted: a machine may be slow. What was found on one machine,
-//! and why: `docs/performance.md`.
+//! All inputs are created for the run: the release build, the plugin's tree, stores of several
+//! sizes, transcripts. The cases take turns, so that a busy period of the machine affects all of
+//! them. Budgets are printed beside the figures and never asserted, because a machine may be slow.
+//! See `docs/performance.md` for results.
 
 pub(crate) mod corpus;
 mod measure;
@@ -31,35 +30,35 @@ use self::measure::{Run, Sample, Spread};
 
 const MIB: u64 = 1024 * 1024;
 
-/// The largest stripped binary, in bytes.
+/// The maximum size of the stripped binary, in bytes.
 const BINARY_BUDGET: u64 = 12 * MIB;
 
-/// How much more a long transcript may take than a short one before its memory depends on its size.
+/// How much more memory a long transcript may take than a short one.
 const MEMORY_SLACK: u64 = 2 * MIB;
 
-/// How long the deferred process that a hook leaves behind is given before the next run.
+/// Time for the deferred process to end before the next run.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// After how many rounds the deferred process does its work.
+/// Number of rounds between two runs of the deferred process.
 ///
-/// So few that the records' write-ahead log stays under the length at which a hook starts that
-/// process itself: it is kept out, so the log would grow for ever and each hook start it in vain.
-const ROUNDS_A_FOLD: usize = 4;
+/// The write-ahead log must stay below the size at which a hook starts that process itself. The
+/// process is locked out, so every later hook would try to start it.
+const ROUNDS_PER_WORK: usize = 4;
 
-/// What the client runs, in the plugin's folder.
+/// The program that the client runs, relative to the plugin's folder.
 const LAUNCHER: &str = "bin/anamnesis";
 
-/// How many sessions there were before the install.
+/// Number of sessions before the installation.
 const PAST: usize = 1_000;
 
-/// The session whose events are recorded; it is known to every store.
+/// The session whose events are recorded. Every store contains it.
 const SESSION: &str = "one-session";
 
 /// Measure time and memory of the release build against the budgets
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Arguments {
-    /// Small stores and few runs
+    /// Use small stores and few runs
     #[arg(long)]
     quick: bool,
     /// Print JSON instead of the table
@@ -68,27 +67,27 @@ pub struct Arguments {
     /// Measure this program instead of the release build
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// Measure the starts of sessions and what comes with prompts alone
+    /// Measure session starts and prompts only
     #[arg(long, group = "part")]
     recall: bool,
-    /// Measure this program in turn with the other, and print it beside it
+    /// Also measure this program, and print both side by side
     #[arg(long, value_name = "PATH", requires = "recall")]
     baseline: Option<PathBuf>,
-    /// Measure sync alone
+    /// Measure sync only
     #[arg(long, group = "part")]
     sync: bool,
-    /// Measure the server that models call, alone
+    /// Measure the MCP server only
     #[arg(long, group = "part")]
     server: bool,
 }
 
-/// What a case may take.
+/// The limits of a case.
 #[derive(Debug, Clone, Copy, Default)]
 struct Budget {
-    /// Of the median.
+    /// Limit of the median.
     wall: Option<Duration>,
     p95: Option<Duration>,
-    /// Processor time as a multiple of that of `git --version`.
+    /// Processor time as a multiple of `git --version`.
     cpu_to_git: Option<u32>,
     peak: Option<u64>,
 }
@@ -109,28 +108,28 @@ impl Budget {
     }
 }
 
-/// What has to be done before a run, outside of the time that is taken.
+/// Preparation of a run, which is not measured.
 #[derive(Clone)]
 enum Before {
     Nothing,
-    /// Wait until nothing of the run before is left.
+    /// Wait for the previous run's deferred process.
     Pause,
     /// Change ten of these notes.
     ChangeNotes(Vec<PathBuf>),
-    /// Throw this store away.
+    /// Delete this store.
     Forget(PathBuf),
 }
 
-/// Something to measure.
+/// A case with its samples.
 #[derive(Clone)]
 struct Case {
     name: String,
     run: Run,
     budget: Budget,
     before: Before,
-    /// It takes part in every so many rounds.
+    /// Runs in every `every`th round.
     every: usize,
-    /// What the output holds when the program did what is to be measured.
+    /// A text that the output contains if the program did what is measured.
     sign: &'static str,
     samples: Vec<Sample>,
 }
@@ -148,7 +147,7 @@ impl Case {
         }
     }
 
-    /// Makes one run. `number` is another one each time: every session is a new one.
+    /// Runs the case once. Each `number` makes a new session.
     fn once(&self, number: usize, random: &mut Random) -> Result<Sample> {
         match &self.before {
             Before::Pause => thread::sleep(PAUSE),
@@ -164,16 +163,12 @@ impl Case {
         if output.contains(self.sign) {
             Ok(sample)
         } else {
-            Err(format!(
-                "{}: the output was not the expected one: {output}",
-                self.name
-            )
-            .into())
+            Err(format!("{}: unexpected output: {output}", self.name).into())
         }
     }
 }
 
-/// A case, summed up.
+/// The figures of a case.
 struct Row {
     name: String,
     runs: usize,
@@ -226,7 +221,7 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
         let (mut cases, stores) = if is_all {
             stage.cases(arguments.quick)?
         } else {
-            stage.recall_alone(arguments.quick)?
+            stage.recall_cases(arguments.quick)?
         };
         if let Some(baseline) = &arguments.baseline {
             let tree = folder.path().join("baseline");
@@ -242,9 +237,10 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
         report["rows"] = as_json(&rows);
     }
     let path = target.join("report.txt");
-    // What follows takes a while; what is known by now is there by now.
+    // The rest takes long, so the first part of the report is written now.
     fs::write(&path, &text).map_err(at(&path))?;
-    // Last: both let this process grow, and no peak is seen below what this one holds.
+    // Server and sync are measured last, because they make this process larger, and no child's peak
+    // is below its parent's size.
     if is_all || arguments.server {
         let server = server::measure(tools, folder.path(), &program, arguments.quick)?;
         text.push_str(&server.table());
@@ -264,19 +260,19 @@ pub fn run(root: &Path, arguments: &Arguments, tools: &dyn Tools) -> Result {
     } else {
         text
     };
-    // A closed pipe is no failure: the report is in its file.
+    // A closed pipe is not an error, because the report is in its file.
     let _ = io::stdout().write_all(printed.as_bytes());
     Ok(())
 }
 
-/// Runs the cases in turn. One run of each goes before, so that every file is in memory.
+/// Runs the cases in turn, after one run of each that fills the file cache.
 fn take_turns(stage: &Stage, stores: &[Store], cases: &mut [Case], rounds: usize) -> Result {
     let mut random = Random::new(5);
     for (number, case) in cases.iter().enumerate() {
         case.once(1_000_000 + number, &mut random)?;
     }
     for round in 0..rounds {
-        if round % ROUNDS_A_FOLD == 0 {
+        if round % ROUNDS_PER_WORK == 0 {
             for store in stores {
                 stage.fold_in(store)?;
             }
@@ -296,8 +292,8 @@ fn sum_up(case: &Case) -> Row {
     Row {
         name: case.name.clone(),
         runs: case.samples.len(),
-        wall: Spread::of(case.samples.iter().map(|sample| sample.wall)),
-        cpu: Spread::of(case.samples.iter().map(|sample| sample.cpu)),
+        wall: Spread::from_times(case.samples.iter().map(|sample| sample.wall)),
+        cpu: Spread::from_times(case.samples.iter().map(|sample| sample.cpu)),
         peak: case
             .samples
             .iter()
@@ -308,16 +304,16 @@ fn sum_up(case: &Case) -> Row {
     }
 }
 
-/// A store that hooks run on. The lock keeps the deferred process out, so that none runs beside what
-/// is measured.
+/// A store for hooks. Holding the lock keeps the deferred process from running during a
+/// measurement.
 struct Store {
     name: String,
-    /// The title of a note of the project.
+    /// The title of one of the project's notes.
     title: String,
     lock: File,
 }
 
-/// Where the cases are played: a home, the plugin as it is installed, a project, transcripts.
+/// The environment of all cases: a home, the installed plugin, a project, transcripts.
 struct Stage<'a> {
     folder: &'a Path,
     binary: PathBuf,
@@ -357,7 +353,7 @@ impl<'a> Stage<'a> {
         run_command(&mut git)
     }
 
-    /// What the client's hooks are given, as far as it matters here.
+    /// Returns the environment that the client gives to hooks.
     fn environment(&self, store: &str) -> Vec<(&'static str, std::ffi::OsString)> {
         let home = self.folder.join("home");
         vec![
@@ -375,7 +371,7 @@ impl<'a> Stage<'a> {
         ]
     }
 
-    /// A run of the binary itself.
+    /// Returns a run of the binary without the launcher.
     fn direct(&self, store: &str, arguments: &[&str]) -> Run {
         Run {
             environment: self.environment(store),
@@ -383,7 +379,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// A hook as the client runs it: through the launcher, which knows its choice already.
+    /// Returns a hook as the client runs it, through the launcher, whose choice is already cached.
     fn hook(&self, store: &str, payload: &Value) -> Run {
         Run {
             program: self.launcher.clone(),
@@ -392,7 +388,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Makes a store of `count` notes with its index.
+    /// Creates a store of `count` notes with its index.
     fn store(&self, name: &str, count: usize) -> Result<Store> {
         say(&format!("making a store of {count} notes"));
         let title = corpus::write_notes(&self.folder.join(name), count, &self.words)?;
@@ -407,14 +403,14 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Lets the deferred process do its work once, and waits for its end.
+    /// Runs the deferred process once to its end.
     fn fold_in(&self, store: &Store) -> Result {
         store.lock.unlock()?;
         self.direct(&store.name, &["work"]).once()?;
         Ok(store.lock.lock()?)
     }
 
-    /// Everything that is measured, with the stores that hooks run on.
+    /// Returns all cases and the stores that hooks use.
     fn cases(&self, quick: bool) -> Result<(Vec<Case>, Vec<Store>)> {
         let sizes: &[usize] = if quick {
             &[100, 1_000]
@@ -427,12 +423,12 @@ impl<'a> Stage<'a> {
             stores.push(self.store(&format!("store-{size}"), size)?);
         }
         stores.push(self.store("captures", large)?);
-        // Its own deferred process is what is measured.
+        // The lock is dropped, because this store's deferred process is measured.
         drop(self.store("changes", large)?);
         let main = format!("store-{large}");
 
         let mut cases = self.yardsticks()?;
-        // One prompt of many: a session's first one is also looked up and taken down.
+        // Not the session's first prompt, which also creates the session.
         let prompt = json!({
             "session_id": "one-session", "hook_event_name": "UserPromptSubmit", "cwd": self.project,
             "prompt": "ok, go on",
@@ -548,7 +544,7 @@ impl<'a> Stage<'a> {
         Ok((cases, stores))
     }
 
-    /// What every machine can be told by: the least that a program takes here, and git.
+    /// Returns the reference cases: an empty program and git.
     fn yardsticks(&self) -> Result<Vec<Case>> {
         let git = Run {
             environment: self.environment("none"),
@@ -560,8 +556,8 @@ impl<'a> Stage<'a> {
         ])
     }
 
-    /// The cases of recall alone, with the stores that they run on.
-    fn recall_alone(&self, quick: bool) -> Result<(Vec<Case>, Vec<Store>)> {
+    /// Returns the cases of recall and their stores.
+    fn recall_cases(&self, quick: bool) -> Result<(Vec<Case>, Vec<Store>)> {
         let sizes: &[usize] = if quick {
             &[1_000]
         } else {
@@ -579,7 +575,7 @@ impl<'a> Stage<'a> {
         Ok((cases, stores))
     }
 
-    /// The same cases with every hook run by another launcher, too, right after its own.
+    /// Adds a copy of every hook's case with another launcher, right after it.
     fn beside(&self, cases: Vec<Case>, baseline: &Path) -> Vec<Case> {
         let both = cases.into_iter().flat_map(|case| {
             let mut other = None;
@@ -613,8 +609,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What recall costs where it has something to say: at a prompt, short and pasted, and at a call of
-    /// a tool. Beside it what SQLite's full-text search takes for the same words.
+    /// Returns the cases of recall with results: a short prompt, a pasted prompt, a tool call. For
+    /// comparison, SQLite's full-text search runs with the same words.
     fn recalls(&self, store: &Store, size: usize, is_main: bool) -> Vec<Case> {
         let name = |what: &str| format!("{what}, {} notes", grouped(size));
         let budget = Budget {
@@ -696,7 +692,7 @@ impl<'a> Stage<'a> {
         cases
     }
 
-    /// The sessions from before the install: listed, remembered, and listed again.
+    /// Returns the cases of `backfill`: list, apply, and list again.
     fn backfill(&self) -> Result<Vec<Case>> {
         say(&format!("making transcripts of {} sessions", grouped(PAST)));
         let client = self.folder.join("home/.claude-past");
@@ -730,7 +726,7 @@ impl<'a> Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// A store whose journal holds `count` tool events, two hundred a session.
+    /// Creates a store whose journal has `count` tool events, two hundred per session.
     fn recorded(&self, name: &str, count: usize) -> Result<Store> {
         let store = self.store(name, 100)?;
         say(&format!("recording {count} events"));
@@ -749,7 +745,7 @@ impl Stage<'_> {
         payload
     }
 
-    /// Writes the payload of a tool with a response of 50 MiB, a line at a time.
+    /// Writes a payload with a tool response of 50 MiB, line by line.
     fn write_response(&self, path: &Path) -> Result {
         const LINE: &str = "a line of output";
 
@@ -761,7 +757,9 @@ impl Stage<'_> {
             }),
         );
         let payload = payload.to_string();
-        let (before, after) = payload.split_once(LINE).ok_or("the payload has no line")?;
+        let (before, after) = payload
+            .split_once(LINE)
+            .ok_or("the payload does not contain the line")?;
         let mut file = BufWriter::new(File::create(path).map_err(at(path))?);
         file.write_all(before.as_bytes())?;
         for _ in 0..50 * 1024 * 1024 / (LINE.len() + 1) {
@@ -771,7 +769,7 @@ impl Stage<'_> {
         Ok(file.flush()?)
     }
 
-    /// The events that come many times in a session, on a journal of this size.
+    /// Returns the cases of frequent events, with a journal of this size.
     fn events(&self, size: usize) -> Vec<Case> {
         let tool = json!({
             "tool_name": "Bash", "tool_use_id": "SESSION", "duration_ms": 812,
@@ -801,7 +799,7 @@ impl Stage<'_> {
     }
 }
 
-/// Compiles a program that does nothing: the least that any Rust program takes here and now.
+/// Compiles a program that does nothing, the minimum for any Rust program on this machine.
 fn empty_program(folder: &Path) -> Result<PathBuf> {
     let source = folder.join("empty.rs");
     let program = folder.join("empty");
@@ -812,7 +810,7 @@ fn empty_program(folder: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Returns the whole path of a program, so that no search for it is measured.
+/// Returns a program's full path, so that searching PATH is not measured.
 fn on_path(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -825,7 +823,7 @@ fn rustc() -> std::ffi::OsString {
     std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
-/// The machine in one line: cores, system, compiler.
+/// Describes the machine in one line: cores, system, compiler.
 fn machine() -> String {
     let cores = thread::available_parallelism().map_or(0, usize::from);
     let system = first_line(Command::new("uname").args(["-srm"]));
@@ -843,7 +841,7 @@ fn first_line(command: &mut Command) -> String {
     line.unwrap_or("unknown").to_owned()
 }
 
-/// What of its budget a row exceeds; `None` where it has none.
+/// Returns the limits that a row exceeds, or `None` if it has no limits.
 fn exceeded(row: &Row, git: Option<&Row>) -> Option<Vec<&'static str>> {
     let budget = row.budget;
     let cpu = budget
@@ -894,7 +892,7 @@ fn mebibytes(bytes: u64) -> String {
     format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB)
 }
 
-/// A number with a comma between thousands.
+/// Formats a number with a comma between thousands.
 fn grouped(number: usize) -> String {
     match number / 1_000 {
         0 => number.to_string(),
@@ -914,13 +912,13 @@ fn budget_text(budget: Budget) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What the memory of a capture does when the transcript is a hundred times as long.
+/// Returns the memory of a capture with a short and with a long transcript.
 fn memory_growth(rows: &[Row]) -> Option<(u64, u64)> {
     let peak = |name| row_named(rows, name).map(|row| row.peak);
     Some((peak("capture of 200 KB")?, peak("capture of 20 MB")?))
 }
 
-/// The report for people.
+/// Formats the report for people.
 fn table(rows: &[Row], binary_length: u64) -> String {
     let empty = row_named(rows, "empty program").map(|row| row.wall.median);
     let git = row_named(rows, "git --version");
@@ -960,9 +958,9 @@ fn table(rows: &[Row], binary_length: u64) -> String {
         ]);
     }
     let mut text = String::from(
-        "Whole processes; milliseconds, cpu in user and system together, peak in MiB and never less \
-         than that of the measuring process. Hooks run through bin/anamnesis unless it says \
-         direct.\n\n",
+        "Whole processes, in milliseconds. cpu is user and system time. peak is in MiB and at least \
+         that of the measuring process. Hooks run through bin/anamnesis unless marked \
+         \"direct\".\n\n",
     );
     text.push_str(&aligned(&lines));
     let verdict_of = |is_ok| if is_ok { "ok" } else { "over" };
@@ -985,7 +983,7 @@ fn table(rows: &[Row], binary_length: u64) -> String {
     text
 }
 
-/// Columns side by side: the first and the last two to the left, figures to the right.
+/// Aligns columns: the first and the last two to the left, others to the right.
 fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
     let width = |column: usize| {
         let lengths = lines.iter().map(|line| line[column].chars().count());
@@ -1008,7 +1006,7 @@ fn aligned<const N: usize>(lines: &[[String; N]]) -> String {
     text
 }
 
-/// The report for scripts. Times are microseconds, sizes bytes.
+/// Formats the report for scripts. Times are microseconds, sizes are bytes.
 fn as_json(rows: &[Row]) -> Value {
     let git = row_named(rows, "git --version");
     let spread = |spread: Spread| {
@@ -1063,7 +1061,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_exceeded_by_its_own_measure() {
+    fn each_limit_is_compared_with_its_own_figure() {
         let git = row("git --version", 1_000, 1_000, 4, Budget::NONE);
         let budget = Budget {
             wall: Some(Duration::from_millis(5)),
@@ -1079,7 +1077,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_puts_figures_beside_budgets() {
+    fn the_report_shows_figures_and_budgets() {
         let rows = [
             row("empty program", 500, 400, 2, Budget::NONE),
             row("git --version", 1_000, 800, 4, Budget::NONE),

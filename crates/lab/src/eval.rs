@@ -1,13 +1,13 @@
-//! How well recall finds what answers a question, and how often it brings up what does not.
+//! Measures how well recall answers questions, and how often it injects unrelated notes.
 //!
-//! A set is a folder with `notes.jsonl` (id, project, title, body, created_at), `queries.jsonl` (qid,
-//! query, project, relevant_ids, category) and, for the gate, `none-queries.jsonl`: questions that
-//! nothing in the set answers. Each question is asked within its project. The two halves of the
-//! questions, by the hash of their id, are told apart: what was tuned on the first is judged by the
-//! second. No text of a set is kept.
+//! A set is a folder with `notes.jsonl` (id, project, title, body, created_at), `queries.jsonl`
+//! (qid, query, project, relevant_ids, category) and optionally `none-queries.jsonl`, questions
+//! without an answer in the set. Each question is asked within its project. The hash of a
+//! question's id assigns it to one of two halves: tune on the first, judge by the second. No text
+//! of a set is kept.
 //!
-//! A note whose id has three parts (`conversation:session:place`) belongs to a session. Such sets are
-//! measured a second time, with what the notes around each one in its session add.
+//! A note whose id has three parts (`conversation:session:place`) belongs to a session. Such sets
+//! are measured a second time with the neighbours of each note in its session.
 
 #[cfg(unix)]
 mod scale;
@@ -40,23 +40,23 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Result, at};
 
-/// What is measured of an answer: shares of the notes that are right among the first, how early the
-/// first right one comes, and how early all of them do.
+/// The measures of an answer: recall at four depths, mean reciprocal rank, nDCG.
 const MEASURES: [&str; 6] = ["R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10"];
 
 /// The thresholds of the curve.
 const THRESHOLDS: [f32; 9] = [0.0, 0.20, 0.24, 0.28, 0.30, 0.32, 0.36, 0.40, 0.50];
 
-/// How many notes are asked for.
+/// Number of results per question.
 const DEPTH: usize = 50;
 
-/// How many notes a prompt is given at most.
+/// The maximum number of notes injected with a prompt.
 const SHOWN: usize = 3;
 
-/// A note beside the best one is given when it passes itself, or is as good as this share of it.
+/// A note after the best one is injected if it passes the threshold or has this share of the best
+/// score.
 const BESIDE: f32 = 0.8;
 
-/// How many of the false ones are listed.
+/// Number of listed false results.
 const WORST: usize = 10;
 
 /// Measure how well recall answers sets of questions
@@ -65,27 +65,27 @@ pub struct Arguments {
     /// Folders with notes.jsonl and queries.jsonl
     #[arg(value_name = "FOLDER")]
     sets: Vec<PathBuf>,
-    /// Measure growth instead, up to so many made-up notes
+    /// Measure growth instead, with up to NOTES generated notes
     #[cfg(unix)]
     #[arg(long, value_name = "NOTES", num_args = 0..=1, default_missing_value = "100000", conflicts_with = "sets")]
     scale: Option<usize>,
-    /// Leave out what notes of one session add to each other
+    /// Do not let notes of one session support each other
     #[arg(long)]
     words_only: bool,
-    /// Tell the categories of questions apart
+    /// Also report each category of questions
     #[arg(long)]
     categories: bool,
-    /// Ask these questions of every project, too, none of which has to do with them: one a line, or
-    /// `query` in lines of JSON
+    /// Also ask every project these unrelated questions: one per line, or `query` in lines of JSON
     #[arg(long, value_name = "FILE")]
     strangers: Vec<PathBuf>,
-    /// List the worst false ones above this fit
+    /// List the worst false results above this score
     #[arg(long, value_name = "FIT", default_value_t = 0.32)]
     threshold: f32,
-    /// Print JSON, one line a set
+    /// Print JSON, one line per set
     #[arg(long)]
     json: bool,
-    /// Write the answers into a file there for each set, one line a question, for another program to score
+    /// Write each set's answers to a file in this folder, one line per question, for another
+    /// program to score
     #[arg(long, value_name = "FOLDER")]
     answers: Option<PathBuf>,
 }
@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result {
         return scale::run(largest);
     }
     if arguments.sets.is_empty() {
-        return Err("name a folder with notes.jsonl and queries.jsonl".into());
+        return Err("no set given: pass a folder with notes.jsonl and queries.jsonl".into());
     }
     let mut out = io::stdout().lock();
     let mut curves = Vec::new();
@@ -139,7 +139,7 @@ pub fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// A question, and which notes are right.
+/// A question with its relevant notes.
 struct Question {
     id: String,
     text: String,
@@ -149,7 +149,7 @@ struct Question {
 }
 
 impl Question {
-    /// Which half it belongs to. The last byte of the hash decides.
+    /// Returns the half of the question, by the last byte of its hash.
     fn half(&self) -> usize {
         let hash = Sha256::digest(self.id.as_bytes());
         hash.last().map_or(0, |byte| usize::from(byte & 1))
@@ -163,7 +163,7 @@ struct Set {
     has_sessions: bool,
     questions: Vec<Question>,
     unanswerable: Vec<Question>,
-    /// What the set calls its notes.
+    /// The set's own ids of its notes.
     names: HashMap<NoteId, String>,
 }
 
@@ -171,12 +171,12 @@ struct Answer<'a> {
     question: &'a Question,
     candidates: Vec<Candidate>,
     measures: [f64; MEASURES.len()],
-    /// The same with what stands around the notes in their sessions, where that is asked for.
+    /// The same measures with the neighbours in sessions, if requested.
     around: Option<[f64; MEASURES.len()]>,
 }
 
 impl Answer<'_> {
-    /// What a prompt is given when the gate stands at a threshold.
+    /// Returns the notes that a prompt would inject with this threshold.
     fn shown(&self, threshold: f32) -> Vec<&Candidate> {
         let Some(best) = self.candidates.first() else {
             return Vec::new();
@@ -201,16 +201,15 @@ impl Answer<'_> {
 struct Report<'a> {
     name: String,
     set: &'a Set,
-    /// By what they are of: all questions, a half, a category.
+    /// Mean measures of all questions, of each half, and of each category.
     measures: Vec<(String, usize, [f64; MEASURES.len()])>,
-    /// By threshold, of both halves.
+    /// False and kept shares of both halves, by threshold.
     curve: Vec<(f32, [GatePoint; 2])>,
-    /// How many strangers' questions were asked, and the share of them that is given nothing, by
-    /// threshold.
+    /// The number of unrelated questions, and the share of them that injects nothing, by threshold.
     strangers: (usize, Vec<f64>),
-    /// How well they fit, the question, the words that matched, the note's title.
+    /// Score, question, matched words and title of the worst false results.
     worst: Vec<(f32, String, Vec<String>, String)>,
-    /// How long a question takes.
+    /// The median time per question.
     median: Duration,
 }
 
@@ -364,8 +363,8 @@ impl Set {
         })
     }
 
-    /// Asks questions of every project; how many were asked, and the share that is given nothing at each
-    /// threshold.
+    /// Asks every project the unrelated questions. Returns their number, and the share that injects
+    /// nothing by threshold.
     fn asked_by(&self, strangers: &[String]) -> Result<(usize, Vec<f64>)> {
         let projects: BTreeSet<&str> = self
             .questions
@@ -460,13 +459,15 @@ impl Report<'_> {
             text.push('\n');
         }
         if let (asked @ 1.., silent) = &self.strangers {
-            text.push_str(&format!("threshold: silent to strangers, {asked} asked\n"));
+            text.push_str(&format!(
+                "threshold: nothing injected for unrelated questions, {asked} asked\n"
+            ));
             for (threshold, silent) in THRESHOLDS.iter().zip(silent) {
                 text.push_str(&format!("{threshold:9.2}  {:6.2}\n", 100.0 * silent));
             }
         }
         if !self.worst.is_empty() {
-            text.push_str(&format!("worst false ones above {threshold}\n"));
+            text.push_str(&format!("worst false results above {threshold}\n"));
         }
         for (fit, question, matched, title) in &self.worst {
             let question: String = question.chars().take(80).collect();
@@ -518,7 +519,7 @@ fn curve_line(threshold: f32, points: &[GatePoint; 2]) -> String {
     format!("{threshold:9.2}  {}", halves.join("  | "))
 }
 
-/// The questions of a file: of lines of JSON, or of lines.
+/// Reads questions from lines of JSON or of text.
 fn read_strangers(path: &Path) -> Result<Vec<String>> {
     if path
         .extension()
@@ -538,7 +539,7 @@ fn read_strangers(path: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// What an answer is worth, each from 0 to 1.
+/// Returns the measures of an answer, each from 0 to 1.
 fn measures(found: &[NoteId], right: &[NoteId]) -> [f64; MEASURES.len()] {
     let places = RelevantRanks::new(found, right);
     let [r1, r3, r5, r10] = [1, 3, 5, 10].map(|depth| places.recall(depth));
@@ -582,13 +583,13 @@ fn questions(path: &Path) -> Result<Vec<Question>> {
     Ok(questions.collect())
 }
 
-/// A row as a note of a store, with its session and its place there.
+/// Converts a row to a stored note with its session and its place there.
 pub(crate) fn stored(id: NoteId, row: &Value, session: Option<(&str, u32)>) -> Result<Stored> {
     let created = text(row, "created_at");
     let time = DateTime::parse_from_rfc3339(&created).map(|time| time.to_utc());
     let time = time.or_else(|_| created.parse::<NaiveDateTime>().map(|time| time.and_utc()));
     let mut time = time.unwrap_or(DateTime::<Utc>::UNIX_EPOCH);
-    // What a session says at one moment stands in the order in which it is said.
+    // Seconds keep the order of notes that a session wrote at the same time.
     time += TimeDelta::seconds(session.map_or(0, |(_, place)| place.into()));
     let mut note = Note::new(id, NoteType::Semantic, time);
     note.session = session.map(|(session, _)| session.to_owned());

@@ -1,9 +1,9 @@
-//! How well what is said already is told from what is not, on collections of notes.
+//! Measures how well known text is told from new text, on sets of notes.
 //!
-//! A set is a folder with `notes.jsonl`, as for `eval`. Of notes drawn from it texts are made by rule, and
-//! each is judged as one that somebody wants remembered: the note itself, with a number changed, with a
-//! denial put in, with a sentence dropped or added, with its words turned round, and, the note being left
-//! out of the store, the note once more. No text of a set is kept.
+//! A set is a folder with `notes.jsonl`, as for `eval`. Texts are derived from drawn notes by rule:
+//! the note itself, with a changed number, with a negation, with a sentence dropped or added, with
+//! reordered words. The last text is the note itself while the store does not contain it. Each text
+//! is judged like a note to be saved. No text of a set is kept.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,27 +24,27 @@ use crate::{
     eval::{rows, stored, text},
 };
 
-/// Shorter notes say too little to be changed, in words; longer ones are cut to their beginning.
+/// Lengths of suitable notes in words: a short note has nothing to change.
 const LENGTHS: std::ops::RangeInclusive<usize> = 8..=200;
 
-/// What is added has so many words at least: a name alone is no sentence.
+/// The least number of words of an added sentence.
 const SENTENCE: usize = 4;
 
-/// Makes a text of a note's, and of one that has nothing to do with it.
+/// Derives a text from a note and an unrelated note.
 type Change = fn(&str, &str) -> Option<String>;
 
-/// What texts are made by.
+/// The rules by which texts are derived.
 const CHANGES: [(&str, Change); 7] = [
     ("itself", |text, _| Some(text.to_owned())),
-    ("a sentence dropped", |text, _| dropped(text)),
-    ("its words turned round", |text, _| Some(turned(text))),
+    ("a sentence dropped", |text, _| without_last_sentence(text)),
+    ("its words turned round", |text, _| Some(swap_halves(text))),
     ("a sentence added", |text, other| {
         let mut others = sentences(other).into_iter();
         let more = others.find(|other| other.split_whitespace().count() >= SENTENCE)?;
         Some(format!("{text}\n\n{more}"))
     }),
-    ("a number changed", |text, _| renumbered(text)),
-    ("a denial put in", |text, _| denied(text)),
+    ("a number changed", |text, _| increment_number(text)),
+    ("a denial put in", |text, _| negate(text)),
     ("itself, left out of the store", |text, _| {
         Some(text.to_owned())
     }),
@@ -65,10 +65,10 @@ pub struct Arguments {
     /// Folders with notes.jsonl
     #[arg(value_name = "FOLDER", required = true)]
     sets: Vec<PathBuf>,
-    /// How many notes of each are drawn
+    /// Number of notes to draw from each set
     #[arg(long, value_name = "NUMBER", default_value_t = 500)]
     notes: usize,
-    /// Print JSON, one line a set
+    /// Print JSON, one line per set
     #[arg(long)]
     json: bool,
 }
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// By change how often each decision was made.
+/// The number of each decision, by rule.
 type Table = Vec<(&'static str, BTreeMap<&'static str, usize>)>;
 
 fn measure(folder: &Path, number: usize) -> Result<Table> {
@@ -116,15 +116,15 @@ fn measure(folder: &Path, number: usize) -> Result<Table> {
     let by_id: HashMap<NoteId, &Note> = notes.iter().map(|note| (note.id, note)).collect();
     let drawn: Vec<&Note> = notes
         .iter()
-        .filter(|note| LENGTHS.contains(&said(note).split_whitespace().count()))
+        .filter(|note| LENGTHS.contains(&full_text(note).split_whitespace().count()))
         .collect();
     let step = (drawn.len() / number.max(1)).max(1);
     let mut table: Table = CHANGES.map(|(change, _)| (change, BTreeMap::new())).into();
     for (place, note) in drawn.iter().enumerate().step_by(step) {
-        // Something that has nothing to do with it, from the other end of the collection.
-        let other = said(drawn[(place + drawn.len() / 2) % drawn.len()]);
+        // An unrelated note from the other half of the set.
+        let other = full_text(drawn[(place + drawn.len() / 2) % drawn.len()]);
         for ((change, make), (_, decisions)) in CHANGES.iter().zip(&mut table) {
-            let Some(text) = make(&said(note), &other) else {
+            let Some(text) = make(&full_text(note), &other) else {
                 continue;
             };
             let mut wanted = Note::new(NoteId::made_of(change), NoteType::Semantic, now());
@@ -157,8 +157,8 @@ fn now() -> chrono::DateTime<chrono::Utc> {
     chrono::DateTime::UNIX_EPOCH
 }
 
-/// What a note says, a paragraph a line.
-fn said(note: &Note) -> String {
+/// Returns title and body, one line per paragraph.
+fn full_text(note: &Note) -> String {
     let title = [note.title.as_str()];
     let title = title.iter().filter(|title| !note.body.starts_with(**title));
     let paragraphs = title.copied().chain(note.body.split("\n\n"));
@@ -172,27 +172,27 @@ fn sentences(text: &str) -> Vec<&str> {
     parts.filter(|part| !part.trim().is_empty()).collect()
 }
 
-fn dropped(text: &str) -> Option<String> {
+fn without_last_sentence(text: &str) -> Option<String> {
     let (_, kept) = sentences(text)
         .split_last()
         .map(|(a, b)| (*a, b.concat()))?;
     (kept.split_whitespace().count() >= *LENGTHS.start()).then_some(kept)
 }
 
-/// Each sentence with its second half before the first.
-fn turned(text: &str) -> String {
-    let turned = sentences(text).into_iter().map(|sentence| {
+/// Swaps the halves of each sentence.
+fn swap_halves(text: &str) -> String {
+    let swapped = sentences(text).into_iter().map(|sentence| {
         let end = sentence.trim_end_matches(['.', ' ', '\n']);
         let mut words: Vec<&str> = end.split_whitespace().collect();
         let half = words.len() / 2;
         words.rotate_left(half);
         format!("{}{}", words.join(" "), &sentence[end.len()..])
     });
-    turned.collect()
+    swapped.collect()
 }
 
-/// The first number that stands alone, one more.
-fn renumbered(text: &str) -> Option<String> {
+/// Increments the first number that is a word of its own.
+fn increment_number(text: &str) -> Option<String> {
     let number = text
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .find(|word| {
@@ -204,8 +204,8 @@ fn renumbered(text: &str) -> Option<String> {
     Some(format!("{before}{more}{after}"))
 }
 
-/// The first of a few verbs denied.
-fn denied(text: &str) -> Option<String> {
+/// Negates the first of a few verbs.
+fn negate(text: &str) -> Option<String> {
     let verbs = [
         " is ", " are ", " was ", " were ", " should ", " can ", " must ", " will ",
     ];
@@ -229,23 +229,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_changed_by_rule() {
+    fn texts_are_derived_by_rule() {
         let text = "The stub listens on port 8081. It is started by make.";
         assert_eq!(
-            renumbered(text).as_deref(),
+            increment_number(text).as_deref(),
             Some("The stub listens on port 8082. It is started by make.")
         );
         assert_eq!(
-            denied(text).as_deref(),
+            negate(text).as_deref(),
             Some("The stub listens on port 8081. It is not started by make.")
         );
-        assert_eq!(dropped("One. Two."), None);
+        assert_eq!(without_last_sentence("One. Two."), None);
         assert_eq!(
-            turned(text),
+            swap_halves(text),
             "on port 8081 The stub listens. started by make It is."
         );
-        assert_eq!(renumbered("v2 of a1"), None);
-        assert_eq!(denied("It is not so"), None);
+        assert_eq!(increment_number("v2 of a1"), None);
+        assert_eq!(negate("It is not so"), None);
     }
 
     #[test]

@@ -1,10 +1,8 @@
-//! Measures whether notes are told to be out of date when they are: over the history of a repository,
-//! notes about what was there are held against what is there later.
+//! Measures how well outdated citations are detected over the history of a repository.
 //!
-//! Of pairs of commits the earlier one gives the notes: each cites one path, one folder or one symbol
-//! that was there, and is as old as that commit. Then the later commit is checked out, and the product
-//! looks for the first time, without records of its own: the history is all there is to go by. What
-//! really became of each is read from the two trees.
+//! Pairs of commits are drawn. The earlier commit provides the notes: each cites one path, folder
+//! or symbol of that commit and has its date. Then the later commit is checked out, and the product
+//! checks the notes with the git history only. The expected result is computed from the two trees.
 
 use std::{
     collections::BTreeMap,
@@ -32,20 +30,20 @@ use ulid::Ulid;
 
 use crate::{Result, random::Random, run as run_command, say};
 
-/// What has to be caught, and what may be told of things that are there, in percent.
+/// Limits in percent: the least share of removed things to detect, and the largest share of
+/// existing things to report.
 const CAUGHT: f64 = 95.0;
 const FALSE: f64 = 2.0;
 
-/// The most references of one kind that a pair of commits gives, of those that went and of those that
-/// stayed each.
+/// The maximum number of citations per pair, per kind, and for removed and existing things each.
 const SAMPLED: usize = 100;
 
-/// The project of the notes.
+/// The project key of the notes.
 const PROJECT: &str = "measured";
 
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Words before the name of what is defined, in the languages that the repositories are written in.
+/// Keywords that precede the name of a definition, in several languages.
 const KEYWORDS: [&str; 12] = [
     "class",
     "const",
@@ -64,21 +62,21 @@ const KEYWORDS: [&str; 12] = [
 /// Measure how well notes about removed code are detected as outdated
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The repository; else the project's own
+    /// Repository to measure [default: this checkout]
     #[arg(long, value_name = "PATH", conflicts_with = "crate_name")]
     repository: Option<PathBuf>,
-    /// In place of a repository: the versions of a crate that lie in cargo's cache, one commit each
+    /// Use the versions of this crate in cargo's cache instead, one commit each
     #[arg(long = "crate", value_name = "NAME")]
     crate_name: Option<String>,
-    /// How many pairs of commits
+    /// Number of pairs of commits
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     pairs: usize,
-    /// What the pairs are drawn by
+    /// Seed of the random pairs
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }
 
-/// What a note cites.
+/// The kind of a cited thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     File,
@@ -86,7 +84,7 @@ enum Kind {
     Symbol,
 }
 
-/// How many were told to be gone.
+/// Counts of removed and existing things, and of those reported as removed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     gone: usize,
@@ -100,7 +98,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let folder = tempfile::tempdir()?;
     let checkout = folder.path().join("checkout");
     if let Some(name) = &arguments.crate_name {
-        make_of_versions(name, &checkout)?;
+        repository_of_versions(name, &checkout)?;
     } else {
         let source = arguments.repository.as_deref().unwrap_or(root);
         let mut clone = Command::new("git");
@@ -112,21 +110,24 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result {
     for miss in misses.iter().take(20) {
         say(miss);
     }
-    // A closed pipe is no failure.
+    // A closed pipe is not an error.
     let _ = io::stdout().write_all(report(&tallies).as_bytes());
     let sum = total(&tallies);
     if percent(sum.caught, sum.gone) < CAUGHT || percent(sum.wrong, sum.stayed) > FALSE {
-        return Err(format!("less than {CAUGHT} % caught, or more than {FALSE} % wrong").into());
+        return Err(format!(
+            "expected at least {CAUGHT} % detected and at most {FALSE} % false reports"
+        )
+        .into());
     }
     Ok(())
 }
 
-/// Makes a repository of the versions of a crate that lie in cargo's cache.
-fn make_of_versions(name: &str, checkout: &Path) -> Result {
+/// Creates a repository from the versions of a crate in cargo's cache.
+fn repository_of_versions(name: &str, checkout: &Path) -> Result {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
     let cache = home
-        .ok_or("no CARGO_HOME and no HOME")?
+        .ok_or("neither CARGO_HOME nor HOME is set")?
         .join("registry/cache");
     let mut versions = BTreeMap::new();
     for registry in fs::read_dir(&cache)? {
@@ -188,7 +189,7 @@ fn commit_all(git: &Repository, at: i64) -> Result {
     Ok(())
 }
 
-/// Draws pairs of commits and looks at each.
+/// Draws pairs of commits and checks each.
 fn measure(
     checkout: &Path,
     pairs: usize,
@@ -207,27 +208,28 @@ fn measure(
     let mut random = Random::new(seed);
     let mut tallies = BTreeMap::new();
     if commits.len() < 2 {
-        return Err("a history of one commit has nothing that went".into());
+        return Err("the repository needs at least two commits".into());
     }
     for number in 0..pairs {
         let (one, other) = (random.index(commits.len()), random.index(commits.len()));
-        // A pair far apart first: in most of the others little goes.
+        // The first pair is the first and the last commit, because little changes in most other
+        // pairs.
         let (later, mut base) = match number {
             0 => (0, commits.len() - 1),
             _ if one == other => continue,
             _ => (one.min(other), one.max(other)),
         };
-        // Of commits of one second, as a rebase makes them, the last one is what was there.
+        // A rebase creates commits with equal times. The last of them counts.
         while base > later && time_of(commits[base - 1])? <= time_of(commits[base])? {
             base -= 1;
         }
         let pair = (commits[base], commits[later]);
-        look_at_pair(&git, checkout, pair, &mut random, &mut tallies, misses)?;
+        check_pair(&git, checkout, pair, &mut random, &mut tallies, misses)?;
     }
     Ok(tallies)
 }
 
-fn look_at_pair(
+fn check_pair(
     git: &Repository,
     checkout: &Path,
     (base, later): (Oid, Oid),
@@ -241,9 +243,9 @@ fn look_at_pair(
     let store = tempfile::tempdir()?;
     let home = Home::new(store.path().join("store"));
     home.create()?;
-    let notes = Notes::new(home.clone(), PATIENCE);
+    let notes = Notes::new(home.clone(), TIMEOUT);
     let time = git.find_commit(base)?.time().seconds();
-    let written = DateTime::from_timestamp(time, 0).ok_or("a commit without a time")?;
+    let written = DateTime::from_timestamp(time, 0).ok_or("a commit has an invalid time")?;
     let mut cited = BTreeMap::new();
     for kind in [Kind::File, Kind::Folder, Kind::Symbol] {
         for is_gone in [true, false] {
@@ -271,8 +273,8 @@ fn look_at_pair(
             }
         }
     }
-    let journal = Journal::open(&home, PATIENCE)?;
-    let index = Index::in_step(&home, &notes, PATIENCE)?;
+    let journal = Journal::open(&home, TIMEOUT)?;
+    let index = Index::in_step(&home, &notes, TIMEOUT)?;
     let request = Request {
         projects: &[PROJECT.to_owned()],
         folder: checkout,
@@ -280,7 +282,7 @@ fn look_at_pair(
             .unwrap_or(written),
         limits: Limits {
             notes: cited.len(),
-            time: PATIENCE,
+            time: TIMEOUT,
             ..Limits::default()
         },
     };
@@ -298,15 +300,19 @@ fn look_at_pair(
             tally.wrong += usize::from(is_told);
         }
         if is_gone != is_told {
-            let what = if is_told { "is there" } else { "was missed" };
-            misses.push(format!("{name} {what}, from {base} to {later}"));
+            let what = if is_told {
+                "was reported and exists"
+            } else {
+                "was not reported"
+            };
+            misses.push(format!("{name} {what} (from {base} to {later})"));
         }
     }
     Ok(())
 }
 
-/// What a commit has: its files, their folders, and what its code defines, by name, each with the way in
-/// which a note would cite it.
+/// Returns the files, folders and definitions of a commit by name, each with the text by which a
+/// note cites it.
 fn contents(git: &Repository, commit: Oid) -> Result<BTreeMap<Kind, BTreeMap<String, String>>> {
     let mut found: BTreeMap<Kind, BTreeMap<String, String>> = BTreeMap::new();
     let mut sources = Vec::new();
@@ -350,7 +356,7 @@ fn contents(git: &Repository, commit: Oid) -> Result<BTreeMap<Kind, BTreeMap<Str
     Ok(found)
 }
 
-/// The names that a source defines, each with the way in which a note would cite it.
+/// Returns the definitions of a source file by name, each with the text by which a note cites it.
 fn definitions(text: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     let code = text
@@ -395,7 +401,7 @@ fn percent(part: usize, whole: usize) -> f64 {
 }
 
 fn report(tallies: &BTreeMap<Kind, Tally>) -> String {
-    let mut text = "cited        gone  caught            stayed  told gone\n".to_owned();
+    let mut text = "cited     removed  reported         existing  reported\n".to_owned();
     let line = |name: &str, tally: &Tally| {
         format!(
             "{name:<10} {:>6} {:>7} {:>7.1} % {:>9} {:>5} {:>5.1} %\n",
@@ -423,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_is_caught_and_what_stays_is_not_told() {
+    fn removed_things_are_reported_and_existing_ones_are_not() {
         // INJ-11
         let folder = tempfile::tempdir().unwrap();
         let git = Repository::init(folder.path()).unwrap();
@@ -458,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_source_defines() {
+    fn definitions_are_found() {
         let text = "pub const fn open(x: u8) {}\n// fn no()\nstruct Journal<T>;\n  pub(crate) const MAX_AGE: u8 = 1;\nlet fnord = 1;";
         let names: Vec<String> = definitions(text).into_values().collect();
         assert_eq!(names, ["struct Journal", "const MAX_AGE", "open()"]);

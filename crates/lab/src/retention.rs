@@ -1,9 +1,9 @@
-//! Plays months of sessions into a journal and lets its upkeep run as the deferred process does, once
-//! a day and where the file is over its ceiling: does it stay under the ceiling, and does no hook have
-//! to wait?
+//! Simulates months of sessions and checks that the journal stays below its size limit and that its
+//! upkeep never blocks a hook.
 //!
-//! The sessions are made up from a fixed seed. They are taken up by the product's own code, but in one
-//! transaction each, for speed: where rows lie and how large they are is what counts here.
+//! Upkeep runs as in the deferred process: once a day and when the file exceeds the limit. The
+//! sessions are generated from a fixed seed and stored by the product's code, but in one
+//! transaction each, for speed. Only the place and size of rows matter here.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,42 +28,42 @@ const MIB: u64 = 1024 * 1024;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// The first day, milliseconds since 1970.
+/// The first day, in milliseconds since 1970.
 const START: i64 = 1_780_315_200_000;
 
-/// How long the journal is waited for; nobody else has it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for the journal's lock, which no other process uses.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After how many sessions the journal's log is folded in.
+/// Number of sessions between two checkpoints of the write-ahead log.
 const FOLDED_SESSIONS: u32 = 25;
 
 /// Simulate months of sessions and report the journal's size
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// How many sessions a day
+    /// Number of sessions per day
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     sessions: u32,
-    /// How many days
+    /// Number of days
     #[arg(long, value_name = "COUNT", default_value_t = 90)]
     days: u32,
-    /// How many tool events a session has, about
+    /// Average number of tool events per session
     #[arg(long, value_name = "COUNT", default_value_t = 25)]
     events: u64,
-    /// The ceiling in MiB, in place of the default
+    /// Size limit in MiB instead of the default
     #[arg(long, value_name = "MIB")]
     ceiling: Option<u32>,
 }
 
-/// How a day ended.
+/// The state of the journal at the end of a day.
 #[derive(Debug, Clone, Copy)]
 struct Day {
-    /// The greatest length of the file, in bytes.
+    /// The file's largest size, in bytes.
     most: u64,
-    /// Its length after the last upkeep.
+    /// The file's size after the last upkeep, in bytes.
     after: u64,
-    /// What all upkeep of the day did.
+    /// The total result of the day's upkeep.
     pruned: Pruned,
-    /// How long the longest upkeep took.
+    /// The longest duration of an upkeep.
     took: Duration,
 }
 
@@ -80,7 +80,7 @@ impl Day {
         took: Duration::ZERO,
     };
 
-    /// Folds the log in and lets go what has to go.
+    /// Runs the checkpoint and deletes old rows.
     fn keep_up(
         &mut self,
         journal: &Journal,
@@ -118,19 +118,19 @@ pub fn run(root: &Path, arguments: &Arguments) -> Result {
     let begun = Instant::now();
     let (days, events) = play(&home, arguments, &retention)?;
     let text = report(&days, events, &retention, begun.elapsed());
-    // A closed pipe is no failure.
+    // A closed pipe is not an error.
     let _ = io::stdout().write_all(text.as_bytes());
     let ceiling = u64::from(retention.ceiling_mib) * MIB;
     if days.iter().any(|day| day.after > ceiling) {
-        return Err("the file was over its ceiling after an upkeep".into());
+        return Err("the journal exceeded its size limit after an upkeep".into());
     }
     Ok(())
 }
 
-/// Plays all days; returns how each ended, and how many tool events there were.
+/// Simulates all days. Returns the state after each, and the number of tool events.
 fn play(home: &Home, arguments: &Arguments, retention: &Retention) -> Result<(Vec<Day>, u64)> {
     home.create()?;
-    let journal = Journal::open(home, PATIENCE)?;
+    let journal = Journal::open(home, TIMEOUT)?;
     let mut random = Random(7);
     let mut days = Vec::new();
     let mut events = 0;
@@ -163,7 +163,7 @@ fn play(home: &Home, arguments: &Arguments, retention: &Retention) -> Result<(Ve
     Ok((days, events))
 }
 
-/// Takes a session up, and takes note that its note was written.
+/// Stores a session and marks its note as written.
 fn take(journal: &Journal, id: &str, records: &[Record]) -> Result {
     let at = records.last().map_or(START, |record| record.at);
     journal.together(|journal| {
@@ -180,7 +180,7 @@ fn take(journal: &Journal, id: &str, records: &[Record]) -> Result {
     Ok(())
 }
 
-/// A session of some prompts, each with its tools and an answer.
+/// Returns a session of some prompts, each with tool calls and an answer.
 fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record> {
     let prompts = 1 + random.below(4);
     let mut at = start;
@@ -238,7 +238,7 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
     records
 }
 
-/// A tool's run: a file read, an edit, a command, and now and then a command that fails.
+/// Returns a tool call: a read, an edit or a command, which sometimes fails.
 fn event(id: &str, number: u64, random: &mut Random) -> ToolEvent {
     let path = format!("src/part_{}.rs", random.below(30));
     let response = |text: String| json!({ "bytes": 20_000, "end": text });
@@ -287,11 +287,11 @@ fn event(id: &str, number: u64, random: &mut Random) -> ToolEvent {
     }
 }
 
-/// A stream of numbers that depends on its seed alone.
+/// A linear congruential generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
-    /// Draws a number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self
             .0
@@ -300,7 +300,7 @@ impl Random {
         (self.0 >> 33) % end
     }
 
-    /// Draws a text of `least` bytes to `most` or a few more. Short ones are more frequent.
+    /// Returns a text of `least` to `most` bytes or slightly more. Short texts are more frequent.
     fn text(&mut self, least: u64, most: u64) -> String {
         let longest = least + self.below(most - least);
         let length = least + self.below(longest - least + 1);
@@ -336,7 +336,7 @@ fn report(days: &[Day], events: u64, retention: &Retention, took: Duration) -> S
     let longest = days.iter().map(|day| day.pruned.longest).max();
     let _ = writeln!(
         text,
-        "most: {} MiB, after an upkeep {} MiB, ceiling {} MiB; longest transaction {:.1} ms",
+        "maximum: {} MiB, after an upkeep {} MiB, limit {} MiB; longest transaction {:.1} ms",
         mib(most(|day| day.most)),
         mib(most(|day| day.after)),
         retention.ceiling_mib,
@@ -345,7 +345,7 @@ fn report(days: &[Day], events: u64, retention: &Retention, took: Duration) -> S
     let full = days.iter().filter(|day| day.pruned.is_full).count();
     let _ = writeln!(
         text,
-        "{events} tool events; {full} days on which nothing more could go; played in {:.0} s",
+        "{events} tool events; {full} days above the limit with nothing to delete; {:.0} s",
         took.as_secs_f64()
     );
     text
@@ -355,7 +355,7 @@ fn report(days: &[Day], events: u64, retention: &Retention, took: Duration) -> S
 mod tests {
     use super::*;
 
-    /// Some days of some sessions, under a ceiling.
+    /// Simulates some days with a size limit.
     fn played(days: u32, sessions: u32, ceiling: u32) -> (tempfile::TempDir, Home, Vec<Day>) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
@@ -374,20 +374,19 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_stays_under_its_ceiling() {
-        // RT-2, RT-3
+    fn a_journal_stays_below_its_limit() {
         let (_folder, home, days) = played(12, 12, 2);
         assert!(
             days.iter()
                 .all(|day| day.after <= 2 * MIB && !day.pruned.is_full),
             "{days:?}"
         );
-        // There was too much, it was deleted, and the file got shorter by it.
+        // Rows were deleted, and the file became smaller.
         let given_back: u64 = days.iter().map(|day| day.pruned.bytes).sum();
         assert!(given_back > MIB, "{days:?}");
         assert!(days.iter().any(|day| day.after < day.most));
-        // What is not raw stays.
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        // Only raw records are deleted.
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         let sessions = journal.sessions(None, 1_000).unwrap();
         assert_eq!(sessions.len(), 144);
         for session in &sessions {
@@ -398,14 +397,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_today_stays_whatever_the_ceiling() {
-        // RT-2
+    fn rows_of_today_are_kept_above_the_limit() {
         let (_folder, home, days) = played(1, 60, 1);
         assert!(
             days[0].pruned.is_full && days[0].pruned.rows == 0,
             "{days:?}"
         );
-        let journal = Journal::open(&home, PATIENCE).unwrap();
+        let journal = Journal::open(&home, TIMEOUT).unwrap();
         assert!(!journal.session("session-0-0").unwrap().unwrap().is_pruned);
     }
 }

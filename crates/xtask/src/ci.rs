@@ -1,8 +1,8 @@
-//! Everything a change has to pass, in one command: continuous integration runs nothing else.
+//! Runs everything that a change must pass. Continuous integration runs nothing else.
 //!
-//! Steps run from the quickest to the slowest and stop at the first failure. A step whose tool is
-//! not installed is skipped, and the last lines say so: a plain checkout needs cargo and git only.
-//! The version and drift checks are ordinary tests (`manifest.rs`, `icon.rs`).
+//! Steps run from the fastest to the slowest and stop at the first failure. A step whose tool is
+//! not installed is skipped and listed at the end, so that a plain checkout needs only cargo and
+//! git.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,13 +18,13 @@ pub(crate) struct Arguments {
     fuzz: Option<u32>,
 }
 
-/// How a step that did not fail ended.
+/// The outcome of a step that did not fail.
 enum Outcome {
     Passed,
     Skipped(&'static str),
 }
 
-/// The task: `cargo xtask ci`.
+/// Runs `cargo xtask ci`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let mut steps = Steps::new();
     steps.run("format", || {
@@ -71,16 +71,16 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         if !has(cargo(root).args(["deny", "--version"])) {
             return Ok(Outcome::Skipped("cargo-deny is not installed"));
         }
-        // Crates for other systems are judged, too, and no build here has brought them.
+        // cargo-deny also checks crates for other systems, which no build has downloaded.
         if !has(cargo(root).args(["fetch", "--locked"])) {
-            return Ok(Outcome::Skipped("not all crates can be had"));
+            return Ok(Outcome::Skipped("not all crates can be downloaded"));
         }
         passed(cargo(root).args(["deny", "--offline", "check", "licenses", "sources", "bans"]))
     })?;
     steps.run("advisories", || {
         if !has(cargo(root).args(["deny", "fetch", "db"])) {
             return Ok(Outcome::Skipped(
-                "cargo-deny or the advisory database cannot be had",
+                "cargo-deny is not installed or the advisory database cannot be downloaded",
             ));
         }
         passed(cargo(root).args(["deny", "check", "advisories"]))
@@ -105,7 +105,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
         }
         if let Err(error) = crate::inspect::install(root) {
             say(&error.to_string());
-            return Ok(Outcome::Skipped("npm cannot get the MCP inspector"));
+            return Ok(Outcome::Skipped("npm cannot install the MCP inspector"));
         }
         passed(cargo(root).args(["xtask", "inspect"]))
     })?;
@@ -122,8 +122,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// Histories of three machines: those that have found a fault, and others; a sync that is killed at
-/// its steps; and one machine that still has the Python version.
+/// Tests three machines that sync: random histories, killed syncs, and one machine with the Python
+/// version.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn three_machines(root: &Path, steps: &mut Steps) -> Result {
     let machines = |arguments: &[&str]| {
@@ -143,8 +143,8 @@ fn three_machines(root: &Path, steps: &mut Steps) -> Result {
     })
 }
 
-/// Runs every fuzz target in turn. Without a sanitizer: there is no unsafe code of ours, and the
-/// stable toolchain is enough.
+/// Runs every fuzz target in turn, without a sanitizer: our code has no unsafe code, and the stable
+/// toolchain suffices.
 fn fuzz(root: &Path, seconds: u32) -> Result<Outcome> {
     if !has(cargo(root).args(["fuzz", "--version"])) {
         return Ok(Outcome::Skipped("cargo-fuzz is not installed"));
@@ -156,7 +156,7 @@ fn fuzz(root: &Path, seconds: u32) -> Result<Outcome> {
     for target in String::from_utf8_lossy(&list.stdout).lines() {
         let mut fuzz = cargo(root);
         fuzz.args(["fuzz", "run", "--sanitizer", "none", target, "--"]);
-        // One seed: a check that a change has to pass must not depend on luck. Without it, by hand:
+        // A fixed seed makes the check repeatable. To fuzz with random seeds, run
         // `cargo fuzz run --sanitizer none TARGET`.
         fuzz.args(["-seed=1", &format!("-max_total_time={seconds}")]);
         run_command(&mut fuzz)?;
@@ -168,7 +168,7 @@ fn passed(command: &mut Command) -> Result<Outcome> {
     run_command(command).map(|()| Outcome::Passed)
 }
 
-/// Whether a program is there and works.
+/// Returns whether a command can be run successfully.
 fn has(command: &mut Command) -> bool {
     let quiet = command
         .stdin(Stdio::null())
@@ -177,7 +177,7 @@ fn has(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// The steps so far, told as they run.
+/// The progress of all steps.
 struct Steps {
     began: Instant,
     passed: usize,
@@ -193,7 +193,7 @@ impl Steps {
         }
     }
 
-    /// Runs one step between its heading and its time.
+    /// Runs one step and prints its name and duration.
     fn run(&mut self, name: &str, step: impl FnOnce() -> Result<Outcome>) -> Result {
         say(&format!("\n== {name}"));
         let began = Instant::now();
@@ -212,7 +212,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Says how it all went. What was skipped must not look like what passed.
+    /// Prints the totals and every skipped step.
     fn summary(&self) {
         let seconds = self.began.elapsed().as_secs();
         say(&format!(

@@ -1,8 +1,8 @@
-//! Tries to lose a note: processes are killed, race each other and meet full and read-only disks.
+//! Tries to lose notes: kills processes, races them, fills disks and makes them read-only.
 //!
-//! Everything is judged from the outside, by what lies on the disk and by what the next plain run
-//! says. The program is the release build, as users have it. The one deadline that is asserted is the
-//! one that a hook promises; other times are printed for a person to compare.
+//! Results are checked from outside, by the files and by the output of the next undisturbed run.
+//! The program is the release build. Only the hooks' time limit is asserted; other times are
+//! printed.
 
 #[cfg(target_os = "linux")]
 mod crowd;
@@ -43,33 +43,33 @@ use self::sandbox::Sandbox;
     reason = "each is a run of its own and excludes the others"
 )]
 pub(crate) struct Arguments {
-    /// Kill this many processes, more where a moment was hit too rarely
+    /// Number of processes to kill; more if a moment was hit too rarely
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
     kills: usize,
-    /// Draw the moments from this seed
+    /// Seed of the random moments
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Try this program instead of a release build of the checkout
+    /// Test this program instead of a release build of the checkout
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Kill the hooks of whole sessions instead of what writes notes; for Linux only
+    /// Kill the hooks of whole sessions instead (Linux only)
     #[arg(long, group = "instead")]
     journal: bool,
-    /// Run many hooks at once instead, and beside those who keep the records; for Linux only
+    /// Run many hooks at once instead, some against a locked journal (Linux only)
     #[arg(long, group = "instead")]
     crowd: bool,
-    /// Let 8 servers and 32 hooks work at once for so long instead; for Linux only
+    /// Run 8 servers and 32 hooks at once for this many seconds instead (Linux only)
     #[arg(long, group = "instead", value_name = "SECONDS")]
     servers: Option<u64>,
-    /// Measure captures and injects while the index is built anew, instead of killing
+    /// Measure capture and injection during a reindex instead
     #[arg(long, group = "instead")]
     race: bool,
-    /// Fill the disk and make it read-only, instead of killing; needs the right to mount
+    /// Fill the disk and make it read-only instead; needs permission to mount
     #[arg(long, group = "instead")]
     full_disk: bool,
 }
 
-/// The task: `cargo xtask crash`.
+/// Runs `cargo xtask crash`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let binary = match &arguments.binary {
         Some(given) => given.canonicalize().map_err(at(given))?,
@@ -100,7 +100,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Err(format!("what was left is in {}", kept.display()).into())
 }
 
-/// The tasks that look at processes.
+/// Runs the tasks that inspect processes.
 #[cfg(target_os = "linux")]
 fn watch(folder: &Path, binary: &Path, arguments: &Arguments, checks: &mut Checks) -> Result {
     let folder = &folder.canonicalize().map_err(at(folder))?;
@@ -120,7 +120,7 @@ fn watch(_: &Path, _: &Path, _: &Arguments, _: &mut Checks) -> Result {
     Err("where a process is can only be seen on Linux".into())
 }
 
-/// What was looked at so far. A violation is told at once, and the run goes on.
+/// Counts checks and violations. A violation is printed at once, and the run continues.
 #[derive(Default)]
 struct Checks {
     passed: usize,
@@ -128,7 +128,7 @@ struct Checks {
 }
 
 impl Checks {
-    /// Counts one look; `what` says what is wrong when it does not hold.
+    /// Counts one check. `what` describes the violation if it does not hold.
     fn that(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if holds {
             self.passed += 1;
@@ -139,7 +139,7 @@ impl Checks {
     }
 }
 
-/// Prints a line of the report. A closed pipe ends the report, not the run.
+/// Prints a line of the report. Ignores a closed pipe.
 fn report(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }

@@ -1,9 +1,9 @@
 //! Plays scripted sessions in the real Claude Code client with the plugin installed, offline.
 //!
-//! This proves the wiring: that the client runs the hooks, shows what they print and sends what
-//! they inject. What a hook does with its input is tested without the client, a thousand times
-//! faster. Needs `npm` for the client's first install and `git`; the interactive scenarios need
-//! `tmux` and are skipped without it. How to run it: `docs/client-tests.md`.
+//! It tests that the client runs the hooks, shows their output and sends the injected text. The
+//! logic of hooks is tested without the client, which is a thousand times faster. Needs `git`, and
+//! `npm` for the client's first install. Scenarios in a terminal need `tmux` and are skipped
+//! without it. See `docs/client-tests.md`.
 
 mod machines;
 mod recalling;
@@ -27,7 +27,7 @@ use crate::{Result, at, target_folder};
 
 use self::scenarios::{Place, SCENARIOS, Scenario, Stage};
 
-/// Names a folder for the client beside the build's own output.
+/// The variable that names the folder of the installed client.
 const CACHE_VARIABLE: &str = "ANAMNESIS_E2E_CACHE";
 
 /// Play sessions offline in the real client with the plugin installed
@@ -35,22 +35,22 @@ const CACHE_VARIABLE: &str = "ANAMNESIS_E2E_CACHE";
 pub(crate) struct Arguments {
     /// Run this client instead of the pinned one
     ///
-    /// Without it, the pinned version is installed from npm into `target/e2e`, or into the folder
-    /// that `ANAMNESIS_E2E_CACHE` names, once.
+    /// Without it, the pinned version is installed once from npm into `target/e2e`, or into the
+    /// folder that `ANAMNESIS_E2E_CACHE` names.
     #[arg(long, value_name = "PATH")]
     client: Option<PathBuf>,
     /// Install this plugin tree instead of one assembled from the checkout
     #[arg(long, value_name = "DIR")]
     plugin: Option<PathBuf>,
-    /// Keep the folders of scenarios that passed, too
+    /// Keep the folders of passed scenarios, too
     #[arg(long)]
     keep: bool,
-    /// Play the scenario of this name only; may be repeated
+    /// Play only this scenario; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 }
 
-/// The task: `cargo xtask e2e`.
+/// Runs `cargo xtask e2e`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let chosen = choose(&arguments.only)?;
     let folder = target_folder(root).join("e2e");
@@ -121,7 +121,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
             kept_any = true;
             report(format_args!("        kept: {}", folder.display()));
         } else {
-            // A hook that still runs may be writing there; what it leaves goes with the run's folder.
+            // A running hook may still write there. The run's folder is removed at the end.
             let _ = fs::remove_dir_all(&folder);
         }
     }
@@ -139,7 +139,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     }
 }
 
-/// Returns the scenarios of these names in their usual order; all if no name is given.
+/// Returns the scenarios of these names in their usual order, or all without names.
 fn choose(names: &[String]) -> std::result::Result<Vec<&'static Scenario>, Failure> {
     let known = |name: &String| SCENARIOS.iter().any(|scenario| scenario.name == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
@@ -165,7 +165,7 @@ fn assemble(root: &Path, out: PathBuf) -> Result<PathBuf> {
     Ok(plugin::assemble(&options)?.out)
 }
 
-/// Prints a line of the report. A closed pipe ends the report, not the scenarios.
+/// Prints a line of the report. Ignores a closed pipe.
 fn report(line: impl Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }

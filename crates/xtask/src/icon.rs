@@ -1,23 +1,23 @@
-//! Draws the plugin's icon: a ring with a stem, the letter a, and in it the one thing remembered.
+//! Draws the plugin's icon: a ring with a stem (the letter a) and a dot in it.
 //!
-//! The picture is a formula, so that it can be changed and reviewed like code; a test compares the
-//! committed file with what is drawn here.
+//! The picture is computed, so that it can be reviewed like code. A test compares the committed
+//! file with it.
 
 use std::fs;
 use std::path::Path;
 
 use crate::{Result, at, say};
 
-/// Where the icon stands, named by `plugin.json`.
+/// The path of the icon, which `plugin.json` names.
 const PATH: &str = ".claude-plugin/icon.png";
 
-/// The side of the square, in pixels: the smallest that the plugin directory takes.
+/// Width and height in pixels, the smallest size that the plugin directory accepts.
 const SIDE: u16 = 512;
 
-/// Each pixel is the mean of this many samples a side, which makes the edges smooth.
+/// Samples per side of a pixel. Their mean makes edges smooth.
 const SAMPLES: u16 = 4;
 
-/// Red, green, blue and opacity, each from 0 to 1.
+/// Red, green, blue and opacity, from 0 to 1.
 type Colour = [f32; 4];
 
 const NOTHING: Colour = [0.0, 0.0, 0.0, 0.0];
@@ -26,7 +26,7 @@ const DUSK: Colour = [0.125, 0.220, 0.310, 1.0];
 const PAPER: Colour = [0.949, 0.929, 0.886, 1.0];
 const EMBER: Colour = [0.953, 0.627, 0.294, 1.0];
 
-/// The task: `cargo xtask icon`.
+/// Runs `cargo xtask icon`.
 pub(crate) fn write(root: &Path) -> Result {
     let path = root.join(PATH);
     fs::write(&path, encode()).map_err(at(&path))?;
@@ -36,13 +36,13 @@ pub(crate) fn write(root: &Path) -> Result {
 
 /// Returns the icon as a PNG file.
 ///
-/// Written out here, since a picture library would bring nine crates for this one file: the parts
-/// of PNG (RFC 2083) and DEFLATE (RFC 1951) that one kind of picture needs.
+/// An image library would add nine crates for this one file. This writes the parts of PNG (RFC
+/// 2083) and DEFLATE (RFC 1951) that the icon needs.
 fn encode() -> Vec<u8> {
     let mut header = Vec::new();
     header.extend(u32::from(SIDE).to_be_bytes());
     header.extend(u32::from(SIDE).to_be_bytes());
-    // Eight bits a channel, red green blue opacity, and the only methods there are.
+    // Eight bits per channel, RGBA, default methods.
     header.extend([8, 6, 0, 0, 0]);
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     for (kind, content) in [
@@ -59,7 +59,7 @@ fn encode() -> Vec<u8> {
     file
 }
 
-/// Writes each row as its difference to the row above, which leaves next to nothing of a flat one.
+/// Applies PNG's filter "up": each row as its difference to the row above.
 fn filter(pixels: &[u8]) -> Vec<u8> {
     const UP: u8 = 2;
     let mut above = vec![0; usize::from(SIDE) * 4];
@@ -76,8 +76,8 @@ fn filter(pixels: &[u8]) -> Vec<u8> {
     filtered
 }
 
-/// Compresses to the zlib format: one block with the fixed codes, and repeats of the pixel before
-/// as the only matches.
+/// Compresses to the zlib format: one block with fixed codes, whose only matches repeat the
+/// previous pixel.
 fn compress(data: &[u8]) -> Vec<u8> {
     const PIXEL: usize = 4;
     const DISTANCE_OF_A_PIXEL: usize = 3;
@@ -108,15 +108,15 @@ fn compress(data: &[u8]) -> Vec<u8> {
     bits.bytes
 }
 
-/// Bytes that are filled bit by bit, from the lowest up.
+/// A buffer that is filled bit by bit, starting with the lowest bit.
 struct Bits {
     bytes: Vec<u8>,
-    /// How many bits of the last byte are still free.
+    /// Free bits of the last byte.
     free: usize,
 }
 
 impl Bits {
-    /// Appends the lowest `count` bits of a number, the lowest first.
+    /// Appends the lowest `count` bits of a number, starting with the lowest.
     fn push(&mut self, number: usize, count: usize) {
         for place in 0..count {
             if self.free == 0 {
@@ -130,14 +130,14 @@ impl Bits {
         }
     }
 
-    /// Appends a Huffman code, which goes the other way round: the highest bit first.
+    /// Appends a Huffman code, starting with the highest bit.
     fn push_code(&mut self, code: usize, count: usize) {
         for place in (0..count).rev() {
             self.push(code >> place, 1);
         }
     }
 
-    /// Appends a literal, an end or a length in the fixed code (RFC 1951, 3.2.6).
+    /// Appends a literal, an end marker or a length in the fixed code (RFC 1951, 3.2.6).
     fn push_symbol(&mut self, symbol: usize) {
         match symbol {
             0..=143 => self.push_code(0x30 + symbol, 8),
@@ -148,7 +148,7 @@ impl Bits {
     }
 }
 
-/// The checksum of a part of a PNG file.
+/// Returns the CRC of a PNG chunk.
 fn crc(data: &[u8]) -> u32 {
     !data.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -157,7 +157,7 @@ fn crc(data: &[u8]) -> u32 {
     })
 }
 
-/// The checksum of a zlib stream.
+/// Returns the Adler-32 checksum of a zlib stream.
 fn adler(data: &[u8]) -> u32 {
     const PRIME: u32 = 65_521;
     let (low, high) = data.iter().fold((1, 0), |(low, high), byte| {
@@ -185,7 +185,7 @@ fn pixel(x: u16, y: u16) -> [u8; 4] {
         let inside =
             |pixel: u16, part: u16| f32::from(pixel) + (f32::from(part) + 0.5) / f32::from(SAMPLES);
         let colour = colour_at(inside(x, sample % SAMPLES), inside(y, sample / SAMPLES));
-        // A sample of no opacity has no say in the colour either.
+        // Colours are weighted by opacity.
         for (part, value) in sum.iter_mut().zip([colour[0], colour[1], colour[2], 1.0]) {
             *part += value * colour[3];
         }
@@ -202,7 +202,7 @@ fn pixel(x: u16, y: u16) -> [u8; 4] {
 fn colour_at(x: f32, y: f32) -> Colour {
     let middle = f32::from(SIDE) / 2.0;
     let (across, down) = (x - middle, y - middle);
-    // The plate: a square with round corners, lighter towards its foot.
+    // The background: a square with round corners, lighter at the bottom.
     let corner = 112.0;
     let past = |distance: f32| (distance.abs() - (middle - corner)).max(0.0);
     if past(across).hypot(past(down)) > corner {
@@ -211,7 +211,7 @@ fn colour_at(x: f32, y: f32) -> Colour {
     let (ring_x, ring_y) = (across + 8.0, down);
     let from_centre = ring_x.hypot(ring_y);
     let in_ring = (84.0..=124.0).contains(&from_centre);
-    // The stem touches the ring from the right, is as high, and ends round at both ends.
+    // The stem touches the ring from the right, has its height, and has round ends.
     let stem_x = ring_x - 120.0;
     let in_stem = stem_x.hypot((ring_y.abs() - 104.0).max(0.0)) <= 20.0;
     if from_centre <= 30.0 {
@@ -245,21 +245,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_committed_icon_is_the_one_drawn_here() {
+    fn the_committed_icon_equals_the_drawn_one() {
         let committed = fs::read(crate::root().join(PATH)).unwrap();
-        // `assert!`, since a difference would print every byte.
+        // `assert!`, because `assert_eq!` would print every byte.
         assert!(committed == encode(), "run: cargo xtask icon");
     }
 
     #[test]
-    fn checksums_are_the_published_ones() {
+    fn checksums_match_published_values() {
         assert_eq!(crc(b"123456789"), 0xcbf4_3926);
         assert_eq!(adler(b"Wikipedia"), 0x11e6_0398);
     }
 
     #[test]
-    fn a_repeat_is_a_match_of_the_pixel_before() {
-        // Four bytes as they are, a match of ten, one of six. zlib reads it back as twenty sevens.
+    fn repeated_pixels_become_matches() {
+        // Four literals, a match of ten, a match of six. zlib decodes it as twenty sevens.
         let expected = [
             0x78, 0x01, 99, 103, 103, 103, 71, 96, 8, 6, 0, 0x05, 0xd2, 0x00, 0x8d,
         ];

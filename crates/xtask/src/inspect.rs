@@ -1,8 +1,8 @@
-//! Asks the server through another program that knows the protocol: the MCP inspector, whose command
-//! line holds every answer to the protocol's schema, and what a tool gives to what the tool says of it.
+//! Tests the server with the MCP inspector, which validates every answer against the protocol's
+//! schema and every tool's result against the tool's own schema.
 //!
-//! How a tool behaves is tested without it, a thousand times faster. Needs `npm` for the inspector's
-//! first install.
+//! The behaviour of tools is tested without it, which is a thousand times faster. Needs `npm` for
+//! the inspector's first install.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use crate::plugin::{self, Profile};
 use crate::{Result, say, target_folder};
 
-/// The inspector that is pinned, the newest that runs on Node 20.
+/// The pinned inspector: the newest version that runs on Node 20.
 const PACKAGE: &str = "@modelcontextprotocol/inspector";
 const VERSION: &str = "0.15.0";
 
-/// How long one question may take; most of it is Node's start.
+/// Time limit for one request, mostly Node's start-up.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const PROJECT: &str = "github.com/acme/shop";
@@ -30,12 +30,12 @@ const PORTS: &str = "Port 9090 belongs to the stub";
 /// Test the server with the MCP inspector
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Inspect this program instead of a debug build of the checkout
+    /// Test this program instead of a debug build of the checkout
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
 }
 
-/// The task: `cargo xtask inspect`.
+/// Runs `cargo xtask inspect`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let inspector = install(root)?;
     let program = match &arguments.binary {
@@ -53,14 +53,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// Installs the inspector, if it is not there, and returns its program.
+/// Installs the inspector unless it is there, and returns its program.
 pub(crate) fn install(root: &Path) -> Result<PathBuf> {
     let folder = target_folder(root).join(format!("inspector-{VERSION}"));
     npm::install(&folder, PACKAGE, VERSION)?;
     Ok(folder.join("node_modules/.bin/mcp-inspector"))
 }
 
-/// The inspector, and what it is to look at.
+/// The inspector with the server that it tests.
 struct Inspector {
     tool: PathBuf,
     program: PathBuf,
@@ -69,7 +69,7 @@ struct Inspector {
 }
 
 impl Inspector {
-    /// Asks everything once, and returns how many questions that were.
+    /// Makes every request once, and returns the number of requests.
     fn inspect(&self) -> Result<usize> {
         let stub = self.write(STUB, "`make stub` binds port 9090.")?;
         let ports = self.write(PORTS, &format!("See [[{STUB}]]."))?;
@@ -167,7 +167,7 @@ impl Inspector {
         self.told(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Asks what has to be answered.
+    /// Makes a request that must succeed.
     fn told(&self, question: &[&str]) -> Result<Value> {
         let answer = self
             .ask(question)?
@@ -175,7 +175,7 @@ impl Inspector {
         Ok(serde_json::from_str(&answer.stdout)?)
     }
 
-    /// Asks a server that is started for this one question.
+    /// Makes a request to a server that is started for it.
     fn ask(&self, question: &[&str]) -> Result<Finished> {
         let mut inspector = self.at_home(&self.tool);
         inspector.arg("--cli").arg(&self.program);
@@ -185,7 +185,7 @@ impl Inspector {
         Ok(process::run(&mut inspector, LIMIT)?)
     }
 
-    /// A program that finds no store but this one.
+    /// Returns a program with this store only.
     fn at_home(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -203,7 +203,7 @@ fn array<'a>(value: &'a Value, pointer: &str) -> Result<&'a Vec<Value>> {
     found.ok_or_else(|| format!("no {pointer} in {value}").into())
 }
 
-/// Fails with the reason unless it holds.
+/// Fails with the reason unless `holds`.
 fn expect(holds: bool, reason: impl FnOnce() -> String) -> Result {
     if holds { Ok(()) } else { Err(reason().into()) }
 }

@@ -1,9 +1,8 @@
-//! Three machines and the remote between them: random histories, and syncs that are killed at every
-//! step.
+//! Three machines and their remote: random histories, and syncs that are killed at every step.
 //!
-//! Everything is judged from the outside: by what lies on the disks once all machines have synced
-//! twice, and by what the program says meanwhile. A seed that has failed once stands in [`SEEDS`] and
-//! is played again by every run of `cargo xtask ci`.
+//! Results are checked from outside, by the files after all machines have synced twice and by the
+//! program's output. A seed that failed once is added to [`SEEDS`], which `cargo xtask ci` plays
+//! again.
 
 mod accounts;
 mod fleet;
@@ -37,19 +36,18 @@ use self::{
     history::History,
 };
 
-/// Histories that have found a fault: the seed, and how many steps it takes.
+/// Histories that have found a fault: the seed and the number of steps.
 ///
-/// - 1: a killed sync that was finished dropped what a command had committed since.
-/// - 6: a commit during a push was taken for a history that somebody else had rewritten.
+/// - 1: finishing a killed sync dropped a command's later commit.
+/// - 6: a commit during a push was taken for a history that another machine had rewritten.
 /// - 1045: a kill left the lock of git's reflog.
-/// - 1051, 1094: an answer of git's that stood in its pipe for longer was taken for none.
-/// - 1082: a note that moved to another folder while it was looked at was committed in both.
-/// - 1144, 1314: a note was moved back from the machine's own tree to where another machine's version of
-///   it lay.
+/// - 1051, 1094: a delayed answer of git was taken for no answer.
+/// - 1082: a note that was moved during a scan was committed in both folders.
+/// - 1144, 1314: a note moved back from `local/` to the path of another machine's version.
 ///
-/// Those from 1045 to 1094 failed on a busy machine only, where other things fell together.
+/// Seeds 1045 to 1094 failed on a busy machine only.
 ///
-/// Whoever changes what is drawn looks for seeds that find the same again.
+/// If a change alters what is drawn, find seeds that show the same faults.
 const SEEDS: [(u64, usize); 9] = [
     (1, 400),
     (6, 82),
@@ -65,34 +63,34 @@ const SEEDS: [(u64, usize); 9] = [
 /// Try to lose notes on three machines that sync: random histories and killed syncs
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Play the history of this seed first
+    /// First seed to play
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Play the histories of this many seeds
+    /// Number of seeds to play
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     seeds: u64,
-    /// Play this many steps of each
+    /// Number of steps of each history
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     steps: usize,
-    /// Play the histories before them that have found a fault once
+    /// First play the histories that found a fault before
     #[arg(long)]
     known: bool,
-    /// Kill a sync before each of its steps instead, or before every so many
+    /// Kill a sync before every step instead, or before every STRIDEth
     #[arg(long, value_name = "STRIDE", num_args = 0..=1, default_missing_value = "1")]
     kills: Option<NonZeroUsize>,
-    /// Let one of the machines have the Python version instead
+    /// Give one machine the Python version instead
     #[arg(long, conflicts_with = "kills")]
     python: bool,
-    /// Try this program instead of a build of the checkout
+    /// Test this program instead of a build of the checkout
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
 }
 
-/// The task: `cargo xtask machines`.
+/// Runs `cargo xtask machines`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let binary = match &arguments.binary {
         Some(given) => given.canonicalize().map_err(at(given))?,
-        // What is looked for is lost notes, not time: the checks of a debug build help.
+        // A debug build has more checks, and time does not matter here.
         None => plugin::own_build(root, Profile::Debug)?.path,
     };
     if let Some(stride) = arguments.kills {
@@ -141,12 +139,13 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Err(format!("these seeds failed: {failed:?}").into())
 }
 
-/// Installs the Python version, unless it is there; its program, or the reason why it cannot be had.
+/// Installs the Python version unless it is there. Returns its program, or the reason why it is not
+/// available.
 pub(crate) fn python_version(root: &Path) -> std::result::Result<PathBuf, String> {
     mixed::install(&target_folder(root))
 }
 
-/// Lets one machine have the Python version, where that can be had.
+/// Gives one machine the Python version, if that is available.
 fn beside_python(root: &Path, binary: &Path) -> Result {
     let python = match python_version(root) {
         Ok(python) => python,
@@ -166,7 +165,7 @@ fn beside_python(root: &Path, binary: &Path) -> Result {
     }
 }
 
-/// Plays one history; tells whether everything held.
+/// Plays one history. Returns whether it was free of faults.
 fn play(seed: u64, steps: usize, binary: &Path) -> Result<bool> {
     let began = Instant::now();
     let folder = tempfile::Builder::new()
@@ -200,7 +199,7 @@ fn play(seed: u64, steps: usize, binary: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// What a history was, and what did not hold.
+/// Formats a history's figures and faults.
 fn told(seed: u64, steps: usize, history: &History, faults: &[String], took: Duration) -> String {
     const COUNTED: [&str; 6] = [
         "sync",
@@ -227,7 +226,7 @@ fn told(seed: u64, steps: usize, history: &History, faults: &[String], took: Dur
     text
 }
 
-/// Prints a line of the report. A closed pipe ends the report, not the run.
+/// Prints a line of the report. Ignores a closed pipe.
 fn report(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }

@@ -1,7 +1,7 @@
 //! The project's own tasks, run as `cargo xtask TASK`.
 //!
-//! Everything that continuous integration or a release does is a task here, so that it can be run
-//! and tested on any machine; the workflow files only call it. No task needs a network by itself.
+//! Continuous integration and releases only call these tasks, so that they can be run and tested on
+//! any machine. No task requires a network.
 
 mod ci;
 #[cfg(unix)]
@@ -30,7 +30,7 @@ use anamnesis_lab::{bench, references, retention};
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "The project's own tasks")]
+#[command(name = "cargo xtask", about = "Tasks for developers")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,

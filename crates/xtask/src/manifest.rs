@@ -1,9 +1,8 @@
-//! Every place that the version and the repository's address stand in, and the one task that
-//! changes the address.
+//! Sets the repository's address, and tests that all copies of version and address are equal.
 //!
-//! Both are written once, in the workspace's `Cargo.toml`; this program knows them because it was
-//! compiled with them. Where a format needs its own copy (the plugin's manifests) or a sentence
-//! names the address (the documents), the tests below compare that copy. Anything else asks cargo.
+//! Both are defined in the workspace's `Cargo.toml` and compiled into this program. Formats and
+//! documents that need a copy (the plugin's manifests, `*.md`) are compared by the tests below.
+//! Everything else asks cargo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +12,17 @@ use crate::{Result, at, say};
 /// `https://github.com/OWNER/NAME`.
 const ADDRESS: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// What every address starts with: the marketplace and the release workflow are GitHub's.
+/// The prefix of every address: marketplace and release workflow need GitHub.
 const HOST: &str = "https://github.com/";
 
-/// The files that carry the address beside the documents (`*.md`).
+/// The files that contain the address, in addition to the documents (`*.md`).
 const MANIFESTS: [&str; 3] = [
     "Cargo.toml",
     ".claude-plugin/plugin.json",
     ".claude-plugin/marketplace.json",
 ];
 
-/// Folders that hold nothing of ours.
+/// Folders that are not searched.
 const FOREIGN: [&str; 4] = [".git", "target", "node_modules", "corpus"];
 
 /// Set the repository's address in every file that contains it
@@ -34,7 +33,7 @@ pub(crate) struct PublishArguments {
     repository: String,
 }
 
-/// The task: `cargo xtask publish-as`.
+/// Runs `cargo xtask publish-as`.
 pub(crate) fn publish_as(root: &Path, arguments: &PublishArguments) -> Result {
     let current = ADDRESS
         .strip_prefix(HOST)
@@ -47,7 +46,7 @@ pub(crate) fn publish_as(root: &Path, arguments: &PublishArguments) -> Result {
     Ok(())
 }
 
-/// Accepts what GitHub accepts as the name of a repository and its owner.
+/// Accepts names of repositories and owners that GitHub accepts.
 fn parse_repository(text: &str) -> std::result::Result<String, String> {
     let (owner, name) = text.split_once('/').ok_or("expected OWNER/REPO")?;
     let plain = |text: &str, more: &str| {
@@ -72,11 +71,11 @@ fn parse_repository(text: &str) -> std::result::Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Writes `to` in place of the repository `from`, and returns the files that changed.
+/// Replaces the repository `from` by `to`, and returns the changed files.
 fn rename(root: &Path, from: &str, to: &str) -> Result<Vec<PathBuf>> {
     let mut changed = Vec::new();
     for path in files(root)? {
-        if !carries_the_address(&path) {
+        if !may_contain_address(&path) {
             continue;
         }
         let file = root.join(&path);
@@ -90,13 +89,13 @@ fn rename(root: &Path, from: &str, to: &str) -> Result<Vec<PathBuf>> {
     Ok(changed)
 }
 
-/// Whether a file, named from the root, is one that may name the repository.
-fn carries_the_address(path: &Path) -> bool {
+/// Returns whether a file, relative to the root, may contain the address.
+fn may_contain_address(path: &Path) -> bool {
     MANIFESTS.iter().any(|manifest| path == Path::new(manifest))
         || path.extension().is_some_and(|extension| extension == "md")
 }
 
-/// Replaces a repository's name where it stands alone, not as a part of a longer one.
+/// Replaces a repository's name, but not within a longer name.
 fn replace(text: &str, from: &str, to: &str) -> String {
     let part_of_a_name = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
     let mut replaced = String::with_capacity(text.len());
@@ -110,7 +109,7 @@ fn replace(text: &str, from: &str, to: &str) -> String {
     replaced + rest
 }
 
-/// Returns all files of the checkout, named from its root, in order.
+/// Returns all files of the checkout, relative to its root, sorted.
 fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_one_that_publish_as_would_set() {
+    fn the_address_is_valid_for_publish_as() {
         assert_eq!(parse_repository(repository()).as_deref(), Ok(repository()));
     }
 
@@ -178,7 +177,7 @@ mod tests {
                 "{file} {pointer}"
             );
         }
-        // The client prefers plugin.json's version without a word: a second one could only be wrong.
+        // The client silently prefers plugin.json's version, so a second copy could only be wrong.
         assert_eq!(json(marketplace).pointer("/plugins/0/version"), None);
         assert_eq!(
             json(marketplace).pointer("/plugins/0/name"),
@@ -187,18 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn the_plugin_asks_for_the_remote_and_needs_no_answer() {
+    fn the_plugins_remote_option_is_optional() {
         let plugin = json(".claude-plugin/plugin.json");
         let options = plugin["userConfig"].as_object().unwrap();
         assert_eq!(options.keys().collect::<Vec<_>>(), ["remote"]);
         let remote = options["remote"].as_object().unwrap();
-        // A field that a client does not know makes it refuse the whole manifest.
+        // The client refuses a manifest with an unknown field.
         assert_eq!(
             remote.keys().collect::<Vec<_>>(),
             ["type", "title", "description"]
         );
-        // An option without an answer keeps a hook whose arguments name it from running, and what the
-        // person answered is copied into the settings, where the server finds it, too.
+        // A hook whose arguments name an unset option does not run. The server also finds answers
+        // in the settings, into which the client copies them.
         for file in ["hooks/hooks.json", ".mcp.json"] {
             assert!(!text(file).contains("user_config"), "{file}");
         }
@@ -250,7 +249,7 @@ mod tests {
     fn no_other_file_names_the_repository() {
         let root = crate::root();
         for path in files(&root).unwrap() {
-            if !carries_the_address(&path) {
+            if !may_contain_address(&path) {
                 let content = fs::read(root.join(&path)).unwrap();
                 let content = String::from_utf8_lossy(&content);
                 let why = "ask env!(\"CARGO_PKG_REPOSITORY\") instead";
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_release_builds_the_targets_that_the_plugin_wants() {
+    fn release_targets_equal_plugin_targets() {
         let workspace = text("dist-workspace.toml");
         let line = workspace
             .lines()
@@ -271,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn the_changelog_has_a_place_for_what_comes_next() {
+    fn the_changelog_has_an_unreleased_section() {
         assert!(text("CHANGELOG.md").contains("\n## Unreleased\n"));
     }
 
     #[test]
-    fn publish_as_changes_every_place_and_nothing_else() {
+    fn publish_as_changes_every_copy_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let write = |name: &str, text: &str| {
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_a_repository_is_accepted() {
+    fn invalid_repository_names_are_refused() {
         let good = ["someone/memory", "a/b", "a-b/c.d_e-f", "A1/x"];
         let bad = [
             "",

@@ -1,9 +1,9 @@
-//! Assembles the plugin as a person installs it: manifests, hooks, server, commands, skills, launcher
-//! and a binary for each platform, and nothing of the sources.
+//! Assembles the plugin as a user installs it: manifests, hooks, server, commands, skills, launcher
+//! and a binary per platform, without sources.
 //!
-//! Invariants: every input is checked before the output is touched; the output is built beside its
-//! place and renamed into it; a folder that is not an assembled plugin is never replaced. The tree
-//! is a marketplace of its own (`"source": "./"`), so that it can be installed as it stands.
+//! Invariants: every input is checked before the output is changed. The output is built beside its
+//! destination and renamed. A folder that is not an assembled plugin is never replaced. The tree is
+//! also a marketplace (`"source": "./"`), so that it can be installed directly.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Result, at, cargo, say};
 
-/// The targets of a release. `dist-workspace.toml` names the same ones; a test compares them.
+/// The targets of a release. A test compares them with `dist-workspace.toml`.
 pub(crate) const RELEASE_TARGETS: [&str; 5] = [
     "aarch64-apple-darwin",
     "aarch64-unknown-linux-musl",
@@ -24,10 +24,10 @@ pub(crate) const RELEASE_TARGETS: [&str; 5] = [
     "x86_64-unknown-linux-musl",
 ];
 
-/// The checksums of all other files of the tree, in the form `sha256sum --check` reads.
+/// The checksums of all other files, in the format of `sha256sum --check`.
 const CHECKSUMS: &str = "SHA256SUMS";
 
-/// What the tree takes from the checkout beside the binaries. Folders are taken whole.
+/// The parts of the checkout that the tree contains, in addition to the binaries.
 const PARTS: [&str; 11] = [
     ".gitattributes",
     ".claude-plugin",
@@ -47,48 +47,48 @@ const PARTS: [&str; 11] = [
 pub(crate) struct Arguments {
     /// Take TARGET/anamnesis[.exe] for every release target from this folder
     ///
-    /// Without it, the tree gets this checkout's own build for this machine.
+    /// Without it, the tree contains a build of this checkout for this machine.
     #[arg(long, value_name = "DIR")]
     binaries: Option<PathBuf>,
-    /// Which own build to make and take
+    /// Profile of the checkout's own build
     #[arg(long, value_enum, default_value_t = Profile::Release, conflicts_with = "binaries")]
     profile: Profile,
-    /// Where the tree goes; an earlier one there is replaced [default: target/plugin]
+    /// Output folder; an earlier tree is replaced [default: target/plugin]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// The two cargo profiles a checkout's own build comes from.
+/// The cargo profile of the checkout's own build.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Profile {
     Release,
     Debug,
 }
 
-/// One native binary and the platform it was built for.
+/// A native binary and its platform.
 pub(crate) struct Binary {
     pub(crate) target: String,
     pub(crate) path: PathBuf,
 }
 
-/// What a tree is made of.
+/// The inputs of [`assemble`].
 pub(crate) struct Options {
-    /// The checkout that gives manifests, hooks, commands and skills.
+    /// The checkout with manifests, hooks, commands and skills.
     pub(crate) root: PathBuf,
     /// The binaries, at least one.
     pub(crate) binaries: Vec<Binary>,
-    /// Where the tree goes. Absent, empty, or an assembled tree that is replaced.
+    /// The output folder. It is absent, empty, or an assembled tree that is replaced.
     pub(crate) out: PathBuf,
 }
 
-/// What was assembled.
+/// The result of [`assemble`].
 pub(crate) struct Report {
     pub(crate) out: PathBuf,
     pub(crate) files: usize,
     pub(crate) bytes: u64,
 }
 
-/// The task: `cargo xtask plugin`.
+/// Runs `cargo xtask plugin`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     let binaries = match &arguments.binaries {
         Some(folder) => release_binaries(folder),
@@ -112,7 +112,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// Returns the binaries of a release, as the release workflow lays them out: a folder a target.
+/// Returns the binaries of a release, laid out by the release workflow as one folder per target.
 fn release_binaries(folder: &Path) -> Vec<Binary> {
     let binary = |target: &str| Binary {
         target: target.to_owned(),
@@ -124,10 +124,10 @@ fn release_binaries(folder: &Path) -> Vec<Binary> {
         .collect()
 }
 
-/// Builds this checkout's binary for this machine, which takes a moment where nothing changed.
+/// Builds this checkout's binary for this machine.
 ///
 /// # Errors
-/// When the build fails, or cargo does not say where the program is.
+/// Returns an error if the build fails or cargo does not report the program's path.
 pub(crate) fn own_build(root: &Path, profile: Profile) -> Result<Binary> {
     let mut build = cargo(root);
     build.args(["build", "--package", "anamnesis-cli", "--bin", "anamnesis"]);
@@ -144,28 +144,28 @@ pub(crate) fn own_build(root: &Path, profile: Profile) -> Result<Binary> {
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message.pointer("/target/name") == Some(&Value::from("anamnesis")))
         .find_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
-        .ok_or("cargo built the binary, but did not say where")?;
+        .ok_or("cargo built the binary but did not report its path")?;
     Ok(Binary {
         target: host_target()?,
         path: program,
     })
 }
 
-/// Returns the target triple that the toolchain builds for by itself.
+/// Returns the toolchain's default target triple.
 pub(crate) fn host_target() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(rustc).arg("-vV").output()?;
     String::from_utf8_lossy(&output.stdout)
         .lines()
         .find_map(|line| line.strip_prefix("host: ").map(str::to_owned))
-        .ok_or_else(|| "rustc -vV names no host".into())
+        .ok_or_else(|| "rustc -vV reports no host".into())
 }
 
-/// Assembles the tree and puts it in its place.
+/// Assembles the tree in the output folder.
 ///
 /// # Errors
-/// When a part or a binary is missing or is not what it should be, or when `out` is a folder of
-/// something else: the output is then as it was.
+/// Returns an error if a part or a binary is missing or invalid, or if `out` is another kind of
+/// folder. The output is then unchanged.
 pub(crate) fn assemble(options: &Options) -> Result<Report> {
     let files = collect(options)?;
     check_replaceable(&options.out)?;
@@ -175,7 +175,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Report> {
         .parent()
         .ok_or("the root folder cannot be the output")?;
     fs::create_dir_all(parent).map_err(at(parent))?;
-    // A folder beside the place is on the same file system: the renames below cannot copy.
+    // On the same file system, so that the renames below do not copy.
     let scratch = tempfile::Builder::new()
         .prefix(".plugin-")
         .tempdir_in(parent)
@@ -195,7 +195,7 @@ pub(crate) fn assemble(options: &Options) -> Result<Report> {
         fs::rename(&options.out, &earlier).map_err(at(&options.out))?;
     }
     if let Err(error) = fs::rename(&fresh, &options.out) {
-        // Without this the place would be empty, which is worse than old.
+        // Restores the earlier tree, because an old tree is better than none.
         let _ = fs::rename(&earlier, &options.out);
         return Err(at(&options.out)(error));
     }
@@ -206,13 +206,13 @@ pub(crate) fn assemble(options: &Options) -> Result<Report> {
     })
 }
 
-/// A file of the tree, read and checked.
+/// A file of the tree after its checks.
 struct File {
     content: Vec<u8>,
     executable: bool,
 }
 
-/// Reads and checks everything that goes into the tree, by its name there, with `/` between parts.
+/// Reads and checks all files of the tree, by their names with `/` as separator.
 fn collect(options: &Options) -> Result<BTreeMap<String, File>> {
     let mut files = BTreeMap::new();
     for part in PARTS {
@@ -221,10 +221,10 @@ fn collect(options: &Options) -> Result<BTreeMap<String, File>> {
     let marketplace = files
         .get_mut(".claude-plugin/marketplace.json")
         .ok_or(".claude-plugin/marketplace.json is missing")?;
-    marketplace.content = marketplace_of_its_own(&marketplace.content)?;
+    marketplace.content = own_marketplace(&marketplace.content)?;
 
     if options.binaries.is_empty() {
-        return Err("a plugin without a binary does nothing".into());
+        return Err("no binary: expected at least one".into());
     }
     for binary in &options.binaries {
         let content = read_regular(&binary.path)?;
@@ -241,7 +241,7 @@ fn collect(options: &Options) -> Result<BTreeMap<String, File>> {
     Ok(files)
 }
 
-/// Takes a file, or all files below a folder.
+/// Adds a file, or all files below a folder.
 fn take(root: &Path, name: &str, files: &mut BTreeMap<String, File>) -> Result {
     let path = root.join(name);
     if !fs::symlink_metadata(&path).map_err(at(&path))?.is_dir() {
@@ -256,13 +256,13 @@ fn take(root: &Path, name: &str, files: &mut BTreeMap<String, File>) -> Result {
         let entry = entry.map_err(at(&path))?.file_name();
         let entry = entry
             .to_str()
-            .ok_or_else(|| format!("{}: a name is not text", path.display()))?;
+            .ok_or_else(|| format!("{}: a file name is not UTF-8", path.display()))?;
         take(root, &format!("{name}/{entry}"), files)?;
     }
     Ok(())
 }
 
-/// Reads a file that must be one: not a link, not a folder, not empty.
+/// Reads a non-empty regular file. Refuses links and folders.
 fn read_regular(path: &Path) -> Result<Vec<u8>> {
     if !fs::symlink_metadata(path).map_err(at(path))?.is_file() {
         return Err(format!("{}: not a regular file", path.display()).into());
@@ -274,7 +274,7 @@ fn read_regular(path: &Path) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Returns where a binary stands in the tree. Windows finds the one beside the launcher by itself.
+/// Returns the path of a binary in the tree. Windows finds the one beside the launcher.
 fn place_of(target: &str) -> String {
     if target.contains("-windows-") {
         "bin/anamnesis.exe".to_owned()
@@ -291,8 +291,8 @@ fn file_name(target: &str) -> &'static str {
     }
 }
 
-/// Turns the repository's marketplace, whose entry names the release branch, into that of the tree.
-fn marketplace_of_its_own(content: &[u8]) -> Result<Vec<u8>> {
+/// Rewrites the repository's marketplace, whose entry names the release branch, for the tree.
+fn own_marketplace(content: &[u8]) -> Result<Vec<u8>> {
     let mut marketplace: Value = serde_json::from_slice(content)?;
     *marketplace
         .pointer_mut("/plugins/0/source")
@@ -302,7 +302,7 @@ fn marketplace_of_its_own(content: &[u8]) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Checks that a program is of the format and for the processor that its target names.
+/// Checks that a program has the format and processor of its target.
 fn check_format(target: &str, content: &[u8]) -> std::result::Result<(), String> {
     let (format, machine) = if target.contains("-linux-") {
         ("ELF", elf_machine(content))
@@ -311,14 +311,14 @@ fn check_format(target: &str, content: &[u8]) -> std::result::Result<(), String>
     } else if target.contains("-windows-") {
         ("PE", pe_machine(content))
     } else {
-        return Err(format!("nothing is known of the target {target}"));
+        return Err(format!("unknown target {target}"));
     };
-    let machine =
-        machine.ok_or_else(|| format!("not a 64-bit {format} program, as {target} wants"))?;
+    let machine = machine
+        .ok_or_else(|| format!("not a 64-bit {format} program: expected one for {target}"))?;
     if target.split('-').next() == Some(machine) {
         Ok(())
     } else {
-        Err(format!("built for {machine}, not for {target}"))
+        Err(format!("built for {machine}: expected {target}"))
     }
 }
 
@@ -332,7 +332,7 @@ fn elf_machine(content: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the processor of a 64-bit Mach-O program. A universal one is not expected.
+/// Returns the processor of a 64-bit Mach-O program. Universal programs are not supported.
 fn mach_o_machine(content: &[u8]) -> Option<&'static str> {
     match content.strip_prefix(b"\xcf\xfa\xed\xfe")?.get(..4)? {
         [0x07, 0, 0, 0x01] => Some("x86_64"),
@@ -341,7 +341,7 @@ fn mach_o_machine(content: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the processor of a Windows program. Its DOS header says where the real one begins.
+/// Returns the processor of a Windows program. The DOS header has the offset of the PE header.
 fn pe_machine(content: &[u8]) -> Option<&'static str> {
     content.strip_prefix(b"MZ")?;
     let start = u32::from_le_bytes(content.get(0x3c..0x40)?.try_into().ok()?);
@@ -355,7 +355,7 @@ fn pe_machine(content: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Refuses to replace anything but an earlier tree or an empty folder.
+/// Refuses to replace anything but an assembled tree or an empty folder.
 fn check_replaceable(out: &Path) -> Result {
     let Ok(metadata) = fs::symlink_metadata(out) else {
         return Ok(());
@@ -365,11 +365,15 @@ fn check_replaceable(out: &Path) -> Result {
     if metadata.is_dir() && (is_tree() || is_empty()) {
         Ok(())
     } else {
-        Err(format!("{}: not an assembled plugin, left alone", out.display()).into())
+        Err(format!(
+            "{}: not an assembled plugin; choose another output folder",
+            out.display()
+        )
+        .into())
     }
 }
 
-/// Writes a file of the tree, with the mode that git and the client then keep.
+/// Writes a file of the tree with the mode that git and the client keep.
 fn write_file(path: &Path, content: &[u8], executable: bool) -> Result {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(at(folder))?;
@@ -397,7 +401,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The first bytes of a program for `target`, enough for the check.
+    /// Returns the first bytes of a program for `target`.
     fn program(target: &str) -> Vec<u8> {
         let arm = target.starts_with("aarch64");
         let mut content = vec![0; 256];
@@ -415,7 +419,7 @@ mod tests {
         content
     }
 
-    /// A checkout with the parts of a plugin, and a binary for every release target beside it.
+    /// Creates a checkout with the parts of a plugin and a binary for every release target.
     fn checkout() -> (tempfile::TempDir, Options) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("check out");
@@ -456,7 +460,7 @@ mod tests {
         )
     }
 
-    /// All files below a folder, with their modes where there are modes.
+    /// Returns all files below a folder with their modes.
     fn listing(folder: &Path) -> Vec<String> {
         let mut names = Vec::new();
         let mut folders = vec![folder.to_path_buf()];
@@ -484,7 +488,7 @@ mod tests {
         )
     }
 
-    /// Where files have no modes: what the tree asks for.
+    /// Without file modes: the mode that the tree asks for.
     #[cfg(not(unix))]
     fn mode(path: &Path) -> &'static str {
         if path.components().any(|part| part.as_os_str() == "bin") {
@@ -495,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_holds_what_a_person_installs_and_no_sources() {
+    fn the_tree_has_the_installed_files_and_no_sources() {
         let (_folder, options) = checkout();
         let report = assemble(&options).unwrap();
         let expected = [
@@ -523,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_a_marketplace_of_its_own() {
+    fn the_tree_is_its_own_marketplace() {
         let (_folder, options) = checkout();
         assemble(&options).unwrap();
         let path = options.out.join(".claude-plugin/marketplace.json");
@@ -535,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_file_stands_in_the_checksums() {
+    fn checksums_list_every_other_file() {
         let (_folder, options) = checkout();
         let report = assemble(&options).unwrap();
         let checksums = fs::read_to_string(options.out.join(CHECKSUMS)).unwrap();
@@ -548,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_tree_is_replaced_whole_and_nothing_is_left_beside_it() {
+    fn an_earlier_tree_is_replaced_without_leftovers() {
         let (folder, options) = checkout();
         assemble(&options).unwrap();
         fs::write(
@@ -567,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_binary_leaves_the_output_untouched() {
+    fn an_invalid_binary_leaves_the_output_unchanged() {
         type Harm = fn(&Path);
         let harms: [(&str, Harm, &str); 5] = [
             (
@@ -589,7 +593,7 @@ mod tests {
             (
                 "of another processor",
                 |path| fs::write(path, program("aarch64-apple-darwin")).unwrap(),
-                "built for aarch64, not for x86_64-apple-darwin",
+                "built for aarch64: expected x86_64-apple-darwin",
             ),
         ];
         for (name, harm, reason) in harms {
@@ -617,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_part_makes_no_tree() {
+    fn a_missing_part_is_an_error() {
         let (_folder, options) = checkout();
         fs::remove_file(options.root.join("LICENSE-MIT")).unwrap();
         assert!(assemble(&options).is_err());
@@ -625,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_something_else_is_not_replaced() {
+    fn a_folder_that_is_no_plugin_is_not_replaced() {
         let (_folder, mut options) = checkout();
         options.out.clone_from(&options.root);
         assert!(assemble(&options).is_err());
@@ -634,7 +638,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_is_not_taken_for_a_binary() {
+    fn a_symlink_is_refused_as_binary() {
         let (_folder, options) = checkout();
         let binary = &options.binaries[0].path;
         let real = binary.with_extension("real");
@@ -647,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_told_apart() {
+    fn binary_formats_are_recognised() {
         for target in RELEASE_TARGETS {
             for of in RELEASE_TARGETS {
                 assert_eq!(
@@ -660,14 +664,14 @@ mod tests {
     }
 
     #[test]
-    fn no_length_of_a_program_breaks_the_check() {
+    fn truncated_programs_do_not_panic() {
         for target in RELEASE_TARGETS {
             let whole = program(target);
             for length in 0..whole.len() {
                 let _ = check_format(target, &whole[..length]);
             }
         }
-        // A header that points past the end.
+        // A header with an offset past the end.
         let mut wild = program("x86_64-pc-windows-msvc");
         wild[0x3c..0x40].fill(0xff);
         assert!(check_format("x86_64-pc-windows-msvc", &wild).is_err());

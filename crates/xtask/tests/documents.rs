@@ -1,4 +1,4 @@
-//! What readers of the documents rely on: links resolve, and every page, decision and module is listed.
+//! Tests of the documents: links resolve, and every page, decision and module is listed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The markdown files of a folder.
+/// Returns the Markdown files of a folder.
 fn pages(folder: &Path) -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap()
@@ -21,7 +21,7 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// The targets of a page's links, `](target)`, code blocks left out.
+/// Returns the targets of a page's links, `](target)`, outside of code blocks.
 fn links(text: &str) -> Vec<&str> {
     let mut in_code = false;
     let prose = text.lines().filter(|line| {
@@ -35,7 +35,7 @@ fn links(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The anchor that GitHub gives a heading.
+/// Returns GitHub's anchor for a heading.
 fn anchor(heading: &str) -> String {
     heading
         .to_lowercase()
@@ -54,7 +54,7 @@ fn has_heading(page: &Path, wanted: &str) -> bool {
 }
 
 #[test]
-fn every_link_within_the_tree_leads_somewhere() {
+fn every_relative_link_resolves() {
     let mut checked = 0;
     for folder in ["", "docs", "docs/reference", "docs/decisions"] {
         for page in pages(&root().join(folder)) {
@@ -104,7 +104,7 @@ fn every_decision_is_listed_by_its_title() {
 }
 
 #[test]
-fn the_map_of_the_documents_names_every_page() {
+fn docs_readme_lists_every_page() {
     let docs = root().join("docs");
     let map = fs::read_to_string(docs.join("README.md")).unwrap();
     let mapped = links(&map);
@@ -120,7 +120,7 @@ fn the_map_of_the_documents_names_every_page() {
     }
 }
 
-/// The modules that the code map of the architecture page lists for a crate.
+/// Returns a crate's modules that the code map of the architecture page lists.
 fn mapped_modules(page: &str, name: &str) -> BTreeSet<String> {
     let (_, section) = page.split_once(&format!("\n### `{name}`: ")).unwrap();
     let section = section.split("\n#").next().unwrap();
@@ -132,7 +132,7 @@ fn mapped_modules(page: &str, name: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The top-level modules of a crate.
+/// Returns the top-level modules of a crate.
 fn modules(name: &str) -> BTreeSet<String> {
     let sources = root().join("crates").join(name).join("src");
     fs::read_dir(sources)

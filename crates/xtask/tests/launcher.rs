@@ -1,4 +1,4 @@
-//! The launcher, `bin/anamnesis`, as the client and a shell start it, with stand-ins for the binary.
+//! Runs the launcher, `bin/anamnesis`, as the client and a shell do, with scripts in place of the binary.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -12,25 +12,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
-/// A SessionStart as the client sends it.
+/// The client's payload of a SessionStart.
 const SESSION_START: &str = r#"{"session_id":"689c4091-5aca-4c0c-8501-7cf4f6db90d1","transcript_path":"/home/dev/.claude/projects/-home-dev-project/689c4091.jsonl","cwd":"/home/dev/project","hook_event_name":"SessionStart","source":"startup"}"#;
 
-/// Held while a program is written and while one is started: a process that is born while a program
-/// is open for writing holds it open too, and the kernel then refuses to run it ("text file busy").
+/// Held while a program is written or started. A child that is forked while a program is open for
+/// writing inherits the file, and the kernel refuses to run it ("text file busy").
 static PROGRAMS: Mutex<()> = Mutex::new(());
 
 fn programs() -> MutexGuard<'static, ()> {
     PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A plugin in a folder whose name has all that a shell could stumble over.
+/// A plugin in a folder whose name contains characters that are special to a shell.
 struct Plugin {
     _folder: TempDir,
     root: PathBuf,
     data: PathBuf,
 }
 
-/// What a run of the launcher left.
+/// Output and exit code of a run of the launcher.
 #[derive(Debug)]
 struct Run {
     code: Option<i32>,
@@ -62,7 +62,7 @@ impl Plugin {
         self.data.join("launcher")
     }
 
-    /// Puts a stand-in at `name` below the root. It says who it is, then its arguments and stdin.
+    /// Writes a script to `name` below the root. It prints `says`, its arguments and stdin.
     fn stand_in(&self, name: &str, says: &str) -> PathBuf {
         let path = self.root.join(name);
         let script = format!("#!/bin/sh\nprintf '%s' '{says}'\nprintf ' [%s]' \"$@\"\ncat\n");
@@ -70,12 +70,12 @@ impl Plugin {
         path
     }
 
-    /// Puts a stand-in where this machine's release binary stands in an installed plugin.
+    /// Writes a script to the path of this machine's binary in an installed plugin.
     fn native(&self, says: &str) -> PathBuf {
         self.stand_in(&format!("bin/native/{}/anamnesis", target()), says)
     }
 
-    /// The launcher with a data folder, a PATH, and nothing else of this process's environment.
+    /// Returns the launcher with a data folder and a PATH as its only environment.
     fn command(&self) -> Command {
         let mut command = Command::new(self.launcher());
         command
@@ -89,7 +89,7 @@ impl Plugin {
         finish(self.command().args(arguments), "")
     }
 
-    /// Runs it with a PATH on which there is nothing: only built-ins and exec can work.
+    /// Runs the launcher with an empty PATH, so that only shell built-ins and exec work.
     fn run_without_programs(&self) -> Run {
         finish(self.command().env("PATH", &self.data).arg("status"), "")
     }
@@ -127,7 +127,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// This machine's target in a release.
+/// Returns this machine's target in a release.
 fn target() -> String {
     let arch = std::env::consts::ARCH;
     if cfg!(target_os = "macos") {
@@ -147,7 +147,7 @@ fn check(run: &Run, stdout: &str) {
 }
 
 #[test]
-fn the_native_binary_gets_arguments_and_stdin_as_they_are() {
+fn arguments_and_stdin_reach_the_binary_unchanged() {
     let plugin = Plugin::new();
     plugin.native("native");
     let arguments = ["search", "it's", "a  \"b\"", "$(id)", "*", ""];
@@ -159,7 +159,7 @@ fn the_native_binary_gets_arguments_and_stdin_as_they_are() {
 }
 
 #[test]
-fn the_second_run_needs_no_program() {
+fn the_second_run_starts_no_other_program() {
     let plugin = Plugin::new();
     plugin.native("native");
     check(&plugin.run(&["status"]), "native [status]");
@@ -174,13 +174,13 @@ fn the_second_run_needs_no_program() {
         "a temporary file was left"
     );
 
-    // The stand-in is a script with a `cat`: one that needs nothing shows what the launcher needs.
+    // The usual script needs `cat`. This one needs no program, so a failure is the launcher's.
     write_program(&plugin.native(""), "#!/bin/sh\necho warm\n");
     check(&plugin.run_without_programs(), "warm\n");
 }
 
 #[test]
-fn the_choice_stays_right_after_an_update() {
+fn the_cached_choice_is_correct_after_an_update() {
     let plugin = Plugin::new();
     plugin.native("old");
     plugin.run(&["status"]);
@@ -191,7 +191,7 @@ fn the_choice_stays_right_after_an_update() {
 }
 
 #[test]
-fn without_a_data_folder_it_works_and_remembers_nothing() {
+fn works_without_a_data_folder() {
     let plugin = Plugin::new();
     plugin.native("native");
     for data in [None, Some(""), Some("/nowhere/at/all"), Some("/dev/null")] {
@@ -206,10 +206,10 @@ fn without_a_data_folder_it_works_and_remembers_nothing() {
 }
 
 #[test]
-fn a_data_folder_that_takes_no_file_is_no_trouble() {
+fn works_with_an_unwritable_data_folder() {
     let plugin = Plugin::new();
     plugin.native("native");
-    // A folder in the file's place stops root too, whom modes do not.
+    // A folder in place of the file also stops root, which ignores modes.
     fs::create_dir(plugin.memo()).unwrap();
     check(&plugin.run(&["status"]), "native [status]");
     fs::remove_dir_all(plugin.memo()).unwrap();
@@ -219,7 +219,7 @@ fn a_data_folder_that_takes_no_file_is_no_trouble() {
 }
 
 #[test]
-fn a_choice_that_is_wrong_or_hostile_is_not_followed() {
+fn an_invalid_cached_choice_is_ignored() {
     let plugin = Plugin::new();
     let native = plugin.native("native");
     plugin.run(&["status"]);
@@ -256,7 +256,7 @@ fn a_choice_that_is_wrong_or_hostile_is_not_followed() {
             (Some(0), "native [status]"),
             "{choice:?}: {run:?}"
         );
-        // bash mentions NUL bytes; nothing else may be said.
+        // bash warns of NUL bytes. Nothing else may be printed.
         assert!(
             run.stderr.is_empty() || choice.contains('\0'),
             "{choice:?}: {run:?}"
@@ -271,7 +271,7 @@ fn a_choice_that_is_wrong_or_hostile_is_not_followed() {
 }
 
 #[test]
-fn a_lost_run_bit_is_mended() {
+fn a_missing_executable_bit_is_restored() {
     let plugin = Plugin::new();
     let native = plugin.native("native");
     set_mode(&native, 0o644);
@@ -281,25 +281,25 @@ fn a_lost_run_bit_is_mended() {
         0o111
     );
 
-    // Lost after it was remembered.
+    // The bit is lost after the choice was cached.
     set_mode(&native, 0o644);
     check(&plugin.run(&["status"]), "native [status]");
 }
 
 #[test]
-fn an_empty_binary_is_none() {
+fn an_empty_binary_is_ignored() {
     let plugin = Plugin::new();
     write_program(&plugin.native("native"), "");
     assert_eq!(plugin.run(&["status"]).code, Some(1));
 }
 
 #[test]
-fn a_checkout_runs_its_own_build_without_a_program() {
+fn a_checkout_runs_its_own_build() {
     let plugin = Plugin::new();
     fs::write(plugin.root.join("Cargo.toml"), "").unwrap();
     plugin.stand_in("target/debug/anamnesis", "debug");
     check(&plugin.run(&["status"]), "debug [status]");
-    // A release build made later wins at once: nothing was remembered.
+    // A later release build is used at once, because nothing was cached.
     plugin.stand_in("target/release/anamnesis", "release");
     check(&plugin.run(&["status"]), "release [status]");
     assert!(!plugin.memo().exists());
@@ -309,7 +309,7 @@ fn a_checkout_runs_its_own_build_without_a_program() {
 }
 
 #[test]
-fn a_shipped_binary_wins_over_a_build() {
+fn a_shipped_binary_overrides_a_build() {
     let plugin = Plugin::new();
     plugin.native("native");
     plugin.stand_in("target/release/anamnesis", "release");
@@ -318,7 +318,7 @@ fn a_shipped_binary_wins_over_a_build() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_build_for_glibc_is_taken_where_there_is_no_static_one() {
+fn a_glibc_build_is_the_fallback_for_a_static_one() {
     let plugin = Plugin::new();
     let arch = std::env::consts::ARCH;
     plugin.stand_in(
@@ -329,7 +329,7 @@ fn a_build_for_glibc_is_taken_where_there_is_no_static_one() {
 }
 
 #[test]
-fn windows_shells_get_the_program_beside_it() {
+fn windows_shells_run_the_exe_beside_the_launcher() {
     let plugin = Plugin::new();
     plugin.native("native");
     plugin.stand_in("bin/anamnesis.exe", "windows");
@@ -344,7 +344,7 @@ fn windows_shells_get_the_program_beside_it() {
 }
 
 #[test]
-fn processors_have_one_name_each() {
+fn processor_names_are_normalised() {
     let cases = [
         ("Linux", "arm64", "aarch64-unknown-linux-musl"),
         ("Linux", "amd64", "x86_64-unknown-linux-musl"),
@@ -359,7 +359,7 @@ fn processors_have_one_name_each() {
     }
 }
 
-/// The launcher on a machine that calls itself so.
+/// Returns the launcher on a machine with this output of `uname`.
 fn with_uname(plugin: &Plugin, system: &str, machine: &str) -> Command {
     let programs = plugin.root.join("programs");
     let script =
@@ -371,7 +371,7 @@ fn with_uname(plugin: &Plugin, system: &str, machine: &str) -> Command {
 }
 
 #[test]
-fn a_program_of_this_name_on_the_path_is_never_run() {
+fn a_program_of_the_same_name_on_path_is_not_run() {
     let plugin = Plugin::new();
     let other = plugin.stand_in("elsewhere/anamnesis", "another program");
     let path = format!("{}:/usr/bin:/bin", other.parent().unwrap().display());
@@ -422,7 +422,7 @@ fn no_program_of_the_current_folder_is_run() {
 }
 
 #[test]
-fn a_shell_that_found_it_by_name_is_served() {
+fn the_launcher_works_when_found_on_path() {
     let plugin = Plugin::new();
     plugin.native("native");
     let mut command = Command::new("/bin/sh");
@@ -437,7 +437,7 @@ fn a_shell_that_found_it_by_name_is_served() {
 }
 
 #[test]
-fn without_a_binary_a_command_says_so_and_fails() {
+fn a_command_without_a_binary_fails_with_a_message() {
     let plugin = Plugin::new();
     fs::create_dir(plugin.root.join("bin/native")).unwrap();
     for arguments in [&["serve"][..], &["status"], &["capture", "--no-sync"], &[]] {
@@ -456,7 +456,7 @@ fn without_a_binary_a_command_says_so_and_fails() {
 }
 
 #[test]
-fn without_a_build_a_checkout_says_how_to_make_one() {
+fn a_checkout_without_a_build_says_how_to_build() {
     let plugin = Plugin::new();
     fs::write(plugin.root.join("Cargo.toml"), "").unwrap();
     let run = plugin.run(&["status"]);
@@ -468,7 +468,7 @@ fn without_a_build_a_checkout_says_how_to_make_one() {
 }
 
 #[test]
-fn without_a_binary_only_the_start_of_a_session_gets_a_line() {
+fn only_session_start_reports_a_missing_binary() {
     let plugin = Plugin::new();
     let expected = format!(
         "{{\"systemMessage\":\"anamnesis: no binary for {} · see Platforms in the README\"}}\n",
@@ -500,7 +500,7 @@ fn without_a_binary_only_the_start_of_a_session_gets_a_line() {
 }
 
 #[test]
-fn a_machine_with_a_strange_name_cannot_break_the_line() {
+fn an_unknown_platform_name_is_escaped() {
     let plugin = Plugin::new();
     let mut command = with_uname(&plugin, r#""},{"x"#, "risc\"v\\");
     let run = finish(command.arg("hook"), SESSION_START);
@@ -511,7 +511,7 @@ fn a_machine_with_a_strange_name_cannot_break_the_line() {
 }
 
 #[test]
-fn many_first_runs_at_once_all_work() {
+fn concurrent_first_runs_succeed() {
     let plugin = Plugin::new();
     plugin.native("native");
     let children: Vec<_> = (0..32)

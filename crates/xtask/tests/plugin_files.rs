@@ -1,5 +1,5 @@
-//! What the client reads of the plugin: hooks, the server, commands and skills. The rules here are
-//! ones that its own validator does not know; breaking one shows up only in a session.
+//! Tests of the plugin's files that the client reads: hooks, the server, commands and skills. The
+//! client's own validator does not check these rules, so a violation would show only in a session.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 const LAUNCHER: &str = "${CLAUDE_PLUGIN_ROOT}/bin/anamnesis";
 
-/// What the client puts before the name of a tool: the plugin's name and the server's key are in it.
+/// The client's prefix for the server's tools, from the plugin's name and the server's key.
 const TOOLS: &str = "mcp__plugin_anamnesis_memory__";
 
-/// The tools that change nothing.
+/// The read-only tools.
 const LOOKING: [&str; 7] = [
     "memory_search",
     "memory_get",
@@ -24,15 +24,15 @@ const LOOKING: [&str; 7] = [
     "memory_status",
 ];
 
-/// What the names and descriptions of all commands and skills may have together, in characters. For
-/// 1,052 of them the client itself counts about 330 tokens; `validate` of `cargo xtask e2e` asks it.
+/// The maximum total length of names and descriptions of all commands and skills, in characters.
+/// The client counts about 330 tokens for 1,052 characters (`validate` of `cargo xtask e2e`).
 const MAX_DESCRIPTIONS: usize = 1_300;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The commands, by file name without its ending.
+/// Returns the commands by file name without extension.
 fn commands() -> Vec<(String, String)> {
     let paths = fs::read_dir(root().join("commands"))
         .unwrap()
@@ -47,7 +47,7 @@ fn commands() -> Vec<(String, String)> {
     commands
 }
 
-/// The skills, by the name of their folder.
+/// Returns the skills by folder name.
 fn skills() -> Vec<(String, String)> {
     let folders = fs::read_dir(root().join("skills"))
         .unwrap()
@@ -66,7 +66,7 @@ fn commands_and_skills() -> Vec<(String, String)> {
     commands().into_iter().chain(skills()).collect()
 }
 
-/// The tools of the server, as they are pinned.
+/// Returns the server's tools from the snapshot.
 fn tools() -> Vec<String> {
     let snapshots = root().join("crates/mcp/src/snapshots");
     let pinned = "anamnesis_mcp__server__tests__the_words_of_the_server_are_few_and_pinned.snap";
@@ -80,13 +80,13 @@ fn tools() -> Vec<String> {
     tools
 }
 
-/// What a command or a skill may use unasked.
+/// Returns the tools that a command or a skill may use without permission.
 fn allowed(text: &str) -> Vec<&str> {
     let tools = front(text, "allowed-tools");
     tools.map_or_else(Vec::new, |tools| tools.split(", ").collect())
 }
 
-/// The value of a key in the front matter, which holds one line a key.
+/// Returns the value of a one-line key in the front matter.
 fn front<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let (front, _) = text.strip_prefix("---\n")?.split_once("\n---\n")?;
     front
@@ -94,7 +94,7 @@ fn front<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
 }
 
-/// Each hook with its event.
+/// Returns each hook with its event.
 fn hooks() -> Vec<(String, Value)> {
     let text = fs::read_to_string(root().join("hooks/hooks.json")).unwrap();
     let hooks: Value = serde_json::from_str(&text).unwrap();
@@ -109,10 +109,10 @@ fn hooks() -> Vec<(String, Value)> {
     found
 }
 
-/// What is not registered is never seen: a failure without its event, a change that only the whole
-/// batch tells of, a subagent's end.
+/// Unregistered events are lost: tool failures, changes that only a batch event reports, the end of
+/// subagents.
 #[test]
-fn every_event_that_the_program_acts_on_is_registered_once() {
+fn every_handled_event_is_registered_once() {
     let mut events: Vec<String> = hooks().into_iter().map(|(event, _)| event).collect();
     events.sort();
     let expected = [
@@ -132,7 +132,7 @@ fn every_event_that_the_program_acts_on_is_registered_once() {
     assert_eq!(events, expected);
 }
 
-/// A shell would have to quote the path; and an option that is not set would stop the hook.
+/// A shell would need a quoted path, and an unset option would stop the hook.
 #[test]
 fn every_hook_starts_the_launcher_without_a_shell() {
     for (event, hook) in hooks() {
@@ -142,9 +142,9 @@ fn every_hook_starts_the_launcher_without_a_shell() {
     }
 }
 
-/// A plugin's SessionEnd gets 1.5 s whatever its timeout says, unless it is asynchronous.
+/// The client limits a plugin's SessionEnd to 1.5 s unless it is asynchronous.
 #[test]
-fn only_the_end_of_a_session_is_not_waited_for() {
+fn only_session_end_is_asynchronous() {
     for (event, hook) in hooks() {
         let waited_for = event != "SessionEnd";
         assert_eq!(hook["async"] == true, !waited_for, "{event}");
@@ -156,7 +156,7 @@ fn only_the_end_of_a_session_is_not_waited_for() {
     }
 }
 
-/// Nothing about the server is asked at the install, and the client gives it the project's folder.
+/// The server needs no option at installation, and the client passes the project's folder.
 #[test]
 fn the_server_is_started_by_the_launcher() {
     let text = fs::read_to_string(root().join(".mcp.json")).unwrap();
@@ -171,9 +171,9 @@ fn the_server_is_started_by_the_launcher() {
     assert_eq!(prefix, TOOLS);
 }
 
-/// Without `name` only the long form, `/anamnesis:memory-status`, exists.
+/// Without `name`, only the long form `/anamnesis:memory-status` exists.
 #[test]
-fn a_command_is_called_as_its_file_is() {
+fn commands_have_the_names_of_their_files() {
     for (name, text) in commands() {
         assert_eq!(front(&text, "name"), Some(name.as_str()));
         assert!(
@@ -187,10 +187,10 @@ fn a_command_is_called_as_its_file_is() {
     }
 }
 
-/// The model's way in are the skills: a command's description in every session would be paid for
-/// nothing, and forgetting is the person's.
+/// Models use skills. Descriptions of commands would cost tokens in every session, and only a person
+/// may forget notes.
 #[test]
-fn commands_are_typed_and_skills_are_not() {
+fn commands_are_for_people_and_skills_for_models() {
     for (name, text) in commands() {
         let typed_only = front(&text, "disable-model-invocation");
         assert_eq!(typed_only, Some("true"), "{name}");
@@ -202,10 +202,10 @@ fn commands_are_typed_and_skills_are_not() {
     }
 }
 
-/// The client tells the model the skills' descriptions in every session, and shows the commands' to
-/// the person.
+/// The client sends the descriptions of skills to the model in every session, and shows those of
+/// commands to the person.
 #[test]
-fn all_descriptions_together_are_short() {
+fn descriptions_are_short_in_total() {
     let lengths = commands_and_skills().into_iter().map(|(name, text)| {
         let description = front(&text, "description").unwrap_or_default();
         assert!(!description.is_empty(), "{name}");
@@ -215,9 +215,9 @@ fn all_descriptions_together_are_short() {
     assert!(length <= MAX_DESCRIPTIONS, "{length} characters");
 }
 
-/// What a person typed would be pasted into the shell as it stands.
+/// The client pastes typed text into the shell unquoted.
 #[test]
-fn what_was_typed_stands_on_no_line_that_runs() {
+fn typed_arguments_are_not_on_executed_lines() {
     for (name, text) in commands() {
         for line in text.lines().filter(|line| line.contains("!`")) {
             assert!(
@@ -232,9 +232,9 @@ fn what_was_typed_stands_on_no_line_that_runs() {
     }
 }
 
-/// No shell sees what a person typed: a tool takes it, or the hook did before the model was asked.
+/// A tool or a hook receives typed text, never a shell.
 #[test]
-fn no_text_goes_into_a_shell() {
+fn typed_text_does_not_reach_a_shell() {
     for (name, text) in commands_and_skills() {
         for way in ["<<", "--stdin", "--file"] {
             assert!(!text.contains(way), "{name}: {way}");
@@ -242,10 +242,10 @@ fn no_text_goes_into_a_shell() {
     }
 }
 
-/// The plugin's folder comes last on PATH, where another program of this name may come first; and
-/// a path with a blank in it has to be quoted, in the permission as in the call.
+/// The plugin's folder is last on PATH, so another program of this name may come first. A path with
+/// a space must be quoted in the permission and in the call.
 #[test]
-fn the_launcher_is_always_named_by_its_quoted_path() {
+fn the_launcher_is_called_by_its_quoted_path() {
     for (name, text) in commands_and_skills() {
         let named = text.matches(LAUNCHER).count();
         let quoted = text.matches(&format!("\"{LAUNCHER}\"")).count();
@@ -253,17 +253,17 @@ fn the_launcher_is_always_named_by_its_quoted_path() {
     }
 }
 
-/// What is allowed runs unasked: a verb of the launcher, or a tool that is there and only looks. A
-/// tool that changes something asks the person, unless they said otherwise.
+/// Allowed calls run without permission: a verb of the launcher, or an existing read-only tool. A
+/// tool that changes something asks the person by default.
 #[test]
-fn what_is_allowed_is_ours_and_no_wider_than_what_is_done() {
+fn allowed_tools_are_ours_and_minimal() {
     let tools = tools();
     let plain = |byte: u8| byte.is_ascii_lowercase() || b" -".contains(&byte);
     for (name, text) in commands_and_skills() {
         for entry in allowed(&text) {
             if let Some(tool) = entry.strip_prefix(TOOLS) {
                 assert!(tools.iter().any(|known| known == tool), "{name}: {tool}");
-                // A reflection is proposed, and nothing is in use before the person says so.
+                // A reflection is a proposal, which is not used before the person approves it.
                 let is_harmless = LOOKING.contains(&tool) || tool == "memory_reflect";
                 assert!(is_harmless, "{name}: {tool} changes something");
             } else {
@@ -277,9 +277,9 @@ fn what_is_allowed_is_ours_and_no_wider_than_what_is_done() {
     }
 }
 
-/// A name that is no tool's would make the model try it, and be refused.
+/// The model would call an unknown tool and be refused.
 #[test]
-fn every_tool_that_is_named_is_there() {
+fn every_named_tool_exists() {
     let tools = tools();
     for (name, text) in commands_and_skills() {
         let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');

@@ -1,9 +1,8 @@
-//! Made-up notes, transcripts and events for the measurements, the same ones for the same seed.
+//! Generates notes, transcripts and events from a seed.
 //!
-//! Notes and transcripts are written as the format asks, not with the product's crates: what is measured is a
-//! store as another program may have left it. Words are drawn with Zipf's frequencies, so that a
-//! search meets a few words that are everywhere and many that are rare, as in real notes. A journal has
-//! no other writer than the product, so its rows are made by it.
+//! Notes and transcripts are written without the product's crates, like a store of another program.
+//! Words have Zipf's frequencies, so that a search meets a few frequent and many rare words, as in
+//! real notes. Only the product writes journals, so its code writes their rows.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,31 +22,31 @@ use ulid::Ulid;
 
 use crate::{Result, at, random::Random};
 
-/// How many projects the notes are spread over.
+/// Number of projects.
 pub(super) const PROJECTS: u64 = 40;
 
-/// How many notes of a store apply to all projects: what a person keeps does not grow with the rest.
+/// Number of notes for all projects. It does not grow with the store.
 const GLOBAL_NOTES: usize = 12;
 
 /// The project whose sessions are measured.
 pub(super) const PROJECT: u64 = 7;
 
-/// How many of its notes warn of a command; no other project has any.
+/// Number of its notes that warn of a command. Other projects have no warnings.
 pub(super) const WARNINGS: usize = 20;
 
-/// To how many notes each note links.
+/// Number of links of each note.
 const LINKS: u64 = 5;
 
-/// How many different words there are.
+/// Number of different words.
 const VOCABULARY: usize = 8_000;
 
-/// The day that the newest note is from.
+/// The date of the newest note.
 pub(super) const NOW: &str = "2026-06-01T12:00:00Z";
 
-/// The same, milliseconds since 1970.
+/// The same time in milliseconds since 1970.
 const NOW_MILLISECONDS: u64 = 1_780_315_200_000;
 
-/// The words at the head of the frequencies; the rest are made of syllables.
+/// The most frequent words. The others are built from syllables.
 const COMMON_WORDS: &str = "the to of a in and is for it that not with on we be as this from when by \
     are or if so use test file error build run branch config request server client token cache \
     query index table commit merge release version path module type value key schema migration \
@@ -60,11 +59,11 @@ const SYLLABLES: [&str; 24] = [
     "ras", "sol", "tur", "val", "wen", "xen", "yor", "zel", "tic", "ment", "ra",
 ];
 
-/// The words, and how often each is drawn.
+/// The vocabulary with its frequencies.
 #[derive(Debug)]
 pub(crate) struct Words {
     words: Vec<String>,
-    /// The sum of the weights up to and with each word.
+    /// The sum of the weights up to and including each word.
     sums: Vec<u64>,
 }
 
@@ -94,7 +93,7 @@ impl Words {
         self.words.get(place).map_or("word", String::as_str)
     }
 
-    /// Returns sentences of `length` characters or a few more.
+    /// Returns sentences of `length` characters or slightly more.
     pub(crate) fn text(&self, random: &mut Random, length: usize) -> String {
         let mut text = String::with_capacity(length + 16);
         let mut left_in_line = 0;
@@ -124,7 +123,7 @@ impl Words {
     }
 }
 
-/// Returns the key of a project, as its remote gives it.
+/// Returns the project key of a project's remote.
 pub(super) fn project_key(number: u64) -> String {
     format!("git.example.com/team/project-{number:02}")
 }
@@ -134,10 +133,11 @@ pub(super) fn forbidden(number: usize) -> String {
     format!("shopctl-{number} drop --all")
 }
 
-/// Writes `count` notes below the root of a store, and returns the title of one that is [`PROJECT`]'s.
+/// Writes `count` notes to a store. Returns the title of one of [`PROJECT`]'s notes.
 ///
-/// Of a project's notes one half are facts, a third sessions, the rest rules, two years back. Each
-/// links to [`LINKS`] notes, and [`WARNINGS`] of [`PROJECT`]'s warn of commands.
+/// Of a project's notes a half are facts, a third session notes and the rest rules, from the last
+/// two years. Each links to [`LINKS`] notes, and [`WARNINGS`] notes of [`PROJECT`] warn of
+/// commands.
 pub(crate) fn write_notes(root: &Path, count: usize, words: &Words) -> Result<String> {
     for note_type in ["episodic", "semantic", "procedural"] {
         let folder = root.join("memory").join(note_type);
@@ -202,7 +202,7 @@ pub(crate) fn write_notes(root: &Path, count: usize, words: &Words) -> Result<St
     Ok(known)
 }
 
-/// Adds a line to `count` notes, each time other ones.
+/// Appends a line to `count` random notes.
 pub(crate) fn change_notes(notes: &[PathBuf], count: usize, random: &mut Random) -> Result {
     for _ in 0..count {
         let path = pick_path(notes, random).ok_or("there are no notes")?;
@@ -233,9 +233,9 @@ pub(super) fn note_files_in(tree: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes the transcript of a session that works on `project`, of `length` bytes or one turn more.
+/// Writes the transcript of a session in `project`, of `length` bytes or one turn more.
 ///
-/// Most of its bytes are what tools gave back, as in real ones.
+/// Most of its bytes are tool results, as in real transcripts.
 pub(super) fn write_transcript(path: &Path, project: &Path, length: u64, words: &Words) -> Result {
     let session = Session {
         id: "bench",
@@ -245,8 +245,8 @@ pub(super) fn write_transcript(path: &Path, project: &Path, length: u64, words: 
     session.write(path, length, words, &mut Random::new(length))
 }
 
-/// Writes the transcripts of `count` sessions of a project into a folder, half a year back. The short
-/// ones are more frequent; on average they have 150 KB.
+/// Writes the transcripts of `count` sessions of a project from the last half year. Short ones are
+/// more frequent; the average is 150 KB.
 pub(super) fn write_past(folder: &Path, project: &Path, count: u64, words: &Words) -> Result {
     fs::create_dir_all(folder).map_err(at(folder))?;
     let mut random = Random::new(count);
@@ -265,11 +265,11 @@ pub(super) fn write_past(folder: &Path, project: &Path, count: u64, words: &Word
     Ok(())
 }
 
-/// A session that a transcript is written of.
+/// A session whose transcript is written.
 struct Session<'a> {
     id: &'a str,
     project: &'a Path,
-    /// When it began, milliseconds since 1970.
+    /// The start time, in milliseconds since 1970.
     begun: u64,
 }
 
@@ -292,7 +292,7 @@ impl Session<'_> {
     }
 }
 
-/// A prompt, a file read, an edit, and what the model says.
+/// Returns a turn: a prompt, a read, an edit, and the model's answer.
 fn turn_of_session(
     session: &Session<'_>,
     turn: u64,
@@ -355,7 +355,7 @@ fn pick_path<'a>(from: &'a [PathBuf], random: &mut Random) -> Option<&'a Path> {
     from.get(usize::try_from(place).ok()?).map(PathBuf::as_path)
 }
 
-/// A time as notes and transcripts write it.
+/// Formats a time as notes and transcripts do.
 fn time(milliseconds: u64) -> String {
     let time = i64::try_from(milliseconds)
         .ok()
@@ -364,8 +364,8 @@ fn time(milliseconds: u64) -> String {
         .to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Records tool events in the journal of a store: two hundred in `session`, the rest in sessions that
-/// have ended, two hundred each.
+/// Records tool events in a store's journal: two hundred in `session`, the rest in ended sessions
+/// of two hundred each.
 pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result {
     const EACH: usize = 200;
 
@@ -434,7 +434,7 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
         if number > 0
             && let Some(session) = journal.session(&id)?
         {
-            // Notes of these sessions are not what is measured.
+            // Marks the notes of these sessions as written, because they are not measured.
             journal.noted(&id, session.change, at)?;
         }
     }
@@ -446,7 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_day_is_named_twice() {
+    fn both_forms_of_now_are_equal() {
         assert_eq!(time(NOW_MILLISECONDS), NOW);
     }
 
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn frequent_words_are_drawn_most() {
+    fn frequent_words_are_drawn_most_often() {
         let words = Words::new();
         let mut random = Random::new(11);
         let drawn: Vec<&str> = (0..10_000).map(|_| words.draw(&mut random)).collect();
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_has_the_length_that_was_asked_for() {
+    fn a_transcript_has_the_requested_length() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("session.jsonl");
         write_transcript(&path, Path::new("/work"), 100_000, &Words::new()).unwrap();

@@ -1,4 +1,4 @@
-//! Runs a program and takes its time, its processor time and its peak memory; sums runs up.
+//! Runs a program and measures its duration, processor time and peak memory.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,7 +11,7 @@ use wait4::Wait4 as _;
 
 use crate::Result;
 
-/// A program with all that it is given; nothing else of this process's environment reaches it.
+/// A program with its complete input. It gets none of this process's environment.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     pub(super) program: PathBuf,
@@ -19,20 +19,20 @@ pub(super) struct Run {
     pub(super) environment: Vec<(&'static str, OsString)>,
     pub(super) folder: PathBuf,
     pub(super) stdin: String,
-    /// What is piped into stdin in place of `stdin`: this process must stay smaller than what it
-    /// measures.
+    /// A file for stdin in place of `stdin`, which keeps this process smaller than the measured
+    /// ones.
     pub(super) stdin_file: Option<PathBuf>,
 }
 
-/// What one run took.
+/// The figures of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
-    /// From the start to the end of the process.
+    /// Time from the start to the end of the process.
     pub(super) wall: Duration,
-    /// User and system time of all its threads.
+    /// User and system time of all threads.
     pub(super) cpu: Duration,
-    /// The most memory it held, in bytes. Not less than what this process holds: the kernel counts
-    /// the moment between fork and exec, too.
+    /// Peak memory in bytes. It is at least this process's size, because the kernel counts the time
+    /// between fork and exec.
     pub(super) peak: u64,
 }
 
@@ -48,9 +48,7 @@ impl Run {
         }
     }
 
-    /// Runs it to its end.
-    ///
-    /// Its output is taken through a pipe, as the client does.
+    /// Runs the program to its end. Its output goes through a pipe, as with the client.
     pub(super) fn once(&self) -> Result<(Sample, String)> {
         let mut command = Command::new(&self.program);
         command
@@ -65,7 +63,7 @@ impl Run {
         let begun = Instant::now();
         let mut child = command.spawn().map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that reads nothing may be gone already.
+            // A program that does not read stdin may have ended.
             let _ = match &self.stdin_file {
                 None => stdin.write_all(self.stdin.as_bytes()),
                 Some(path) => io::copy(&mut File::open(path)?, &mut stdin).map(drop),
@@ -95,18 +93,18 @@ impl Run {
     }
 }
 
-/// The least, the middle and the nearly worst of several times.
+/// Minimum, median and 95th percentile of several times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Spread {
     pub(super) least: Duration,
     pub(super) median: Duration,
-    /// The one that 95 of 100 runs do not exceed.
+    /// The 95th percentile.
     pub(super) p95: Duration,
 }
 
 impl Spread {
-    /// Sums times up; all zero when there are none.
-    pub(super) fn of(times: impl Iterator<Item = Duration>) -> Self {
+    /// Sorts the times. All values are zero without times.
+    pub(super) fn from_times(times: impl Iterator<Item = Duration>) -> Self {
         let mut times: Vec<Duration> = times.collect();
         times.sort_unstable();
         let at = |hundredths: usize| {
@@ -126,9 +124,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_taken_by_rank() {
+    fn percentiles_are_taken_by_rank() {
         let spread = |times: &[u64]| {
-            let spread = Spread::of(times.iter().map(|&it| Duration::from_millis(it)));
+            let spread = Spread::from_times(times.iter().map(|&it| Duration::from_millis(it)));
             [spread.least, spread.median, spread.p95].map(|it| it.as_millis())
         };
         assert_eq!(spread(&[]), [0, 0, 0]);
@@ -139,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_gives_its_output_and_fails_with_its_program() {
+    fn a_run_returns_output_and_fails_with_its_program() {
         let folder = Path::new("/");
         let mut cat = Run::new("/bin/cat", folder, &[]);
         cat.stdin = "payload".to_owned();

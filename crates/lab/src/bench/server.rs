@@ -1,5 +1,5 @@
-//! Measures the server that models call: its first answer, a thousand searches one after the other, and
-//! its memory, beside the Python version's server on the same notes.
+//! Measures the MCP server: its first answer, a thousand searches, and its memory, compared with
+//! the Python version's server on the same notes.
 
 use std::{
     ffi::OsString,
@@ -20,17 +20,17 @@ use anamnesis_testkit::home::trust_store;
 
 use crate::{Result, at, say};
 
-/// How many searches are made; the Python version's take so long that fewer have to do.
+/// Number of searches. The Python version is slower and gets fewer.
 const SEARCHES: usize = 1_000;
 const PYTHON_SEARCHES: usize = 50;
 
-/// After how many searches memory is looked at the first time: by then everything was used once.
+/// Number of searches before the first measurement of memory, when everything has been used once.
 const EARLY: usize = 100;
 
-/// How much more memory a thousand searches may leave than a hundred.
+/// The maximum growth of memory from a hundred searches to a thousand.
 const GROWTH: u64 = MIB;
 
-/// What a server may take.
+/// The limits of a server.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     first: Duration,
@@ -38,13 +38,13 @@ struct Budget {
     idle: u64,
 }
 
-/// What one server took.
+/// The figures of one server.
 struct Served {
     name: String,
-    /// From its start to the answer of its first search.
+    /// The time from its start to the answer of its first search.
     first: Duration,
     searches: Vec<Duration>,
-    /// Its memory, in bytes: before the first search, after [`EARLY`] ones, after all.
+    /// Memory in bytes: before the first search, after [`EARLY`] searches, after all.
     idle: u64,
     early: u64,
     late: u64,
@@ -54,7 +54,7 @@ struct Served {
 impl Served {
     fn over(&self) -> Option<Vec<&'static str>> {
         let budget = self.budget?;
-        let median = Spread::of(self.searches.iter().copied()).median;
+        let median = Spread::from_times(self.searches.iter().copied()).median;
         let checks = [
             ("first answer", self.first > budget.first),
             ("time", median > budget.search),
@@ -66,14 +66,14 @@ impl Served {
     }
 }
 
-/// What the servers took.
+/// The figures of all servers.
 pub(super) struct Report {
     served: Vec<Served>,
-    /// Why there are no figures of the Python version.
+    /// The reason why the Python version has no figures.
     no_python: Option<String>,
 }
 
-/// Measures them.
+/// Measures all servers.
 pub(super) fn measure(
     tools: &dyn Tools,
     folder: &Path,
@@ -114,7 +114,7 @@ pub(super) fn measure(
     })
 }
 
-/// A store and what it is asked.
+/// A store and the questions to ask.
 struct Stage<'a> {
     folder: &'a Path,
     store: PathBuf,
@@ -193,7 +193,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// A client with its server.
+/// An MCP client with its server.
 struct Client {
     server: Child,
     input: ChildStdin,
@@ -214,7 +214,7 @@ impl Client {
             .spawn()
             .map_err(at(program))?;
         let (Some(input), Some(output)) = (server.stdin.take(), server.stdout.take()) else {
-            return Err("a server without pipes".into());
+            return Err("the server has no pipes".into());
         };
         let mut client = Self {
             server,
@@ -250,7 +250,7 @@ impl Client {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
-                return Err(format!("{method}: the server is gone").into());
+                return Err(format!("{method}: the server has ended").into());
             }
             let answer: Value = serde_json::from_str(&line)?;
             if answer["id"] == id {
@@ -263,7 +263,7 @@ impl Client {
         Ok(writeln!(self.input, "{message}")?)
     }
 
-    /// How much memory the server has, in bytes; 0 where the system does not tell.
+    /// Returns the server's memory in bytes, or 0 if the system does not report it.
     fn memory(&self) -> u64 {
         let path = format!("/proc/{}/status", self.server.id());
         let status = fs::read_to_string(path).unwrap_or_default();
@@ -287,7 +287,7 @@ impl Client {
 }
 
 impl Report {
-    /// For people.
+    /// Formats the report for people.
     pub(super) fn table(&self) -> String {
         let titles = [
             "",
@@ -303,7 +303,7 @@ impl Report {
         ];
         let mut lines = vec![titles.map(str::to_owned)];
         for served in &self.served {
-            let spread = Spread::of(served.searches.iter().copied());
+            let spread = Spread::from_times(served.searches.iter().copied());
             let budget = served.budget.map_or_else(String::new, |budget| {
                 let (first, search) = (budget.first.as_millis(), budget.search.as_millis());
                 format!(
@@ -325,20 +325,20 @@ impl Report {
             ]);
         }
         let mut text = String::from(
-            "The server: from its start to its first answer, then each search; milliseconds. Memory \
-             in MiB.\n\n",
+            "The server: time from its start to its first answer, then per search, in milliseconds. \
+             Memory is in MiB.\n\n",
         );
         text.push_str(&aligned(&lines));
         if let Some(reason) = &self.no_python {
-            let _ = writeln!(text, "no figures of the Python version: {reason}");
+            let _ = writeln!(text, "no figures for the Python version: {reason}");
         }
         text
     }
 
-    /// For scripts: microseconds and bytes.
+    /// Formats the report for scripts. Times are microseconds, sizes are bytes.
     pub(super) fn as_json(&self) -> Value {
         let served = self.served.iter().map(|served| {
-            let spread = Spread::of(served.searches.iter().copied());
+            let spread = Spread::from_times(served.searches.iter().copied());
             json!({
                 "name": served.name, "searches": served.searches.len() + 1,
                 "first": micros(served.first), "median": micros(spread.median),
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_exceeds_its_budget_by_its_own_measure() {
+    fn each_server_limit_is_compared_with_its_own_figure() {
         let served = |first, search, idle: u64, late: u64| Served {
             name: String::new(),
             first: Duration::from_millis(first),

@@ -1,8 +1,8 @@
-//! Measures sync beside git itself, and beside the Python version where that can be had.
+//! Measures sync, compared with git and, if available, with the Python version.
 //!
-//! Two machines share a bare repository in a folder. Beside them, two plain clones of another one do
-//! the same with `git fetch` and `git push` alone, in the same round: what our sync takes beyond that
-//! is what counts. A round is: nothing new, ten changed notes pushed, the same ten pulled elsewhere.
+//! Two machines share a bare repository in a folder. In the same round, two plain clones of another
+//! repository run `git fetch` and `git push` only. The result is the time beyond git's. A round is:
+//! nothing new, ten changed notes pushed, the same ten pulled elsewhere.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -20,28 +20,28 @@ use super::{
 };
 use crate::{Result, at, cargo, random::Random, say};
 
-/// How many notes change between two syncs.
+/// Number of notes that change between two syncs.
 const CHANGED: usize = 10;
 
-/// What sync takes in a store, and what it costs beyond git.
+/// The durations of syncs, and their time beyond git's.
 pub(super) struct Report {
     cases: Vec<Case>,
-    /// One merge of two notes.
+    /// The duration of one merge of two notes.
     merge: Duration,
-    /// Why there are no figures of the Python version.
+    /// The reason why the Python version has no figures.
     no_python: Option<String>,
 }
 
-/// The longest that a merge of two notes may take.
+/// The maximum duration of a merge of two notes.
 const MERGE_BUDGET: Duration = Duration::from_millis(1);
 
-/// In how many rounds the Python version takes part: one of its syncs takes most of a minute.
+/// Number of rounds with the Python version, whose sync takes most of a minute.
 const PYTHON_ROUNDS: usize = 3;
 
-/// One thing that a sync does, in several rounds.
+/// A kind of sync with its times in all rounds.
 struct Case {
     name: String,
-    /// What it may take beyond git.
+    /// The maximum time beyond git's.
     budget: Option<Duration>,
     ours: Vec<Duration>,
     git: Vec<Duration>,
@@ -60,7 +60,7 @@ impl Case {
     }
 
     fn beyond_git(&self) -> Duration {
-        let median = |times: &[Duration]| Spread::of(times.iter().copied()).median;
+        let median = |times: &[Duration]| Spread::from_times(times.iter().copied()).median;
         median(&self.ours).saturating_sub(median(&self.git))
     }
 
@@ -69,7 +69,7 @@ impl Case {
     }
 }
 
-/// Measures it.
+/// Measures sync in all rounds.
 pub(super) fn measure(
     root: &Path,
     tools: &dyn Tools,
@@ -99,7 +99,7 @@ pub(super) fn measure(
     })
 }
 
-/// Measures a merge in a release build of the library: this program may be another one.
+/// Measures a merge in a release build of the library, because this program may be a debug build.
 fn merge(root: &Path) -> Result<Duration> {
     let mut bench = cargo(root);
     bench.args([
@@ -118,13 +118,13 @@ fn merge(root: &Path) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Machines of one person, and what they are measured beside.
+/// The machines of one user and the clones for comparison.
 struct Fleet {
     folder: PathBuf,
     program: PathBuf,
     python: Option<PathBuf>,
     git: PathBuf,
-    /// The notes of the machine that changes some, of the clone that does, of the Python version.
+    /// The notes of the machine, the clone and the Python version that make changes.
     laptop_notes: Vec<PathBuf>,
     plain_notes: Vec<PathBuf>,
     python_notes: Vec<PathBuf>,
@@ -134,7 +134,7 @@ impl Fleet {
     fn new(folder: &Path, program: &Path, python: Option<PathBuf>, notes: usize) -> Result<Self> {
         let folder = folder.join("sync");
         fs::create_dir_all(folder.join("home")).map_err(at(&folder))?;
-        // A git that tidies up now and then would be measured once in a while.
+        // git's automatic gc would distort single runs.
         let wishes = "[user]\n\tname = bench\n\temail = bench@example.com\n[gc]\n\tauto = 0\n";
         fs::write(folder.join("home/.gitconfig"), wishes).map_err(at(&folder))?;
         let mut fleet = Self {
@@ -171,7 +171,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Makes an empty store with a remote.
+    /// Creates an empty store with a remote.
     fn machine(&self, name: &str, remote: &str) -> Result {
         let path = self.folder.join(remote);
         if !path.exists() {
@@ -232,7 +232,7 @@ impl Fleet {
             ..Run::new(program, &self.folder, arguments)
         }
         .once()?;
-        // Of the two, only a sync says something in this form.
+        // Only `sync` prints this.
         if arguments == ["sync"] && !said.contains("(synced)") {
             return Err(format!("{machine}: not synced: {said}").into());
         }
@@ -259,7 +259,7 @@ impl Fleet {
 }
 
 impl Report {
-    /// For people.
+    /// Formats the report for people.
     pub(super) fn table(&self) -> String {
         let titles = [
             "",
@@ -276,9 +276,9 @@ impl Report {
         ];
         let mut lines = vec![titles.map(str::to_owned)];
         for case in &self.cases {
-            let ours = Spread::of(case.ours.iter().copied());
-            let git = Spread::of(case.git.iter().copied());
-            let python = Spread::of(case.python.iter().copied()).median;
+            let ours = Spread::from_times(case.ours.iter().copied());
+            let git = Spread::from_times(case.git.iter().copied());
+            let python = Spread::from_times(case.python.iter().copied()).median;
             let budget = Budget {
                 wall: case.budget,
                 ..Budget::NONE
@@ -306,12 +306,12 @@ impl Report {
             ]);
         }
         let mut text = String::from(
-            "Sync, whole processes, milliseconds; git is `git fetch` and `git push` of the same alone, \
-             Python the Python version on the same notes.\n\n",
+            "Sync, whole processes, in milliseconds. git is `git fetch` and `git push` of the same \
+             changes. Python is the Python version on the same notes.\n\n",
         );
         text.push_str(&aligned(&lines));
         if let Some(reason) = &self.no_python {
-            let _ = writeln!(text, "no figures of the Python version: {reason}");
+            let _ = writeln!(text, "no figures for the Python version: {reason}");
         }
         let merge = self.merge;
         let verdict = if merge > MERGE_BUDGET { "over" } else { "ok" };
@@ -324,10 +324,10 @@ impl Report {
         text
     }
 
-    /// For scripts: microseconds.
+    /// Formats the report for scripts. Times are microseconds.
     pub(super) fn as_json(&self) -> Value {
         let median = |times: &[Duration]| {
-            let spread = Spread::of(times.iter().copied());
+            let spread = Spread::from_times(times.iter().copied());
             (!times.is_empty()).then(|| micros(spread.median))
         };
         let cases: Vec<Value> = self

@@ -1,7 +1,7 @@
-//! How the engine grows with the store, beside FTS5's plain query over the same notes.
+//! Measures how search and refresh times grow with the store, compared with an FTS5 query.
 //!
-//! The notes are made up, their words as frequent as in real ones. Each question is asked as a hook asks
-//! it: the index is opened, asked once and closed. What FTS5 is asked is the OR of all words.
+//! Notes are generated with realistic word frequencies. Each question opens the index, searches
+//! once and closes it, as a hook does. FTS5 gets the OR of all words.
 
 use std::{
     fs,
@@ -25,15 +25,15 @@ use crate::{
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 
-/// How many questions are asked of each kind.
+/// Number of questions of each kind.
 const QUESTIONS: usize = 25;
 
-/// How many notes are changed before a refresh is measured.
+/// Number of notes that change before a refresh.
 const CHANGED: usize = 10;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Questions of so many characters: a few words, a paragraph, a pasted file.
+/// Lengths of questions in characters: a few words, a paragraph, a pasted file.
 const KINDS: [(&str, usize); 3] = [("short", 60), ("long", 240), ("paste", 1_000_000)];
 
 pub(super) fn run(largest: usize) -> Result {
@@ -48,9 +48,9 @@ pub(super) fn run(largest: usize) -> Result {
         let home = Home::new(folder.path());
         home.create()?;
         write_notes(folder.path(), size, &words)?;
-        let notes = Notes::new(home.clone(), PATIENCE);
+        let notes = Notes::new(home.clone(), TIMEOUT);
         let begun = Instant::now();
-        let mut index = Index::rebuild(&home, &notes, PATIENCE)?;
+        let mut index = Index::rebuild(&home, &notes, TIMEOUT)?;
         let build = begun.elapsed();
         let mut random = Random::new(5);
         change_notes(&note_files(folder.path())?, CHANGED, &mut random)?;

@@ -1,6 +1,5 @@
-//! Many hooks at once: on a machine that has no store yet, beside somebody who reads the records for
-//! ten seconds, beside somebody who keeps the write lock as long. And what is left when all is done:
-//! nothing that runs, listens or is locked.
+//! Runs many hooks at once: without a store, and against a process that reads the journal or holds
+//! its write lock for ten seconds. Afterwards no process, socket or lock may be left.
 
 use std::{
     collections::BTreeMap,
@@ -33,23 +32,23 @@ use crate::Result;
 
 const ROUNDS: usize = 10;
 
-/// How many sessions begin at once, and how many events of each come at once.
+/// Number of sessions that begin at once, and of events of each at once.
 const SESSIONS: usize = 8;
 const EVENTS: usize = 4;
 
-/// How many sessions go on beside somebody who keeps the records.
+/// Number of sessions that run while another process holds the journal.
 const BESIDE: usize = 4;
 
-/// How long the records are kept.
+/// How long the journal is held.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// No hook takes longer, whatever it has to wait for.
+/// The maximum duration of a hook.
 const DEADLINE: Duration = Duration::from_millis(1200);
 
-/// After this nothing is left of the deferred process.
+/// The deferred process must have ended after this time.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// The task.
+/// Runs the scenario.
 pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
     let mut schemas = Vec::new();
     for round in 0..ROUNDS {
@@ -58,7 +57,7 @@ pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
     }
     schemas.dedup();
     checks.that(schemas.len() == 1, || {
-        format!("{} schemas were made", schemas.len())
+        format!("{} schemas were created", schemas.len())
     });
     report(&format!(
         "{} hooks of {SESSIONS} sessions at once on no store: {ROUNDS} rounds",
@@ -78,7 +77,7 @@ pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
     )
 }
 
-/// The first events of eight sessions, all at once, before there is a store. Returns the schema.
+/// Sends the first events of eight sessions at once, before there is a store. Returns the schema.
 fn begin_together(sandbox: &Sandbox, checks: &mut Checks) -> Result<String> {
     let client = Client::start()?;
     let mut started = Vec::new();
@@ -102,7 +101,7 @@ fn begin_together(sandbox: &Sandbox, checks: &mut Checks) -> Result<String> {
         format!("{spooled} hooks had to use the spool")
     });
     sandbox.wait_for_work()?;
-    let records = Records::open(sandbox.home())?.ok_or("no records were made")?;
+    let records = Records::open(sandbox.home())?.ok_or("no journal was created")?;
     let damage = records.damage()?;
     checks.that(damage.is_none(), || damage.unwrap_or_default());
     let runs = Records::hook_runs(sandbox.home())?;
@@ -159,7 +158,7 @@ fn beside_a_writer(sandbox: &Sandbox, checks: &mut Checks) -> Result {
             went.times.len()
         )
     });
-    // Each of the next hooks takes fifty up.
+    // Each of the next hooks stores fifty records from the spool.
     let rounds = waiting.div_ceil(50);
     let client = Client::start()?;
     for step in script::session(sandbox, "later").iter().take(rounds) {
@@ -167,7 +166,7 @@ fn beside_a_writer(sandbox: &Sandbox, checks: &mut Checks) -> Result {
     }
     let left = Spool::new(sandbox.home()).len();
     checks.that(left == 0, || {
-        format!("{left} records wait after {rounds} more hooks")
+        format!("{left} records are pending after {rounds} more hooks")
     });
     went.is_all_there(sandbox, checks)
 }
@@ -175,16 +174,16 @@ fn beside_a_writer(sandbox: &Sandbox, checks: &mut Checks) -> Result {
 /// The clients of some sessions.
 struct Clients(Vec<Client>);
 
-/// How the hooks of some sessions went.
+/// The results of some sessions' hooks.
 struct Went {
     times: Vec<Duration>,
-    /// The marks of each session, in the order in which they were sent.
+    /// Each session's marks, in the order in which they were sent.
     sent: BTreeMap<String, Vec<String>>,
     failed: usize,
 }
 
 impl Clients {
-    /// Starts the sessions, so that there is a store.
+    /// Starts the sessions, which creates the store.
     fn begin(sandbox: &Sandbox) -> Result<Self> {
         let clients: Vec<Client> = (0..BESIDE)
             .map(|_| Client::start())
@@ -198,7 +197,7 @@ impl Clients {
         Ok(Self(clients))
     }
 
-    /// Lets all sessions go on at once, each an event after the other, for some time.
+    /// Continues all sessions at once for some time. Each session sends one event after the other.
     fn go_on(&self, sandbox: &Sandbox, time: Duration) -> Result<Went> {
         let went = Mutex::new(Went {
             times: Vec::new(),
@@ -215,7 +214,7 @@ impl Clients {
                     let went = &went;
                     scope.spawn(move || -> Result {
                         let steps = script::session(sandbox, &name(session));
-                        // The last one is the session's end.
+                        // The last step is the session's end.
                         for step in &steps[2..script::EVENTS - 1] {
                             if began.elapsed() >= time {
                                 break;
@@ -238,7 +237,7 @@ impl Clients {
             }
             Ok(())
         })?;
-        // Where the events of the sessions were fewer than fit into the time.
+        // Waits if the sessions' events took less than the time.
         thread::sleep(time.saturating_sub(began.elapsed()));
         went.into_inner().map_err(|_| "a session panicked".into())
     }
@@ -274,17 +273,17 @@ impl Went {
         });
     }
 
-    /// Looks whether every event that leaves something is there once, in the order of sending.
+    /// Checks that every event with a row is there once, in the order of sending.
     fn is_all_there(&self, sandbox: &Sandbox, checks: &mut Checks) -> Result {
         sandbox.wait_for_work()?;
-        let records = Records::open(sandbox.home())?.ok_or("there are no records")?;
+        let records = Records::open(sandbox.home())?.ok_or("there is no journal")?;
         for (session, sent) in &self.sent {
             let left = script::leaving(sandbox, session);
             let found = records.of(session)?;
             for mark in sent.iter().filter(|mark| left.contains(*mark)) {
                 let count = found.get(mark).map_or(0, Vec::len);
                 checks.that(count == 1, || {
-                    format!("{session} {mark} is there {count} times")
+                    format!("{session} {mark} is stored {count} times")
                 });
             }
             let tools = records.texts(
@@ -300,7 +299,8 @@ impl Went {
     }
 }
 
-/// Five seconds after the deferred process has ended there is no process, no socket, no lock.
+/// Checks that five seconds after the deferred process has ended no process, socket or lock is
+/// left.
 fn leaves_nothing(sandbox: &Sandbox, checks: &mut Checks) -> Result {
     let client = Client::start()?;
     sandbox.plant(2000)?;
@@ -309,11 +309,11 @@ fn leaves_nothing(sandbox: &Sandbox, checks: &mut Checks) -> Result {
     }
     drop(client);
     sandbox.wait_for_work()?;
-    // Once more where it can be watched.
+    // Starts the deferred process once more, to watch it.
     let mut work = sandbox.command(&["work"], b"")?.spawn()?;
     let (mut looks, mut sockets) = (0, 0);
     while work.try_wait()?.is_none() {
-        // It may end in this moment.
+        // It may end at this moment.
         if let Ok(look) = stopped::look(work.id()) {
             looks += 1;
             sockets += look.sockets;
@@ -326,7 +326,7 @@ fn leaves_nothing(sandbox: &Sandbox, checks: &mut Checks) -> Result {
     thread::sleep(QUIET);
     let running = processes_of(sandbox.home().root());
     checks.that(running.is_empty(), || {
-        format!("these still run: {running:?}")
+        format!("processes still running: {running:?}")
     });
     for subject in [
         Subject::Notes,
@@ -346,7 +346,7 @@ fn leaves_nothing(sandbox: &Sandbox, checks: &mut Checks) -> Result {
             format!("{}: {locked:?}", database.display())
         });
     }
-    let records = Records::open(sandbox.home())?.ok_or("there are no records")?;
+    let records = Records::open(sandbox.home())?.ok_or("there is no journal")?;
     let open = records.number("SELECT count(*) FROM job WHERE state <> 'done'")?;
     checks.that(open == 0, || format!("{open} jobs are open"));
     let sockets = sandbox
@@ -355,7 +355,7 @@ fn leaves_nothing(sandbox: &Sandbox, checks: &mut Checks) -> Result {
         .filter(|path| fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket()))
         .count();
     checks.that(sockets == 0, || {
-        format!("{sockets} sockets lie in the store")
+        format!("the store contains {sockets} sockets")
     });
     report(&format!(
         "{} s after the deferred process: {} processes, {sockets} sockets, {open} jobs, no lock; \
@@ -366,7 +366,7 @@ fn leaves_nothing(sandbox: &Sandbox, checks: &mut Checks) -> Result {
     Ok(())
 }
 
-/// The processes whose environment names a folder.
+/// Returns the processes whose environment names a folder.
 fn processes_of(folder: &Path) -> Vec<String> {
     let folder = folder.as_os_str().as_bytes();
     let named = |name: &OsStr| {
@@ -383,10 +383,10 @@ fn processes_of(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Looks into the log: what went wrong says so there.
+/// Checks that the log reports no failure.
 fn has_no_fault(sandbox: &Sandbox, checks: &mut Checks) {
     let faults = sandbox.faults();
-    checks.that(faults.is_empty(), || format!("the log says {faults:?}"));
+    checks.that(faults.is_empty(), || format!("the log reports {faults:?}"));
 }
 
 fn name(session: usize) -> String {

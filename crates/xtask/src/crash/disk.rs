@@ -1,8 +1,8 @@
-//! A disk that is full and a disk that is read-only, on a small file system made for it.
+//! Tests a full and a read-only disk, on a small tmpfs.
 //!
-//! The disk is filled so that exactly so many blocks are free, from none upwards, until nothing
-//! fails any more: so each write of each command fails once. Needs the right to mount; without it
-//! nothing is tested, and the report says so.
+//! The disk is filled up to a number of free blocks, from zero upwards, until nothing fails. So
+//! each write of each command fails once. Without permission to mount, the test is skipped and says
+//! so.
 
 use std::{
     collections::BTreeMap,
@@ -23,20 +23,20 @@ use super::{
 };
 use crate::{Result, at};
 
-/// The smallest piece of a tmpfs.
+/// The block size of a tmpfs.
 const BLOCK: u64 = 4096;
 
-/// Free blocks at which nothing fails any more, whatever is tried.
+/// With this many free blocks nothing fails.
 const ENOUGH: u64 = 96;
 
-/// A command, what it is given, and whether it is a hook.
+/// A command with its input, and whether it is a hook.
 struct Call {
     arguments: Vec<String>,
     input: Vec<u8>,
     is_hook: bool,
 }
 
-/// The task.
+/// Runs the scenario.
 pub(super) fn run(root: &Path, binary: &Path, checks: &mut Checks) -> Result {
     let point = root.join("disk");
     fs::create_dir(&point).map_err(at(&point))?;
@@ -52,7 +52,7 @@ pub(super) fn run(root: &Path, binary: &Path, checks: &mut Checks) -> Result {
     read_only(&sandbox, &disk, checks)
 }
 
-/// The very first hooks of a machine meet a full disk.
+/// Runs the first hooks of a machine on a full disk.
 fn on_no_store(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     sandbox.transcript("first", 10)?;
     for free in 0..ENOUGH {
@@ -77,7 +77,7 @@ fn on_no_store(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     sandbox.heals(checks)
 }
 
-/// Every write of every command fails once.
+/// Makes every write of every command fail once.
 fn full(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     sandbox.plant(50)?;
     sandbox.succeeds(&["reindex"], b"", checks)?;
@@ -95,7 +95,7 @@ fn full(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
             }
             for (path, bytes) in contents(sandbox)? {
                 let is_whole = NoteFile::parse(&bytes, path.id).is_ok();
-                checks.that(is_whole, || format!("{path} is half a note"));
+                checks.that(is_whole, || format!("{path} is incomplete"));
             }
             let after = contents(sandbox)?;
             let is_lost = before.keys().any(|path| !after.contains_key(path));
@@ -116,11 +116,11 @@ fn full(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     sandbox.heals(checks)
 }
 
-/// On a read-only disk hooks are quiet, commands say why, and nothing changes.
+/// On a read-only disk, hooks print nothing, commands report the reason, and nothing changes.
 fn read_only(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     let calls = calls(sandbox, usize::MAX)?;
     let before = contents(sandbox)?;
-    report("read-only disk: hooks give what there is, commands say why they fail");
+    report("read-only disk: hooks answer, commands report the reason");
     disk.remount("ro")?;
     for call in calls {
         let arguments: Vec<&str> = call.arguments.iter().map(String::as_str).collect();
@@ -145,7 +145,7 @@ fn read_only(sandbox: &Sandbox, disk: &Disk, checks: &mut Checks) -> Result {
     sandbox.heals(checks)
 }
 
-/// Removes a store, in which a deferred process of the round before may still be writing.
+/// Removes a store. The previous round's deferred process may still be writing.
 fn remove(store: &Path) -> Result {
     let mut result = Ok(());
     for _ in 0..100 {
@@ -158,7 +158,7 @@ fn remove(store: &Path) -> Result {
     result.map_err(at(store))
 }
 
-/// One of everything that writes.
+/// Returns one command of every kind that writes.
 fn calls(sandbox: &Sandbox, round: usize) -> Result<Vec<Call>> {
     let session = format!("full-{round}");
     sandbox.transcript(&session, 10)?;
@@ -187,7 +187,7 @@ fn calls(sandbox: &Sandbox, round: usize) -> Result<Vec<Call>> {
     ])
 }
 
-/// Looks at what a run said: hooks are always well and quiet, commands say what is wrong.
+/// Checks a run's output: hooks exit 0 and print nothing, commands report the reason.
 fn look(arguments: &[&str], output: &Output, is_hook: bool, checks: &mut Checks) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let is_as_it_should = if is_hook {
@@ -212,13 +212,13 @@ fn contents(sandbox: &Sandbox) -> Result<BTreeMap<NotePath, Vec<u8>>> {
     Ok(contents)
 }
 
-/// A file system of a few megabytes, unmounted when it is dropped.
+/// A file system of a few megabytes, unmounted on drop.
 struct Disk {
     point: PathBuf,
 }
 
 impl Disk {
-    /// Mounts it; `None` where that is not permitted.
+    /// Mounts the disk. Returns `None` if that is not permitted.
     fn mount(point: &Path) -> Option<Self> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs"]);
@@ -237,7 +237,7 @@ impl Disk {
         )
     }
 
-    /// Fills the disk up to `free` blocks; dropping the ballast frees it again.
+    /// Fills the disk up to `free` blocks. Dropping the ballast frees the space.
     fn fill(&self, free: u64) -> Result<Ballast> {
         let ballast = Ballast {
             path: self.point.join("ballast"),
@@ -259,12 +259,12 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // A deferred process may still stand in it: it is let go as soon as that has ended.
+        // Lazy, because a deferred process may still use the folder.
         let _ = Command::new("umount").arg("-l").arg(&self.point).status();
     }
 }
 
-/// A file that takes up space.
+/// A file that occupies space.
 struct Ballast {
     path: PathBuf,
 }

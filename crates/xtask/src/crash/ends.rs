@@ -1,7 +1,7 @@
-//! Sessions that end half-way: the client is killed, or the hook of the end is, between its steps.
+//! Interrupts the end of sessions: kills the client, or the SessionEnd hook between its steps.
 //!
-//! In each case the start of the next session finishes what was left, and the session's one note
-//! is that of a session that ended undisturbed, byte for byte but for the tag that says how it ended.
+//! The next session's start must finish what was left. The session's one note must equal that of an
+//! undisturbed session, except for the tag that says how it ended.
 
 use std::{
     fs,
@@ -25,19 +25,19 @@ use super::{
 };
 use crate::Result;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Now, for every process: whatever differs between two notes is no time.
+/// The fixed clock of every process, so that notes do not differ by their times.
 const NOW: &str = "2026-01-02T03:04:05Z";
 
-/// How often a moment that lasts for milliseconds is tried for.
+/// Attempts to hit a moment that lasts milliseconds.
 const TRIES: usize = 10;
 
 const SESSION: &str = "halfway";
 
-/// The task.
+/// Runs the scenario.
 pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
-    // One user and one project, with a store for each case: the paths in the notes are the same.
+    // One user and one project with a store per case, so that the paths in the notes are equal.
     let store = |name: &str| Sandbox::with_store(folder, binary, &folder.join(name));
 
     let ended = Case::begin(store("ended")?)?;
@@ -47,7 +47,7 @@ pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
         format!("no tag says that it ended:\n{whole}")
     });
 
-    // The other client takes the place of the one that dies here.
+    // Another client replaces the one that was killed.
     let mut killed = Case::begin(store("killed")?)?;
     killed.client = Client::start()?;
     let lost = killed.note_after_the_next_start(checks)?;
@@ -56,11 +56,11 @@ pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
         format!("the note of a client that was killed is\n{lost}\nand not\n{expected}")
     });
 
-    // Nobody can write a note, so the hook stands where its state is stored and no note is written.
+    // The locked notes stop the hook after its state is stored and before a note is written.
     let case = Case::begin(store("no-note")?)?;
     let no_notes = case.lock(Subject::Notes)?;
     let mut hook = case.end()?;
-    wait_until(PATIENCE, "the stored end", || case.is_ended())?;
+    wait_until(TIMEOUT, "the stored end", || case.is_ended())?;
     hook.kill()?;
     hook.wait()?;
     checks.that(case.notes().is_empty(), || {
@@ -74,12 +74,12 @@ pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
 
     let mut was_hit = false;
     for attempt in 0..TRIES {
-        // Nobody can write to the index, so the hook waits a little with its note on the disk.
+        // The locked index stops the hook for a moment after its note is written.
         let case = Case::begin(store(&format!("not-told-{attempt}"))?)?;
         let no_index = case.lock(Subject::Index)?;
         let mut hook = case.end()?;
         let began = Instant::now();
-        while case.notes().is_empty() && began.elapsed() < PATIENCE {
+        while case.notes().is_empty() && began.elapsed() < TIMEOUT {
             thread::sleep(Duration::from_millis(1));
         }
         hook.kill()?;
@@ -103,7 +103,7 @@ pub(super) fn run(folder: &Path, binary: &Path, checks: &mut Checks) -> Result {
     Ok(())
 }
 
-/// A store in which a session has run its second tool.
+/// A store in which a session has used its second tool.
 struct Case {
     sandbox: Sandbox,
     client: Client,
@@ -126,7 +126,7 @@ impl Case {
         Ok(case)
     }
 
-    /// Starts the hook of the session's end.
+    /// Starts the session's SessionEnd hook.
     fn end(&self) -> Result<Child> {
         self.hook(&self.end, &self.client)
     }
@@ -137,7 +137,7 @@ impl Case {
     }
 
     fn lock(&self, subject: Subject) -> Result<Lock> {
-        lock::acquire(self.sandbox.home(), subject, PATIENCE)?
+        lock::acquire(self.sandbox.home(), subject, TIMEOUT)?
             .ok_or_else(|| "a lock of nobody's is not to be had".into())
     }
 
@@ -150,7 +150,7 @@ impl Case {
         (state == "completed").then_some(())
     }
 
-    /// The notes' files.
+    /// Returns the paths of the notes.
     fn notes(&self) -> Vec<String> {
         let notes = self.sandbox.notes();
         let found = notes.list().notes;
@@ -161,7 +161,7 @@ impl Case {
             .collect()
     }
 
-    /// Starts another session, lets what that sets off come to its end, and returns the one note.
+    /// Starts another session, waits for the work that this triggers, and returns the one note.
     fn note_after_the_next_start(&self, checks: &mut Checks) -> Result<String> {
         let client = Client::start()?;
         let next = script::session(&self.sandbox, "the next one").remove(0);
@@ -169,7 +169,7 @@ impl Case {
         checks.that(answer.status.success(), || {
             format!("the next start: {}", answer.status)
         });
-        wait_until(PATIENCE, "the note of the session", || {
+        wait_until(TIMEOUT, "the note of the session", || {
             self.records().ok()?.is_noted(SESSION).ok()?.then_some(())
         })?;
         self.sandbox.wait_for_work()?;

@@ -1,11 +1,11 @@
-//! SIGKILL at random moments of the hooks of sessions of a hundred events.
+//! Kills hooks of sessions of a hundred events with SIGKILL at random moments.
 //!
-//! Every hook that exited with 0 has its event in the records, once and whole; one that was killed
-//! has it whole or not at all. What whole is, the same session says where nobody was killed. A part
-//! of the killed hooks is run again, so that what was stored before must not be stored twice.
+//! The event of every hook that exited with 0 must be in the journal once and complete. A killed
+//! hook's event must be complete or absent. The expected rows come from the same session without
+//! kills. Some killed hooks are run again and must not store their event twice.
 //!
-//! The program that kills and the ones that are killed share one processor, so that whoever waits
-//! for a moment runs as soon as it has come: the last byte of an answer leaves a process little to do.
+//! The killer and the hooks share one processor, so that a process that waits for a moment runs as
+//! soon as it comes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,15 +34,15 @@ use super::{
 };
 use crate::Result;
 
-/// How many kills have to fall into each moment.
+/// The kills needed for each moment.
 const WANTED: usize = 20;
 
-/// Where a kill fell.
+/// The moment of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment {
-    /// `journal.db` was not open yet.
+    /// `journal.db` was not open.
     BeforeOpen,
-    /// It was open, and nothing was being written.
+    /// `journal.db` was open and nothing was being written.
     BeforeTransaction,
     Inside,
     AfterCommit,
@@ -69,13 +69,13 @@ impl fmt::Display for Moment {
     }
 }
 
-/// How one run of a hook ended.
+/// How a hook ended.
 enum Ended {
     Well,
     Killed,
 }
 
-/// A process that stands for Claude Code; when it is dropped, its sessions are lost.
+/// A process that stands for Claude Code. Its sessions are lost when it is dropped.
 pub(super) struct Client(Child);
 
 impl Client {
@@ -88,7 +88,7 @@ impl Client {
         Ok(Self(child))
     }
 
-    /// Its number, as hooks are given it.
+    /// Returns the process id as hooks receive it.
     pub(super) fn id(&self) -> String {
         self.0.id().to_string()
     }
@@ -105,9 +105,9 @@ impl Drop for Client {
 struct Run<'a> {
     sandbox: &'a Sandbox,
     random: Random,
-    /// How long each killed process had run, by where that was.
+    /// The running time of each killed process, by the moment that was hit.
     observed: BTreeMap<Moment, Vec<Duration>>,
-    /// How long a hook takes when it is left alone.
+    /// The duration of an undisturbed hook.
     usual: Duration,
     kills: BTreeMap<Moment, usize>,
     sent: usize,
@@ -115,11 +115,11 @@ struct Run<'a> {
     stored: usize,
     doubled: usize,
     lost: usize,
-    /// Hooks that stored what they had to, those that were killed after it included.
+    /// Number of hooks that stored their event, including those killed after it.
     runs: i64,
 }
 
-/// The task.
+/// Runs the scenario.
 pub(super) fn run(
     folder: &Path,
     binary: &Path,
@@ -145,7 +145,7 @@ pub(super) fn run(
     let mut sessions = Vec::new();
     while run.killed() < kills || (run.rarest().1 < WANTED && run.killed() < 5 * kills) {
         let session = format!("session-{}", sessions.len());
-        // The same folders and another store: what is stored is the same, byte for byte.
+        // The same folders with another store, so that the stored bytes are equal.
         let undisturbed = tempfile::tempdir()?;
         let reference =
             Sandbox::with_store(sandbox.root(), binary, &undisturbed.path().join("store"))?;
@@ -153,12 +153,12 @@ pub(super) fn run(
         run.play(&session, &whole, checks)?;
         sessions.push(session);
     }
-    run.look_at_the_end(&sessions, checks)?;
+    run.check_all_sessions(&sessions, checks)?;
     run.summary(sessions.len(), checks);
     Ok(())
 }
 
-/// Keeps this process and what it starts on one processor.
+/// Pins this process and its children to one processor.
 fn share_a_processor() -> Result {
     let mut one = CpuSet::new();
     one.set(0);
@@ -167,7 +167,7 @@ fn share_a_processor() -> Result {
 }
 
 impl Run<'_> {
-    /// Plays a session to its end and returns what it leaves, by mark.
+    /// Plays a session without kills and returns its rows by mark.
     fn play_undisturbed(
         &mut self,
         sandbox: &Sandbox,
@@ -201,7 +201,7 @@ impl Run<'_> {
         checks: &mut Checks,
     ) -> Result {
         let client = Client::start()?;
-        // What a hook said to be well about.
+        // The events whose hooks exited with 0.
         let mut told: BTreeSet<String> = BTreeSet::new();
         let mut is_ended = false;
         for step in script::session(self.sandbox, session) {
@@ -218,13 +218,13 @@ impl Run<'_> {
             }
         }
         drop(client);
-        // One that runs already may have looked for lost sessions before this one was.
+        // A process that is running may have looked for lost sessions before this one was lost.
         self.sandbox.wait_for_work()?;
         self.sandbox.succeeds(&["work"], b"", checks)?;
-        self.look_at_a_session(session, whole, &told, is_ended, checks)
+        self.check_session(session, whole, &told, is_ended, checks)
     }
 
-    /// Runs the hook of an event, to its end or to a kill.
+    /// Runs the hook of an event to its end or until it is killed.
     fn send(
         &mut self,
         step: &Step,
@@ -243,7 +243,7 @@ impl Run<'_> {
             if self.rarest().0 == Moment::AfterPrint
                 && let Some(stdout) = &mut child.stdout
             {
-                // The answer is one write, and nothing comes after it.
+                // The answer is one write, and the hook does nothing after it.
                 let mut first = [0; 1];
                 let length = stdout.read(&mut first)?;
                 printed.extend_from_slice(&first[..length]);
@@ -271,12 +271,15 @@ impl Run<'_> {
             });
             return Ok(Ended::Well);
         }
-        let look = seen.ok_or("a process was killed that had ended")?;
+        let look = seen.ok_or("the killed process had already ended")?;
         checks.that(look.sockets == 0, || {
             format!("{} has a socket open", step.name)
         });
         checks.that(has_stored || printed.is_empty(), || {
-            format!("{} {} answered before it had stored", step.name, step.mark)
+            format!(
+                "{} {} answered before it had stored its event",
+                step.name, step.mark
+            )
         });
         self.look_for_damage(checks)?;
         let moment = moment(look, has_stored, !printed.is_empty());
@@ -285,7 +288,7 @@ impl Run<'_> {
         Ok(Ended::Killed)
     }
 
-    /// Draws how long a process may run: anywhere, or where the rarest moment is to be expected.
+    /// Draws a running time: anywhere, or near the rarest moment.
     fn draw_delay(&mut self) -> Duration {
         let (rarest, _) = self.rarest();
         let middle = |moment| {
@@ -294,7 +297,7 @@ impl Run<'_> {
             seen.get(seen.len() / 2).copied()
         };
         let span = match rarest {
-            // A short one, between two that are easier to meet.
+            // A short moment between two that are hit more often.
             Moment::AfterCommit => middle(Moment::Inside).zip(middle(Moment::AfterPrint)),
             _ => middle(rarest).map(|middle| (middle.mul_f64(0.95), middle.mul_f64(1.05))),
         };
@@ -316,8 +319,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compares what a session left with what it leaves undisturbed.
-    fn look_at_a_session(
+    /// Compares a session's rows with those of the undisturbed session.
+    fn check_session(
         &mut self,
         session: &str,
         whole: &BTreeMap<String, Vec<String>>,
@@ -325,7 +328,7 @@ impl Run<'_> {
         is_ended: bool,
         checks: &mut Checks,
     ) -> Result {
-        let records = Records::open(self.sandbox.home())?.ok_or("there are no records")?;
+        let records = Records::open(self.sandbox.home())?.ok_or("there is no journal")?;
         let halves = records.halves(session)?;
         checks.that(halves.is_none(), || halves.unwrap_or_default());
         let found = records.of(session)?;
@@ -334,20 +337,20 @@ impl Run<'_> {
             let copies = rows.len().saturating_sub(1);
             self.doubled += copies;
             checks.that(copies == 0, || {
-                format!("{session} {mark} is there twice: {rows:?}")
+                format!("{session} {mark} is stored twice: {rows:?}")
             });
             checks.that(
                 whole
                     .get(mark)
                     .is_some_and(|whole| rows.iter().all(|row| whole.contains(row))),
-                || format!("{session} {mark} is not whole: {rows:?}"),
+                || format!("{session} {mark} is incomplete: {rows:?}"),
             );
         }
         for mark in told.iter().filter(|mark| whole.contains_key(*mark)) {
             let is_there = found.contains_key(mark);
             self.lost += usize::from(!is_there);
             checks.that(is_there, || {
-                format!("{session} {mark} was stored, and is lost")
+                format!("{session} {mark} was stored and is lost")
             });
         }
         let end = records.end_of(session)?;
@@ -358,27 +361,27 @@ impl Run<'_> {
                 (Some("other"), _) | (Some("lost"), false)
             );
         checks.that(is_closed, || {
-            format!("{session} is not closed as it should be: {end:?}")
+            format!("{session} was not closed correctly: {end:?}")
         });
         let is_noted = records.is_noted(session)?;
-        checks.that(is_noted, || {
-            format!("the note of {session} is not of its last state")
-        });
+        checks.that(is_noted, || format!("the note of {session} is out of date"));
         let notes = self.sandbox.notes();
         let note = notes.find(NoteId::of_session(session));
         checks.that(note.is_some_and(|path| notes.read(path).is_ok()), || {
-            format!("{session} has no note that can be read")
+            format!("{session} has no readable note")
         });
         Ok(())
     }
 
-    /// Looks at what all sessions left together.
-    fn look_at_the_end(&mut self, sessions: &[String], checks: &mut Checks) -> Result {
+    /// Checks the state that all sessions left together.
+    fn check_all_sessions(&mut self, sessions: &[String], checks: &mut Checks) -> Result {
         self.sandbox.heals(checks)?;
         self.look_for_damage(checks)?;
         let home = self.sandbox.home();
         let spooled = self.spooled();
-        checks.that(spooled == 0, || format!("{spooled} records wait in spool/"));
+        checks.that(spooled == 0, || {
+            format!("{spooled} records are pending in spool/")
+        });
         let runs = Records::hook_runs(home)?;
         checks.that(runs == self.runs, || {
             format!(
@@ -391,10 +394,10 @@ impl Run<'_> {
             format!("{} sessions have {notes} notes", sessions.len())
         });
         let faults = self.sandbox.faults();
-        checks.that(faults.is_empty(), || format!("the log says {faults:?}"));
+        checks.that(faults.is_empty(), || format!("the log reports {faults:?}"));
         let private = self.sandbox.files_with(script::PRIVATE.as_bytes());
         checks.that(private.is_empty(), || {
-            format!("what is private is in {private:?}")
+            format!("private text is in {private:?}")
         });
         Ok(())
     }
@@ -432,12 +435,12 @@ impl Run<'_> {
         report(&format!("{} killed: {}", self.killed(), fell.join(", ")));
         let (rarest, count) = self.rarest();
         checks.that(count >= WANTED, || {
-            format!("{rarest}: hit {count} times only")
+            format!("{rarest}: hit only {count} times")
         });
     }
 }
 
-/// The hook of an event, as the client starts it.
+/// Returns the hook of an event, as the client starts it.
 pub(super) fn hook(sandbox: &Sandbox, step: &Step, client: &Client) -> Result<Command> {
     let mut command = sandbox.command(&["hook"], &step.payload)?;
     command.env("CLAUDE_PID", client.id());

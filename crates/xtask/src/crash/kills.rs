@@ -1,9 +1,9 @@
-//! SIGKILL at random moments of capture and write, over one growing store.
+//! Kills captures and writes with SIGKILL at random moments, over one growing store.
 //!
-//! Where a kill fell is told from the outside: *before* the process left any trace of what it was
-//! to write, *inside* when there is a trace but not all of it, *after* when the note is on the disk
-//! and in the index. The moments are drawn from the whole run of the process at first, then around
-//! the ones that were hit too rarely. After every batch one plain run has to heal everything.
+//! The moment of a kill is derived from outside: *before* if the process left no trace, *inside* if
+//! it left some of its work, *after* if the note is on the disk and in the index. Moments are drawn
+//! from the whole run first, then near those that were hit too rarely. After every batch one
+//! undisturbed run must repair everything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,18 +32,18 @@ use super::{
 };
 use crate::Result;
 
-/// How many kills have to fall into each moment of capture and of write.
+/// The kills needed for each moment of capture and of write.
 const WANTED: usize = 20;
 
-/// Kills after which the store has to heal.
+/// Kills after which the store must be repaired.
 const BATCH: usize = 20;
 
-/// Turns of a session at its compaction, and at its end.
+/// Turns of a session at its compaction and at its end.
 const TURNS: [usize; 2] = [40, 80];
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Something that writes a note.
+/// An operation that writes a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     PreCompact,
@@ -78,29 +78,29 @@ impl Kind {
     }
 }
 
-/// What the kills are counted by.
+/// The groups in which kills are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Family {
     Capture,
     Write,
 }
 
-/// What a killed process left.
+/// The traces of a killed process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Trace {
     Nothing,
-    /// The records know the body, the note's file does not.
+    /// The journal has the body, and the note's file does not.
     RecordsOnly,
     /// The old bytes are in the trash, and the note is still there.
     TrashOnly,
     /// A temporary file.
     TemporaryFile,
-    /// The note is on the disk, and the index does not know it.
+    /// The note is on the disk and not in the index.
     NotIndexed,
     Everything,
 }
 
-/// Where a kill fell.
+/// The moment of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment {
     Before,
@@ -133,21 +133,21 @@ impl fmt::Display for Trace {
     }
 }
 
-/// One run of something that writes a note, and how its result is told.
+/// One run of an operation and its expected result.
 #[derive(Debug, Clone)]
 struct Act {
     kind: Kind,
     arguments: Vec<String>,
     input: Vec<u8>,
-    /// The note; a new one has no id before it is there.
+    /// The note; `None` for a new note until it exists.
     target: Option<NoteId>,
     goal: Goal,
 }
 
-/// What the note says when the act is done.
+/// The note's expected content.
 #[derive(Debug, Clone)]
 enum Goal {
-    /// This title and this text, by this session.
+    /// This title and text, by this session.
     Session {
         session: String,
         title: String,
@@ -171,7 +171,7 @@ impl Goal {
     }
 }
 
-/// The task.
+/// Runs the scenario.
 pub(super) fn run(sandbox: &Sandbox, kills: usize, seed: u64, checks: &mut Checks) -> Result {
     let reference_root = tempfile::tempdir()?;
     let mut run = Run {
@@ -191,8 +191,8 @@ pub(super) fn run(sandbox: &Sandbox, kills: usize, seed: u64, checks: &mut Check
     run.calibrate(checks)?;
     let mut killed = 0;
     while killed < kills || (run.rarest() < WANTED && killed < 4 * kills) {
-        // The deferred process would heal before anybody has looked.
-        let no_work = lock::acquire(sandbox.home(), Subject::Work, PATIENCE)?;
+        // Blocks the deferred process, which would repair the store before the check.
+        let no_work = lock::acquire(sandbox.home(), Subject::Work, TIMEOUT)?;
         let mut in_batch = 0;
         while in_batch < BATCH {
             in_batch += usize::from(run.strike(checks)?);
@@ -208,28 +208,28 @@ pub(super) fn run(sandbox: &Sandbox, kills: usize, seed: u64, checks: &mut Check
 
 struct Run<'a> {
     sandbox: &'a Sandbox,
-    /// Where nobody is killed: what a capture has to come to.
+    /// A sandbox without kills, for the expected result of a capture.
     reference: Sandbox,
     random: Random,
     serial: usize,
-    /// Every note that is there, byte for byte.
+    /// The exact bytes of every note.
     kept: BTreeMap<NoteId, Vec<u8>>,
-    /// Notes that this batch has touched.
+    /// The notes that this batch changed.
     busy: BTreeSet<NoteId>,
-    /// Sessions with a note of their compaction.
+    /// Sessions that have a note from their compaction.
     open_sessions: Vec<String>,
-    /// What was killed and has to be done again after the store has healed.
+    /// Killed operations to repeat after the repair.
     pending: Vec<Act>,
-    /// How long each killed process had run, and where that was.
+    /// The running time of each killed process, by the moment that was hit.
     observed: BTreeMap<(Kind, Moment), Vec<Duration>>,
-    /// How long each takes when it is left alone.
+    /// The duration of each operation without kills.
     usual: BTreeMap<Kind, Duration>,
     traces: BTreeMap<(Family, Trace), usize>,
     ended: usize,
 }
 
 impl Run<'_> {
-    /// Does everything a few times undisturbed: how long it takes, and notes to work on.
+    /// Runs every operation a few times without kills, for its duration and for notes to work on.
     fn calibrate(&mut self, checks: &mut Checks) -> Result {
         self.sandbox.plant(200)?;
         self.sandbox.succeeds(&["reindex"], b"", checks)?;
@@ -245,7 +245,7 @@ impl Run<'_> {
                 let began = Instant::now();
                 let output = self.sandbox.run(&arguments, &act.input)?;
                 times.push(began.elapsed());
-                self.look_at_finished(&act, &before, &output, checks)?;
+                self.check_finished(&act, &before, &output, checks)?;
             }
             times.sort_unstable();
             self.usual.insert(kind, times[times.len() / 2]);
@@ -256,11 +256,11 @@ impl Run<'_> {
             .iter()
             .map(|(kind, time)| format!("{kind:?} {:.1} ms", milliseconds(*time)))
             .collect();
-        report(&format!("undisturbed: {}", usual.join(", ")));
+        report(&format!("without kills: {}", usual.join(", ")));
         Ok(())
     }
 
-    /// Starts one process and kills it; false when it had ended before.
+    /// Starts one process and kills it. Returns false if it had already ended.
     fn strike(&mut self, checks: &mut Checks) -> Result<bool> {
         let kind = self.draw_kind();
         let act = self.draw_act(kind)?;
@@ -270,7 +270,8 @@ impl Run<'_> {
         let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
         let mut child = self.sandbox.command(&arguments, &act.input)?.spawn()?;
         let began = Instant::now();
-        // Sleeping is exact to a tenth of a millisecond at best, and that is all a rename takes.
+        // The rest of the wait spins: a sleep is exact to 0.1 ms at best, as long as a rename
+        // takes.
         thread::sleep(delay.saturating_sub(Duration::from_micros(300)));
         while began.elapsed() < delay {
             std::hint::spin_loop();
@@ -279,7 +280,7 @@ impl Run<'_> {
         let output = child.wait_with_output()?;
         if output.status.signal().is_none() {
             self.ended += 1;
-            self.look_at_finished(&act, &before, &output, checks)?;
+            self.check_finished(&act, &before, &output, checks)?;
             return Ok(false);
         }
         let has_leftover = self
@@ -287,7 +288,7 @@ impl Run<'_> {
             .leftovers()
             .iter()
             .any(|path| !leftovers.contains(path));
-        let trace = self.look_at_killed(&act, &before, has_leftover, checks)?;
+        let trace = self.check_killed(&act, &before, has_leftover, checks)?;
         self.observed
             .entry((kind, trace.moment()))
             .or_default()
@@ -296,15 +297,16 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Looks at what a killed process left: all of a note or nothing of it, and nothing else touched.
-    fn look_at_killed(
+    /// Checks the traces of a killed process: a note is complete or absent, and nothing else
+    /// changed.
+    fn check_killed(
         &mut self,
         act: &Act,
         before: &BTreeMap<NotePath, i64>,
         has_leftover: bool,
         checks: &mut Checks,
     ) -> Result<Trace> {
-        let changed = self.look_at_changes(act, before, checks)?;
+        let changed = self.check_changes(act, before, checks)?;
         let trace = match changed {
             Some(path) => {
                 let stamp = self.sandbox.notes().stamp(path);
@@ -325,15 +327,15 @@ impl Run<'_> {
             }
             None => Trace::Nothing,
         };
-        // A new note that a person gave up on is written again under another id: nothing to repeat.
+        // A new note is written again under another id, so there is nothing to repeat.
         if act.kind != Kind::Write {
             self.pending.push(act.clone());
         }
         Ok(trace)
     }
 
-    /// Looks at what a process that exited did: when it says it did it, it did.
-    fn look_at_finished(
+    /// Checks that a process that exited with 0 did its work.
+    fn check_finished(
         &mut self,
         act: &Act,
         before: &BTreeMap<NotePath, i64>,
@@ -342,16 +344,16 @@ impl Run<'_> {
     ) -> Result {
         let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
         checks.that(output.status.success(), || told(&arguments, output));
-        let changed = self.look_at_changes(act, before, checks)?;
+        let changed = self.check_changes(act, before, checks)?;
         checks.that(changed.is_some(), || {
             format!("{:?} exited with 0 and left no note", act.kind)
         });
         Ok(())
     }
 
-    /// Compares the trees with what was there before: at most the act's own note may differ, and it
-    /// is whole. Returns where that note is, when it is what the act was to make of it.
-    fn look_at_changes(
+    /// Compares the trees with their earlier state: only the act's own note may differ, and it must
+    /// be complete. Returns that note's path if it has the expected content.
+    fn check_changes(
         &mut self,
         act: &Act,
         before: &BTreeMap<NotePath, i64>,
@@ -366,7 +368,7 @@ impl Run<'_> {
             .collect();
         let id = act.target.or(fresh.first().map(|path| path.id));
         checks.that(fresh.iter().all(|path| Some(path.id) == id), || {
-            format!("{:?} touched other notes: {fresh:?}", act.kind)
+            format!("{:?} changed other notes: {fresh:?}", act.kind)
         });
         let Some(id) = id else { return Ok(None) };
         self.busy.insert(id);
@@ -383,7 +385,7 @@ impl Run<'_> {
         match NoteFile::parse(&bytes, id) {
             Err(error) => {
                 checks.that(false, || {
-                    format!("{:?} left half a note: {error}", act.kind)
+                    format!("{:?} left an incomplete note: {error}", act.kind)
                 });
                 Ok(None)
             }
@@ -416,11 +418,11 @@ impl Run<'_> {
         else {
             return Ok(false);
         };
-        let journal = Journal::open(self.sandbox.home(), PATIENCE)?;
+        let journal = Journal::open(self.sandbox.home(), TIMEOUT)?;
         Ok(journal.is_session_body(session, &format!("{title}\n{body}"))?)
     }
 
-    /// Kills a `reindex` and a `work` somewhere, too: the index is derived, and must be as healthy.
+    /// Kills a `reindex` and a `work`, too. The index is derived and must be intact afterwards.
     fn kill_a_reindex(&mut self) -> Result {
         for arguments in [["reindex"], ["work"]] {
             let mut child = self.sandbox.command(&arguments, b"")?.spawn()?;
@@ -431,11 +433,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// One plain run, and everything is as it should be; then what was killed is done again.
+    /// Checks the store after one undisturbed run, then repeats the killed operations.
     fn heal(&mut self, checks: &mut Checks) -> Result {
         self.sandbox.heals(checks)?;
         let notes = self.sandbox.notes();
-        // What a killed hook had stored of its event is enough for the deferred process.
+        // The deferred process can finish from the part of the event that a killed hook stored.
         for act in self.pending.iter().filter(|act| act.kind.is_hook()) {
             if let Some(path) = act.target.and_then(|id| notes.find(id))
                 && is_met(act, &notes)
@@ -456,17 +458,17 @@ impl Run<'_> {
             let before = self.places();
             let arguments: Vec<&str> = act.arguments.iter().map(String::as_str).collect();
             let output = self.sandbox.run(&arguments, &act.input)?;
-            self.look_at_changes(&act, &before, checks)?;
+            self.check_changes(&act, &before, checks)?;
             let is_met = is_met(&act, &notes);
             checks.that(is_met, || {
-                format!("{:?} done again: {}", act.kind, told(&arguments, &output))
+                format!("{:?} repeated: {}", act.kind, told(&arguments, &output))
             });
         }
         self.busy.clear();
         Ok(())
     }
 
-    /// Every note's place and inode: a write always makes a new one.
+    /// Returns every note's path and inode. A write always creates a new inode.
     fn places(&self) -> BTreeMap<NotePath, i64> {
         let listing = self.sandbox.notes().list();
         listing
@@ -476,7 +478,7 @@ impl Run<'_> {
             .collect()
     }
 
-    /// Draws something to do, of the family that has the rarest moment.
+    /// Draws an operation of the group with the rarest moment.
     fn draw_kind(&mut self) -> Kind {
         let family = MOMENTS
             .iter()
@@ -508,7 +510,7 @@ impl Run<'_> {
                 }
             }
             Kind::SessionEnd | Kind::Capture => {
-                // Half of them go on with a session that was compacted.
+                // Half of them resume a session that was compacted.
                 let index = self
                     .open_sessions
                     .iter()
@@ -580,7 +582,7 @@ impl Run<'_> {
         })
     }
 
-    /// Writes the transcript of a session and lets an undisturbed capture say what its note is.
+    /// Writes a session's transcript and captures it without kills for the expected note.
     fn session_goal(&self, session: &str, turns: usize) -> Result<Goal> {
         self.sandbox.transcript(session, turns)?;
         let transcript = self.sandbox.transcript_path(session);
@@ -599,7 +601,7 @@ impl Run<'_> {
         })
     }
 
-    /// Draws a note that can be changed and that this batch has not touched.
+    /// Draws a note that can be changed and that this batch has not changed.
     fn draw_note(&mut self, is_fit: impl Fn(NotePath) -> bool) -> Result<NoteId> {
         let notes = self.sandbox.notes();
         let planted: Vec<NotePath> = notes
@@ -617,7 +619,7 @@ impl Run<'_> {
         Ok(planted[self.random.index(planted.len())].id)
     }
 
-    /// Draws how long the process may run: anywhere, or where the rarest moment is to be expected.
+    /// Draws a running time: anywhere, or near the rarest moment.
     fn draw_delay(&mut self, kind: Kind) -> Duration {
         let usual = self.usual.get(&kind).copied().unwrap_or_default();
         if self.random.below(3) == 0 {
@@ -641,7 +643,7 @@ impl Run<'_> {
                 Some(middle) => (middle.mul_f64(0.9), middle.mul_f64(1.1)),
                 None => (usual / 2, usual),
             },
-            // What comes after the last write takes a small part of the whole.
+            // The time after the last write is a small part of the run.
             Moment::After => (middle.unwrap_or(usual / 2), usual.mul_f64(1.1)),
         };
         from + to.saturating_sub(from).mul_f64(self.random.fraction())
@@ -683,12 +685,12 @@ impl Run<'_> {
             ));
         }
         checks.that(self.rarest() >= WANTED, || {
-            format!("a moment was hit {} times only", self.rarest())
+            format!("a moment was hit only {} times", self.rarest())
         });
     }
 }
 
-/// Whether the act's note says what the act was to make it say.
+/// Returns whether the act's note has the expected content.
 fn is_met(act: &Act, notes: &Notes) -> bool {
     act.target
         .and_then(|id| notes.find(id))
@@ -696,7 +698,7 @@ fn is_met(act: &Act, notes: &Notes) -> bool {
         .is_some_and(|stored| act.goal.is_met_by(&stored.note()))
 }
 
-/// A note on its way to another tree says where it goes before it gets there.
+/// Returns whether a note that moves to another tree already names its destination.
 fn is_halfway(act: &Act, note: &Note) -> bool {
     act.kind == Kind::Move && note.state == State::Active
 }

@@ -1,6 +1,6 @@
-//! What captures, injects and session starts cost while the index is built anew in another process.
+//! Measures captures, injections and session starts while another process rebuilds the index.
 //!
-//! The times are printed, never asserted: a developer compares them with the budgets of the design.
+//! Times are printed for a comparison with the budgets and are not asserted.
 
 use std::{
     sync::{
@@ -18,11 +18,11 @@ use crate::Result;
 
 const NOTES: usize = 10_000;
 
-/// How many processes of each sort are run, and how many of them at a time.
+/// Processes of each kind, and how many of them run at a time.
 const RUNS: usize = 100;
 const AT_ONCE: usize = 8;
 
-/// The task.
+/// Runs the scenario.
 pub(super) fn run(sandbox: &Sandbox, checks: &mut Checks) -> Result {
     sandbox.plant(NOTES)?;
     let began = Instant::now();
@@ -31,7 +31,7 @@ pub(super) fn run(sandbox: &Sandbox, checks: &mut Checks) -> Result {
         "reindex of {NOTES} notes alone: {:.0} ms",
         began.elapsed().as_secs_f64() * 1000.0
     ));
-    // Transcripts of some hundred kilobytes, written before anything is measured.
+    // Transcripts of some hundred kilobytes are written before the measurement.
     for run in 0..2 * RUNS {
         sandbox.transcript(&session(run), 40)?;
     }
@@ -59,7 +59,7 @@ pub(super) fn run(sandbox: &Sandbox, checks: &mut Checks) -> Result {
     ));
     let listing = sandbox.notes().list();
     checks.that(listing.notes.len() == NOTES + 2 * RUNS, || {
-        format!("{} notes are there", listing.notes.len())
+        format!("{} notes exist", listing.notes.len())
     });
     sandbox.heals(checks)
 }
@@ -68,7 +68,7 @@ fn session(run: usize) -> String {
     format!("race-{run}")
 }
 
-/// Runs every sort of process by itself and prints its median and its worst time.
+/// Measures each kind of process and prints its median and maximum.
 fn measure(sandbox: &Sandbox, when: &str, first: usize, checks: &mut Checks) -> Result {
     let end: Vec<Vec<u8>> = (first..first + RUNS)
         .map(|run| sandbox.payload("SessionEnd", &session(run)))
@@ -84,7 +84,7 @@ fn measure(sandbox: &Sandbox, when: &str, first: usize, checks: &mut Checks) -> 
         timed(sandbox, when, "hook SessionStart", at_once, checks, |_| {
             (vec!["hook"], start.as_slice())
         })?;
-        // The second time they find their notes there, and write them no second time.
+        // The second run finds its notes and does not write them again.
         if at_once == 1 {
             timed(sandbox, when, "capture", AT_ONCE, checks, |run| {
                 let transcript = transcripts[run].as_str();

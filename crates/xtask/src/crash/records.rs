@@ -1,8 +1,7 @@
-//! The records as they look from outside: what is in `journal.db`, read with SQL of our own, and
-//! what waits in `spool/`.
+//! Reads `journal.db` and `spool/` from outside, with SQL of its own.
 //!
-//! A connection is opened for each look and closed after it, so that the next hook finds the file as
-//! a killed process left it, with a log that nobody has taken up.
+//! A connection is opened for each check and closed after it, so that the next hook finds the
+//! write-ahead log as a killed process left it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,10 +10,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use crate::Result;
 
-/// How long a look waits for somebody else's transaction.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a check waits for another process's transaction.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What each table says of an event, without what is another one each time: times, numbers, keys.
+/// Queries for the rows of an event, without values that differ in each run: times, numbers, keys.
 const TOLD: [&str; 4] = [
     "SELECT 'prompt|' || id || '|' || kind || '|' || privacy || '|' || coalesce(text, '-')
      FROM prompt WHERE session = ?",
@@ -35,7 +34,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Opens the records; none when nobody has made their tables.
+    /// Opens the journal. Returns `None` if it has no tables.
     pub(super) fn open(home: &Home) -> Result<Option<Self>> {
         let path = home.journal();
         if !path.exists() {
@@ -43,12 +42,12 @@ impl Records {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(TIMEOUT)?;
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         Ok((version > 0).then_some(Self { connection }))
     }
 
-    /// How many hooks have stored what they had to.
+    /// Returns the number of hooks that stored their event.
     pub(super) fn hook_runs(home: &Home) -> Result<i64> {
         match Self::open(home)? {
             Some(records) => Ok(records.number("SELECT coalesce(sum(today), 0) FROM hook")?),
@@ -56,12 +55,12 @@ impl Records {
         }
     }
 
-    /// A number that a query gives.
+    /// Returns the number that a query selects.
     pub(super) fn number(&self, query: &str) -> rusqlite::Result<i64> {
         self.connection.query_row(query, [], |row| row.get(0))
     }
 
-    /// The texts that a query gives for a session.
+    /// Returns the texts that a query selects for a session.
     pub(super) fn texts(&self, query: &str, session: &str) -> rusqlite::Result<Vec<String>> {
         self.connection
             .prepare(query)?
@@ -69,7 +68,7 @@ impl Records {
             .collect()
     }
 
-    /// A session's state and the reason of its end; none for an unknown session.
+    /// Returns a session's state and end reason, or `None` for an unknown session.
     pub(super) fn end_of(
         &self,
         session: &str,
@@ -83,7 +82,7 @@ impl Records {
             .optional()
     }
 
-    /// Whether the journal knows a session's note to be of its present state.
+    /// Returns whether the journal records that the session's note is up to date.
     pub(super) fn is_noted(&self, session: &str) -> rusqlite::Result<bool> {
         let noted = self.connection.query_row(
             "SELECT noted = change AND NOT EXISTS (SELECT 1 FROM job WHERE state <> 'done' AND session = session.id)
@@ -94,7 +93,7 @@ impl Records {
         Ok(noted.optional()?.unwrap_or(false))
     }
 
-    /// What the records hold of a session's events, by the mark in it.
+    /// Returns the rows of a session's events, by mark.
     pub(super) fn of(&self, session: &str) -> Result<BTreeMap<String, Vec<String>>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for query in TOLD {
@@ -106,7 +105,7 @@ impl Records {
         Ok(found)
     }
 
-    /// What is wrong with the file as such, if something is.
+    /// Returns a description of damage to the file, if any.
     pub(super) fn damage(&self) -> Result<Option<String>> {
         let said: String = self
             .connection
@@ -118,7 +117,7 @@ impl Records {
         Ok((orphans > 0).then(|| format!("{orphans} rows belong to nothing")))
     }
 
-    /// What is half done in a session, if something is: counters that differ from what they count.
+    /// Returns counters of a session that differ from the rows that they count, if any.
     pub(super) fn halves(&self, session: &str) -> Result<Option<String>> {
         let broken: Option<String> = self
             .connection
@@ -135,7 +134,7 @@ impl Records {
     }
 }
 
-/// The mark of the event that a row is of.
+/// Returns the mark of the event that a row belongs to.
 fn mark_in(told: &str) -> Option<String> {
     let start = told.find("mark-")?;
     told.get(start..start + "mark-000".len()).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! A store of its own, with everything that the program is given: a home, a project, transcripts.
+//! A temporary store with the program's environment: a home, a project, transcripts.
 
 use std::{
     fs::{self, File},
@@ -26,16 +26,16 @@ use anamnesis_testkit::home::trust_store;
 
 use crate::{Result, at, crash::Checks};
 
-/// How long anything here waits for a lock.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for every lock.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Words that the answers of an index are compared by.
+/// Queries by which two indexes are compared.
 const SEARCHES: [&str; 3] = ["parser", "index locked", "\"write ahead log\""];
 
-/// What the log says of a note whose place in the index comes later.
+/// The log's line about a note that the index will get later.
 const BUSY_INDEX: &str = "the index is being written by another anamnesis process";
 
-/// A folder that the program takes for a user's machine.
+/// A folder that stands for a user's machine.
 pub(super) struct Sandbox {
     root: PathBuf,
     binary: PathBuf,
@@ -43,15 +43,15 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes the folders of a user, a project and Claude Code below `root`, and no store yet.
+    /// Creates the folders of a user, a project and Claude Code below `root`, without a store.
     pub(super) fn new(root: &Path, binary: &Path) -> Result<Self> {
-        // The client names transcripts by the real path.
+        // The client names transcripts by their real path.
         let root = root.canonicalize().map_err(at(root))?;
         let store = root.join("store");
         Self::with_store(&root, binary, &store)
     }
 
-    /// As [`Sandbox::new`], with the store somewhere else, for instance on another disk.
+    /// Creates a sandbox with the store elsewhere, for example on another disk.
     pub(super) fn with_store(root: &Path, binary: &Path, store: &Path) -> Result<Self> {
         for folder in ["project", "user/.claude/projects/project"] {
             let folder = root.join(folder);
@@ -82,12 +82,12 @@ impl Sandbox {
     }
 
     pub(super) fn notes(&self) -> Notes {
-        Notes::new(self.home.clone(), PATIENCE)
+        Notes::new(self.home.clone(), TIMEOUT)
     }
 
-    /// The program in this sandbox, with `input` on stdin and nothing of this process's environment.
+    /// Returns the program with `input` on stdin and the sandbox's environment only.
     pub(super) fn command(&self, arguments: &[&str], input: &[u8]) -> Result<Command> {
-        // A file and not a pipe: nobody has to stay to write it.
+        // A file needs no process that stays to write it, unlike a pipe.
         let mut stdin = tempfile::tempfile_in(&self.root)?;
         stdin.write_all(input)?;
         stdin.rewind()?;
@@ -112,7 +112,7 @@ impl Sandbox {
         Ok(self.command(arguments, input)?.output()?)
     }
 
-    /// Runs the program and counts as a failure when it does not exit with 0.
+    /// Runs the program and counts a violation if it does not exit with 0.
     pub(super) fn succeeds(
         &self,
         arguments: &[&str],
@@ -124,7 +124,7 @@ impl Sandbox {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Writes a session's transcript of `turns` turns, some kilobytes each.
+    /// Writes a session's transcript of `turns` turns of some kilobytes each.
     pub(super) fn transcript(&self, session: &str, turns: usize) -> Result<PathBuf> {
         let path = self.transcript_path(session);
         let mut file = File::create(&path).map_err(at(&path))?;
@@ -168,7 +168,7 @@ impl Sandbox {
             .join(format!("user/.claude/projects/project/{session}.jsonl"))
     }
 
-    /// What Claude Code puts on a hook's stdin.
+    /// Returns the payload that Claude Code sends to a hook.
     pub(super) fn payload(&self, event: &str, session: &str) -> Vec<u8> {
         json!({
             "hook_event_name": event,
@@ -183,7 +183,7 @@ impl Sandbox {
         .into_bytes()
     }
 
-    /// Puts small notes into the store, as a sync or an editor would: files, and no word to anybody.
+    /// Writes small notes as files, as a sync or an editor would.
     pub(super) fn plant(&self, count: usize) -> Result {
         self.home.create()?;
         let folder = self.home.tree(Scope::Portable).join("semantic");
@@ -206,7 +206,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Everything in the store that a process left half done, below the root.
+    /// Returns everything that a killed process left unfinished in the store.
     pub(super) fn leftovers(&self) -> Vec<PathBuf> {
         let mut found = self.files();
         found.retain(|path| {
@@ -219,7 +219,7 @@ impl Sandbox {
         found
     }
 
-    /// Makes leftovers as old as they have to be before they count as nobody's.
+    /// Makes leftovers old enough to count as abandoned.
     pub(super) fn age_leftovers(&self) -> Result {
         let long_ago = SystemTime::now() - Duration::from_secs(7200);
         for path in self.leftovers() {
@@ -229,15 +229,15 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Waits for the deferred process that hooks have started, if it runs.
+    /// Waits for the deferred process that hooks have started.
     pub(super) fn wait_for_work(&self) -> Result {
-        lock::acquire(&self.home, Subject::Work, PATIENCE)?
+        lock::acquire(&self.home, Subject::Work, TIMEOUT)?
             .map(drop)
             .ok_or_else(|| "the deferred process does not end".into())
     }
 
-    /// The lines of the log that tell of a fault: all but that a note was left to the deferred process,
-    /// because that was at the index.
+    /// Returns the log's failures. A note left to the deferred process because the index was busy
+    /// is not a failure.
     pub(super) fn faults(&self) -> Vec<String> {
         let log = fs::read_to_string(self.home.log()).unwrap_or_default();
         log.lines()
@@ -246,7 +246,7 @@ impl Sandbox {
             .collect()
     }
 
-    /// The files of the store that hold these bytes.
+    /// Returns the files of the store that contain these bytes.
     pub(super) fn files_with(&self, bytes: &[u8]) -> Vec<PathBuf> {
         self.files()
             .into_iter()
@@ -257,7 +257,7 @@ impl Sandbox {
             .collect()
     }
 
-    /// Every file in the store.
+    /// Returns every file of the store.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut pending = vec![self.home.root().to_path_buf()];
@@ -274,7 +274,7 @@ impl Sandbox {
         found
     }
 
-    /// Everything that the index is asked, in one text.
+    /// Returns the index's answers to all queries as one text.
     pub(super) fn answers(&self, checks: &mut Checks) -> Result<String> {
         let list = [
             "list",
@@ -307,7 +307,7 @@ impl Sandbox {
         Ok(text)
     }
 
-    /// Lets one plain run heal the store and looks whether it did, without a person.
+    /// Checks that one undisturbed run repairs the store.
     pub(super) fn heals(&self, checks: &mut Checks) -> Result {
         self.age_leftovers()?;
         self.succeeds(&["work"], b"", checks)?;
@@ -332,7 +332,7 @@ impl Sandbox {
     }
 }
 
-/// What a run said, for a message.
+/// Formats a run's output for a message.
 pub(super) fn told(arguments: &[&str], output: &Output) -> String {
     format!(
         "anamnesis {}: {} {}{}",

@@ -1,7 +1,6 @@
-//! A session of a hundred events, as the client tells it to hooks.
+//! A session of a hundred events, as the client sends it to hooks.
 //!
-//! What an event leaves in the records holds the event's mark, so that every row is known again,
-//! and one that is there twice is seen.
+//! Every row of an event contains the event's mark, so that missing and duplicate rows are found.
 
 use std::collections::BTreeSet;
 
@@ -9,31 +8,30 @@ use serde_json::{Value, json};
 
 use super::sandbox::Sandbox;
 
-/// How many events a session has.
+/// Number of events of a session.
 pub(super) const EVENTS: usize = 100;
 
-/// What only stands in regions that are marked as private.
+/// A text that occurs only in private regions.
 pub(super) const PRIVATE: &str = "T7-blue-heron-93";
 
 const TURNS: usize = 11;
 
-/// The turn in which a subagent works, the one before which the client makes room, and the one that
-/// has something private.
+/// The turn with a subagent, the turn before a compaction, and the turn with private text.
 const DELEGATED: usize = 3;
 const COMPACTED: usize = 6;
 const CONFIDENTIAL: usize = 8;
 
-/// An event.
+/// One event.
 pub(super) struct Step {
-    /// Its name.
+    /// The event's name.
     pub(super) name: &'static str,
-    /// What stands in whatever it leaves; not every event leaves something.
+    /// The mark in the event's rows. Some events leave no row.
     pub(super) mark: String,
-    /// What the client writes to the hook's stdin.
+    /// The bytes on the hook's stdin.
     pub(super) payload: Vec<u8>,
 }
 
-/// The events of a session, in their order.
+/// Returns the events of a session, in order.
 pub(super) fn session(sandbox: &Sandbox, id: &str) -> Vec<Step> {
     let mut script = Script {
         sandbox,
@@ -54,20 +52,20 @@ pub(super) fn session(sandbox: &Sandbox, id: &str) -> Vec<Step> {
     script.steps
 }
 
-/// The first events of a session under `claude -p`, up to its second tool, and its end.
+/// Returns the first events of a `claude -p` session, up to its second tool, and its end.
 pub(super) fn short_session(sandbox: &Sandbox, id: &str) -> (Vec<Step>, Step) {
     let mut steps = session(sandbox, id);
     let end = steps.remove(EVENTS - 1);
-    // The start, the prompt, a file that is read, and one that is changed.
+    // The start, the prompt, a read file and a changed file.
     steps.truncate(4);
     (steps, end)
 }
 
-/// The marks of the events of a session that leave a row.
+/// Returns the marks of a session's events that leave a row.
 pub(super) fn leaving(sandbox: &Sandbox, id: &str) -> BTreeSet<String> {
     let leaves_none = |step: &Step| {
         matches!(step.name, "SessionStart" | "SessionEnd" | "PreCompact" | "SubagentStart")
-            // The client's helper.
+            // The client's own helper is not recorded.
             || !String::from_utf8_lossy(&step.payload).contains("mark-")
     };
     let steps = session(sandbox, id);
@@ -82,13 +80,13 @@ struct Script<'a> {
     sandbox: &'a Sandbox,
     id: &'a str,
     turn: usize,
-    /// Whether it is the subagent that works.
+    /// Whether the subagent is working.
     agent: bool,
     steps: Vec<Step>,
 }
 
 impl Script<'_> {
-    /// The mark of the next event.
+    /// Returns the mark of the next event.
     fn mark(&self) -> String {
         format!("mark-{:03}", self.steps.len())
     }
@@ -115,7 +113,7 @@ impl Script<'_> {
         });
     }
 
-    /// The fields of a tool's run.
+    /// Returns the fields of a tool call.
     fn call(&self, tool: &str, input: &Value) -> Value {
         json!({
             "tool_name": tool,
@@ -151,7 +149,7 @@ impl Script<'_> {
         json!(file)
     }
 
-    /// One turn: eight events, and six more where a subagent works.
+    /// Adds one turn: eight events, and six more with a subagent.
     fn work(&mut self) {
         let private = if self.turn == CONFIDENTIAL {
             format!("<private>{PRIVATE}</private>")

@@ -1,8 +1,8 @@
-//! Servers and hooks on one store at once: eight servers write, search, change, link and sync, while the
-//! hooks of thirty-two sessions come as fast as they are answered.
+//! Runs eight servers that write, search, change, link and sync, together with the hooks of 32
+//! sessions, on one store.
 //!
-//! What a tool said it did is there afterwards, in the notes, in the index and in the remote, and no
-//! tool and no hook told of a fault or of a lock.
+//! Everything that a tool reported as done must be in the notes, the index and the remote. No tool
+//! or hook may report a failure or a lock.
 
 use std::{
     collections::HashSet,
@@ -31,26 +31,26 @@ const SERVERS: usize = 8;
 
 const HOOKS: usize = 32;
 
-/// How many notes a session may write.
+/// The maximum number of notes that a session may write.
 const NOTES: usize = 10;
 
-/// A note that a tool said it wrote, and the one that it was linked to.
+/// A note that a tool reported as written, and the note that it links to.
 struct Kept {
     id: String,
     linked: Option<String>,
 }
 
-/// What servers and hooks did.
+/// The work of servers and hooks.
 #[derive(Default)]
 struct Done {
     notes: Vec<Kept>,
     calls: Vec<Duration>,
     hooks: Vec<Duration>,
-    /// What went wrong, in words.
+    /// Descriptions of failures.
     faults: Vec<String>,
 }
 
-/// The task.
+/// Runs the scenario.
 pub(super) fn run(folder: &Path, binary: &Path, time: Duration, checks: &mut Checks) -> Result {
     let sandbox = Sandbox::new(folder, binary)?;
     let remote = folder.join("remote.git");
@@ -59,7 +59,7 @@ pub(super) fn run(folder: &Path, binary: &Path, time: Duration, checks: &mut Che
         .arg(&remote)
         .status()?;
     checks.that(made.success(), || "git cannot make a remote".to_owned());
-    let address = remote.to_str().ok_or("the folder's name is no text")?;
+    let address = remote.to_str().ok_or("the folder's name is not UTF-8")?;
     sandbox.succeeds(&["config", "set", "remote", address], b"", checks)?;
     sandbox.plant(1000)?;
     sandbox.succeeds(&["reindex"], b"", checks)?;
@@ -87,7 +87,7 @@ pub(super) fn run(folder: &Path, binary: &Path, time: Duration, checks: &mut Che
                         break;
                     }
                     let mut command = hook(sandbox, &step, &client)?;
-                    // The deferred process syncs, too.
+                    // The deferred process also syncs and needs git on PATH.
                     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
                     let began = Instant::now();
                     let output = command.output()?;
@@ -116,7 +116,7 @@ pub(super) fn run(folder: &Path, binary: &Path, time: Duration, checks: &mut Che
     is_all_there(&sandbox, &done.notes, &remote, checks)
 }
 
-/// The first lines of a server's life, and ten notes.
+/// Starts a server, initialises it and writes ten notes.
 fn serve(sandbox: &Sandbox, server: usize, round: usize, done: &Mutex<Done>) -> Result {
     let mut talk = Talk::begin(sandbox, &format!("served-{server}-{round}"))?;
     let mut before: Option<String> = None;
@@ -161,7 +161,7 @@ fn serve(sandbox: &Sandbox, server: usize, round: usize, done: &Mutex<Done>) -> 
     Ok(())
 }
 
-/// A server and what it was asked.
+/// A server and the requests sent to it.
 struct Talk {
     process: Child,
     stdin: ChildStdin,
@@ -181,8 +181,8 @@ impl Talk {
             .stderr(Stdio::inherit())
             .spawn()?;
         let mut talk = Self {
-            stdin: process.stdin.take().ok_or("a server without stdin")?,
-            stdout: BufReader::new(process.stdout.take().ok_or("a server without stdout")?),
+            stdin: process.stdin.take().ok_or("the server has no stdin")?,
+            stdout: BufReader::new(process.stdout.take().ok_or("the server has no stdout")?),
             process,
             notes: Vec::new(),
             calls: Vec::new(),
@@ -204,7 +204,7 @@ impl Talk {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// What a tool gives; null where it refuses, which is a fault.
+    /// Returns a tool's result, or null if it refuses, which counts as a failure.
     fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         let began = Instant::now();
         let call = json!({ "name": tool, "arguments": arguments });
@@ -230,7 +230,7 @@ fn tell(what: &str, times: &[Duration]) {
     ));
 }
 
-/// Every note is there as it was left, in every place.
+/// Checks that every note is unchanged in all places.
 fn is_all_there(sandbox: &Sandbox, notes: &[Kept], remote: &Path, checks: &mut Checks) -> Result {
     sandbox.wait_for_work()?;
     let mut sync = sandbox.command(&["sync", "--json"], b"")?;
@@ -265,13 +265,13 @@ fn is_all_there(sandbox: &Sandbox, notes: &[Kept], remote: &Path, checks: &mut C
             format!("{id} is not listed")
         });
     }
-    // A hook that has to wait for too long leaves its event to a later one and says so in the log.
+    // A hook that waits too long leaves its event to a later hook and logs that.
     let (late, faults): (Vec<String>, Vec<String>) = sandbox
         .faults()
         .into_iter()
         .partition(|line| line.contains("Z hook"));
     report(&format!("{} lines of hooks in the log", late.len()));
-    checks.that(faults.is_empty(), || format!("the log says {faults:?}"));
+    checks.that(faults.is_empty(), || format!("the log reports {faults:?}"));
     report(&format!(
         "{} notes, all there and in the remote",
         notes.len()

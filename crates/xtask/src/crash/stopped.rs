@@ -1,7 +1,7 @@
-//! A look at a process that is stopped: which files it has open, and which locks it holds.
+//! Inspects a stopped process: its open files and locks.
 //!
-//! It reads `/proc`, so it is for Linux only. SIGSTOP holds the process where it is, and SIGKILL
-//! after it lets it not run another instruction: what is seen is where the kill falls.
+//! It reads `/proc`, which exists on Linux only. SIGSTOP stops the process, and a following SIGKILL
+//! prevents any further instruction: the state that is seen is the state at the kill.
 
 use std::{fs, path::Path, process::Child};
 
@@ -9,25 +9,25 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::Result;
 
-/// The byte of `journal.db-shm` that is locked by whoever writes: `WAL_WRITE_LOCK` of
+/// The byte of `journal.db-shm` that the writer locks: `WAL_WRITE_LOCK` of
 /// <https://www.sqlite.org/walformat.html>.
 const WRITER: u64 = 120;
 
-/// What a process has open.
+/// The open files of a process.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Look {
     /// Whether `journal.db` is open.
     pub(super) has_journal: bool,
-    /// Whether it is within a transaction that writes.
+    /// Whether it is in a write transaction.
     pub(super) is_writing: bool,
-    /// How many sockets.
+    /// Number of sockets.
     pub(super) sockets: usize,
 }
 
-/// Stops a child and looks at it; none when it had ended before.
+/// Stops a child and inspects it. Returns `None` if it had ended.
 pub(super) fn stop(child: &Child) -> Result<Option<Look>> {
     let id = Pid::from_child(child);
-    // A child that nobody has waited for is there to be signalled, even if it has ended.
+    // A child that was not waited for can be signalled, even if it has ended.
     kill_process(id, Signal::STOP)?;
     let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let status = waitid(WaitId::Pid(id), options)?;
@@ -37,7 +37,7 @@ pub(super) fn stop(child: &Child) -> Result<Option<Look>> {
     Ok(Some(look(child.id())?))
 }
 
-/// Looks at what a process has open.
+/// Inspects the open files of a process.
 pub(super) fn look(id: u32) -> Result<Look> {
     let folder = Path::new("/proc").join(id.to_string());
     let mut look = Look::default();
@@ -52,7 +52,7 @@ pub(super) fn look(id: u32) -> Result<Look> {
         if is_journal || target.ends_with("/journal.db-shm") {
             let held = fs::read_to_string(folder.join("fdinfo").join(entry.file_name()))?;
             look.is_writing |= held.lines().any(|line| {
-                // Without a write-ahead log it is the database itself that is locked.
+                // Without a write-ahead log the database file itself is locked.
                 writes(line).is_some_and(|(from, to)| is_journal || (from..=to).contains(&WRITER))
             });
         }
@@ -60,7 +60,7 @@ pub(super) fn look(id: u32) -> Result<Look> {
     Ok(look)
 }
 
-/// The bytes that a line of `fdinfo` says are locked for writing:
+/// Parses the write-locked bytes of a line of `fdinfo`:
 /// `lock: 1: POSIX  ADVISORY  WRITE 4711 08:01:12345 120 120`.
 fn writes(line: &str) -> Option<(u64, u64)> {
     let words: Vec<&str> = line.strip_prefix("lock:")?.split_whitespace().collect();
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_for_writing_is_told_from_one_for_reading() {
+    fn only_write_locks_are_parsed() {
         for (line, bytes) in [
             (
                 "lock:\t1: POSIX  ADVISORY  WRITE 4711 08:01:12345 120 120",

@@ -1,4 +1,4 @@
-//! Scenarios with two machines of one person, joined through a bare repository.
+//! Scenarios with two machines of one user that sync through a bare repository.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,15 +15,15 @@ use super::scenarios::{
 use super::store::Store;
 use crate::machines::mixed;
 
-/// What one machine learned is in the first request of the next session on the other one: of a new
-/// one, too, after one command.
+/// A new session's first request contains what another machine learned, also on a new machine after
+/// one command.
 pub(super) fn two_machines(stage: &Stage) -> Result<()> {
     let remote = bare_repository(stage)?;
     let laptop = machine(stage, "laptop")?;
     join(&laptop, "laptop", &remote)?;
     let learned = remember_session(&laptop, &Store::of(&laptop.home()), "Round prices half up")?;
     let id = learned.value("id").unwrap_or_default();
-    // By itself: the deferred process of the session's end pushes.
+    // The deferred process of the session's end pushes without being asked.
     wait_until(REQUEST_LIMIT, "the note in the remote", || {
         let files = git(&remote, &["ls-tree", "-r", "--name-only", "main"]).ok()?;
         files.contains(id).then_some(())
@@ -38,8 +38,7 @@ pub(super) fn two_machines(stage: &Stage) -> Result<()> {
     given(requests.first(), "Round prices half up")
 }
 
-/// What the Python version has pushed from another machine is in the first request of a new one, after
-/// one command.
+/// A new machine's first request contains what the Python version pushed, after one command.
 pub(super) fn from_python(stage: &Stage) -> Result<()> {
     let remote = bare_repository(stage)?;
     let desktop = machine(stage, "desktop")?;
@@ -84,7 +83,7 @@ pub(super) fn from_python(stage: &Stage) -> Result<()> {
     given(requests.first(), "Let the parser name the lock")
 }
 
-/// What arrives while a session is on is named at its next prompt, and once.
+/// A note that arrives during a session is announced once, at the next prompt.
 pub(super) fn arrives(stage: &Stage) -> Result<()> {
     let remote = bare_repository(stage)?;
     let laptop = machine(stage, "laptop")?;
@@ -98,7 +97,7 @@ pub(super) fn arrives(stage: &Stage) -> Result<()> {
         text("The tests pass."),
         text("Nothing is open."),
     ]));
-    // The start gives what is there, and sets the sync off.
+    // The session start injects existing notes and starts a sync.
     let terminal = Terminal::start(&desktop)?;
     let store = Store::of(&desktop.home());
     store.wait_for("the other machine's note", |note| {
@@ -124,7 +123,7 @@ pub(super) fn arrives(stage: &Stage) -> Result<()> {
     terminal.exit()
 }
 
-/// Sets up a machine in a folder of its own, with the plugin installed.
+/// Sets up a machine in its own folder with the plugin installed.
 fn machine<'a>(stage: &Stage<'a>, name: &str) -> Result<Sandbox<'a>> {
     let folder = stage.folder.join(name);
     std::fs::create_dir(&folder).context(folder.display())?;
@@ -133,19 +132,19 @@ fn machine<'a>(stage: &Stage<'a>, name: &str) -> Result<Sandbox<'a>> {
     Ok(machine)
 }
 
-/// Gives a machine its name and the remote, in the one command that a person types.
+/// Connects a machine to the remote with the one command that a person types.
 fn join(machine: &Sandbox, name: &str, remote: &Path) -> Result<()> {
     let remote = remote.to_string_lossy();
     let arguments = ["init", "--machine-id", name, "--remote", &remote, "--yes"];
     anamnesis(machine, &arguments).map(drop)
 }
 
-/// Runs the plugin's own program as a person in a terminal would.
+/// Runs the plugin's program as a person does in a terminal.
 pub(super) fn anamnesis(machine: &Sandbox, arguments: &[&str]) -> Result<String> {
     anamnesis_with(machine, arguments, Stdio::null())
 }
 
-/// The same, with something on its stdin.
+/// Runs the plugin's program with this stdin.
 pub(super) fn anamnesis_with(
     machine: &Sandbox,
     arguments: &[&str],
@@ -174,7 +173,7 @@ fn git(repository: &Path, arguments: &[&str]) -> Result<String> {
     output(command)
 }
 
-/// Runs a program that has to end well, and returns what it printed.
+/// Runs a program that must succeed, and returns its output.
 fn output(mut command: Command) -> Result<String> {
     let output = command.output().context("a program")?;
     if output.status.success() {

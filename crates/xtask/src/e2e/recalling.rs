@@ -1,4 +1,4 @@
-//! The scenarios about recall: what comes back unasked in the client's requests, and what does not.
+//! Scenarios of recall: which notes are injected in the client's requests.
 
 use std::fs;
 
@@ -11,17 +11,17 @@ use super::machines::anamnesis;
 use super::scenarios::{Stage, check, clean, last_request, shell};
 use super::store::{Store, context_blocks};
 
-/// So many notes are newer than the one that is asked for: no session starts with that one.
+/// Number of newer notes, so that no session starts with the wanted note.
 const OTHERS: usize = 40;
-/// How often the same is asked.
+/// Number of repetitions of the same prompt.
 const TIMES: usize = 10;
 
 const TITLE: &str = "Integration tests need the stub server";
 const FITTING: &str = "Why do the integration tests hang without the stub server?";
 const UNFIT: &str = "Please draw a green bicycle on the front page";
 
-/// A prompt that fits brings its note, once in a context, and once more after a compaction; one that
-/// does not fit brings nothing. `why` says so.
+/// A matching prompt injects its note once per context, and again after a compaction. Other prompts
+/// inject nothing. `why` gives the reasons.
 pub(super) fn recall(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -81,7 +81,7 @@ pub(super) fn recall(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// A command that fails as one did before brings what mended it then.
+/// A command that fails like an earlier one injects the note about its fix.
 pub(super) fn failure(stage: &Stage) -> Result<()> {
     const COMMAND: &str = "sh check.sh";
     const ERROR: &str = "error: could not connect to the stub server on port 9090";
@@ -135,13 +135,13 @@ fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
     anamnesis(machine, &arguments).map(drop)
 }
 
-/// Asks in a session, with an answer of one line.
+/// Asks in a session with a scripted answer of one line.
 fn say(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
     machine.api().play(Script::default());
     ask(machine, prompt, session)
 }
 
-/// Asks in a session; what the model does, no one is asked for.
+/// Asks in a session in which all tools are allowed.
 fn ask(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer> {
     let how = Ask {
         permissions: Permissions::Skipped,
@@ -152,7 +152,7 @@ fn ask(machine: &Sandbox, prompt: &str, session: Option<&str>) -> Result<Answer>
     Ok(answer)
 }
 
-/// Returns the blocks that came with prompts.
+/// Returns the blocks that were injected with prompts.
 fn recalled(request: &Request) -> Vec<String> {
     let sent = request.text();
     let blocks = context_blocks(&sent).into_iter();

@@ -1,5 +1,4 @@
-//! The scenarios about the records: what the client tells of a session is in `journal.db`, whatever
-//! becomes of the session.
+//! Scenarios of recording: the journal contains what the client reported, however the session ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use super::scenarios::{REQUEST_LIMIT, Stage, check, clean, shell, untroubled};
 use super::store::{Note, Store};
 
-/// How long the client may take to end.
+/// Time limit for the client's end.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
 const UNASKED: Ask<'static> = Ask {
@@ -22,8 +21,8 @@ const UNASKED: Ask<'static> = Ask {
     resume: None,
 };
 
-/// Every hook that is registered and fires in a session without a compaction has run, and what it
-/// told is there: tools that worked, one that failed, one that the client refused, a subagent.
+/// Every hook of a session without a compaction has run and left its rows: for successful, failed
+/// and refused tools and for a subagent.
 pub(super) fn every_hook(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -71,7 +70,7 @@ pub(super) fn every_hook(stage: &Stage) -> Result<()> {
         "SELECT state, end_reason, prompts, is_partial FROM session",
         &["completed|other|2|0"],
     )?;
-    // The subagent runs beside the main line, which is told when it has ended.
+    // The subagent runs beside the main loop, which is notified at its end.
     store.expect_rows(
         "SELECT number, kind, text FROM prompt ORDER BY number",
         &["1|person|Add a total to the cart", "2|notification|-"],
@@ -106,14 +105,14 @@ pub(super) fn every_hook(stage: &Stage) -> Result<()> {
     )
 }
 
-/// A client that is killed after its second tool loses nothing: the next start closes its session,
-/// whose note is that of a session that ended there, but for the tag.
+/// After a client is killed, the next start closes its session. The note equals that of a session
+/// that ended at the same point, except for the tag.
 pub(super) fn killed(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
     let ended = stuck(&machine, "ended")?;
     ended.terminate();
-    // Whatever the exit code: a signal is no success.
+    // The exit code does not matter: a signal counts as a failure.
     ended.wait(END_LIMIT)?;
     let ended = store.wait_for("the note of the run that ended", |note| {
         note.has_tag("session-end")
@@ -146,10 +145,10 @@ pub(super) fn killed(stage: &Stage) -> Result<()> {
     same(&ended, &lost)
 }
 
-/// Begins a run that stands still after its second tool, for want of an answer.
+/// Starts a run that hangs after its second tool, because the model does not answer.
 fn stuck(machine: &Sandbox, session: &str) -> Result<Running> {
     let file = machine.project().join("tax.py");
-    // Both runs find the project as it was.
+    // Both runs need the same initial project.
     let _ = fs::remove_file(&file);
     let before = machine.api().requests_of(Kind::Main).len();
     machine.api().play(Script::turns([
@@ -174,7 +173,7 @@ fn stuck(machine: &Sandbox, session: &str) -> Result<Running> {
     Ok(running)
 }
 
-/// Fails unless two notes tell the same.
+/// Fails unless two notes have the same content.
 fn same(one: &Note, other: &Note) -> Result<()> {
     let (one, other) = (one.lasting(), other.lasting());
     check(one == other, || {
@@ -182,8 +181,7 @@ fn same(one: &Note, other: &Note) -> Result<()> {
     })
 }
 
-/// A turn that is broken off with Escape in the middle of a tool: what was done until then is there,
-/// and the session goes on.
+/// After Escape during a tool call, the events so far are recorded and the session continues.
 pub(super) fn interrupted(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -204,7 +202,7 @@ pub(super) fn interrupted(stage: &Stage) -> Result<()> {
     })?;
     terminal.interrupt()?;
     terminal.wait_for("Interrupted")?;
-    // The client asks nothing more by itself.
+    // The client sends no further request by itself.
     terminal.send("Tidy up")?;
     terminal.wait_for("The rest is tidied up.")?;
     untroubled(&terminal.screen()?)?;

@@ -1,7 +1,7 @@
-//! The scenarios: what a person does with the client, and what must have come of it.
+//! The scenarios: what a person does in the client, and the expected results.
 //!
-//! Each plays on a machine of its own, so that they can be run alone and in any order. They state
-//! what a user relies on, not how a text is worded, save for the words that the guide promises.
+//! Each runs on its own machine, so that scenarios can run alone and in any order. They check what
+//! a user relies on, and wording only where the guide promises it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use serde_json::json;
 use super::store::{Note, Store, context_blocks};
 use super::{machines, recalling, recording, serving};
 
-/// How long the client may take to send a request.
+/// Time limit for a request of the client.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(40);
-/// The most that descriptions of commands and skills may add to every session, in tokens.
+/// The maximum number of tokens that descriptions of commands and skills add to every session.
 const ALWAYS_ON_LIMIT: u32 = 600;
 
-/// What a scenario plays with.
+/// The inputs of a scenario.
 pub(super) struct Stage<'a> {
     /// The client to run.
     pub(super) client: &'a Client,
     /// The plugin's assembled tree.
     pub(super) plugin: &'a Path,
-    /// The same tree, as it is installed from.
+    /// The marketplace that contains the same tree.
     pub(super) marketplace: &'a Marketplace,
-    /// The program of the Python version, in a scenario beside it.
+    /// The Python version's program, for scenarios that need it.
     pub(super) python: Option<&'a Path>,
     /// An empty folder.
     pub(super) folder: &'a Path,
@@ -42,18 +42,18 @@ pub(super) struct Scenario {
     pub(super) play: fn(&Stage) -> Result<()>,
 }
 
-/// Where the client runs in a scenario.
+/// How a scenario runs the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Without a terminal, as `claude -p`.
     Headless,
-    /// In a terminal, which takes tmux.
+    /// In a terminal; needs tmux.
     Terminal,
-    /// Without a terminal, and with the Python version on another machine.
+    /// Without a terminal, with the Python version on another machine.
     BesidePython,
 }
 
-/// All scenarios, in the order in which they are played: the cheapest first.
+/// All scenarios in the order in which they are played, the fastest first.
 pub(super) const SCENARIOS: &[Scenario] = &[
     headless("validate", validate),
     headless("remembers", remembers),
@@ -98,7 +98,7 @@ const fn in_terminal(name: &'static str, play: fn(&Stage) -> Result<()>) -> Scen
     }
 }
 
-/// The tree passes the client's own checks, and costs few tokens.
+/// The tree passes the client's own validation and costs few tokens.
 fn validate(stage: &Stage) -> Result<()> {
     let machine = Sandbox::new(stage.client, stage.folder)?;
     let tree = stage.plugin.to_string_lossy();
@@ -118,7 +118,7 @@ fn validate(stage: &Stage) -> Result<()> {
     })
 }
 
-/// A session becomes a note, without its secrets, and the next session is given it.
+/// A session becomes a note without its secrets, which the next session's start injects.
 fn remembers(stage: &Stage) -> Result<()> {
     const TITLE: &str = "Split the cart total into net and tax";
     let machine = stage.machine()?;
@@ -179,7 +179,7 @@ fn remembers(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// `/compact` gives the model the notes again, and the session still has one note.
+/// `/compact` injects the notes again, and the session still has one note.
 fn compact(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -193,8 +193,8 @@ fn compact(stage: &Stage) -> Result<()> {
 
     let compacted = machine.ask("/compact", &how)?;
     clean(&compacted)?;
-    // The next request cannot show it here: it comes from a new process, whose start gives notes
-    // as well. `compact-typed` looks at the request.
+    // The next request cannot show that, because it comes from a new process whose start injects
+    // notes, too. `compact-typed` checks the request.
     let hook = compacted
         .hooks
         .iter()
@@ -215,14 +215,14 @@ fn compact(stage: &Stage) -> Result<()> {
     check(notes.len() == 2, || {
         format!("two sessions left {} notes: {notes:#?}", notes.len())
     })?;
-    // The client's own helper ended, too, and is no subagent of anybody's.
+    // The client's own helper also ended and must not be recorded as a subagent.
     let helped = "SELECT 1 FROM hook WHERE event = 'SubagentStop' LIMIT 1";
     store.expect_rows(helped, &["1"])?;
     let ends = format!("SELECT speaker FROM turn_end WHERE session = '{id}' ORDER BY number");
     store.expect_rows(&ends, &["main", "compact", "main"])
 }
 
-/// The first request after a typed `/compact` has the notes.
+/// The first request after a typed `/compact` contains the notes.
 fn compact_typed(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -251,7 +251,7 @@ fn compact_typed(stage: &Stage) -> Result<()> {
     terminal.exit()
 }
 
-/// The slash commands work unasked in the default permission mode, with any text.
+/// The slash commands work without permission dialogs in the default mode, with any text.
 fn commands(stage: &Stage) -> Result<()> {
     const FACT: &str =
         "The deploy key's path is vault/shop; $(rotate) it `monthly`, \"never\" by hand";
@@ -285,7 +285,7 @@ fn commands(stage: &Stage) -> Result<()> {
         format!("the search did not find the note: {found}")
     })?;
 
-    // Forgetting asks, and a headless session has nobody to ask.
+    // Forgetting needs confirmation, which a headless session cannot give.
     let forgetting = serving::ours("memory_forget", json!({ "id": note.short_id() }));
     let forget = format!("/memory-forget {}", note.short_id());
     machine.api().play(Script::turns([forgetting.clone()]));
@@ -309,7 +309,7 @@ fn commands(stage: &Stage) -> Result<()> {
     })
 }
 
-/// Uninstalling the plugin leaves the notes as they are.
+/// Uninstalling the plugin leaves the notes unchanged.
 fn uninstall(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -324,7 +324,7 @@ fn uninstall(stage: &Stage) -> Result<()> {
     })
 }
 
-/// `/clear` ends one session, whose note is written, and begins another, which is given notes.
+/// `/clear` ends a session, whose note is written, and starts one with injected notes.
 fn clear(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -367,7 +367,7 @@ fn clear(stage: &Stage) -> Result<()> {
     })
 }
 
-/// The first day: no dialog, no error, one line at the start, `/memory-status` before any note.
+/// The first day: no dialog, no error, one line at the start, `/memory-status` without notes.
 fn first_session(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -455,21 +455,21 @@ pub(super) fn shell(command: &str) -> Block {
     )
 }
 
-/// Returns the search that `/memory-search` asks the model for.
+/// Returns the search call that `/memory-search` asks of the model.
 fn searching(query: &str) -> Block {
     let input = json!({ "query": query, "detail": "index", "k": 10 });
     serving::ours("memory_search", input)
 }
 
-/// Returns a token of the form that GitHub gives out, and that nobody has.
+/// Returns a dummy token in GitHub's format.
 ///
-/// It is put together here so that no scanner takes this file for one that holds a secret.
+/// It is assembled at run time, so that secret scanners do not report this file.
 fn fake_token() -> String {
     ["ghp", "_", "q7Zr2XkV9mNcL4tB8sWd", "Y1hJ6fPgA3uE0oRi"].concat()
 }
 
-/// Fails unless nothing was refused and every hook ended well, without a word to the person: under
-/// `claude -p` there is nobody to read it.
+/// Fails if a tool was refused, a hook failed, or a hook printed a message: nobody reads messages
+/// under `claude -p`.
 pub(super) fn clean(answer: &Answer) -> Result<()> {
     check(answer.denied.is_empty(), || {
         format!("refused for want of permission: {:?}", answer.denied)
@@ -488,7 +488,7 @@ pub(super) fn clean(answer: &Answer) -> Result<()> {
     check(started, || format!("no SessionStart hook ran: {answer:?}"))
 }
 
-/// Fails unless a request has a title between our tags.
+/// Fails unless a request contains a title in an injected block.
 pub(super) fn given(request: Option<&Request>, title: &str) -> Result<()> {
     let sent = request.map(Request::text).unwrap_or_default();
     let blocks = context_blocks(&sent);
@@ -510,7 +510,7 @@ pub(super) fn last_request(machine: &Sandbox) -> Result<Request> {
         .ok_or_else(|| Failure::new("the client sent no request"))
 }
 
-/// Returns the result of the one tool call that was just made.
+/// Returns the result of the last tool call, which must be the only one.
 pub(super) fn tool_result(machine: &Sandbox) -> Result<String> {
     match last_request(machine)?.tool_results().as_slice() {
         [(result, false)] => Ok(result.clone()),
@@ -520,7 +520,7 @@ pub(super) fn tool_result(machine: &Sandbox) -> Result<String> {
     }
 }
 
-/// Returns the lines on the screen that the plugin says to the person.
+/// Returns the lines on the screen that the plugin prints for the person.
 fn our_lines(screen: &str) -> Vec<&str> {
     screen
         .lines()
@@ -528,7 +528,7 @@ fn our_lines(screen: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Fails if the screen shows trouble with a hook or a question about a permission.
+/// Fails if the screen shows a hook error or a permission dialog.
 pub(super) fn untroubled(screen: &str) -> Result<()> {
     let low = screen.to_lowercase();
     for trouble in [
@@ -544,7 +544,7 @@ pub(super) fn untroubled(screen: &str) -> Result<()> {
     Ok(())
 }
 
-/// Finds the number in the line `Always-on:   ~1,234 tok`.
+/// Parses the number in the line `Always-on:   ~1,234 tok`.
 fn always_on_tokens(details: &str) -> Option<u32> {
     let line = details
         .lines()
@@ -554,7 +554,7 @@ fn always_on_tokens(details: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Fails with the reason unless it holds.
+/// Fails with the reason unless `holds`.
 pub(super) fn check(holds: bool, reason: impl FnOnce() -> String) -> Result<()> {
     if holds {
         Ok(())
@@ -568,7 +568,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_always_on_cost_is_read() {
+    fn always_on_tokens_are_parsed() {
         for (details, tokens) in [
             (
                 "Projected token cost\n  Always-on:   ~29 tok   added to every session\n",
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_on_the_screen_is_seen() {
+    fn hook_errors_on_the_screen_are_found() {
         untroubled("❯ \n  anamnesis: 1 note").unwrap();
         untroubled("⎿ SessionStart:startup hook error").unwrap_err();
         untroubled("Do you want to proceed?\n❯ 1. Yes").unwrap_err();

@@ -1,5 +1,4 @@
-//! The scenarios about the server: what the model does by its tools, and what a person types that
-//! ends in one.
+//! Scenarios of the server: tools that the model calls, and commands of a person that call one.
 
 use std::{fs, path::PathBuf, thread, time::Duration};
 
@@ -13,7 +12,7 @@ use super::machines::{anamnesis, anamnesis_with};
 use super::scenarios::{Stage, check, clean, last_request, tool_result, untroubled};
 use super::store::{Note, Store};
 
-/// How the client names our server, and what it puts before the names of its tools.
+/// The client's name for the server, and its prefix for the server's tools.
 const SERVER: &str = "plugin:anamnesis:memory";
 const PREFIX: &str = "mcp__plugin_anamnesis_memory__";
 
@@ -21,18 +20,18 @@ const STUB: &str = "Integration tests need the stub server";
 const BODY: &str = "`make stub` binds port 9090; without it the login tests hang.";
 const PORTS: &str = "Port 9090 belongs to the stub";
 
-/// How long a dialogue of the client takes no key after it came up.
+/// How long a dialog ignores keys after it appears.
 const DIALOGUE: Duration = Duration::from_secs(2);
 
-/// What nobody should be able to do harm with, wherever it is pasted.
+/// A text that would do harm in a shell.
 const HOSTILE: &str = "it's the stub; $(touch a) `touch b` \"c' && touch d | tee e";
 
-/// Returns a call of a tool of ours.
+/// Returns a call of one of the server's tools.
 pub(super) fn ours(name: &str, input: Value) -> Block {
     tool(format!("{PREFIX}{name}"), input)
 }
 
-/// The model looks around in the memory by every tool that only looks, and by resources.
+/// The model reads the memory with every read-only tool and with resources.
 pub(super) fn looking(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -111,7 +110,7 @@ pub(super) fn looking(stage: &Stage) -> Result<()> {
             })?;
         }
     }
-    // The session's own note has come meanwhile.
+    // The session's own note was written meanwhile.
     let after = store.note_files();
     let is_kept = |(path, bytes)| after.get(path) == Some(bytes);
     check(before.iter().all(is_kept), || {
@@ -119,7 +118,8 @@ pub(super) fn looking(stage: &Stage) -> Result<()> {
     })
 }
 
-/// The model writes, amends, links, keeps a task and forgets, each as what it is: an agent's act.
+/// The model writes, amends, links, forgets and manages a task. Each change is recorded as an
+/// agent's.
 pub(super) fn writing(stage: &Stage) -> Result<()> {
     const FACT: &str = "The broker keeps ten minutes of messages";
     let machine = stage.machine()?;
@@ -166,7 +166,7 @@ pub(super) fn writing(stage: &Stage) -> Result<()> {
     let copies = store.notes();
     let copies = copies.iter().filter(|note| note.title() == FACT).count();
     check(copies == 1, || format!("the fact is there {copies} times"))?;
-    // What a person wrote stays as it is, and what the model wants of it waits.
+    // A person's note stays unchanged, and the model's change to it is pending.
     let after = store.note_files();
     let is_kept = |(path, bytes)| after.get(path) == Some(bytes);
     check(before.iter().all(is_kept), || {
@@ -235,7 +235,7 @@ pub(super) fn writing(stage: &Stage) -> Result<()> {
     })
 }
 
-/// A slash command takes any text, by its short name and by its long one, and no shell sees it.
+/// A slash command takes any text by its short and its long name, without a shell.
 pub(super) fn typed(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -281,7 +281,7 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
         }
     }
 
-    // The short name is one of the client's own.
+    // The client has a command of its own with the short name.
     plain(&machine, "/anamnesis:memory-pause")?;
     let prompt = last_request(&machine)?.prompt();
     check(prompt.contains("paused github.com/acme/shop"), || {
@@ -293,7 +293,7 @@ pub(super) fn typed(stage: &Stage) -> Result<()> {
     })
 }
 
-/// A person mentions a note by `@`, and the model is given it.
+/// A person mentions a note with `@`, and the model receives it.
 pub(super) fn mentioned(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -319,12 +319,12 @@ pub(super) fn mentioned(stage: &Stage) -> Result<()> {
     terminal.exit()
 }
 
-/// What the model distils in the scenario below.
+/// The lesson that the model distils in the scenario below.
 const LESSON: &str = "Restart the broker before the tests";
 
-/// The session's model distils session notes, and the person, whom the client asks, decides what becomes
-/// of its answer: used at once, or left, and then edited and approved, or rejected. An answer that is not
-/// what was asked for, comes twice, or comes after a session note was changed, is refused.
+/// The session's model distils session notes, and the person decides in the client's dialog: use at
+/// once, or leave, then edit and approve, or reject. An answer that is invalid, repeated, or older
+/// than a change of a session note is refused.
 pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     let machine = stage.machine()?;
     let store = Store::of(&machine.home());
@@ -370,13 +370,13 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
         "what was rejected is used, or its sessions are marked".to_owned()
     })?;
 
-    // Accepted in the dialogue. The text is another one: what was rejected would be left out.
+    // Accepted in the dialog. The text differs, because a rejected text is not proposed again.
     proposed(&machine, &store, "Enter")?;
     check(used().is_some() && marked() >= before + 5, || {
         format!("what was accepted is not used, or {} are marked", marked())
     })?;
 
-    // Not what was asked for, and the same key again.
+    // An invalid answer, and the same key again.
     add_sessions(&machine, 3)?;
     let key = asked(&machine)?["key"].clone();
     let good = answer("once more").to_string();
@@ -408,13 +408,13 @@ pub(super) fn reflecting(stage: &Stage) -> Result<()> {
     })
 }
 
-/// What a model answers.
+/// Returns a model's answer.
 fn answer(how: &str) -> Value {
     let body = format!("`make broker` {how}; else they hang.");
     json!([{ "type": "procedural", "title": LESSON, "body": body }])
 }
 
-/// Where one of five session notes of a round lies.
+/// Returns the path of one of a round's five session notes.
 fn session_path(machine: &Sandbox, round: usize, number: usize) -> PathBuf {
     let folder = machine.home().join(".anamnesis/memory/episodic");
     folder.join(format!("01JZ00000000000000000000{round}{number}.md"))
@@ -436,15 +436,15 @@ fn add_sessions(machine: &Sandbox, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// Has the model ask for session notes, and returns what the tool gave.
+/// Lets the model request session notes, and returns the tool's result.
 fn asked(machine: &Sandbox) -> Result<Value> {
     let call = ours("memory_reflect", json!({}));
     let (_, results) = calling(machine, "/memory-reflect", None, &[call])?;
     serde_json::from_str(&results[0].0).context("what the tool gave")
 }
 
-/// Has the session's model distil what waits, presses a key in the dialogue that follows, and returns
-/// what was proposed before that.
+/// Lets the model distil pending session notes, presses a key in the dialog, and returns the note
+/// that was proposed before that.
 fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
     let terminal = Terminal::start_with(machine, Permissions::Skipped)?;
     machine.api().play(Script::turns([
@@ -472,7 +472,7 @@ fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
     ]));
     terminal.send("And what do they teach?")?;
     terminal.wait_for("Decline")?;
-    // What is typed in the first moments of a dialogue is not for it.
+    // The dialog ignores keys in its first moments.
     thread::sleep(DIALOGUE);
     let waits = |note: &Note| note.title() == LESSON && note.value("state") == Some("proposed");
     let found = store.notes_of_this_machine().into_iter().find(waits);
@@ -483,15 +483,15 @@ fn proposed(machine: &Sandbox, store: &Store, key: &str) -> Result<Note> {
     Ok(found)
 }
 
-/// Types a command for which the model calls one tool, which nobody is asked for, and returns what the
-/// tool gave.
+/// Types a command for which the model calls one tool without a permission dialog, and returns the
+/// tool's result.
 fn told(machine: &Sandbox, prompt: &str, call: Block) -> Result<String> {
     machine.api().play(Script::turns([call]));
     clean(&machine.ask(prompt, &Ask::default())?)?;
     tool_result(machine)
 }
 
-/// Types a command for which the model needs no tool.
+/// Types a command for which the model calls no tool.
 fn plain(machine: &Sandbox, prompt: &str) -> Result<Answer> {
     machine.api().play(Script::default());
     let answer = machine.ask(prompt, &Ask::default())?;
@@ -499,8 +499,8 @@ fn plain(machine: &Sandbox, prompt: &str) -> Result<Answer> {
     Ok(answer)
 }
 
-/// Asks in a session where the model makes these calls, which are all allowed, and returns what came
-/// of each, with "it failed".
+/// Asks in a session in which the model makes these calls, all allowed. Returns each result with
+/// "it failed".
 fn calling(
     machine: &Sandbox,
     prompt: &str,
@@ -517,7 +517,7 @@ fn calling(
     };
     let answer = machine.ask(prompt, &how)?;
     clean(&answer)?;
-    // The client puts the results of one prompt, or of several, into one message.
+    // The client puts the results of one or several prompts into one message.
     let results = last_request(machine)?.tool_results();
     let new = results
         .len()
@@ -527,7 +527,7 @@ fn calling(
     Ok((answer, new.to_vec()))
 }
 
-/// Fails unless every call worked.
+/// Fails unless every call succeeded.
 fn all_worked(results: &[(String, bool)]) -> Result<()> {
     check(results.iter().all(|(_, failed)| !failed), || {
         format!("a call failed: {results:#?}")
@@ -546,7 +546,7 @@ fn write(machine: &Sandbox, store: &Store, title: &str, body: &str) -> Result<No
     store.wait_for("the note", |note| note.title() == title)
 }
 
-/// The names of what lies in the project's folder.
+/// Returns the names of the project's files.
 fn files(machine: &Sandbox) -> Result<Vec<String>> {
     let folder = machine.project();
     let mut names = Vec::new();

@@ -1,7 +1,7 @@
-//! The store as it looks from outside: files under `~/.anamnesis`, read with nothing of our own.
+//! Reads the store from outside, as files under `~/.anamnesis`.
 //!
-//! The product's crates are not used here on purpose. A scenario that read notes with the code
-//! that wrote them would not see a format that nobody else can read.
+//! It does not use the product's crates: code that wrote a note could also read a format that
+//! nothing else can read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use anamnesis_testkit::process::{Failure, Result, wait_until};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-/// How long after the client's end a note may take: it is written by a hook that runs on.
+/// How long a note may take after the client's end. An asynchronous hook writes it.
 const NOTE_LIMIT: Duration = Duration::from_secs(20);
 
 /// A note's file.
@@ -34,19 +34,19 @@ impl Note {
         })
     }
 
-    /// Returns the whole id.
+    /// Returns the full id.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the id that people see: the last six characters.
+    /// Returns the short id: the last six characters.
     pub(super) fn short_id(&self) -> &str {
         self.id
             .get(self.id.len().saturating_sub(6)..)
             .unwrap_or(&self.id)
     }
 
-    /// Returns a value that stands on the line of its key, without quotes.
+    /// Returns the value of a one-line key, without quotes.
     pub(super) fn value(&self, key: &str) -> Option<&str> {
         let value = self
             .front_matter
@@ -55,12 +55,12 @@ impl Note {
         Some(value.trim_matches(['\'', '"']))
     }
 
-    /// Returns the title; empty if there is none.
+    /// Returns the title, or an empty text.
     pub(super) fn title(&self) -> &str {
         self.value("title").unwrap_or_default()
     }
 
-    /// Tells whether a tag is in the list of tags.
+    /// Returns whether the note has a tag.
     pub(super) fn has_tag(&self, tag: &str) -> bool {
         let mut lines = self
             .front_matter
@@ -69,7 +69,7 @@ impl Note {
         lines.any(|line| line.strip_prefix("- ") == Some(tag))
     }
 
-    /// Returns the lines that say neither which session it is of nor when, and not how it ended.
+    /// Returns the lines that do not depend on the session, its times or how it ended.
     pub(super) fn lasting(&self) -> String {
         let passing = ["id:", "prov_session:", "created_at:", "updated_at:"];
         let lines = self.front_matter.lines().filter(|line| {
@@ -107,13 +107,13 @@ impl Store {
         }
     }
 
-    /// Returns every note in `memory/`, unreadable files and tombstones included as far as they
-    /// have front matter.
+    /// Returns every note in `memory/`, including damaged files and tombstones that have front
+    /// matter.
     pub(super) fn notes(&self) -> Vec<Note> {
         self.notes_in("memory")
     }
 
-    /// Returns every note in `local/`, where what a model proposes waits.
+    /// Returns every note in `local/`, which holds the model's pending proposals.
     pub(super) fn notes_of_this_machine(&self) -> Vec<Note> {
         self.notes_in("local")
     }
@@ -126,7 +126,7 @@ impl Store {
         notes.filter_map(|path| Note::read(path)).collect()
     }
 
-    /// Waits for a note that `holds`.
+    /// Waits for a note for which `holds` returns true.
     pub(super) fn wait_for(
         &self,
         what: &str,
@@ -148,14 +148,14 @@ impl Store {
         })
     }
 
-    /// Waits for a session's note to be finished by the session's end.
+    /// Waits until the session's end has finished its note.
     pub(super) fn wait_for_session(&self, session: &str) -> Result<Note> {
         self.wait_for("the session's note", |note| {
             note.value("prov_session") == Some(session) && note.has_tag("session-end")
         })
     }
 
-    /// Returns what a query finds in the records, a row a text, its columns between `|`.
+    /// Returns the rows of a query on the journal, with `|` between columns.
     pub(super) fn rows(&self, query: &str) -> Result<Vec<String>> {
         self.query(query)
             .map_err(|error| Failure::new(format!("journal.db: {error}: {query}")))
@@ -183,7 +183,7 @@ impl Store {
         rows.collect()
     }
 
-    /// Fails unless a query finds just these rows in the records.
+    /// Fails unless a query on the journal returns exactly these rows.
     pub(super) fn expect_rows<T: AsRef<str>>(&self, query: &str, wanted: &[T]) -> Result<()> {
         let found = self.rows(query)?;
         if found
@@ -197,14 +197,14 @@ impl Store {
         }
     }
 
-    /// Returns the notes' files, byte for byte.
+    /// Returns the exact bytes of all notes.
     pub(super) fn note_files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = files_below(&self.root.join("memory"));
         files.retain(|path, _| path.extension().is_some_and(|extension| extension == "md"));
         files
     }
 
-    /// Fails if any file of the store holds `secret`.
+    /// Fails if any file of the store contains `secret`.
     pub(super) fn expect_free_of(&self, secret: &str) -> Result<()> {
         let files = files_below(&self.root);
         if files.is_empty() {
@@ -228,7 +228,7 @@ impl Store {
     }
 }
 
-/// Reads every regular file below a folder; a file that goes away meanwhile is left out.
+/// Reads every regular file below a folder. Skips files that are removed meanwhile.
 fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -250,7 +250,7 @@ fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Returns the blocks between our tags in what the model was sent.
+/// Returns the injected blocks in a text that the model received.
 pub(super) fn context_blocks(sent: &str) -> Vec<&str> {
     sent.split("<anamnesis-context>")
         .skip(1)
@@ -275,7 +275,7 @@ mod tests {
         **Ask:** Split: net and tax\n";
 
     #[test]
-    fn a_note_is_read_from_the_store() {
+    fn notes_are_read_from_the_store() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join(".anamnesis/memory/episodic");
         fs::create_dir_all(&folder).unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_in_any_file() {
+    fn secrets_are_found_in_any_file() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::of(home.path());
         store.expect_free_of("hunter2").unwrap_err();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_what_stands_between_our_tags() {
+    fn context_blocks_are_parsed() {
         for (sent, blocks) in [
             ("nothing", vec![]),
             (

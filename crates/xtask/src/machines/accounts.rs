@@ -1,7 +1,7 @@
-//! What must not be lost: every text that a command which exited with 0 wrote to `memory/`.
+//! Tracks the texts that must not be lost: those that a successful command wrote to `memory/`.
 //!
-//! A text that a hook or an editor left is one from the next commit on, unless the same machine wrote
-//! over it before. What stood on a machine that was thrown away, and nowhere else, is gone with it.
+//! A text that a hook or an editor left counts from the next commit on, unless the same machine
+//! overwrote it before. Texts that only a discarded machine had are lost with it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,13 +9,13 @@ use anamnesis_note::id::NoteId;
 
 use super::fleet::NAMES;
 
-/// A text that was committed.
+/// A committed text.
 #[derive(Debug)]
 struct Kept {
     machine: usize,
     id: NoteId,
     body: String,
-    /// Whether a sync that ended well has carried it to the remote.
+    /// Whether a successful sync has sent it to the remote.
     is_sent: bool,
 }
 
@@ -23,12 +23,12 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     committed: Vec<Kept>,
-    /// Written and not committed, by machine and note.
+    /// Uncommitted texts, by machine and note.
     loose: BTreeMap<(usize, NoteId), String>,
 }
 
 impl Accounts {
-    /// A command wrote this text and committed it.
+    /// Records a text that a command wrote and committed.
     pub(super) fn committed(&mut self, machine: usize, id: NoteId, body: String) {
         self.overwritten(machine, id);
         self.committed.push(Kept {
@@ -39,18 +39,18 @@ impl Accounts {
         });
     }
 
-    /// A hook or an editor wrote this text.
+    /// Records a text that a hook or an editor wrote.
     pub(super) fn written(&mut self, machine: usize, id: NoteId, body: String) {
         self.loose.insert((machine, id), body);
     }
 
-    /// What lay there uncommitted was taken away by the same machine.
+    /// Forgets an uncommitted text that the same machine removed.
     pub(super) fn overwritten(&mut self, machine: usize, id: NoteId) {
         self.loose.remove(&(machine, id));
     }
 
-    /// A sync of a machine ended well that had begun when so many texts were committed. One that came
-    /// meanwhile is for the next.
+    /// Records a successful sync that began when `begun_at` texts were committed. Later texts
+    /// belong to the next sync.
     pub(super) fn synced(&mut self, machine: usize, begun_at: usize) {
         for kept in self.committed.iter_mut().take(begun_at) {
             kept.is_sent |= kept.machine == machine;
@@ -64,19 +64,19 @@ impl Accounts {
         }
     }
 
-    /// A machine was thrown away.
+    /// Records that a machine was discarded.
     pub(super) fn lost(&mut self, machine: usize) {
         self.loose.retain(|(owner, _), _| *owner != machine);
         self.committed
             .retain(|kept| kept.is_sent || kept.machine != machine);
     }
 
-    /// How many texts are kept account of.
+    /// Returns the number of tracked texts.
     pub(super) fn count(&self) -> usize {
         self.committed.len()
     }
 
-    /// The texts that are not among those that were found.
+    /// Returns the texts that are not in `found`.
     pub(super) fn missing(&self, found: &HashSet<String>) -> Vec<String> {
         self.committed
             .iter()

@@ -1,7 +1,7 @@
-//! Machines of one person, and the bare repository between them.
+//! Machines of one user and the bare repository between them.
 //!
-//! A machine is a home of its own. What a command of the program does in one go, an edit and its
-//! commit, is done here in this process; a sync is always the program itself.
+//! A machine is a home of its own. A command's edit and commit are done in this process; a sync is
+//! always run by the program.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,16 +29,16 @@ use serde_json::{Value, json};
 use super::trace::Ended;
 use crate::{Result, at};
 
-/// The machines.
+/// The names of the machines.
 pub(super) const NAMES: [&str; 3] = ["laptop", "desktop", "server"];
 
-/// How long a change waits for whoever has the notes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for a lock.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// When everything begins, in seconds since 1970.
+/// The start time, in seconds since 1970.
 const START: i64 = 1_767_323_045;
 
-/// Everything that the index is asked.
+/// Queries by which two indexes are compared.
 const QUESTIONS: [&[&str]; 2] = [
     &["list", "--everywhere", "--forgotten", "--all", "--json"],
     &["search", "-k", "200", "--json", "paragraph"],
@@ -52,7 +52,7 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    /// Makes an empty remote and machines that know it.
+    /// Creates an empty remote and machines that use it.
     pub(super) fn new(root: &Path, program: &Path, names: &[&'static str]) -> Result<Self> {
         let root = root.canonicalize().map_err(at(root))?;
         let remote = root.join("remote.git");
@@ -66,7 +66,7 @@ impl Fleet {
                 "remote.git",
             ],
         )?;
-        let now = DateTime::from_timestamp(START, 0).ok_or("1970 is long ago")?;
+        let now = DateTime::from_timestamp(START, 0).ok_or("the start time is out of range")?;
         let machines = names
             .iter()
             .map(|name| Machine::new(name, &root.join(name), program, &remote, now))
@@ -82,7 +82,7 @@ impl Fleet {
         self.root.join("remote.git")
     }
 
-    /// Lets a few minutes pass on all machines.
+    /// Advances the clock of all machines by a few minutes.
     pub(super) fn pass_time(&mut self) {
         self.now += TimeDelta::minutes(7);
         for machine in &mut self.machines {
@@ -97,7 +97,7 @@ pub(super) struct Machine {
     pub(super) home: Home,
     pub(super) notes: Notes,
     pub(super) now: DateTime<Utc>,
-    /// By how much its clock is wrong.
+    /// The error of its clock.
     pub(super) clock_is_off: TimeDelta,
     pub(super) is_offline: bool,
     pub(super) program: PathBuf,
@@ -116,7 +116,7 @@ impl Machine {
         let home = Home::new(root.join("store"));
         let machine = Self {
             name,
-            notes: Notes::new(home.clone(), PATIENCE),
+            notes: Notes::new(home.clone(), TIMEOUT),
             home,
             now,
             clock_is_off: TimeDelta::zero(),
@@ -130,7 +130,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Makes an empty store that knows its remote.
+    /// Creates an empty store with the remote.
     fn begin(&self) -> Result {
         self.home.create()?;
         self.plug(self.is_offline)
@@ -147,23 +147,23 @@ impl Machine {
         fs::write(&path, config.to_string()).map_err(at(&path))
     }
 
-    /// Takes the way to the remote away, or gives it back.
+    /// Disconnects the machine from the remote, or connects it again.
     pub(super) fn set_offline(&mut self, is_offline: bool) -> Result {
         self.plug(is_offline)?;
         self.is_offline = is_offline;
         Ok(())
     }
 
-    /// Throws the store away and makes a new one.
+    /// Discards the store and creates a new one.
     pub(super) fn replace(&mut self) -> Result {
-        // A git that outlived its killed sync has to be gone.
-        drop(lock::acquire(&self.home, Subject::Sync, PATIENCE)?);
+        // A git process that outlived a killed sync must have ended.
+        drop(lock::acquire(&self.home, Subject::Sync, TIMEOUT)?);
         let root = self.home.root();
         fs::remove_dir_all(root).map_err(at(root))?;
         self.begin()
     }
 
-    /// The program on this machine.
+    /// Returns the program on this machine.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -182,12 +182,12 @@ impl Machine {
         command
     }
 
-    /// A sync that says in JSON how it went.
+    /// Returns a sync that reports in JSON.
     pub(super) fn sync(&self) -> Command {
         self.command(&["sync", "--json"])
     }
 
-    /// Commits what was done to a note, as a command does before it ends.
+    /// Commits a change of a note, as a command does before it ends.
     pub(super) fn commit(&self, verb: &str, id: NoteId) -> Result {
         let act = Act {
             verb,
@@ -199,13 +199,13 @@ impl Machine {
         Ok(())
     }
 
-    /// The text of a note.
+    /// Returns the body of a note.
     pub(super) fn body(&self, path: NotePath) -> Result<String> {
         let file = NoteFile::parse(&self.notes.bytes(path)?, path.id)?;
         Ok(file.into_note().body)
     }
 
-    /// Every file in `memory/` that is not git's, by path.
+    /// Returns every file in `memory/` outside of `.git`, by path.
     pub(super) fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let root = self.home.tree(Scope::Portable);
         let read = |path: PathBuf| {
@@ -219,7 +219,7 @@ impl Machine {
             .collect()
     }
 
-    /// Everything that the index is asked, in one text.
+    /// Returns the index's answers to all queries as one text.
     pub(super) fn answers(&self) -> Result<String> {
         let mut text = String::new();
         for question in QUESTIONS {
@@ -229,7 +229,7 @@ impl Machine {
     }
 }
 
-/// What a sync said, if it went well and nothing waits for a person.
+/// Returns the report of a sync that succeeded and left nothing pending.
 pub(super) fn synced(ended: &Ended) -> Result<Value> {
     let told = || format!("{} {}{}", code(ended.code), ended.stdout, ended.stderr);
     if ended.code != Some(0) {
@@ -257,7 +257,7 @@ impl From<Output> for Ended {
     }
 }
 
-/// Runs git in a folder, apart from the user's configuration.
+/// Runs git in a folder without the user's configuration.
 pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new("git");
     command
@@ -269,7 +269,7 @@ pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String> {
     succeeded(&mut command)
 }
 
-/// Runs a program that has to exit with 0; what it printed.
+/// Runs a program that must exit with 0, and returns its output.
 pub(super) fn succeeded(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let ended: Ended = output
@@ -290,7 +290,7 @@ fn code(code: Option<i32>) -> String {
     code.map_or_else(|| "killed".to_owned(), |code| format!("exit {code}"))
 }
 
-/// Every file below a folder, sorted.
+/// Returns every file below a folder, sorted.
 pub(super) fn files_below(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_owned()];

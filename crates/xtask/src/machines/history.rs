@@ -1,9 +1,9 @@
-//! A random history of machines: what people, hooks and editors do to notes, and what happens to the
-//! machines meanwhile.
+//! A random history of machines: changes of notes by people, hooks and editors, and events of the
+//! machines.
 //!
-//! Every step is drawn from the seed and from what lies on the disks, and so is the system call before
-//! which a sync is killed. Ids and texts are counted up. So the same seed plays the same history, but
-//! for the two syncs that run against each other.
+//! Every step is drawn from the seed and the files, and so is the system call before which a sync
+//! is killed. Ids and texts are numbered. So a seed always plays the same history, except for two
+//! syncs that run at the same time.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -23,16 +23,16 @@ use super::{
 };
 use crate::{Result, at};
 
-/// How many notes may be on their way out at once: well below what a sync asks a person about.
+/// The maximum number of notes in removal, below the number for which a sync asks a person.
 const MAX_REMOVED: usize = 18;
 
-/// How many of the youngest notes half of all edits go to, so that machines meet in them.
+/// Half of all edits change one of this many youngest notes, so that machines conflict.
 const HOT: usize = 10;
 
-/// How many steps a machine is away from its remote.
+/// Number of steps for which a machine is offline.
 const OFFLINE_STEPS: usize = 40;
 
-/// A note that was taken away and may not be gone everywhere yet.
+/// A removed note that other machines may still have.
 #[derive(Debug)]
 struct Removed {
     by: usize,
@@ -40,20 +40,20 @@ struct Removed {
     has_arrived: [bool; NAMES.len()],
 }
 
-/// A history as it is played.
+/// A history in progress.
 pub(super) struct History {
     pub(super) fleet: Fleet,
     pub(super) accounts: Accounts,
     pub(super) faults: Vec<String>,
-    /// What was done, a line each.
+    /// The steps so far, one line each.
     pub(super) told: Vec<String>,
     random: Random,
     seed: u64,
     serial: usize,
-    /// Ids in the order in which they were made.
+    /// All ids in the order of their creation.
     born: Vec<NoteId>,
     removed: Vec<Removed>,
-    /// Until which step each machine is away from its remote.
+    /// The step until which each machine is offline.
     offline_until: [usize; NAMES.len()],
     done: BTreeMap<&'static str, usize>,
 }
@@ -75,7 +75,7 @@ impl History {
         }
     }
 
-    /// Plays some steps; the first that finds a fault is the last.
+    /// Plays some steps. Stops at the first step that finds a fault.
     pub(super) fn play(&mut self, steps: usize) -> Result {
         for number in 1..=steps {
             self.serial = number;
@@ -98,7 +98,7 @@ impl History {
         Ok(())
     }
 
-    /// Lets every machine have its remote and its clock back, and sync twice.
+    /// Connects all machines, corrects their clocks, and syncs each twice.
     pub(super) fn settle(&mut self) -> Result {
         for machine in &mut self.fleet.machines {
             machine.set_offline(false)?;
@@ -113,12 +113,12 @@ impl History {
         Ok(())
     }
 
-    /// How many steps were played.
+    /// Returns the number of played steps.
     pub(super) fn steps(&self) -> usize {
         self.serial
     }
 
-    /// How often what was done.
+    /// Returns how often a kind of step was played.
     pub(super) fn count(&self, what: &str) -> usize {
         self.done.get(what).copied().unwrap_or(0)
     }
@@ -158,7 +158,7 @@ impl History {
         }
     }
 
-    /// What is like no other text of this history.
+    /// Returns a text that occurs nowhere else in this history.
     fn mark(&self, index: usize) -> String {
         format!("Step {} on {}.", self.serial, NAMES[index])
     }
@@ -212,7 +212,7 @@ impl History {
         Ok(())
     }
 
-    /// Commits what a command did, and keeps account of the text.
+    /// Commits a command's change and tracks the text.
     fn committed(&mut self, index: usize, verb: &'static str, stored: &Stored) -> Result {
         let done = self.machine(index).commit(verb, stored.path.id);
         self.did(verb);
@@ -222,8 +222,8 @@ impl History {
         match done {
             _ if stored.path.scope == Scope::MachineLocal => self.accounts.overwritten(index, id),
             Ok(()) => self.accounts.committed(index, id, body),
-            // A git that was killed with the machine has the branch locked. The command ends well all
-            // the same, and the next sync commits.
+            // A git process that was killed with the machine left the branch locked. The command
+            // still succeeds, and the next sync commits.
             Err(error) if error.to_string().contains(".lock'") => {
                 self.accounts.written(index, id, body);
             }
@@ -232,7 +232,7 @@ impl History {
         Ok(())
     }
 
-    /// Draws an active note that lies on a machine.
+    /// Draws an active note of a machine.
     fn draw_note(
         &mut self,
         index: usize,
@@ -271,7 +271,7 @@ impl History {
         Ok(())
     }
 
-    /// Changes a note as a command does; tells whether it could.
+    /// Changes a note as a command does. Returns whether that was possible.
     fn edit_note(
         &mut self,
         index: usize,
@@ -292,8 +292,8 @@ impl History {
             note.updated_at = now;
         });
         let stored = match changed {
-            // A sync that was killed left the note in two folders, and it changes its type. It cannot
-            // until the next sync has finished what that one began.
+            // A killed sync left the note in two folders, and the change is to its type. That is
+            // impossible until the next sync has finished the killed one's work.
             Err(notes::Error::Exists(_)) => return Ok(false),
             changed => changed?,
         };
@@ -313,13 +313,13 @@ impl History {
         let text = String::from_utf8(machine.notes.bytes(path)?)?;
         let mark = self.mark(index);
         let text = match self.serial % 3 {
-            // A key that nobody knows.
+            // A key that no version knows.
             0 => text.replacen(
                 "\ntitle:",
                 &format!("\nstep_{}: {mark:?}\ntitle:", self.serial),
                 1,
             ),
-            // An editor of Windows.
+            // An editor on Windows.
             1 if !text.contains('\r') => text.replace('\n', "\r\n"),
             _ => format!("{}\n\nBy hand. {mark}\n", text.trim_end()),
         };
@@ -332,7 +332,7 @@ impl History {
         Ok(())
     }
 
-    /// Tells whether one more note may be taken away.
+    /// Returns whether one more note may be removed.
     fn may_remove(&self) -> bool {
         self.removed.len() < MAX_REMOVED
     }
@@ -402,7 +402,7 @@ impl History {
         let machine = self.machine(index);
         let lock = machine.notes.lock()?;
         let stored = match machine.notes.set_scope(&lock, path, scope) {
-            // It came back from another machine, where it was changed meanwhile.
+            // The note came back from another machine, where it was changed meanwhile.
             Err(notes::Error::Exists(_)) => return Ok(()),
             moved => moved?,
         };
@@ -415,12 +415,12 @@ impl History {
 
     fn sync(&mut self, index: usize) -> Result {
         let output = self.machine(index).sync().output()?;
-        self.look_at_sync(index, self.accounts.count(), &output.into());
+        self.check_sync(index, self.accounts.count(), &output.into());
         Ok(())
     }
 
-    /// Looks at a sync that ran to its end: it went well, unless the remote was out of reach.
-    fn look_at_sync(&mut self, index: usize, begun_at: usize, ended: &Ended) {
+    /// Checks that a sync that was not killed succeeded, unless the remote was offline.
+    fn check_sync(&mut self, index: usize, begun_at: usize, ended: &Ended) {
         let says = synced(ended);
         if self.machine(index).is_offline {
             self.did("sync without a remote");
@@ -459,7 +459,7 @@ impl History {
             });
             return traced.kill();
         }
-        self.look_at_sync(index, self.accounts.count(), &traced.finish()?);
+        self.check_sync(index, self.accounts.count(), &traced.finish()?);
         Ok(())
     }
 
@@ -471,14 +471,14 @@ impl History {
         let begun_at = self.accounts.count();
         let mut traced = Traced::start(&self.machine(index).sync(), Reach::Program)?;
         if traced.run_to(step)? {
-            // What waits longer would wait for ever.
+            // A sync that waits longer would wait forever.
             let notes = Notes::new(self.machine(index).home.clone(), Duration::ZERO);
             if notes.stamp(path).is_some() && self.edit_note(index, &notes, path, change)? {
                 self.did("edit during a sync");
             }
         }
         let ended = traced.finish()?;
-        self.look_at_sync(index, begun_at, &ended);
+        self.check_sync(index, begun_at, &ended);
         Ok(())
     }
 
@@ -488,8 +488,8 @@ impl History {
         let two = self.machine(other).sync().output()?;
         let one = one.wait_with_output()?;
         let begun_at = self.accounts.count();
-        self.look_at_sync(index, begun_at, &one.into());
-        self.look_at_sync(other, begun_at, &two.into());
+        self.check_sync(index, begun_at, &one.into());
+        self.check_sync(other, begun_at, &two.into());
         Ok(())
     }
 

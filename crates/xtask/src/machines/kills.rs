@@ -1,6 +1,6 @@
-//! A sync that is killed before each of its steps in turn, in every situation that it can meet.
+//! Kills a sync before each of its steps, in every situation.
 //!
-//! A situation is prepared once and kept; each kill falls on a copy of it, at the same place.
+//! A situation is prepared once. Each kill runs on a copy of it in the same folder.
 
 use std::{fs, path::Path, process::Command};
 
@@ -22,18 +22,18 @@ use crate::{Result, at};
 /// The machine whose sync is killed, and one that is left alone.
 const NAMES: [&str; 2] = ["laptop", "desktop"];
 
-/// What a sync can meet.
+/// A situation of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Situation {
-    /// Notes here, an empty remote.
+    /// Local notes and an empty remote.
     First,
-    /// Nothing here, notes there.
+    /// No local notes, and notes in the remote.
     NewMachine,
-    /// Notes here and there, and nothing in common.
+    /// Local and remote notes without a common history.
     Strangers,
-    /// Nothing new here, new things there.
+    /// No local changes, and changes in the remote.
     Take,
-    /// New things on both sides, some of which clash.
+    /// Changes on both sides, some of which conflict.
     Join,
 }
 
@@ -45,7 +45,7 @@ const SITUATIONS: [Situation; 5] = [
     Situation::Join,
 ];
 
-/// Kills before every step, or every so many; tells how many times something was not as it should be.
+/// Kills before every `stride`th step. Returns the number of faults.
 pub(super) fn run(root: &Path, program: &Path, stride: usize) -> Result<usize> {
     let mut failed = 0;
     for situation in SITUATIONS {
@@ -80,7 +80,7 @@ fn kill_each(
         if place.exists() {
             fs::remove_dir_all(&place).map_err(at(&place))?;
         }
-        // With the times of files, by which the program tells whether they changed.
+        // Keeps modification times, by which the program detects changes.
         succeeded(Command::new("cp").arg("-a").arg(&kept).arg(&place))?;
         let mut traced = Traced::start(&fleet.machines[0].sync(), reach)?;
         if !traced.run_to(step)? {
@@ -102,7 +102,7 @@ fn kill_each(
     Ok(failed)
 }
 
-/// Lets both machines sync after the kill; what is not as it should be then.
+/// Syncs both machines after the kill. Returns the faults.
 fn heals(fleet: &mut Fleet, accounts: &Accounts) -> Result<Vec<String>> {
     for index in [0, 1, 0] {
         fleet.pass_time();
@@ -114,7 +114,7 @@ fn heals(fleet: &mut Fleet, accounts: &Accounts) -> Result<Vec<String>> {
     look(fleet, accounts)
 }
 
-/// Every text that lies on a machine.
+/// Returns every text on a machine.
 fn texts(fleet: &Fleet) -> Result<Accounts> {
     let mut accounts = Accounts::default();
     for (index, machine) in fleet.machines.iter().enumerate() {
@@ -127,7 +127,7 @@ fn texts(fleet: &Fleet) -> Result<Accounts> {
 
 fn prepare(fleet: &mut Fleet, situation: Situation) -> Result {
     let [laptop, desktop] = fleet.machines.as_slice() else {
-        return Err("there are two machines".into());
+        return Err("expected two machines".into());
     };
     let sync = |machine: &Machine| synced(&machine.sync().output()?.into()).map(drop);
     match situation {
@@ -175,7 +175,7 @@ fn prepare(fleet: &mut Fleet, situation: Situation) -> Result {
     Ok(())
 }
 
-/// Writes a note as a command does; its title is its id's seed.
+/// Writes a note as a command does. The title determines its id.
 pub(super) fn write(machine: &Machine, title: &str) -> Result<NotePath> {
     let note = Note {
         title: title.to_owned(),
@@ -188,7 +188,7 @@ pub(super) fn write(machine: &Machine, title: &str) -> Result<NotePath> {
     Ok(path)
 }
 
-/// Leaves a session's note as a hook does.
+/// Leaves a session note as a hook does.
 fn leave(machine: &Machine, session: &str) -> Result {
     let note = Note {
         title: format!("Session {session}"),

@@ -1,4 +1,4 @@
-//! What has to hold when all machines have synced twice, whatever happened before.
+//! Checks that must hold when all machines have synced twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{Result, at};
 
-/// Looks at everything; what does not hold, a line each.
+/// Runs all checks. Returns one line per fault.
 pub(super) fn look(fleet: &Fleet, accounts: &Accounts) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for machine in &fleet.machines {
-        look_at_leftovers(machine, &mut faults)?;
+        check_leftovers(machine, &mut faults)?;
     }
     let [first, others @ ..] = fleet.machines.as_slice() else {
         return Err("there are no machines".into());
@@ -32,8 +32,8 @@ pub(super) fn look(fleet: &Fleet, accounts: &Accounts) -> Result<Vec<String>> {
     }
     let mut bodies = HashSet::new();
     for machine in &fleet.machines {
-        look_at_notes(machine, &mut bodies, &mut faults)?;
-        look_at_index(machine, &mut faults)?;
+        check_notes(machine, &mut bodies, &mut faults)?;
+        check_index(machine, &mut faults)?;
     }
     for repository in repositories(fleet) {
         if let Err(error) = git(&repository, &["fsck", "--strict", "--no-progress"]) {
@@ -50,14 +50,14 @@ pub(super) fn look(fleet: &Fleet, accounts: &Accounts) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// The repositories of all machines and of the remote.
+/// Returns the repositories of all machines and of the remote.
 pub(super) fn repositories(fleet: &Fleet) -> Vec<PathBuf> {
     let machines = fleet.machines.iter();
     let folders = machines.map(|machine| machine.home.root().join("memory"));
     folders.chain([fleet.remote()]).collect()
 }
 
-/// What differs between the trees of two machines.
+/// Returns the differences between the trees of two machines.
 pub(super) fn differences(
     one: &Machine,
     tree: &BTreeMap<PathBuf, Vec<u8>>,
@@ -87,8 +87,8 @@ pub(super) fn differences(
         .collect()
 }
 
-/// Every note can be read, and none holds a conflict marker of git's.
-fn look_at_notes(
+/// Checks that every note can be read and contains no conflict marker of git.
+fn check_notes(
     machine: &Machine,
     bodies: &mut HashSet<String>,
     faults: &mut Vec<String>,
@@ -103,7 +103,10 @@ fn look_at_notes(
     for (path, _) in listing.notes {
         let bytes = machine.notes.bytes(path)?;
         if has_marker(&bytes) {
-            faults.push(format!("{}: {path} holds a conflict marker", machine.name));
+            faults.push(format!(
+                "{}: {path} contains a conflict marker",
+                machine.name
+            ));
         }
         match NoteFile::parse(&bytes, path.id) {
             Ok(file) => drop(bodies.insert(file.into_note().body)),
@@ -124,11 +127,11 @@ fn has_marker(bytes: &[u8]) -> bool {
     lines.any(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))
 }
 
-/// No lock file and, once the deferred process has run, no temporary file.
-fn look_at_leftovers(machine: &Machine, faults: &mut Vec<String>) -> Result {
+/// Checks that no lock file is left and, after the deferred process, no temporary file.
+fn check_leftovers(machine: &Machine, faults: &mut Vec<String>) -> Result {
     let root = machine.home.root();
     let ours = |path: &PathBuf| !path.starts_with(machine.home.derived());
-    // Only what is old enough counts as nobody's.
+    // Only old files count as abandoned.
     for path in files_below(root)
         .into_iter()
         .filter(|path| is_temporary(path))
@@ -153,8 +156,8 @@ fn is_temporary(path: &Path) -> bool {
         .any(|part| part.to_string_lossy().ends_with(".tmp"))
 }
 
-/// The index answers as one that is built anew does.
-fn look_at_index(machine: &Machine, faults: &mut Vec<String>) -> Result {
+/// Checks that the index answers like a rebuilt one.
+fn check_index(machine: &Machine, faults: &mut Vec<String>) -> Result {
     let kept = machine.answers()?;
     let derived = machine.home.derived();
     fs::remove_dir_all(&derived).map_err(at(&derived))?;
@@ -172,7 +175,7 @@ fn look_at_index(machine: &Machine, faults: &mut Vec<String>) -> Result {
     Ok(())
 }
 
-/// The texts of all notes that the history of a repository holds.
+/// Collects the bodies of all notes in the history of a repository.
 pub(super) fn bodies_of_history(repository: &Path, bodies: &mut HashSet<String>) -> Result {
     let objects = git(repository, &["rev-list", "--objects", "--all"])?;
     let notes: Vec<(&str, NoteId)> = objects
@@ -193,13 +196,13 @@ pub(super) fn bodies_of_history(repository: &Path, bodies: &mut HashSet<String>)
         .iter()
         .map(|(object, _)| format!("{object}\n"))
         .collect();
-    let mut stdin = child.stdin.take().ok_or("stdin is a pipe")?;
+    let mut stdin = child.stdin.take().ok_or("git cat-file has no stdin")?;
     let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()));
     let output = child.wait_with_output()?;
     writer.join().map_err(|_| "a thread panicked")??;
     let mut rest = output.stdout.as_slice();
     for (object, id) in notes {
-        // `<object> blob <length>`, the bytes, a line end.
+        // `<object> blob <length>`, the bytes, a line feed.
         let head = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(head);
         let length: usize = line

@@ -1,8 +1,8 @@
-//! Three machines, one of which still has the Python version: it reads what we push, we read what it
-//! pushes, and what it cannot keep of a note is put back.
+//! Syncs three machines, one of which has the Python version. Each side reads the other's notes,
+//! and keys that the Python version drops are restored.
 //!
-//! The Python version stops at the first conflict, so it changes nothing here that we change at the
-//! same time, but for the one note that is about that.
+//! The Python version stops at the first conflict, so only one note is changed on both sides at
+//! once.
 
 use std::{
     fs,
@@ -25,13 +25,14 @@ use super::{
 };
 use crate::{Result, at};
 
-/// What is installed, from the Python Package Index.
+/// The package on the Python Package Index.
 const PACKAGE: &str = "anamnesis-memory==0.1.3";
 
 /// A key that neither version knows.
 const UNKNOWN_KEY: &str = "reviewed_by: a person\n";
 
-/// Where the Python version is, once it is installed below `target`; the reason why it cannot be had.
+/// Installs the Python version below `target` unless it is there. Returns its program, or the
+/// reason why it is not available.
 pub(crate) fn install(target: &Path) -> std::result::Result<PathBuf, String> {
     let folder = target.join("python-version");
     let program = folder.join("bin/anamnesis");
@@ -48,18 +49,18 @@ pub(crate) fn install(target: &Path) -> std::result::Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Plays it; what was not as it should be.
+/// Runs the scenario. Returns the faults.
 pub(super) fn run(root: &Path, program: &Path, python: &Path) -> Result<Vec<String>> {
     let mut fleet = Fleet::new(root, program, &NAMES)?;
     if let Some(old) = fleet.machines.last_mut() {
         python.clone_into(&mut old.program);
     }
     let [laptop, desktop, old] = fleet.machines.as_slice() else {
-        return Err("there are three machines".into());
+        return Err("expected three machines".into());
     };
     let mut faults = Vec::new();
 
-    // What our two machines joined, with a merge commit in its history.
+    // A history of our two machines with a merge commit.
     let session = leave_with_extensions(laptop)?;
     sync(laptop)?;
     write(desktop, "by desktop")?;
@@ -86,7 +87,7 @@ pub(super) fn run(root: &Path, program: &Path, python: &Path) -> Result<Vec<Stri
         &mut faults,
     );
 
-    // What it writes, on top of what came from us meanwhile.
+    // Notes that the Python version writes on top of ours.
     let captured = capture(old)?;
     write(laptop, "meanwhile")?;
     sync(laptop)?;
@@ -101,7 +102,7 @@ pub(super) fn run(root: &Path, program: &Path, python: &Path) -> Result<Vec<Stri
         &mut faults,
     );
 
-    // It rewrites a note, and drops what it does not know; the same note is edited here.
+    // The Python version rewrites a note and drops unknown keys; the same note is edited here.
     succeeded(&mut old.command(&["backfill-provenance", "--apply"]))?;
     let dropped = !fs::read_to_string(session.absolute(&old.home))?.contains("pinned");
     expect(
@@ -125,7 +126,7 @@ pub(super) fn run(root: &Path, program: &Path, python: &Path) -> Result<Vec<Stri
         && note.links.len() == 1
         && text.contains(UNKNOWN_KEY);
     expect(kept, &format!("keys were lost: {text}"), &mut faults);
-    // Where a note came from is never merged; the user is what the Python version adds.
+    // Provenance is never merged; the Python version adds the user.
     let joined = note.user_id.is_some() && note.body.ends_with("Edited meanwhile.");
     expect(
         joined,
@@ -156,7 +157,7 @@ fn sync(machine: &Machine) -> Result {
     synced(&machine.sync().output()?.into()).map(drop)
 }
 
-/// A sync of the Python version, which must not meet a conflict: it would never get out of it.
+/// Runs a sync of the Python version, which cannot recover from a conflict.
 fn sync_old(machine: &Machine) -> Result {
     let said = succeeded(&mut machine.command(&["sync"]))?;
     if said.contains("conflicted=False") && said.contains("(synced)") {
@@ -166,8 +167,8 @@ fn sync_old(machine: &Machine) -> Result {
     }
 }
 
-/// Writes a note with every sort of key that the Python version does not know. Its source is one that
-/// `backfill-provenance` takes for wrong.
+/// Writes a note with every kind of key that the Python version does not know.
+/// `backfill-provenance` considers its source wrong.
 fn leave_with_extensions(machine: &Machine) -> Result<NotePath> {
     let note = Note {
         title: "Do not push by force".to_owned(),
@@ -194,7 +195,7 @@ fn leave_with_extensions(machine: &Machine) -> Result<NotePath> {
     Ok(path)
 }
 
-/// A session that the Python version makes a note of.
+/// Returns the transcript of a session of the Python version.
 pub(crate) fn transcript() -> String {
     let asked = json!({ "type": "user", "sessionId": "old", "message": {
         "role": "user", "content": "Let the parser name the lock that it waits for." } });
@@ -206,7 +207,7 @@ pub(crate) fn transcript() -> String {
     format!("{asked}\n{edited}\n{answered}\n")
 }
 
-/// Lets the Python version write the note of a session; its id.
+/// Lets the Python version write a session's note, and returns its id.
 fn capture(machine: &Machine) -> Result<NoteId> {
     let path = machine.home.root().with_file_name("transcript.jsonl");
     fs::write(&path, transcript()).map_err(at(&path))?;

@@ -8,7 +8,7 @@ use anamnesis_note::{
 
 use super::trace::Reach;
 
-/// About as many steps as a sync with much to do takes, alone and with the git that it runs.
+/// Typical number of steps of a large sync, alone and including its git processes.
 const SYNC_STEPS: u64 = 160;
 const SYNC_AND_GIT_STEPS: u64 = 300;
 
@@ -16,7 +16,7 @@ pub(super) const PROJECTS: [&str; 3] = ["global", "github.com/acme/shop", "githu
 
 pub(super) const TAGS: [&str; 5] = ["sqlite", "git", "launcher", "ssh", "hooks"];
 
-/// What is done to a note.
+/// A change of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Title,
@@ -48,42 +48,42 @@ const CHANGES: [Change; 12] = [
     Change::Project,
 ];
 
-/// What happens.
+/// A step of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// A person writes a note.
     Write,
-    /// A hook leaves a session's note, and commits nothing.
+    /// A hook leaves a session note without a commit.
     Capture,
     /// A command changes a note.
     Edit(Change),
-    /// An editor changes a note's file, and commits nothing.
+    /// An editor changes a note's file without a commit.
     EditByHand,
     Forget,
     Restore,
     /// Somebody deletes a note's file.
     Remove,
-    /// A note goes to `local/`, or comes from there.
+    /// A note moves to `local/` or back.
     Move,
     Sync,
-    /// A sync is killed before this step of its own, or of all that runs on the machine.
+    /// A sync is killed before this step, counted in the program or on the whole machine.
     Kill(Reach, usize),
-    /// A command runs while a sync stands before this step.
+    /// A command runs while a sync is stopped before this step.
     Meddle(usize, Change),
     /// Two machines sync at the same time.
     Together,
-    /// A machine is thrown away, and made anew from the remote.
+    /// A machine is discarded and set up again from the remote.
     Replace,
-    /// The remote is out of reach for a while.
+    /// The remote is unreachable for a while.
     Unplug,
-    /// The clock goes wrong by a day, or right again.
+    /// The clock becomes wrong by a day, or right again.
     Clock,
 }
 
-/// Fills in what a kind of step leaves open.
+/// Draws the parameters of a kind of step.
 type Drawn = fn(&mut Random) -> Step;
 
-/// How often each kind of step is drawn. Those that need something which is not there become a note.
+/// The weight of each kind of step. A step that needs something missing becomes a new note.
 const WEIGHTS: [(u64, Drawn); 16] = [
     (13, |_| Step::Write),
     (6, |_| Step::Capture),
@@ -128,13 +128,13 @@ pub(super) fn draw<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.index(from.len())]
 }
 
-/// A step of a sync, counted from 1.
+/// Draws a step of a sync, counted from 1.
 fn draw_step(random: &mut Random, most: u64) -> usize {
     usize::try_from(random.below(most) + 1).unwrap_or(1)
 }
 
 impl Change {
-    /// Makes a change that can be told from every other by its mark.
+    /// Applies a change that its mark makes unique.
     pub(super) fn apply(self, note: &mut Note, mark: &str, other: NoteId, place: usize) {
         let tag = TAGS[place % TAGS.len()];
         let mut paragraphs: Vec<String> = note.body.split("\n\n").map(str::to_owned).collect();

@@ -1,8 +1,8 @@
-//! A program that is stopped right before a chosen step: a system call that changes something.
+//! Runs a program up to a chosen step: a system call that changes something.
 //!
-//! Steps are counted, not timed, so that the same number falls on the same place in every run. What
-//! is killed there has done all steps before and not this one, whatever it is: a note's file, a
-//! reference, a page of the index, the start of git or the wait for its end.
+//! Steps are counted, not timed, so that the same number means the same place in every run. A
+//! program that is killed there has done all earlier steps and not this one, such as a write to a
+//! note or the index, or the start of git.
 
 use std::{
     collections::BTreeSet,
@@ -24,10 +24,10 @@ use nix::{
 
 use crate::Result;
 
-/// Waits for a line, so that whoever traces it is there in time, and becomes the program.
+/// Waits for a line, so that the tracer can attach, and then becomes the program.
 const WAITS: &str = "read -r _ && exec \"$0\" \"$@\" </dev/null";
 
-/// The system calls that change something, but for `openat`, which does when it makes a file.
+/// The system calls that change something. `openat` is handled apart, because it may create a file.
 const CHANGES: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_rename,
@@ -58,23 +58,23 @@ const CHANGES: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// The programs that git starts where the remote is. They are not this machine's and outlive it, and
-/// so does what they start: it stands in the bare repository.
+/// The programs that git starts on the remote's side. They and their children belong to another
+/// machine and survive a kill.
 const SERVER: [&str; 2] = ["git-upload-pack", "git-receive-pack"];
 
-/// Whose steps are counted, and who is killed.
+/// Which processes are counted and killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The program alone: what it has started goes on without it.
+    /// The program only; its children continue.
     Program,
-    /// Everything that runs on this machine, as when its power fails.
+    /// Everything on this machine, as in a power cut.
     Machine,
 }
 
 /// How a program ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// The exit code; none when it was killed.
+    /// The exit code, or `None` if it was killed.
     pub(super) code: Option<i32>,
     pub(super) stdout: String,
     pub(super) stderr: String,
@@ -84,22 +84,22 @@ pub(super) struct Ended {
 pub(super) struct Traced {
     program: Pid,
     reach: Reach,
-    /// Every thread that can be stopped.
+    /// Every traced thread.
     threads: BTreeSet<Pid>,
-    /// Who stands before a step.
+    /// The thread that is stopped before a step.
     waiting: Option<Pid>,
     steps: usize,
     code: Option<i32>,
     stdout: File,
     stderr: File,
-    // Waited for by `waitpid`, together with all that it starts.
+    // `waitpid` waits for it, together with its children.
     _child: Child,
 }
 
 impl Traced {
-    /// Starts a program of which only the environment and the folder are taken from `template`.
+    /// Starts a program with the environment and folder of `template`.
     ///
-    /// Only the thread that starts it can go on with it, and no other child of that thread must run.
+    /// Only the calling thread can continue the program, and that thread must have no other child.
     pub(super) fn start(template: &Command, reach: Reach) -> Result<Self> {
         let stdout = tempfile::tempfile()?;
         let stderr = tempfile::tempfile()?;
@@ -142,8 +142,8 @@ impl Traced {
         })
     }
 
-    /// Lets it run until it stands before the step of this number, counted from 1; tells whether it
-    /// does, or has ended before.
+    /// Runs until the program is stopped before this step, counted from 1. Returns false if it has
+    /// ended.
     pub(super) fn run_to(&mut self, step: usize) -> Result<bool> {
         if let Some(waiting) = self.waiting.take() {
             resume(waiting, None)?;
@@ -167,7 +167,7 @@ impl Traced {
         Ok(false)
     }
 
-    /// Kills it where it stands. A step before which it stands is not done.
+    /// Kills the program where it is stopped. The step is not executed.
     pub(super) fn kill(mut self) -> Result {
         match self.reach {
             Reach::Program => kill_it(self.program)?,
@@ -175,7 +175,7 @@ impl Traced {
         }
         while let Some(status) = next_stop()? {
             match status {
-                // One that was started in this moment.
+                // A thread that was started at this moment.
                 WaitStatus::PtraceEvent(thread, ..)
                 | WaitStatus::PtraceSyscall(thread)
                 | WaitStatus::Stopped(thread, _) => end(thread)?,
@@ -185,7 +185,7 @@ impl Traced {
         Ok(())
     }
 
-    /// Lets it run to its end.
+    /// Lets the program run to its end.
     pub(super) fn finish(mut self) -> Result<Ended> {
         self.run_to(usize::MAX)?;
         Ok(Ended {
@@ -195,7 +195,7 @@ impl Traced {
         })
     }
 
-    /// Takes note of threads that come and go.
+    /// Tracks threads that start and end.
     fn take_up(&mut self, status: WaitStatus) -> Result {
         match status {
             WaitStatus::PtraceEvent(thread, ..) => {
@@ -217,7 +217,7 @@ impl Traced {
     }
 }
 
-/// Waits for whatever this thread traces; none when all of it has ended.
+/// Waits for the next event of a traced thread. Returns `None` when all have ended.
 fn next_stop() -> Result<Option<WaitStatus>> {
     let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
     match waitpid(None, Some(flags)) {
@@ -227,7 +227,8 @@ fn next_stop() -> Result<Option<WaitStatus>> {
     }
 }
 
-/// Lets a thread run to its next stop. One that was killed meanwhile is gone, which its end tells.
+/// Resumes a thread until its next stop. Ignores one that was killed; its end is reported
+/// separately.
 fn resume(thread: Pid, signal: Option<Signal>) -> Result {
     unless_gone(ptrace::syscall(thread, signal))
 }
@@ -236,10 +237,10 @@ fn kill_it(process: Pid) -> Result {
     unless_gone(kill(process, Signal::SIGKILL))
 }
 
-/// Ends a process of this machine; one of the remote's is let go.
+/// Kills a process of this machine, or detaches from one of the remote's.
 fn end(process: Pid) -> Result {
     if is_server(process) {
-        // Only one that stands can be let go; the others come to stand soon.
+        // Only a stopped process can be detached; the others stop soon.
         return unless_gone(ptrace::detach(process, None));
     }
     kill_it(process)
@@ -260,7 +261,7 @@ fn unless_gone(result: nix::Result<()>) -> Result {
     }
 }
 
-/// Tells whether a thread goes into a system call, and not out of it.
+/// Returns whether a thread is entering a system call, not leaving it.
 fn is_entered(thread: Pid) -> Result<bool> {
     match ptrace::syscall_info(thread) {
         Ok(info) => Ok(info.op == libc::PTRACE_SYSCALL_INFO_ENTRY),
@@ -269,9 +270,9 @@ fn is_entered(thread: Pid) -> Result<bool> {
     }
 }
 
-/// Tells whether the system call that a thread goes into changes something.
+/// Returns whether the system call that a thread enters changes something.
 fn is_step(thread: Pid) -> Result<bool> {
-    // Its number and its arguments: `257 0xffffff9c 0x7ffd… 0x80241 …`.
+    // The call's number and arguments: `257 0xffffff9c 0x7ffd… 0x80241 …`.
     let line = fs::read_to_string(format!("/proc/{thread}/syscall"))?;
     let mut words = line.split_whitespace();
     let Some(number) = words.next().and_then(|word| word.parse().ok()) else {
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_killed_before_a_step_has_done_all_before_and_nothing_after() {
+    fn kill_before_a_step_keeps_earlier_steps_only() {
         let folder = tempfile::tempdir().unwrap();
         let script = ": >one; : >two; : >three";
         let command = shell(script, folder.path());
@@ -323,8 +324,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_program_has_started_goes_on_unless_the_machine_stops() {
-        // The child says who it is, then the program takes its last step.
+    fn children_survive_a_kill_of_the_program_but_not_of_the_machine() {
+        // The child writes its id, then the program executes its last step.
         let script = "sh -c 'echo $$ >child; while :; do :; done' &
             until [ -s child ]; do :; done; : >last";
         for (reach, last, lives) in [(Reach::Program, 2, true), (Reach::Machine, 4, false)] {
@@ -335,7 +336,7 @@ mod tests {
             let child = child.trim();
             traced.kill().unwrap();
             assert!(!folder.path().join("last").exists());
-            // One that has ended and is not waited for has no arguments.
+            // A process that has ended and was not waited for has no arguments.
             let arguments = fs::read(format!("/proc/{child}/cmdline"));
             let is_running = arguments.is_ok_and(|arguments| !arguments.is_empty());
             if is_running {
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_alone_ends_as_it_would() {
+    fn an_undisturbed_program_ends_normally() {
         let folder = tempfile::tempdir().unwrap();
         let command = shell("echo out; echo err >&2; (exit 3)", folder.path());
         for reach in [Reach::Program, Reach::Machine] {
