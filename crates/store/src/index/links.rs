@@ -8,14 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{
+    id::NoteId,
     link::{DeclaredLinks, Edge, Link, Relation, title_key},
-    note::State,
+    note::{Note, NoteType, State, parse_timestamp},
 };
+use anamnesis_text::clean::one_line;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{
-    Connection, Error, Index, Note, NoteId, NoteType, OptionalExtension, Part, Row, inert,
-    one_line, params, parse_timestamp,
-};
+use super::{Error, Index, Part, inert};
 
 const SCHEMA: &str = "
 CREATE TABLE link (
@@ -586,12 +586,10 @@ fn unreadable(text: String) -> rusqlite::Error {
 #[cfg(test)]
 mod tests {
     use anamnesis_note::note::timestamp;
+    use rusqlite::params_from_iter;
 
     use super::*;
-    use crate::index::{
-        params_from_iter,
-        tests::{Fixture, PATIENCE, now},
-    };
+    use crate::index::tests::{Fixture, PATIENCE, now};
 
     fn declare(links: &[String]) -> impl FnOnce(&mut Note) {
         let links = links.to_vec();

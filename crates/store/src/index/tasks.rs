@@ -1,10 +1,9 @@
 //! Which notes are tasks, and how far they are.
 
-use anamnesis_note::note::{Kind, State, Status};
+use anamnesis_note::note::{Kind, Note, State, Status};
+use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 
-use super::{
-    Connection, Entry, Error, Index, Note, Part, Row, Value, bound, params, params_from_iter,
-};
+use super::{Entry, Error, Index, Part, bound};
 
 const SCHEMA: &str = "
 CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;

@@ -1,6 +1,22 @@
-use anamnesis_note::trigger::Call;
+use std::{collections::BTreeMap, fs};
 
-use super::*;
+use anamnesis_note::{
+    id::{IdPrefix, NoteId},
+    note::{Kind, Note, NoteType, Scope, Source, State, timestamp},
+    trigger::Call,
+};
+use chrono::{DateTime, Utc};
+use rusqlite::params_from_iter;
+
+use super::{
+    query::{BY_REFERENCE, SHARING_A_TAIL},
+    refresh::MANY_OUTDATED,
+    *,
+};
+use crate::{
+    fs::file::Stamp,
+    notes::{NotePath, Problem},
+};
 
 pub(super) struct Fixture {
     _folder: tempfile::TempDir,

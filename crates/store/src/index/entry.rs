@@ -1,0 +1,145 @@
+//! One row of the table `note`.
+
+use anamnesis_note::{
+    id::NoteId,
+    note::{Kind, Note, NoteType, Severity, Source, State},
+};
+use chrono::DateTime;
+use rusqlite::Row;
+
+use crate::{fs::file::Stamp, notes::NotePath};
+
+/// What the index knows of a note.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a column of its own, true of a note or not"
+)]
+pub struct Entry {
+    /// Where its file lies.
+    pub path: NotePath,
+    /// What its file looked like when it was indexed.
+    pub stamp: Stamp,
+    /// The type.
+    pub note_type: NoteType,
+    /// The finer kind.
+    pub kind: Kind,
+    /// Whether it is in use.
+    pub state: State,
+    /// The title, as written.
+    pub title: String,
+    /// The project key.
+    pub project: String,
+    /// The machine that wrote it.
+    pub machine_id: String,
+    /// The Python version's user.
+    pub user_id: String,
+    /// The Python version's workspace.
+    pub workspace_id: String,
+    /// How it came to be.
+    pub source: Source,
+    /// Whether it says that a model wrote it through a tool.
+    pub by_agent: bool,
+    /// From 0 to 1.
+    pub confidence: f64,
+    /// The client's id of the session it came from.
+    pub session: Option<String>,
+    /// When it was made; empty when the file does not say.
+    pub created_at: String,
+    /// When its content last changed, UTC in the form of notes, so that text order is time order.
+    pub updated_at: String,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// Whether a reflection has taken it up.
+    pub reflected: bool,
+    /// Kept at the top.
+    pub pinned: bool,
+    /// How bad it is to run into a warning.
+    pub severity: Option<Severity>,
+    /// Whether a note in use replaces it.
+    pub superseded: bool,
+    /// Characters of title and body.
+    pub length: i64,
+}
+
+impl Entry {
+    /// The id.
+    pub fn id(&self) -> NoteId {
+        self.path.id
+    }
+
+    /// Who wrote it, as people and models are shown it.
+    pub fn author(&self) -> &'static str {
+        Note {
+            source: self.source,
+            actor: self.by_agent.then(|| "agent".to_owned()),
+            ..blank()
+        }
+        .author()
+    }
+
+    /// The one word for what it is, as people and models are shown it.
+    pub fn shown_kind(&self) -> &'static str {
+        match self.source {
+            Source::SessionEnd => Kind::Experience.shown(),
+            _ => self.kind.shown(),
+        }
+    }
+
+    /// Reads a row that begins with all columns of `note`, in the order of the table: looking each up by
+    /// its name takes longer than to read it.
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        fn word<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+            let text: String = row.get(column)?;
+            text.parse().map_err(|_| {
+                rusqlite::Error::FromSqlConversionFailure(
+                    column,
+                    rusqlite::types::Type::Text,
+                    text.into(),
+                )
+            })
+        }
+        let tags: String = row.get(21)?;
+        let severity: Option<String> = row.get(24)?;
+        Ok(Self {
+            path: word(row, 2)?,
+            stamp: stamp_of(row, 3)?,
+            note_type: word(row, 7)?,
+            kind: word(row, 8)?,
+            state: word(row, 9)?,
+            title: row.get(10)?,
+            project: row.get(11)?,
+            machine_id: row.get(12)?,
+            user_id: row.get(13)?,
+            workspace_id: row.get(14)?,
+            source: word(row, 15)?,
+            by_agent: row.get(16)?,
+            confidence: row.get(17)?,
+            session: row.get(18)?,
+            created_at: row.get(19)?,
+            updated_at: row.get(20)?,
+            tags: serde_json::from_str(&tags).unwrap_or_default(),
+            reflected: row.get(22)?,
+            pinned: row.get(23)?,
+            severity: severity.and_then(|severity| severity.parse().ok()),
+            superseded: row.get(25)?,
+            length: row.get(26)?,
+        })
+    }
+}
+
+fn blank() -> Note {
+    Note::new(
+        NoteId::of_session(""),
+        NoteType::Semantic,
+        DateTime::UNIX_EPOCH,
+    )
+}
+
+pub(super) fn stamp_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Stamp> {
+    Ok(Stamp {
+        size: row.get(first)?,
+        modified: row.get(first + 1)?,
+        inode: row.get(first + 2)?,
+    })
+}

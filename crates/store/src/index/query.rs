@@ -1,0 +1,356 @@
+//! Queries on the table `note` and on the full text.
+
+use std::collections::BTreeMap;
+
+use anamnesis_note::{
+    id::{IdPrefix, NoteId, SHORT_ID_LENGTH},
+    note::{Kind, NoteType, Scope, timestamp},
+};
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+
+use super::{Entry, Error, Index};
+use crate::notes::Problem;
+
+/// The notes whose id begins or ends with a text of six characters or more.
+pub(super) const BY_REFERENCE: &str = "SELECT * FROM note
+  WHERE id BETWEEN ? AND ? OR (tail = ? AND id GLOB ?) ORDER BY id";
+
+/// The other notes with the same last six characters of their id.
+pub(super) const SHARING_A_TAIL: &str = "SELECT id FROM note WHERE tail = ? AND id <> ?";
+
+/// Which notes a question is about. Every value is bound, never pasted into SQL.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Exactly the projects of these keys; of none: all.
+    pub projects: Vec<String>,
+    /// Exactly this type.
+    pub note_type: Option<NoteType>,
+    /// Exactly this kind.
+    pub kind: Option<Kind>,
+    /// Exactly this scope.
+    pub scope: Option<Scope>,
+    /// With this tag.
+    pub tag: Option<String>,
+    /// Exactly this user of the Python version.
+    pub user_id: Option<String>,
+    /// Exactly this workspace of the Python version.
+    pub workspace_id: Option<String>,
+    /// Superseded notes, too.
+    pub with_superseded: bool,
+    /// Tombstones, too.
+    pub with_forgotten: bool,
+}
+
+impl Filter {
+    fn conditions(&self) -> (String, Vec<Value>) {
+        let mut values: Vec<_> = self.projects.iter().cloned().map(Value::Text).collect();
+        let keys = format!("note.project IN ({})", vec!["?"; values.len()].join(", "));
+        let mut conditions = vec![if values.is_empty() { "1" } else { &keys }];
+        let mut add = |condition, value: &str| {
+            conditions.push(condition);
+            values.push(Value::Text(value.to_owned()));
+        };
+        if let Some(note_type) = self.note_type {
+            add("note.type = ?", note_type.as_str());
+        }
+        if let Some(kind) = self.kind {
+            add("note.kind = ?", kind.as_str());
+        }
+        if let Some(scope) = self.scope {
+            add("note.scope = ?", scope.as_str());
+        }
+        if let Some(tag) = &self.tag {
+            add("? IN (SELECT value FROM json_each(note.tags))", tag);
+        }
+        if let Some(user) = &self.user_id {
+            add("note.user_id = ?", user);
+        }
+        if let Some(workspace) = &self.workspace_id {
+            add("note.workspace_id = ?", workspace);
+        }
+        if !self.with_superseded {
+            conditions.push("note.superseded = 0");
+        }
+        if !self.with_forgotten {
+            conditions.push("note.state <> 'forgotten'");
+        }
+        (conditions.join(" AND "), values)
+    }
+}
+
+/// How much each column of the text weighs in the score.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights {
+    /// The title.
+    pub title: f64,
+    /// The tags.
+    pub tags: f64,
+    /// The body.
+    pub body: f64,
+}
+
+/// Counts for `status`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Notes that are not forgotten, superseded ones included.
+    pub total: usize,
+    /// By project.
+    pub by_project: BTreeMap<String, usize>,
+    /// By type.
+    pub by_type: BTreeMap<String, usize>,
+    /// By scope.
+    pub by_scope: BTreeMap<String, usize>,
+    /// By workspace, for the Python version's status.
+    pub by_workspace: BTreeMap<String, usize>,
+    /// By state.
+    pub by_state: BTreeMap<String, usize>,
+    /// By the machine that wrote them.
+    pub by_machine: BTreeMap<String, usize>,
+}
+
+/// Notes of one project that may come back at the start of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Recent<'a> {
+    /// The project.
+    pub project: &'a str,
+    /// The type.
+    pub note_type: NoteType,
+    /// What counts as now: a later time in a file counts as this one.
+    pub now: DateTime<Utc>,
+    /// Only notes that are kept at the top.
+    pub only_pinned: bool,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl Index {
+    /// Lists notes, newest first, then by id from the last.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Error> {
+        let (conditions, mut values) = filter.conditions();
+        values.push(bound(limit));
+        self.entries(
+            &format!(
+                "SELECT * FROM note WHERE {conditions} ORDER BY updated_at DESC, id DESC LIMIT ?"
+            ),
+            values,
+        )
+    }
+
+    /// Counts the notes that [`Index::list`] would give without a limit.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn count(&self, filter: &Filter) -> Result<usize, Error> {
+        let (conditions, values) = filter.conditions();
+        let sql = format!("SELECT count(*) FROM note WHERE {conditions}");
+        let number: i64 = self
+            .connection
+            .query_row(&sql, params_from_iter(values), |row| row.get(0))?;
+        Ok(usize::try_from(number).unwrap_or(0))
+    }
+
+    /// Notes of a project and a type that may be given unasked, newest first: not superseded, in
+    /// use, no tasks, and session notes only until a reflection has taken them up.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
+        const CONDITIONS: &str = "project = ? AND type = ? AND superseded = 0 AND state = 'active' \
+            AND kind <> 'task' AND (type <> 'episodic' OR reflected = 0)";
+        const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
+        let now = timestamp(query.now);
+        let values = |now: &str| {
+            vec![
+                Value::Text(query.project.to_owned()),
+                Value::Text(query.note_type.as_str().to_owned()),
+                Value::Text(now.to_owned()),
+                bound(query.limit),
+            ]
+        };
+        // Two questions, since a note from the future counts as one of now, and an index can only
+        // be walked in the order of what is written.
+        let sql = |comparison| {
+            // Few are pinned; in the order of time every note of the project would be looked at.
+            let (index, pinned) = if query.only_pinned {
+                ("INDEXED BY note_pinned", "AND pinned = 1")
+            } else {
+                ("", "")
+            };
+            format!(
+                "SELECT * FROM note {index} WHERE {CONDITIONS} AND updated_at {comparison} ? {pinned} {ORDER}"
+            )
+        };
+        let mut entries = self.entries(&sql(">"), values(&now))?;
+        for entry in &mut entries {
+            entry.updated_at.clone_from(&now);
+        }
+        entries.extend(self.entries(&sql("<="), values(&now))?);
+        entries.sort_by(|a, b| {
+            (&b.updated_at, b.confidence, b.id())
+                .partial_cmp(&(&a.updated_at, a.confidence, a.id()))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        entries.truncate(query.limit);
+        Ok(entries)
+    }
+
+    /// Finds notes by an FTS5 expression, best first, with the score (higher is better).
+    ///
+    /// # Errors
+    /// When SQLite refuses, for instance because the expression is none.
+    pub fn find(
+        &self,
+        expression: &str,
+        filter: &Filter,
+        weights: Weights,
+        limit: usize,
+    ) -> Result<Vec<(Entry, f64)>, Error> {
+        let (conditions, mut values) = filter.conditions();
+        let mut bound_values = vec![
+            Value::Real(weights.title),
+            Value::Real(weights.tags),
+            Value::Real(weights.body),
+            Value::Text(expression.to_owned()),
+        ];
+        bound_values.append(&mut values);
+        bound_values.push(bound(limit));
+        let sql = format!(
+            "SELECT note.*, bm25(note_text, ?, ?, ?) AS score
+             FROM note_text JOIN note ON note.number = note_text.rowid
+             WHERE note_text MATCH ? AND {conditions}
+             ORDER BY score, note.updated_at DESC, note.id DESC LIMIT ?"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
+        let rows = statement.query_map(params_from_iter(bound_values), |row| {
+            // FTS5 gives the better note the smaller number.
+            Ok((Entry::read(row)?, -row.get::<_, f64>("score")?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The note of an id, tombstones included.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn get(&self, id: NoteId) -> Result<Option<Entry>, Error> {
+        let entry = self
+            .connection
+            .query_row(
+                "SELECT * FROM note WHERE id = ?",
+                [id.to_string()],
+                Entry::read,
+            )
+            .optional()?;
+        Ok(entry)
+    }
+
+    /// Every note whose id begins or ends with what was typed, sorted by id.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn matching(&self, reference: &IdPrefix) -> Result<Vec<Entry>, Error> {
+        let typed = reference.as_str();
+        let tail = &typed[typed.len() - SHORT_ID_LENGTH..];
+        // A reference has six characters or more. All that an id can have come before `~`, and none
+        // has a meaning to GLOB.
+        let values = [typed, &format!("{typed}~"), tail, &format!("*{typed}")];
+        let values = values.map(|value| Value::Text(value.to_owned()));
+        self.entries(BY_REFERENCE, values.into())
+    }
+
+    /// Every id's last characters that stand for one note, as long as they have to be.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn short_id(&self, id: NoteId) -> Result<String, Error> {
+        let whole = id.to_string();
+        let sharing: Vec<String> = self
+            .connection
+            .prepare_cached(SHARING_A_TAIL)?
+            .query_map([&id.short(), &whole], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let mut tails = (SHORT_ID_LENGTH..whole.len()).map(|length| id.tail(length));
+        let alone = |tail: &String| !sharing.iter().any(|other| other.ends_with(tail));
+        Ok(tails.find(alone).unwrap_or(whole))
+    }
+
+    /// Notes that replace the one of `id`.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn superseded_by(&self, id: NoteId) -> Result<Vec<Entry>, Error> {
+        self.entries(
+            "SELECT note.* FROM note JOIN supersedes USING (number) WHERE supersedes.id = ? ORDER BY note.id",
+            vec![Value::Text(id.to_string())],
+        )
+    }
+
+    /// Files that are not taken as notes, sorted by path.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn problems(&self) -> Result<Vec<Problem>, Error> {
+        let mut statement = self
+            .connection
+            .prepare("SELECT path, reason FROM problem ORDER BY path")?;
+        let rows = statement.query_map([], |row| {
+            Ok(Problem {
+                path: row.get(0)?,
+                reason: row.get(1)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Counts for `status`.
+    ///
+    /// # Errors
+    /// When SQLite refuses.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        let by = |column: &str| -> Result<BTreeMap<String, usize>, Error> {
+            let sql = format!(
+                "SELECT {column}, count(*) FROM note WHERE state <> 'forgotten' GROUP BY {column}"
+            );
+            let mut statement = self.connection.prepare(&sql)?;
+            let rows = statement.query_map([], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+                ))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        };
+        Ok(Counts {
+            total: count(
+                &self.connection,
+                "SELECT count(*) FROM note WHERE state <> 'forgotten'",
+            )?,
+            by_project: by("project")?,
+            by_type: by("type")?,
+            by_scope: by("scope")?,
+            by_workspace: by("workspace_id")?,
+            by_state: by("state")?,
+            by_machine: by("machine_id")?,
+        })
+    }
+
+    pub(super) fn entries(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Entry>, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params_from_iter(values), Entry::read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+pub(super) fn bound(limit: usize) -> Value {
+    Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+pub(super) fn count(connection: &Connection, sql: &str) -> rusqlite::Result<usize> {
+    connection
+        .query_row(sql, [], |row| row.get::<_, i64>(0))
+        .map(|n| usize::try_from(n).unwrap_or(0))
+}

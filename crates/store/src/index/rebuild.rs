@@ -1,0 +1,140 @@
+//! Building an index beside the old one and swapping it in.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    Error, Index,
+    schema::{self, VERSION},
+};
+use crate::{
+    fs::{
+        home::Home,
+        lock::{self, Lock, Subject},
+    },
+    notes::Notes,
+    sqlite,
+};
+
+impl Index {
+    /// Builds the index anew from the notes and swaps it in. Readers of the old one go on with it.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when somebody else writes for longer than `patience`; when the file cannot be
+    /// written.
+    pub fn rebuild(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
+        Self::build(home, notes, lock, patience)
+    }
+
+    /// Builds the index anew if SQLite's own check finds fault with it.
+    ///
+    /// # Errors
+    /// As [`Index::rebuild`].
+    pub fn checked(self, home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+        match self.integrity() {
+            Ok(()) => Ok(self),
+            Err(_) => self.build_again(home, notes, patience),
+        }
+    }
+
+    /// Builds an index in the place of this one, under the lock that this one holds.
+    pub(super) fn build_again(
+        mut self,
+        home: &Home,
+        notes: &Notes,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let lock = self.lock.take().ok_or(Error::Locked)?;
+        drop(self);
+        Self::build(home, notes, lock, patience)
+    }
+
+    pub(super) fn build(
+        home: &Home,
+        notes: &Notes,
+        lock: Lock,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let path = home.index();
+        let fresh = beside(&path, "new");
+        remove_database(&fresh)?;
+        {
+            let mut index = Self {
+                connection: sqlite::open_write(&fresh, patience)?,
+                lock: None,
+            };
+            // Nobody else sees this file, and a half-built one is thrown away.
+            index
+                .connection
+                .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;")?;
+            schema::create(&index.connection)?;
+            index.refresh(notes)?;
+            index.take_up_usage(home)?;
+            index.connection.execute_batch(&format!(
+                "INSERT INTO note_text (note_text, rank) VALUES ('secure-delete', 1);
+                 PRAGMA user_version = {VERSION}; PRAGMA journal_mode = WAL;"
+            ))?;
+            index.checkpoint()?;
+        }
+        fs::File::open(&fresh)?.sync_all()?;
+        let old = beside(&path, "old");
+        match fs::rename(&path, &old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        remove_side_files(&path)?;
+        fs::rename(&fresh, &path)?;
+        remove_side_files(&fresh)?;
+        remove_database(&old)?;
+        let connection = Self::open_existing(&path, patience)?;
+        Ok(Self {
+            connection,
+            lock: Some(lock),
+        })
+    }
+
+    /// Removes what a killed rebuild left beside this index, which was opened for writing: who holds
+    /// it holds the lock, so nobody is building.
+    ///
+    /// # Errors
+    /// When a leftover cannot be removed.
+    pub fn sweep(&self, home: &Home) -> Result<(), Error> {
+        for leftover in ["new", "old"] {
+            remove_database(&beside(&home.index(), leftover))?;
+        }
+        Ok(())
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+fn remove_database(path: &Path) -> io::Result<()> {
+    remove_file(path)?;
+    remove_side_files(path)
+}
+
+/// Removes the files that SQLite keeps beside a database.
+fn remove_side_files(path: &Path) -> io::Result<()> {
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        remove_file(Path::new(&name))?;
+    }
+    Ok(())
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,438 @@
+//! Bringing the index in step with the files.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use anamnesis_note::{
+    id::NoteId,
+    note::{Severity, State, parse_timestamp, timestamp},
+};
+use anamnesis_text::{clean::clean, redact::redact};
+use rusqlite::{Connection, params};
+
+use super::{
+    Error, Index, entry::stamp_of, postings::Changes, query::count, schema::PARTS, supersession,
+};
+use crate::{
+    fs::file::Stamp,
+    notes::{Listing, NotePath, Notes, Problem, Stored},
+};
+
+/// How many rounds a refresh makes at most while others go on writing notes.
+const MAX_ROUNDS: usize = 8;
+
+/// How many outdated notes are worth building the index anew for.
+pub(super) const MANY_OUTDATED: usize = 200;
+
+/// The stamp of a problem that is looked at again each time: it does not lie in one file alone.
+const NO_STAMP: Stamp = Stamp {
+    size: 0,
+    modified: 0,
+    inode: 0,
+};
+
+/// What a refresh did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Notes in the index now.
+    pub total: usize,
+    /// Files read because they were new or had changed.
+    pub read: usize,
+    /// Notes taken out because their file is gone.
+    pub removed: usize,
+}
+
+impl Index {
+    /// Brings the index in step with the trees: reads only files whose stamp changed.
+    ///
+    /// # Errors
+    /// When SQLite refuses; the index is then as it was.
+    pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
+        let mut sum = Refreshed::default();
+        for _ in 0..MAX_ROUNDS {
+            let times = notes.folder_times();
+            let round = self.refresh_once(notes, &notes.list(), times)?;
+            sum = Refreshed {
+                total: round.total,
+                read: sum.read + round.read,
+                removed: sum.removed + round.removed,
+            };
+            if notes.folder_times() == times {
+                break;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn refresh_once(
+        &mut self,
+        notes: &Notes,
+        listing: &Listing,
+        times: [i64; 6],
+    ) -> Result<Refreshed, Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let known_problems = known_problems(&transaction)?;
+        let Difference {
+            unread,
+            outdated,
+            mut problems,
+        } = difference(listing, known_files(&transaction)?, &known_problems);
+        let mut changes = Changes::default();
+        let removed = remove_outdated(&transaction, &outdated, &unread, &mut changes)?;
+        problems.extend(insert_unread(&transaction, notes, &unread, &mut changes)?);
+        problems.extend(listing.problems.iter().map(|p| (p.clone(), NO_STAMP)));
+        let problems_changed = write_problems(&transaction, problems, known_problems)?;
+        if problems_changed || !unread.is_empty() || !outdated.is_empty() {
+            settle(&transaction, changes)?;
+        }
+        transaction.execute(
+            "INSERT INTO meta VALUES ('folder_times', ?1)
+             ON CONFLICT (key) DO UPDATE SET value = ?1 WHERE value <> ?1",
+            [folder_times_text(times)],
+        )?;
+        let total = count(&transaction, "SELECT count(*) FROM note")?;
+        transaction.commit()?;
+        Ok(Refreshed {
+            total,
+            read: unread.len(),
+            removed,
+        })
+    }
+
+    /// Takes up one note that was just written.
+    ///
+    /// # Errors
+    /// When SQLite refuses; the next refresh takes it up then.
+    pub fn record(&mut self, stored: &Stored) -> Result<(), Error> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let mut changes = Changes::default();
+        remove_id(&transaction, stored.path.id, &mut changes)?;
+        insert(&transaction, stored, &mut changes)?;
+        settle(&transaction, changes)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Takes up what became of these notes, without a walk: read where their file is, taken out where
+    /// it is gone.
+    ///
+    /// `before` is when the folders had changed last before the files were written. An index that was
+    /// in step then is in step now, and knows it.
+    ///
+    /// # Errors
+    /// When SQLite refuses; the next refresh takes them up then.
+    pub fn record_all(
+        &mut self,
+        notes: &Notes,
+        ids: &BTreeSet<NoteId>,
+        before: [i64; 6],
+    ) -> Result<(), Error> {
+        let after = folder_times_text(notes.folder_times());
+        let transaction = self.connection.unchecked_transaction()?;
+        let mut changes = Changes::default();
+        for id in ids {
+            remove_id(&transaction, *id, &mut changes)?;
+        }
+        let mut is_complete = true;
+        for id in ids {
+            if let Some(path) = notes.find(*id) {
+                match notes.read(path) {
+                    Ok(stored) => insert(&transaction, &stored, &mut changes)?,
+                    // What cannot be read is for a refresh to list.
+                    Err(_) => is_complete = false,
+                }
+            }
+        }
+        settle(&transaction, changes)?;
+        if is_complete {
+            transaction.execute(
+                "UPDATE meta SET value = ? WHERE key = 'folder_times' AND value = ?",
+                [after, folder_times_text(before)],
+            )?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Tells whether a folder of notes changed since the last refresh.
+    pub fn is_behind(&self, notes: &Notes) -> bool {
+        let recorded: rusqlite::Result<String> = self.connection.query_row(
+            "SELECT value FROM meta WHERE key = 'folder_times'",
+            [],
+            |row| row.get(0),
+        );
+        let current = folder_times_text(notes.folder_times());
+        recorded.map_or(true, |text| text != current)
+    }
+
+    /// Tells whether more than half of the notes, and many, are others than the index knows.
+    pub(super) fn is_far_behind(&self, notes: &Notes) -> Result<bool, Error> {
+        if !self.is_behind(notes) {
+            return Ok(false);
+        }
+        let known = known_files(&self.connection)?;
+        let listing = notes.list();
+        let same = listing
+            .notes
+            .iter()
+            .filter(|(path, stamp)| {
+                known
+                    .get(&path.to_string())
+                    .is_some_and(|(_, old)| old == stamp)
+            })
+            .count();
+        let outdated = known.len() - same.min(known.len());
+        Ok(outdated >= MANY_OUTDATED && 2 * outdated > known.len())
+    }
+}
+
+/// The differences between a listing of the files and the index.
+struct Difference {
+    /// Files that are new or changed.
+    unread: Vec<NotePath>,
+    /// Rows of `note` whose file changed or is gone: number and path, in the order of the numbers.
+    outdated: Vec<(i64, String)>,
+    /// Files that are not indexed: duplicate ids, and files that could not be read before and did not
+    /// change since.
+    problems: Vec<(Problem, Stamp)>,
+}
+
+/// Compares a listing of the files with what the index has.
+fn difference(
+    listing: &Listing,
+    mut known: HashMap<String, (i64, Stamp)>,
+    known_problems: &BTreeMap<String, (String, Stamp)>,
+) -> Difference {
+    let mut unread = Vec::new();
+    let mut problems = Vec::new();
+    let mut winners: HashMap<NoteId, NotePath> = HashMap::with_capacity(listing.notes.len());
+    for (path, stamp) in &listing.notes {
+        let text = path.to_string();
+        // Of several files with the same id, the first in the listing is indexed.
+        if let Some(first) = winners.get(&path.id) {
+            let reason = format!("the same id as {first}");
+            problems.push((Problem { path: text, reason }, NO_STAMP));
+        } else if known.get(&text).is_some_and(|(_, old)| old == stamp) {
+            known.remove(&text);
+            winners.insert(path.id, *path);
+        } else if let Some((reason, old)) = known_problems.get(&text)
+            && old == stamp
+        {
+            let reason = reason.clone();
+            problems.push((Problem { path: text, reason }, *stamp));
+        } else {
+            winners.insert(path.id, *path);
+            unread.push(*path);
+        }
+    }
+    let mut outdated: Vec<(i64, String)> = known
+        .into_iter()
+        .map(|(text, (number, _))| (number, text))
+        .collect();
+    // FTS5 flushes its pending changes whenever a rowid is lower than the one before.
+    outdated.sort_unstable();
+    Difference {
+        unread,
+        outdated,
+        problems,
+    }
+}
+
+/// Removes outdated rows; returns how many of them no file replaces.
+fn remove_outdated(
+    connection: &Connection,
+    outdated: &[(i64, String)],
+    unread: &[NotePath],
+    changes: &mut Changes,
+) -> Result<usize, Error> {
+    let rewritten: HashSet<String> = unread.iter().map(NotePath::to_string).collect();
+    for (number, _) in outdated {
+        remove(connection, *number, changes)?;
+    }
+    Ok(outdated
+        .iter()
+        .filter(|(_, path)| !rewritten.contains(path))
+        .count())
+}
+
+/// Reads and inserts new and changed files; returns those that cannot be read.
+fn insert_unread(
+    connection: &Connection,
+    notes: &Notes,
+    unread: &[NotePath],
+    changes: &mut Changes,
+) -> Result<Vec<(Problem, Stamp)>, Error> {
+    let mut problems = Vec::new();
+    for &path in unread {
+        match notes.read(path) {
+            Ok(stored) => insert(connection, &stored, changes)?,
+            // The file was removed after the listing; the next round sees that.
+            Err(_) if notes.stamp(path).is_none() => {}
+            Err(error) => {
+                let reason = match error {
+                    crate::notes::Error::Unreadable { source, .. } => source.to_string(),
+                    other => other.to_string(),
+                };
+                let stamp = notes.stamp(path).unwrap_or(NO_STAMP);
+                let path = path.to_string();
+                problems.push((Problem { path, reason }, stamp));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Brings the table `problem` up to date; returns whether anything changed.
+fn write_problems(
+    connection: &Connection,
+    problems: Vec<(Problem, Stamp)>,
+    mut known: BTreeMap<String, (String, Stamp)>,
+) -> Result<bool, Error> {
+    let mut changed = false;
+    for (problem, stamp) in problems {
+        let same = known
+            .remove(&problem.path)
+            .is_some_and(|(reason, old)| reason == problem.reason && old == stamp);
+        if !same {
+            changed = true;
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO problem VALUES (?, ?, ?, ?, ?)")?
+                .execute(params![
+                    problem.path,
+                    problem.reason,
+                    stamp.size,
+                    stamp.modified,
+                    stamp.inode
+                ])?;
+        }
+    }
+    for path in known.keys() {
+        changed = true;
+        connection.execute("DELETE FROM problem WHERE path = ?", [path])?;
+    }
+    Ok(changed)
+}
+
+fn folder_times_text(times: [i64; 6]) -> String {
+    serde_json::json!(times).to_string()
+}
+
+fn known_files(connection: &Connection) -> rusqlite::Result<HashMap<String, (i64, Stamp)>> {
+    let mut statement =
+        connection.prepare("SELECT path, number, size, modified, inode FROM note")?;
+    statement
+        .query_map([], |row| {
+            Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
+        })?
+        .collect()
+}
+
+fn known_problems(connection: &Connection) -> rusqlite::Result<BTreeMap<String, (String, Stamp)>> {
+    let mut statement =
+        connection.prepare("SELECT path, reason, size, modified, inode FROM problem")?;
+    statement
+        .query_map([], |row| {
+            Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
+        })?
+        .collect()
+}
+
+/// Takes out whatever is known under an id.
+fn remove_id(connection: &Connection, id: NoteId, changes: &mut Changes) -> Result<(), Error> {
+    let numbers: Vec<i64> = connection
+        .prepare_cached("SELECT number FROM note WHERE id = ?")?
+        .query_map([id.to_string()], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for number in numbers {
+        remove(connection, number, changes)?;
+    }
+    Ok(())
+}
+
+fn remove(connection: &Connection, number: i64, changes: &mut Changes) -> Result<(), Error> {
+    changes.remove(connection, number)?;
+    for part in PARTS {
+        (part.remove)(connection, number)?;
+    }
+    for sql in [
+        "DELETE FROM note WHERE number = ?",
+        "DELETE FROM note_text WHERE rowid = ?",
+    ] {
+        connection.prepare_cached(sql)?.execute([number])?;
+    }
+    Ok(())
+}
+
+/// The text as it may stand in the index: nothing invisible, no secret.
+pub(super) fn inert(text: &str) -> String {
+    redact(&clean(text)).text.into_owned()
+}
+
+pub(super) fn insert(
+    connection: &Connection,
+    stored: &Stored,
+    changes: &mut Changes,
+) -> Result<(), Error> {
+    let mut note = stored.note();
+    // A file that came by hand or by sync may hold what we would never write.
+    note.title = inert(&note.title);
+    note.body = inert(&note.body);
+    let updated_at = parse_timestamp(&note.updated_at)
+        .map(timestamp)
+        .unwrap_or_default();
+    let length = note.title.chars().count() + note.body.chars().count();
+    connection
+        .prepare_cached(
+            "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title, project,
+               machine_id, user_id, workspace_id, source, by_agent, confidence, session, created_at, updated_at,
+               tags, reflected, pinned, severity, length)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            changes.free_number(note.id),
+            note.id.to_string(),
+            stored.path.to_string(),
+            stored.stamp.size,
+            stored.stamp.modified,
+            stored.stamp.inode,
+            note.scope.as_str(),
+            note.note_type.as_str(),
+            note.kind().as_str(),
+            note.state.as_str(),
+            note.title,
+            note.project,
+            note.machine_id,
+            note.user_id.as_deref().unwrap_or("self"),
+            note.workspace_id.as_deref().unwrap_or("personal"),
+            note.source.as_str(),
+            note.is_by_agent(),
+            note.confidence,
+            note.session.as_deref().filter(|session| !session.is_empty()),
+            note.created_at,
+            updated_at,
+            serde_json::json!(note.tags).to_string(),
+            note.has_tag("reflected"),
+            note.pinned,
+            note.severity.map(Severity::as_str),
+            i64::try_from(length).unwrap_or(i64::MAX),
+        ])?;
+    let number = connection.last_insert_rowid();
+    changes.insert(connection, number, &note)?;
+    for part in PARTS {
+        (part.insert)(connection, number, &note)?;
+    }
+    if note.state != State::Forgotten {
+        connection
+            .prepare_cached("INSERT INTO note_text (rowid, title, tags, body) VALUES (?, ?, ?, ?)")?
+            .execute(params![number, note.title, note.tags.join(" "), note.body])?;
+    }
+    Ok(())
+}
+
+/// Ends a transaction that took notes up and out: what notes replace is marked, and what was gathered is
+/// written.
+pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<(), Error> {
+    for (number, is_superseded) in supersession::mark(connection)? {
+        changes.supersede(number, is_superseded)?;
+    }
+    changes.write(connection)
+}

@@ -1,0 +1,115 @@
+//! The tables of the index, and the check that a file has exactly these.
+
+use std::collections::BTreeSet;
+
+use anamnesis_note::note::Note;
+use rusqlite::Connection;
+
+use super::{Error, cited, links, postings, supersession, tasks, triggers, usage};
+use crate::sqlite;
+
+/// The version of the tables below. A file with another one is built anew.
+pub(super) const VERSION: i64 = 6;
+
+const SCHEMA: &str = "
+CREATE TABLE note (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  path TEXT NOT NULL UNIQUE,
+  size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL,
+  scope TEXT NOT NULL, type TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
+  title TEXT NOT NULL, project TEXT NOT NULL, machine_id TEXT NOT NULL,
+  user_id TEXT NOT NULL, workspace_id TEXT NOT NULL,
+  source TEXT NOT NULL, by_agent INTEGER NOT NULL, confidence REAL NOT NULL, session TEXT,
+  created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
+  tags TEXT NOT NULL, reflected INTEGER NOT NULL, pinned INTEGER NOT NULL, severity TEXT,
+  superseded INTEGER NOT NULL DEFAULT 0, length INTEGER NOT NULL,
+  tail TEXT NOT NULL AS (substr(id, -6))
+) STRICT;
+CREATE INDEX note_tail ON note (tail);
+CREATE INDEX note_recent ON note (project, type, updated_at DESC, confidence DESC, id DESC);
+CREATE INDEX note_pinned ON note (project, type) WHERE pinned = 1;
+CREATE INDEX note_session ON note (session) WHERE session IS NOT NULL;
+CREATE INDEX note_superseded ON note (superseded) WHERE superseded = 1;
+CREATE TABLE problem (
+  path TEXT PRIMARY KEY, reason TEXT NOT NULL,
+  size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL
+) STRICT;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE VIRTUAL TABLE note_text USING fts5(title, tags, body, tokenize = 'porter unicode61');
+";
+
+/// Everything that belongs in the file beside the parts: a view, a trigger or a table more is not ours.
+const OBJECTS: &[&str] = &[
+    "meta",
+    "note",
+    "note_pinned",
+    "note_recent",
+    "note_session",
+    "note_superseded",
+    "note_tail",
+    "note_text",
+    "note_text_config",
+    "note_text_content",
+    "note_text_data",
+    "note_text_docsize",
+    "note_text_idx",
+    "problem",
+    "sqlite_autoindex_meta_1",
+    "sqlite_autoindex_note_1",
+    "sqlite_autoindex_note_2",
+    "sqlite_autoindex_problem_1",
+];
+
+/// Tables of one matter, kept by a module of its own: filled as a note is taken up, emptied as it is
+/// taken out.
+pub(super) struct Part {
+    pub(super) schema: &'static str,
+    pub(super) objects: &'static [&'static str],
+    pub(super) insert: fn(&Connection, i64, &Note) -> rusqlite::Result<()>,
+    pub(super) remove: fn(&Connection, i64) -> rusqlite::Result<()>,
+}
+
+pub(super) const PARTS: &[Part] = &[
+    postings::PART,
+    supersession::PART,
+    triggers::PART,
+    links::PART,
+    tasks::PART,
+    usage::PART,
+    cited::PART,
+];
+
+/// Makes the tables in an empty file.
+pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(SCHEMA)?;
+    for part in PARTS {
+        connection.execute_batch(part.schema)?;
+    }
+    Ok(())
+}
+
+/// Tells whether the file is an index of this version and nothing else.
+pub(super) fn check(connection: &Connection) -> Result<(), Error> {
+    let version = sqlite::version(connection)?;
+    if version != VERSION {
+        return Err(Error::Foreign(format!(
+            "of version {version}, this program reads {VERSION}"
+        )));
+    }
+    let mut statement = connection.prepare("SELECT name FROM sqlite_schema")?;
+    let found: BTreeSet<String> = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let parts = PARTS.iter().flat_map(|part| part.objects);
+    let expected = OBJECTS
+        .iter()
+        .chain(parts)
+        .map(|name| (*name).to_owned())
+        .collect();
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::Foreign("not of this program's making".to_owned()))
+    }
+}
