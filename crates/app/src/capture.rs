@@ -58,7 +58,7 @@ pub fn write_session(
     source: Option<&str>,
 ) -> Result<Option<(Outcome, Option<String>)>, String> {
     let now = context.environment.now.timestamp_millis();
-    let read = || Ok((journal.session(id)?, journal.account(id)?));
+    let read = || Ok((journal.session(id)?, journal.session_digest(id)?));
     let (Some(session), Some(mut account)) =
         read().map_err(|error: journal::Error| error.to_string())?
     else {
@@ -71,7 +71,7 @@ pub fn write_session(
         tries: 0,
     };
     let settle = || {
-        journal.together(|journal| {
+        journal.in_transaction(|journal| {
             journal.noted(id, session.change, now)?;
             journal.done(&job, now)
         })

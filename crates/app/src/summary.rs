@@ -46,7 +46,7 @@ pub fn queue(context: &Context, journal: &Journal) -> Result<(), journal::Error>
     let is_auto = model::settings(context).auto;
     let now = context.environment.now.timestamp_millis();
     let recent = now.saturating_sub(i64::try_from(RECENT.as_millis()).unwrap_or(i64::MAX));
-    journal.together(|journal| {
+    journal.in_transaction(|journal| {
         journal.queue_summaries(recent, now)?;
         if is_auto {
             journal.queue_reflections(recent, now)?;
@@ -127,7 +127,7 @@ fn tell(
 /// What a model is told of a session that the records know: what was asked, which files were touched, what
 /// failed, and the last words. None where nothing is known.
 fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::Error> {
-    let Some(mut account) = journal.account(session)? else {
+    let Some(mut account) = journal.session_digest(session)? else {
         return Ok(None);
     };
     let echoes = journal.echoes(session)?;

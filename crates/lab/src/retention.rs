@@ -166,7 +166,7 @@ fn play(home: &Home, arguments: &Arguments, retention: &Retention) -> Result<(Ve
 /// Stores a session and marks its note as written.
 fn take(journal: &Journal, id: &str, records: &[Record]) -> Result {
     let at = records.last().map_or(START, |record| record.at);
-    journal.together(|journal| {
+    journal.in_transaction(|journal| {
         for record in records {
             journal.take(record)?;
         }

@@ -162,7 +162,7 @@ impl Stats {
                 "hook:    {} {}, 19 of 20 within {}\n",
                 run.event,
                 milliseconds(run.median),
-                milliseconds(run.most)
+                milliseconds(run.p95)
             ));
         }
         for (heading, notes) in [
@@ -201,7 +201,7 @@ impl Stats {
             .iter()
             .map(|run| {
                 json!({ "event": run.event, "runs": run.count, "median_us": run.median,
-                        "p95_us": run.most, "worst_us": run.worst })
+                        "p95_us": run.p95, "worst_us": run.worst })
             })
             .collect();
         json!({

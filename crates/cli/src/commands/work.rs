@@ -399,7 +399,7 @@ pub(super) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error
         if waiting.is_empty() {
             return Ok(drained);
         }
-        journal.together(|journal| journal.take_waiting(&mut waiting))?;
+        journal.in_transaction(|journal| journal.take_waiting(&mut waiting))?;
         for waiting in &waiting {
             if let Err(error) = spool.put_away(waiting) {
                 context.log(&format!("spool: {error}"));

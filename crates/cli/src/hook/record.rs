@@ -36,7 +36,7 @@ impl Hook {
         let record = self.record_of(payload, &waiting);
         let stored = match &self.journal {
             Ok(journal) => journal
-                .together(|journal| {
+                .in_transaction(|journal| {
                     let mut taken = journal.take_waiting(&mut waiting)?;
                     taken.has_job |= journal.take(&record)?.has_job;
                     self.keep_run(journal, handled, started)?;

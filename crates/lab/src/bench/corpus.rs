@@ -404,7 +404,7 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
             _ => format!("ended-{number}"),
         };
         let events = EACH.min(count - number * EACH);
-        journal.together(|journal| {
+        journal.in_transaction(|journal| {
             journal.take(&record(&id, started.clone()))?;
             journal.take(&record(&id, prompted.clone()))?;
             for event in 0..events {

@@ -164,7 +164,7 @@ pub fn look(
     let mut verdicts = checkout::look(&claims, request.folder, &request.limits).into_iter();
     let now = request.now.timestamp_millis();
     let mut looked = Looked::default();
-    journal.together(|journal| {
+    journal.in_transaction(|journal| {
         journal.drop_references(&dropped)?;
         for note in &citing {
             let mut kept = Vec::new();

@@ -47,7 +47,7 @@ impl Journal {
         now: i64,
     ) -> Result<Spending, Error> {
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             let connection = &journal.connection;
             if let Some(session) = session
                 && connection.execute(

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use anamnesis_session::{event::Privacy, observe::Observation};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, named_params, params};
 
 use super::{Error, Journal};
 
@@ -16,111 +16,167 @@ pub struct ForgottenPrompt {
     pub turn_ends: usize,
 }
 
-/// The tool events that belong to a prompt of this session, number and id.
-const ITS_EVENTS: &str = "session = ?1 AND (prompt = ?2 OR prompt_id = ?3)";
+/// The tool events of a prompt.
+const PROMPT_EVENTS: &str = "session = :session AND (prompt = :number OR prompt_id = :id)";
 
-/// The turn ends that belong to it, and what the client summed up since: that took it in.
-const ITS_TURN_ENDS: &str =
-    "session = ?1 AND (prompt_id = ?3 OR (prompt_id = '' AND at >= ?4 AND at < ?5)
-   OR (speaker = 'compact' AND at >= ?4))";
+/// The turn ends of a prompt, and every summary by the client since then: it may contain the prompt.
+const PROMPT_TURN_ENDS: &str =
+    "session = :session AND (prompt_id = :id OR (prompt_id = '' AND at >= :from AND at < :to)
+   OR (speaker = 'compact' AND at >= :from))";
+
+/// A prompt that is stored with its text.
+struct ForgettablePrompt {
+    id: Option<String>,
+    at: i64,
+    /// The time of the next prompt.
+    until: i64,
+}
 
 impl Journal {
     /// Forgets a prompt with its tool events, turn ends and subagents' tasks, and makes the summary
-    /// anew from what is left; none if nothing is kept of such a prompt.
+    /// again from the rest. Returns none if the prompt is not stored.
     ///
-    /// Its row stays, as that of a prompt that was private: an event of it that comes late is not
-    /// stored, and no other prompt's number changes.
-    ///
-    /// # Errors
-    /// When SQLite refuses; then nothing was forgotten.
+    /// The row of the prompt stays, as that of a private prompt: events of it that arrive later are not
+    /// stored, and the numbers of other prompts do not change.
     pub fn forget_prompt(
         &self,
         session: &str,
         number: i64,
         now: i64,
     ) -> Result<Option<ForgottenPrompt>, Error> {
-        self.together(|journal| {
-            let connection = &journal.connection;
-            let prompt: Option<(Option<String>, i64, i64)> = connection
-                .query_row(
-                    "SELECT id, at, coalesce((SELECT min(later.at) FROM prompt AS later
-                         WHERE later.session = ?1 AND later.number > ?2), ?3)
-                     FROM prompt WHERE session = ?1 AND number = ?2 AND privacy <> ?4",
-                    params![session, number, i64::MAX, Privacy::Full.as_str()],
-                    |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-                )
-                .optional()?;
-            let Some((id, from, to)) = prompt else {
+        self.in_transaction(|journal| {
+            let Some(prompt) = journal.forgettable_prompt(session, number)? else {
                 return Ok(None);
             };
-            let events: HashSet<String> = connection
-                .prepare(&format!("SELECT id FROM tool_event WHERE {ITS_EVENTS}"))?
-                .query_map(params![session, number, id], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
-            connection.execute(
-                &format!(
-                    "INSERT OR IGNORE INTO suppressed
-                       SELECT session, ?2, id FROM tool_event WHERE {ITS_EVENTS}
-                       UNION ALL
-                       SELECT session, ?2, 'turn ' || agent_id FROM turn_end WHERE {ITS_TURN_ENDS}"
-                ),
-                params![session, number, id, from, to],
-            )?;
-            connection.execute(
-                "DELETE FROM delegation WHERE session = ?1 AND ((at >= ?4 AND at < ?5)
-                   OR id IN (SELECT id FROM tool_event WHERE session = ?1 AND (prompt = ?2 OR prompt_id = ?3)))",
-                params![session, number, id, from, to],
-            )?;
-            let turn_ends = connection.execute(
-                &format!("DELETE FROM turn_end WHERE {ITS_TURN_ENDS}"),
-                params![session, number, id, from, to],
-            )?;
-            let tool_events = connection.execute(
-                &format!("DELETE FROM tool_event WHERE {ITS_EVENTS}"),
-                params![session, number, id],
-            )?;
-            journal.forget_observations(session, &events)?;
-            connection.execute(
-                "DELETE FROM use WHERE session = ? AND turn = ?",
-                params![session, number],
-            )?;
-            // The numbers of events that are gone are given again, and nothing may take the new ones
-            // for the old.
-            for statement in [
-                "UPDATE session SET observed = min(observed, ?2) WHERE id = ?1",
-                "UPDATE turn_end SET after_event = min(after_event, ?2) WHERE session = ?1",
-            ] {
-                connection.execute(statement, params![session, journal.last_event(session)?])?;
-            }
-            connection.execute("DELETE FROM summary WHERE session = ?", [session])?;
-            connection.execute(
-                "UPDATE prompt SET privacy = ?3, text = NULL, many_tags = 0 WHERE session = ?1 AND number = ?2",
-                params![session, number, Privacy::Full.as_str()],
-            )?;
-            journal.count_suppressed(session, number)?;
-            // What the client sums up from now on takes in what was forgotten, so it is not stored,
-            // as in any session with something private.
-            connection.execute(
-                "UPDATE session SET tool_events = max(0, tool_events - ?2), change = change + 1, is_private = 1,
-                   first_prompt = (SELECT text FROM prompt WHERE prompt.session = session.id AND kind = 'person'
-                                     AND text IS NOT NULL ORDER BY number LIMIT 1)
-                 WHERE id = ?1",
-                params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)],
-            )?;
+            let forgotten = journal.delete_prompt_records(session, number, &prompt)?;
+            journal.reset_event_positions(session)?;
+            journal.make_prompt_private(session, number, forgotten.tool_events)?;
             journal.set_meta(&key_of(session), &now.to_string())?;
             journal.settle(session, now)?;
-            // The note that is there must not keep what was forgotten, even if this process ends here.
+            // An existing note must lose the forgotten text even if this process ends here.
             let is_noted = journal
                 .session(session)?
                 .is_some_and(|session| session.noted > 0);
             if is_noted {
                 journal.queue_note(session, now)?;
             }
-            Ok(Some(ForgottenPrompt {
-                tool_events,
-                turn_ends,
-            }))
+            Ok(Some(forgotten))
         })
+    }
+
+    fn forgettable_prompt(
+        &self,
+        session: &str,
+        number: i64,
+    ) -> Result<Option<ForgettablePrompt>, Error> {
+        Ok(self
+            .connection
+            .query_row(
+                "SELECT id, at, coalesce((SELECT min(later.at) FROM prompt AS later
+                     WHERE later.session = ?1 AND later.number > ?2), ?3)
+                 FROM prompt WHERE session = ?1 AND number = ?2 AND privacy <> ?4",
+                params![session, number, i64::MAX, Privacy::Full.as_str()],
+                |row| {
+                    Ok(ForgettablePrompt {
+                        id: row.get(0)?,
+                        at: row.get(1)?,
+                        until: row.get(2)?,
+                    })
+                },
+            )
+            .optional()?)
+    }
+
+    /// Deletes the tool events, turn ends, tasks, observations and usage of a prompt. The ids of the
+    /// events and turn ends are kept as suppressed.
+    fn delete_prompt_records(
+        &self,
+        session: &str,
+        number: i64,
+        prompt: &ForgettablePrompt,
+    ) -> Result<ForgottenPrompt, Error> {
+        let connection = &self.connection;
+        let of_prompt = named_params! {":session": session, ":number": number, ":id": prompt.id};
+        let in_time = named_params! {":session": session, ":number": number, ":id": prompt.id,
+        ":from": prompt.at, ":to": prompt.until};
+        let of_turn = named_params! {":session": session, ":id": prompt.id,
+        ":from": prompt.at, ":to": prompt.until};
+        let events: HashSet<String> = connection
+            .prepare(&format!("SELECT id FROM tool_event WHERE {PROMPT_EVENTS}"))?
+            .query_map(of_prompt, |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        connection.execute(
+            &format!(
+                "INSERT OR IGNORE INTO suppressed
+                   SELECT session, :number, id FROM tool_event WHERE {PROMPT_EVENTS}
+                   UNION ALL
+                   SELECT session, :number, 'turn ' || agent_id FROM turn_end WHERE {PROMPT_TURN_ENDS}"
+            ),
+            in_time,
+        )?;
+        connection.execute(
+            &format!(
+                "DELETE FROM delegation WHERE session = :session AND ((at >= :from AND at < :to)
+                   OR id IN (SELECT id FROM tool_event WHERE {PROMPT_EVENTS}))"
+            ),
+            in_time,
+        )?;
+        let turn_ends = connection.execute(
+            &format!("DELETE FROM turn_end WHERE {PROMPT_TURN_ENDS}"),
+            of_turn,
+        )?;
+        let tool_events = connection.execute(
+            &format!("DELETE FROM tool_event WHERE {PROMPT_EVENTS}"),
+            of_prompt,
+        )?;
+        self.forget_observations(session, &events)?;
+        connection.execute(
+            "DELETE FROM use WHERE session = ? AND turn = ?",
+            params![session, number],
+        )?;
+        Ok(ForgottenPrompt {
+            tool_events,
+            turn_ends,
+        })
+    }
+
+    /// Lowers stored positions to the last event that is left: SQLite assigns the numbers of deleted
+    /// rows again, and a new event must not pass for an old one.
+    fn reset_event_positions(&self, session: &str) -> Result<(), Error> {
+        let last = self.last_event(session)?;
+        for statement in [
+            "UPDATE session SET observed = min(observed, ?2) WHERE id = ?1",
+            "UPDATE turn_end SET after_event = min(after_event, ?2) WHERE session = ?1",
+        ] {
+            self.connection.execute(statement, params![session, last])?;
+        }
+        Ok(())
+    }
+
+    /// Turns the row of a prompt into that of a private one, and drops the summaries of its session.
+    fn make_prompt_private(
+        &self,
+        session: &str,
+        number: i64,
+        tool_events: usize,
+    ) -> Result<(), Error> {
+        self.connection
+            .execute("DELETE FROM summary WHERE session = ?", [session])?;
+        self.connection.execute(
+            "UPDATE prompt SET privacy = ?3, text = NULL, many_tags = 0 WHERE session = ?1 AND number = ?2",
+            params![session, number, Privacy::Full.as_str()],
+        )?;
+        self.count_suppressed(session, number)?;
+        // A later summary by the client may contain the forgotten prompt. It is not stored in a session
+        // that is marked as private.
+        self.connection.execute(
+            "UPDATE session SET tool_events = max(0, tool_events - ?2), change = change + 1, is_private = 1,
+               first_prompt = (SELECT text FROM prompt WHERE prompt.session = session.id AND kind = 'person'
+                                 AND text IS NOT NULL ORDER BY number LIMIT 1)
+             WHERE id = ?1",
+            params![session, i64::try_from(tool_events).unwrap_or(i64::MAX)],
+        )?;
+        Ok(())
     }
 
     /// Tells whether a prompt of the session was forgotten: its transcript still has it, and must not

@@ -13,7 +13,7 @@ impl Journal {
     /// # Errors
     /// When SQLite refuses.
     pub fn know(&self, notes: impl IntoIterator<Item = NoteId>) -> Result<(), Error> {
-        self.together(|journal| journal.add_known(notes))
+        self.in_transaction(|journal| journal.add_known(notes))
     }
 
     fn add_known(&self, notes: impl IntoIterator<Item = NoteId>) -> Result<(), Error> {
@@ -38,7 +38,7 @@ impl Journal {
             return Ok(());
         }
         let notes = notes();
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             journal.add_known(notes)?;
             journal.set_meta(BEGUN, "1")
         })

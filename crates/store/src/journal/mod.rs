@@ -176,8 +176,8 @@ pub struct HookRuns {
     pub last_at: i64,
     /// The median time, microseconds.
     pub median: i64,
-    /// What nineteen of twenty stay under, microseconds.
-    pub most: i64,
+    /// The 95th percentile, microseconds.
+    pub p95: i64,
     /// The worst time, microseconds.
     pub worst: i64,
     /// How many there were today, of all.
@@ -268,7 +268,10 @@ impl Journal {
     ///
     /// # Errors
     /// When one of them fails; then none was made.
-    pub fn together<T>(&self, writes: impl FnOnce(&Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn in_transaction<T>(
+        &self,
+        writes: impl FnOnce(&Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let result = writes(self).and_then(|value| {
             self.connection.execute_batch("COMMIT")?;
@@ -430,7 +433,7 @@ impl Journal {
                     count: times.len(),
                     last_at: row.get(1)?,
                     median: times.get(times.len() / 2).copied().unwrap_or(0).into(),
-                    most: times.get(times.len() * 19 / 20).copied().unwrap_or(0).into(),
+                    p95: times.get(times.len() * 19 / 20).copied().unwrap_or(0).into(),
                     worst: times.last().copied().unwrap_or(0).into(),
                     today: row.get(2)?,
                     last_error: error.zip(row.get(5)?),
@@ -582,7 +585,7 @@ impl Journal {
     ///
     /// # Errors
     /// When SQLite refuses.
-    pub fn drawn(&self, name: &str) -> Result<String, Error> {
+    pub fn get_or_create_random(&self, name: &str) -> Result<String, Error> {
         if let Some(value) = self.meta(name)? {
             return Ok(value);
         }
@@ -681,7 +684,7 @@ impl Journal {
         if words.is_empty() {
             return Ok(None);
         }
-        let key = self.drawn("text_key")?;
+        let key = self.get_or_create_random("text_key")?;
         // The key comes first and has a fixed length, the text is hashed before: no extension of the
         // text gives a related hash.
         Ok(Some(text_hash(&format!(

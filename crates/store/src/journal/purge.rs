@@ -69,7 +69,7 @@ impl Journal {
     /// When SQLite refuses; then either nothing was masked, or all of it and bytes of it are still in
     /// the file.
     pub fn mask(&self, needle: &PurgePattern) -> Result<Mentions, Error> {
-        let mentions = self.together(|journal| {
+        let mentions = self.in_transaction(|journal| {
             let mut mentions = Mentions::default();
             for table in journal.tables()? {
                 let set: Vec<String> = numbered(&table.columns, 0, " = ").collect();
@@ -107,7 +107,7 @@ impl Journal {
             Some((key, _)) => *key,
             None => Key::new(Ulid::generate().random().to_be_bytes()),
         };
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             let mut all = journal.purged_hashes()?;
             for hash in private_tokens::hashes_of(&key, needle.text()) {
                 if !all.contains(&(key, hash)) {

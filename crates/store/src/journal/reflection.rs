@@ -80,7 +80,7 @@ impl Journal {
         sources: &BTreeMap<NoteId, String>,
         now: DateTime<Utc>,
     ) -> Result<String, Error> {
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             journal.connection.execute(
                 "DELETE FROM reflection WHERE state = ?1 AND (project = ?2 OR at < ?3)",
                 params![
@@ -104,7 +104,7 @@ impl Journal {
         sources: &BTreeMap<NoteId, String>,
         now: DateTime<Utc>,
     ) -> Result<String, Error> {
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             journal.connection.execute(
                 "DELETE FROM reflection WHERE state = ?1 AND at < ?2",
                 params![Stage::Ended.as_str(), (now - KEPT).timestamp_millis()],

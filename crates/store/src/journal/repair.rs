@@ -321,7 +321,7 @@ fn fill(
     reason: String,
 ) -> Result<Repair, Error> {
     let target = Journal { connection: target };
-    let repair = target.together(|target| {
+    let repair = target.in_transaction(|target| {
         let saved = match source {
             Some(source) => salvage::all(source, &target.connection, now)?,
             None => BTreeMap::new(),

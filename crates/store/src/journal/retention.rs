@@ -325,7 +325,7 @@ impl<'a> Upkeep<'a> {
     /// Runs a transaction and takes its time.
     fn slice<T>(&mut self, writes: impl FnOnce(&Journal) -> Result<T, Error>) -> Result<T, Error> {
         let mut started = Instant::now();
-        let value = self.journal.together(|journal| {
+        let value = self.journal.in_transaction(|journal| {
             // The wait for the others' transaction is over.
             started = Instant::now();
             writes(journal)

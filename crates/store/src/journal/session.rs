@@ -246,7 +246,7 @@ impl Journal {
     /// # Errors
     /// When SQLite refuses.
     pub fn give_up(&self, session: &Session, now: i64) -> Result<(), Error> {
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             // It ended when it was last heard of, whenever that is found out.
             let given_up = journal.connection.execute(
                 "UPDATE session SET change = change + 1, state = 'completed', ended_at = seen_at, end_reason = ?
@@ -261,75 +261,94 @@ impl Journal {
         })
     }
 
-    /// What a session's note and summary are made from; none for an unknown session.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn account(&self, id: &str) -> Result<Option<SessionDigest>, Error> {
+    /// Collects the digest from which a session's note and summary are made; none for an unknown
+    /// session.
+    pub fn session_digest(&self, id: &str) -> Result<Option<SessionDigest>, Error> {
         let Some(session) = self.session(id)? else {
             return Ok(None);
         };
-        let mut account = SessionDigest {
+        let outcome = self.last_words(id)?;
+        let mut digest = SessionDigest {
             git_branch: self
                 .connection
                 .prepare_cached("SELECT branch FROM session WHERE id = ?")?
                 .query_row([id], |row| row.get(0))?,
             ask: session.first_prompt.clone(),
-            outcome: self.last_words(id)?,
+            title_ask: self.title_ask(id)?,
             fixed: self.fixed(id)?,
             first_at: time(session.started_at),
             last_at: self.last_event_at(id)?.and_then(time),
+            failures: self.failures(id)?,
+            next_steps: outcome
+                .as_deref()
+                .map(summary::next_steps)
+                .unwrap_or_default(),
+            outcome,
             ..SessionDigest::default()
         };
-        account.title_ask = self.title_ask(id)?;
-        // Events of a prompt that was never seen may turn out to be private until the session is over.
+        self.add_files(&session, &mut digest)?;
+        self.add_subjects(id, &mut digest)?;
+        Ok(Some(digest))
+    }
+
+    /// Adds the files that a session edited or read.
+    fn add_files(&self, session: &Session, digest: &mut SessionDigest) -> Result<(), Error> {
+        // The summary still names the files of tool events that retention deleted.
+        let earlier = if session.is_pruned {
+            self.summary(&session.id)?.unwrap_or_default()
+        } else {
+            Summary::default()
+        };
+        digest.files = self.files_used(session, "'edited', 'created'", earlier.files_edited)?;
+        digest.files_read = self.files_used(session, "'read'", earlier.files_read)?;
+        if i64::try_from(digest.files.len()).is_ok_and(|count| count >= MAX_NAMED) {
+            let edits: i64 = self.connection.query_row(
+                "SELECT count(*) FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
+                   AND path NOT IN (SELECT path FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
+                                    GROUP BY path ORDER BY min(event) LIMIT ?2)",
+                params![session.id, MAX_NAMED],
+                |row| row.get(0),
+            )?;
+            digest.edits_left_out = usize::try_from(edits).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    /// Returns `earlier` and the files of these actions, in the order of their first use. `actions` is
+    /// SQL.
+    fn files_used(
+        &self,
+        session: &Session,
+        actions: &str,
+        earlier: Vec<String>,
+    ) -> Result<Vec<String>, Error> {
+        // While the session is open, a prompt that is not stored yet may turn out to be private.
         let used = if session.is_completed() {
             "1"
         } else {
             "event NOT IN (SELECT number FROM tool_event WHERE session = ?1 AND prompt IS NULL)"
         };
+        let found: Vec<String> = self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT path FROM file_use WHERE session = ?1 AND action IN ({actions}) AND {used}
+                 GROUP BY path ORDER BY min(event) LIMIT {MAX_NAMED}"
+            ))?
+            .query_map([&session.id], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
         let folder = session.folder.as_deref().unwrap_or_default();
-        let earlier = if session.is_pruned {
-            self.summary(id)?
-        } else {
-            None
-        };
-        let earlier = earlier.unwrap_or_default();
-        for (files, earlier, actions) in [
-            (
-                &mut account.files,
-                earlier.files_edited,
-                "'edited', 'created'",
-            ),
-            (&mut account.files_read, earlier.files_read, "'read'"),
-        ] {
-            let found = self
-                .connection
-                .prepare_cached(&format!(
-                    "SELECT path FROM file_use WHERE session = ?1 AND action IN ({actions}) AND {used}
-                     GROUP BY path ORDER BY min(event) LIMIT {MAX_NAMED}"
-                ))?
-                .query_map([id], |row| row.get::<_, String>(0))?
-                .collect::<Result<Vec<_>, _>>()?;
-            *files = earlier;
-            for path in found {
-                let path = absolute(folder, &path);
-                if !files.contains(&path) {
-                    files.push(path);
-                }
+        let mut files = earlier;
+        for path in found {
+            let path = absolute(folder, &path);
+            if !files.contains(&path) {
+                files.push(path);
             }
         }
-        if i64::try_from(account.files.len()).is_ok_and(|count| count >= MAX_NAMED) {
-            let edits: i64 = self.connection.query_row(
-                "SELECT count(*) FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
-                   AND path NOT IN (SELECT path FROM file_use WHERE session = ?1 AND action IN ('edited', 'created')
-                                    GROUP BY path ORDER BY min(event) LIMIT ?2)",
-                params![id, MAX_NAMED],
-                |row| row.get(0),
-            )?;
-            account.edits_left_out = usize::try_from(edits).unwrap_or(0);
-        }
-        // For a search what was looked for, for a command that passed the command.
+        Ok(files)
+    }
+
+    /// Adds the commands that passed and the patterns of searches, each at its last occurrence.
+    fn add_subjects(&self, id: &str, digest: &mut SessionDigest) -> Result<(), Error> {
         let subjects: Vec<(String, String)> = self
             .connection
             .prepare_cached(
@@ -340,26 +359,25 @@ impl Journal {
             .collect::<Result<_, _>>()?;
         for (tool, subject) in subjects.into_iter().rev() {
             let list = if tool == "Bash" {
-                &mut account.commands_passed
+                &mut digest.commands_passed
             } else {
-                &mut account.searches
+                &mut digest.searches
             };
             list.retain(|known| *known != subject);
             list.push(subject);
         }
-        account.failures = self
+        Ok(())
+    }
+
+    /// Counts the failed tool events of a session.
+    fn failures(&self, id: &str) -> Result<usize, Error> {
+        let count: i64 = self
             .connection
             .prepare_cached(
                 "SELECT count(*) FROM tool_event WHERE session = ? AND outcome = 'failed'",
             )?
-            .query_row([id], |row| row.get::<_, i64>(0))
-            .map(|count| usize::try_from(count).unwrap_or(0))?;
-        account.next_steps = account
-            .outcome
-            .as_deref()
-            .map(summary::next_steps)
-            .unwrap_or_default();
-        Ok(Some(account))
+            .query_row([id], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(0))
     }
 
     /// The text of the last turn that had one.
@@ -450,10 +468,10 @@ impl Journal {
     /// Brings the rule-made summary and the observations of a session up to date.
     pub(super) fn settle(&self, id: &str, now: i64) -> Result<(), Error> {
         self.observe(id, now)?;
-        let Some(account) = self.account(id)? else {
+        let Some(digest) = self.session_digest(id)? else {
             return Ok(());
         };
-        let summary = summary::summarize(&account);
+        let summary = summary::summarize(&digest);
         let body = serde_json::to_string(&summary).unwrap_or_default();
         self.connection
             .prepare_cached(
@@ -566,7 +584,7 @@ impl Journal {
     /// # Errors
     /// When SQLite refuses; then nothing was deleted.
     pub fn forget_session(&self, id: &str) -> Result<bool, Error> {
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             for statement in [
                 "DELETE FROM shown WHERE session = ?",
                 "DELETE FROM session_body WHERE session = ?",

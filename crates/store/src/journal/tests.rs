@@ -37,7 +37,7 @@ fn thirty_two_at_once_on_no_journal_lose_nothing() {
                 let journal = Journal::open(home, PATIENCE).unwrap();
                 let record = started(&format!("s{number}"), "startup");
                 journal
-                    .together(|journal| {
+                    .in_transaction(|journal| {
                         journal.take(&record)?;
                         journal.hook_ran("SessionStart", Duration::from_millis(number), None, now())
                     })
@@ -92,14 +92,14 @@ fn a_long_log_is_folded_in() {
 fn a_failed_group_of_writes_leaves_nothing() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
-    let result: Result<(), Error> = journal.together(|journal| {
+    let result: Result<(), Error> = journal.in_transaction(|journal| {
         journal.set_meta("a", "1")?;
         Err(Error::Locked)
     });
     assert!(result.is_err());
     assert_eq!(journal.meta("a").unwrap(), None);
     journal
-        .together(|journal| journal.set_meta("a", "2"))
+        .in_transaction(|journal| journal.set_meta("a", "2"))
         .unwrap();
     assert_eq!(journal.meta("a").unwrap().as_deref(), Some("2"));
 }
@@ -260,7 +260,9 @@ pub(super) fn journal_with_session(session: &str) -> (tempfile::TempDir, Journal
 
 pub(super) fn take(journal: &Journal, records: &[Record]) {
     for record in records {
-        journal.together(|journal| journal.take(record)).unwrap();
+        journal
+            .in_transaction(|journal| journal.take(record))
+            .unwrap();
     }
 }
 
@@ -325,7 +327,7 @@ fn a_session_has_each_row_once() {
     let summary = journal.summary("s").unwrap().unwrap();
     assert_eq!(summary.request, "Add limits to the login");
     assert_eq!(summary.next_steps, ["the cart."]);
-    let account = journal.account("s").unwrap().unwrap();
+    let account = journal.session_digest("s").unwrap().unwrap();
     assert_eq!(account.files, ["/w/src/a.rs"]);
     assert_eq!(
         account.outcome.as_deref(),
@@ -390,7 +392,9 @@ fn parallel_prompts_are_numbered_without_a_gap() {
                 let journal = Journal::open(home, PATIENCE).unwrap();
                 let text = if number % 3 == 0 { "" } else { "text" };
                 let prompt = under(&format!("p-{number}"), prompted("s", text));
-                journal.together(|journal| journal.take(&prompt)).unwrap();
+                journal
+                    .in_transaction(|journal| journal.take(&prompt))
+                    .unwrap();
             });
         }
     });
@@ -471,7 +475,7 @@ fn events_that_came_before_their_private_prompt_are_taken_back() {
         ],
     );
     assert_eq!(
-        journal.account("s").unwrap().unwrap().files,
+        journal.session_digest("s").unwrap().unwrap().files,
         Vec::<String>::new()
     );
     take(&journal, &[prompted("s", "")]);
@@ -489,16 +493,29 @@ fn events_of_an_unknown_prompt_count_once_it_is_known_or_over() {
     take(&journal, &[used("s", event("t1", "Edit", "a.rs"))]);
     assert_eq!(journal.session("s").unwrap().unwrap().state, "active");
     assert_eq!(count(&journal, "tool_event WHERE prompt IS NULL"), 1);
-    assert!(journal.account("s").unwrap().unwrap().files.is_empty());
+    assert!(
+        journal
+            .session_digest("s")
+            .unwrap()
+            .unwrap()
+            .files
+            .is_empty()
+    );
     take(&journal, &[prompted("s", "Edit a")]);
     assert_eq!(count(&journal, "tool_event WHERE prompt = 1"), 1);
-    assert_eq!(journal.account("s").unwrap().unwrap().files, ["/w/a.rs"]);
+    assert_eq!(
+        journal.session_digest("s").unwrap().unwrap().files,
+        ["/w/a.rs"]
+    );
 
     take(
         &journal,
         &[used("t", event("t1", "Edit", "b.rs")), ended("t", "other")],
     );
-    assert_eq!(journal.account("t").unwrap().unwrap().files, ["/w/b.rs"]);
+    assert_eq!(
+        journal.session_digest("t").unwrap().unwrap().files,
+        ["/w/b.rs"]
+    );
 }
 
 #[test]
@@ -574,7 +591,7 @@ fn a_long_session_keeps_less_of_each_event() {
         count(&journal, "tool_event WHERE id = 't2' AND input IS NULL"),
         1
     );
-    let account = journal.account("s").unwrap().unwrap();
+    let account = journal.session_digest("s").unwrap().unwrap();
     assert_eq!(account.files, ["/w/a.rs", "/w/b.rs"]);
 }
 
@@ -714,7 +731,7 @@ fn a_session_that_stays_open_gets_a_note_every_quarter_of_an_hour() {
             ..spoke("s", text)
         };
         journal
-            .together(|journal| journal.take(&record))
+            .in_transaction(|journal| journal.take(&record))
             .unwrap()
             .has_job
     };
@@ -746,7 +763,7 @@ fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
     }
     let mut waiting = spool.waiting(50);
     journal
-        .together(|journal| journal.take_waiting(&mut waiting))
+        .in_transaction(|journal| journal.take_waiting(&mut waiting))
         .unwrap();
     for waiting in &waiting {
         spool.put_away(waiting).unwrap();
@@ -840,7 +857,7 @@ fn retention_lets_go_what_is_past_its_term() {
     let session = journal.session("s").unwrap().unwrap();
     assert!(session.is_pruned);
     // The note that is made anew says what it said.
-    let account = journal.account("s").unwrap().unwrap();
+    let account = journal.session_digest("s").unwrap().unwrap();
     assert_eq!(account.ask.as_deref(), Some("Add limits to the login"));
     assert_eq!(account.files, ["/w/src/a.rs"]);
 }
@@ -913,7 +930,7 @@ fn a_forgotten_prompt_leaves_no_word() {
     );
     assert_eq!(contents.events.len(), 1);
     assert_eq!(contents.turn_ends.len(), 1);
-    let account = journal.account("s").unwrap().unwrap();
+    let account = journal.session_digest("s").unwrap().unwrap();
     assert_eq!(account.files, ["/w/crane.rs"]);
     assert_eq!(account.failures, 0);
     assert!(journal.has_forgotten_prompt("s").unwrap());

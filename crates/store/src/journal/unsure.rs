@@ -64,7 +64,7 @@ impl Journal {
     /// Removes all marks once no session from before the repair can be continued.
     pub(super) fn expire_unsure(&self, now: i64) -> Result<(), Error> {
         if self.time(UNSURE)?.is_some_and(|since| since < now - TERM) {
-            self.together(|journal| {
+            self.in_transaction(|journal| {
                 journal.forget_sure(None)?;
                 journal.remove_meta(UNSURE)
             })?;

@@ -155,7 +155,7 @@ impl Journal {
         if !self.has_uncounted(session)? {
             return Ok(false);
         }
-        self.together(|journal| {
+        self.in_transaction(|journal| {
             let usage = journal.uncounted(session)?;
             let (told, kept) = part(&usage);
             journal.keep_receipts(Some(session), &told, &kept)?;

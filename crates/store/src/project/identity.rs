@@ -369,7 +369,7 @@ impl<'a> Identities<'a> {
                 (format!("{SAME}{key}"), json!(others).to_string())
             })
             .collect();
-        self.journal.together(|journal| {
+        self.journal.in_transaction(|journal| {
             for (name, value) in journal.metas_under(SAME)? {
                 match same.remove(&name) {
                     Some(new) if new != value => journal.set_meta(&name, &new)?,

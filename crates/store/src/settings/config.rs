@@ -456,14 +456,10 @@ impl Config {
         config.machine_id = text(keys, "machine_id", &mut problems);
         config.remote = text(keys, "remote", &mut problems);
         if let Some(members) = object(keys, "sync", &mut problems) {
-            switch(members, "sync.auto", &mut config.sync.auto, &mut problems);
-            let allow_http = &mut config.sync.allow_http;
-            switch(members, "sync.allow_http", allow_http, &mut problems);
+            sync(members, &mut config.sync, &mut problems);
         }
         if let Some(members) = object(keys, "learn", &mut problems) {
-            switch(members, "learn.sync", &mut config.learn.sync, &mut problems);
-            let links = &mut config.learn.links;
-            switch(members, "learn.links", links, &mut problems);
+            learn(members, &mut config.learn, &mut problems);
         }
         if let Some(members) = object(keys, "recall", &mut problems) {
             recall(members, &mut config.recall, &mut problems);
@@ -471,77 +467,19 @@ impl Config {
         if let Some(members) = object(keys, "reflection", &mut problems) {
             reflection(members, &mut config.reflection, &mut problems);
         }
-        match keys.get("review").map(|value| (value, value.as_str())) {
-            None | Some((_, Some("off"))) => {}
-            Some((_, Some("proposals"))) => config.review = Review::Proposals,
-            Some((other, _)) => {
-                // Whoever wrote something there wants a say.
-                config.review = Review::Proposals;
-                problems.push(format!("review is {other}, not off or proposals"));
-            }
-        }
-        match keys
-            .get("session_line")
-            .map(|value| (value, value.as_str()))
-        {
-            None | Some((_, Some("on"))) => {}
-            Some((_, Some("problems"))) => config.session_line = SessionLine::Problems,
-            Some((_, Some("off"))) => config.session_line = SessionLine::Off,
-            Some((other, _)) => {
-                problems.push(format!("session_line is {other}, not on, problems or off"));
-            }
-        }
-        for item in items(keys.get("paused")) {
-            match item {
-                Value::Bool(is_paused) => config.paused.everywhere |= is_paused,
-                Value::String(project) => config.paused.projects.push(project.clone()),
-                other => {
-                    config.is_unclear = true;
-                    problems.push(format!("paused holds {other}, neither true nor a project"));
-                }
-            }
-        }
-        for item in items(keys.get("exclude")) {
-            match item {
-                Value::String(pattern) if pattern.trim().is_empty() => {}
-                Value::String(pattern) if !exclude::names_nothing(pattern) => {
-                    config.exclude.push(pattern.clone());
-                }
-                Value::String(pattern) => {
-                    config.is_unclear = true;
-                    problems.push(format!("exclude holds {pattern:?}, which is no folder"));
-                }
-                other => {
-                    config.is_unclear = true;
-                    problems.push(format!("exclude holds {other}, not a text"));
-                }
-            }
-        }
+        review(keys, &mut config.review, &mut problems);
+        session_line(keys, &mut config.session_line, &mut problems);
+        let is_paused_clear = paused(keys, &mut config.paused, &mut problems);
+        let is_exclude_clear = excluded(keys, &mut config.exclude, &mut problems);
+        config.is_unclear = !(is_paused_clear && is_exclude_clear);
         texts(keys, "skip_tools", &mut config.skip_tools, &mut problems);
         let trusted = &mut config.trusted_variables;
         texts(keys, "trusted_variables", trusted, &mut problems);
         if let Some(terms) = object(keys, "retention", &mut problems) {
             retention(terms, &mut config.retention, &mut problems);
         }
-        match keys
-            .get("import_native")
-            .map(|value| (value, value.as_str()))
-        {
-            None | Some((Value::Null | Value::Bool(true), _) | (_, Some("on"))) => {}
-            Some((Value::Bool(false), _) | (_, Some("off"))) => config.import_native = false,
-            Some((other, _)) => problems.push(format!(
-                "import_native is {other}, not true, false, on or off"
-            )),
-        }
-        for key in keys.keys() {
-            // Folders that somebody believes to be excluded must not be recorded silently.
-            let lower = key.to_lowercase();
-            for known in ["exclude", "paused"] {
-                if key != known && lower.starts_with(&known[..5]) {
-                    problems.push(format!("{key:?} is no setting, {known:?} is"));
-                }
-            }
-        }
+        import_native(keys, &mut config.import_native, &mut problems);
+        report_misspelled(keys, &mut problems);
         config.problem =
             (!problems.is_empty()).then(|| format!("config.json: {}", problems.join("; ")));
         config
@@ -635,7 +573,110 @@ fn texts(
     }
 }
 
-/// Takes the terms that are whole numbers.
+fn sync(members: &Map<String, Value>, sync: &mut Sync, problems: &mut Vec<String>) {
+    switch(members, "sync.auto", &mut sync.auto, problems);
+    switch(members, "sync.allow_http", &mut sync.allow_http, problems);
+}
+
+fn learn(members: &Map<String, Value>, learn: &mut Learn, problems: &mut Vec<String>) {
+    switch(members, "learn.sync", &mut learn.sync, problems);
+    switch(members, "learn.links", &mut learn.links, problems);
+}
+
+/// Reads `review`. An invalid value counts as `proposals`, since whoever set it wants to be asked.
+fn review(keys: &Map<String, Value>, review: &mut Review, problems: &mut Vec<String>) {
+    match keys.get("review").map(|value| (value, value.as_str())) {
+        None | Some((_, Some("off"))) => {}
+        Some((_, Some("proposals"))) => *review = Review::Proposals,
+        Some((other, _)) => {
+            *review = Review::Proposals;
+            problems.push(format!("review is {other}, not off or proposals"));
+        }
+    }
+}
+
+fn session_line(keys: &Map<String, Value>, line: &mut SessionLine, problems: &mut Vec<String>) {
+    match keys
+        .get("session_line")
+        .map(|value| (value, value.as_str()))
+    {
+        None | Some((_, Some("on"))) => {}
+        Some((_, Some("problems"))) => *line = SessionLine::Problems,
+        Some((_, Some("off"))) => *line = SessionLine::Off,
+        Some((other, _)) => {
+            problems.push(format!("session_line is {other}, not on, problems or off"));
+        }
+    }
+}
+
+/// Reads `paused`. Returns whether every item is valid.
+fn paused(keys: &Map<String, Value>, paused: &mut Paused, problems: &mut Vec<String>) -> bool {
+    let mut is_clear = true;
+    for item in items(keys.get("paused")) {
+        match item {
+            Value::Bool(is_paused) => paused.everywhere |= is_paused,
+            Value::String(project) => paused.projects.push(project.clone()),
+            other => {
+                is_clear = false;
+                problems.push(format!("paused holds {other}, neither true nor a project"));
+            }
+        }
+    }
+    is_clear
+}
+
+/// Reads `exclude`. Returns whether every item is valid.
+fn excluded(
+    keys: &Map<String, Value>,
+    patterns: &mut Vec<String>,
+    problems: &mut Vec<String>,
+) -> bool {
+    let mut is_clear = true;
+    for item in items(keys.get("exclude")) {
+        match item {
+            Value::String(pattern) if pattern.trim().is_empty() => {}
+            Value::String(pattern) if !exclude::names_nothing(pattern) => {
+                patterns.push(pattern.clone());
+            }
+            Value::String(pattern) => {
+                is_clear = false;
+                problems.push(format!("exclude holds {pattern:?}, which is no folder"));
+            }
+            other => {
+                is_clear = false;
+                problems.push(format!("exclude holds {other}, not a text"));
+            }
+        }
+    }
+    is_clear
+}
+
+fn import_native(keys: &Map<String, Value>, on: &mut bool, problems: &mut Vec<String>) {
+    match keys
+        .get("import_native")
+        .map(|value| (value, value.as_str()))
+    {
+        None | Some((Value::Null | Value::Bool(true), _) | (_, Some("on"))) => {}
+        Some((Value::Bool(false), _) | (_, Some("off"))) => *on = false,
+        Some((other, _)) => problems.push(format!(
+            "import_native is {other}, not true, false, on or off"
+        )),
+    }
+}
+
+/// Reports keys that look like a misspelled `exclude` or `paused`: what a person believes to be
+/// excluded must not be recorded silently.
+fn report_misspelled(keys: &Map<String, Value>, problems: &mut Vec<String>) {
+    for key in keys.keys() {
+        let lower = key.to_lowercase();
+        for known in ["exclude", "paused"] {
+            if key != known && lower.starts_with(&known[..5]) {
+                problems.push(format!("{key:?} is no setting, {known:?} is"));
+            }
+        }
+    }
+}
+
 fn recall(members: &Map<String, Value>, recall: &mut Recall, problems: &mut Vec<String>) {
     for (name, on) in [
         ("recall.prompt", &mut recall.prompt),

@@ -154,7 +154,7 @@ impl Receipts {
     /// # Errors
     /// When this machine's records cannot be used.
     pub fn installation(&self, journal: &Journal) -> Result<String, Error> {
-        Ok(journal.drawn(&journal::installation_key(&self.home.journal()))?)
+        Ok(journal.get_or_create_random(&journal::installation_key(&self.home.journal()))?)
     }
 
     /// The mark of a session in receipts.
@@ -162,7 +162,10 @@ impl Receipts {
     /// # Errors
     /// When this machine's records cannot be used.
     pub fn session_mark(&self, journal: &Journal, session: &str) -> Result<SessionMark, Error> {
-        Ok(SessionMark::new(&journal.drawn("session_salt")?, session))
+        Ok(SessionMark::new(
+            &journal.get_or_create_random("session_salt")?,
+            session,
+        ))
     }
 
     /// Appends a receipt to this installation's folder; `machine` is the name of the machine.

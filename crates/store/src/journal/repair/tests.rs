@@ -44,7 +44,7 @@ fn filled_with(events: i64) -> (tempfile::TempDir, Home) {
     };
     take(&journal, &[start]);
     journal
-        .together(|journal| {
+        .in_transaction(|journal| {
             for number in 0..300 {
                 let text = if number % 7 == 3 {
                     ""
@@ -430,7 +430,7 @@ fn a_commit_to_a_journal_that_was_replaced_is_refused() {
     zero(&home, pages[5]);
     let repair = repaired(&home);
     let record = under("p-299", used("open", event("late", "Edit", "late.rs")));
-    let refused = opened.together(|opened| opened.take(&record));
+    let refused = opened.in_transaction(|opened| opened.take(&record));
     assert!(matches!(refused, Err(Error::Replaced)), "{refused:?}");
     let refused = opened.set_meta("late", "1");
     assert!(matches!(refused, Err(Error::Replaced)), "{refused:?}");
@@ -474,7 +474,7 @@ fn repairs_at_once_make_one_new_file_and_lose_no_record() {
             );
             // A writer whose file was replaced or is damaged tries again, as a record in the spool does.
             while Journal::open(&home, PATIENCE)
-                .and_then(|journal| journal.together(|journal| journal.take(&record)))
+                .and_then(|journal| journal.in_transaction(|journal| journal.take(&record)))
                 .is_err()
             {}
         }
@@ -765,9 +765,9 @@ fn fault_after(sound: &Sound, home: &Home, damage: &dyn Fn()) -> Option<String> 
     take(&opened, &session_of("new"));
     take(&opened, &[ended("open", "other")]);
     for session in opened.sessions(None, 10).unwrap() {
-        opened.account(&session.id).unwrap();
+        opened.session_digest(&session.id).unwrap();
     }
-    let noted = opened.account("new").unwrap().unwrap();
+    let noted = opened.session_digest("new").unwrap().unwrap();
     if noted.ask.as_deref() != Some("Add limits to the login") {
         return Some("the next session is not noted".to_owned());
     }
