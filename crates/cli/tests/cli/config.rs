@@ -428,12 +428,12 @@ fn what_makes_no_sense_is_refused() {
     snapshot!(home.run("config set sync.auto maybe").shown(), @r#"
     exit 2
     on stderr:
-    anamnesis: sync.auto takes on or off, not "maybe"
+    anamnesis: invalid value "maybe" for sync.auto: expected on or off
     "#);
     snapshot!(home.run("config set remote ext::sh -c id").shown(), @"
     exit 2
     on stderr:
-    anamnesis: remote takes the address of a git repository
+    anamnesis: invalid value for remote: expected the address of a git repository
     ");
     snapshot!(home.run("config set remote ext::sh").shown(), @"
     exit 2
@@ -457,12 +457,12 @@ fn what_makes_no_sense_is_refused() {
     snapshot!(home.run("config set machine_id ../etc").shown(), @r#"
     exit 2
     on stderr:
-    anamnesis: machine_id takes 1 to 64 letters, digits, `.`, `_` or `-`, not "../etc"
+    anamnesis: invalid value "../etc" for machine_id: expected 1 to 64 letters, digits, `.`, `_` or `-`
     "#);
     snapshot!(home.run("config set exclude .").shown(), @r#"
     exit 2
     on stderr:
-    anamnesis: exclude holds ".", which is no folder
+    anamnesis: invalid value "." in exclude: it names no folder
     "#);
     snapshot!(home.run("config set paused true").shown(), @"
     exit 2
@@ -516,7 +516,7 @@ fn a_file_that_makes_no_sense() {
     );
     let output = home.run("config list");
     snapshot!(output.stderr, @r#"
-    ! config.json: session_line is "loud", not on, problems or off; retention is 30, not an object
+    ! config.json: invalid value "loud" for session_line: expected on, problems or off; invalid value 30 for retention: expected an object
     → anamnesis config set or unset the setting, or mend the file
     "#);
     assert!(
@@ -534,7 +534,7 @@ fn a_file_that_makes_no_sense() {
     snapshot!(home.run("config set session_line off").shown(), @"
     exit 1
     on stderr:
-    anamnesis: config.json is no JSON object: EOF while parsing an object at line 1 column 1; mend the file first
+    anamnesis: config.json is not a JSON object: EOF while parsing an object at line 1 column 1; fix the file first
     → anamnesis doctor
     ");
     assert_eq!(home.read("config.json"), "{");

@@ -625,13 +625,13 @@ fn broken_settings() {
     let home = sound();
     home.write("config.json", "{ broken");
     snapshot!(check(&home, "privacy"), @"
-    ! privacy    config.json is no JSON object: key must be a string at line 1 column 3
+    ! privacy    config.json is not a JSON object: key must be a string at line 1 column 3
     → mend config.json, or remove it
     ");
     assert_eq!(home.run("doctor").code, Some(3));
     home.write("config.json", r#"{"session_line": "loud"}"#);
     snapshot!(check(&home, "privacy"), @r#"
-    ! privacy    config.json: session_line is "loud", not on, problems or off
+    ! privacy    config.json: invalid value "loud" for session_line: expected on, problems or off
     → mend config.json, or remove it
     "#);
     assert_eq!(home.read("config.json"), r#"{"session_line": "loud"}"#);

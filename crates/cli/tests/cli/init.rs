@@ -325,7 +325,7 @@ fn an_address_that_is_none() {
     snapshot!(home.run("init").shown(), @"
     exit 1
     on stderr:
-    anamnesis: config.json is no JSON object: EOF while parsing an object at line 1 column 18; mend the file first
+    anamnesis: config.json is not a JSON object: EOF while parsing an object at line 1 column 18; fix the file first
     Nothing was changed, and your notes are safe
     → anamnesis doctor
     ");

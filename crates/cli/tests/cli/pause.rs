@@ -294,7 +294,7 @@ fn what_others_wrote_into_the_settings_stays() {
             let output = home.run(arguments);
             assert_eq!((output.code, &*output.stdout), (Some(1), ""), "{arguments}");
             assert!(
-                output.stderr.contains("; mend the file first\n"),
+                output.stderr.contains("; fix the file first\n"),
                 "{output:?}"
             );
         }

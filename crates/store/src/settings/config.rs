@@ -1,8 +1,7 @@
-//! The settings of this machine: `config.json`, written by commands and by hand.
+//! This machine's settings in `config.json`, written by commands and by hand.
 //!
-//! Unknown keys are somebody else's and are kept. A setting that makes no sense is reported and
-//! counts as not set, since no setting is worth a session; but one that keeps things from being
-//! recorded fails closed: as long as it cannot be understood, nothing is recorded at all.
+//! Unknown keys are kept. An invalid setting is reported and ignored. A setting that restricts
+//! recording fails closed: while it is invalid, nothing is recorded.
 
 use std::{collections::BTreeMap, fmt, io, path::PathBuf, time::Duration};
 
@@ -19,13 +18,13 @@ use crate::{
     settings::exclude,
 };
 
-/// The largest settings file that is read, in bytes.
+/// The maximum size of the file, in bytes.
 const MAX_LENGTH: usize = 1024 * 1024;
 
-/// How long a change waits for another one, which takes as long as writing one small file.
+/// How long a change waits for another one. A change writes one small file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Tools that say nothing about the work, or whose work other events show.
+/// Tools that tell nothing about the work, or whose work other events show.
 const SKIPPED_TOOLS: [&str; 6] = [
     "AskUserQuestion",
     "ListMcpResourcesTool",
@@ -35,7 +34,7 @@ const SKIPPED_TOOLS: [&str; 6] = [
     "ToolSearch",
 ];
 
-/// When the one line at the start of a session is shown to the person.
+/// When the person sees a line at the start of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SessionLine {
     /// Whenever there is something to say.
@@ -47,17 +46,17 @@ pub enum SessionLine {
     Off,
 }
 
-/// Where nothing is recorded and nothing given until somebody resumes it.
+/// Where nothing is recorded or injected until a person resumes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Paused {
-    /// Whether that is so everywhere.
+    /// Whether everything is paused.
     pub everywhere: bool,
-    /// The keys of projects for which it is so, as they were written.
+    /// The keys of paused projects, as written.
     pub projects: Vec<String>,
 }
 
 impl Paused {
-    /// Tells whether a project is paused by its key, whatever its letter case.
+    /// Tells whether a project is paused by its key, ignoring case.
     pub fn names(&self, project: &str) -> bool {
         let project = project.to_lowercase();
         self.projects
@@ -65,14 +64,14 @@ impl Paused {
             .any(|paused| paused.to_lowercase() == project)
     }
 
-    /// Takes a project out, whatever its letter case.
+    /// Removes a project, ignoring case.
     pub fn forget(&mut self, project: &str) {
         let project = project.to_lowercase();
         self.projects
             .retain(|paused| paused.to_lowercase() != project);
     }
 
-    /// Returns the value of `paused` that says this; none when nothing is paused.
+    /// Returns the value for `paused`; none if nothing is paused.
     pub fn to_value(&self) -> Option<Value> {
         let projects = self.projects.iter().cloned().map(Value::String);
         match (self.everywhere, self.projects.is_empty()) {
@@ -86,22 +85,22 @@ impl Paused {
     }
 }
 
-/// How long things are kept on this machine. 0 keeps them for ever.
+/// How long records are kept on this machine. 0 keeps them for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Tool events and ends of turns, in days.
+    /// Tool events and turn ends, in days.
     pub events_days: u32,
     /// Prompts, in days.
     pub prompts_days: u32,
-    /// Jobs that are done, in days.
+    /// Finished jobs, in days.
     pub jobs_done_days: u32,
-    /// Jobs that failed, in days.
+    /// Failed jobs, in days.
     pub jobs_failed_days: u32,
-    /// Texts of forgotten notes, in days.
+    /// The trash, in days.
     pub trash_days: u32,
-    /// Spool files that were moved aside, in days.
+    /// Unreadable spool files, in days.
     pub spool_days: u32,
-    /// What all of this machine's records may take, in MiB.
+    /// The maximum size of the journal, in MiB.
     pub ceiling_mib: u32,
 }
 
@@ -119,7 +118,7 @@ impl Default for Retention {
     }
 }
 
-/// How notes travel.
+/// Settings of sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sync {
     /// Whether the deferred process syncs.
@@ -137,12 +136,12 @@ impl Default for Sync {
     }
 }
 
-/// What is made of which notes helped.
+/// Settings of learning from use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Learn {
-    /// Whether the machines tell each other.
+    /// Whether machines share their usage logs.
     pub sync: bool,
-    /// Whether notes that are used together bring each other up.
+    /// Whether notes that are used together are recalled together.
     pub links: bool,
 }
 
@@ -155,25 +154,25 @@ impl Default for Learn {
     }
 }
 
-/// What is given unasked, beside what a session starts with.
+/// Settings of automatic injection, besides the working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Recall {
-    /// Whether notes come with a prompt.
+    /// Whether notes are injected with a prompt.
     pub prompt: bool,
-    /// Whether notes come with the task of a subagent.
+    /// Whether notes are injected with the task of a subagent.
     pub agent: bool,
-    /// Whether warnings come when a tool is about to run.
+    /// Whether warnings are injected before a tool call.
     pub tool: bool,
-    /// Whether what helped before comes when a tool has failed.
+    /// Whether earlier fixes are injected when a tool call fails.
     pub failure: bool,
-    /// Whether notes come that fit less well, too.
+    /// Whether weaker matches are injected too.
     pub wide: bool,
-    /// How many notes come with a prompt at most, those that links bring not counted.
+    /// The maximum number of notes per prompt, not counting linked notes.
     pub notes: u32,
-    /// How many tokens they may cost.
+    /// The maximum number of their tokens.
     pub tokens: u32,
-    /// Whether the person is told in a line what came with a prompt.
+    /// Whether a line tells the person what was injected with a prompt.
     pub prompt_line: bool,
 }
 
@@ -192,23 +191,23 @@ impl Default for Recall {
     }
 }
 
-/// A text that is shown nowhere as a whole.
+/// A string that is never shown in full.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a text, without blanks around it; none where nothing is left.
+    /// Trims a text; none if nothing is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    /// The text itself, for whoever has to send it.
+    /// Returns the full text, for requests.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Enough of it to know it again: its first three and last two characters, of a long one.
+    /// Returns a form for display: of a long text the first three and last two characters.
     pub fn shown(&self) -> String {
         let characters: Vec<char> = self.0.chars().collect();
         match (characters.first_chunk::<3>(), characters.last_chunk::<2>()) {
@@ -221,7 +220,7 @@ impl Secret {
     }
 }
 
-/// How many characters of a secret stay hidden at least.
+/// The minimum number of hidden characters.
 const MIN_HIDDEN: usize = 7;
 
 impl fmt::Debug for Secret {
@@ -230,27 +229,27 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Who may be asked to sum things up; the first asks nobody.
+/// The model providers. `heuristic` uses no model.
 pub const PROVIDERS: &[&str] = &["heuristic", "openai", "deepseek", "local", "claude"];
 
-/// Which model sums things up, and what it may cost.
+/// The model for summaries and reflections, with its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reflection {
-    /// Whose it is, one of [`PROVIDERS`].
+    /// The provider, one of [`PROVIDERS`].
     pub provider: &'static str,
-    /// Its name.
+    /// The model's name.
     pub model: Option<String>,
-    /// Where it is.
+    /// The URL.
     pub base_url: Option<String>,
-    /// Who pays.
+    /// The API key.
     pub api_key: Option<Secret>,
-    /// How long an answer may take, in seconds.
+    /// The timeout of a request, in seconds.
     pub timeout: u32,
-    /// How much it is sent at once, in tokens.
+    /// The maximum size of a request, in tokens.
     pub max_tokens: u32,
-    /// How often it may be asked in the background, each day.
+    /// The maximum number of background requests per day.
     pub calls_per_day: u32,
-    /// How much it may be sent and say in the background, each day, in tokens.
+    /// The maximum number of background tokens per day, requests and answers.
     pub tokens_per_day: u32,
     /// Whether projects are reflected on in the background.
     pub auto: bool,
@@ -272,43 +271,41 @@ impl Default for Reflection {
     }
 }
 
-/// What `config.json` says.
+/// The settings in `config.json`.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The name of this machine in notes, if one is set.
+    /// The name of this machine, if set.
     pub machine_id: Option<String>,
-    /// The address of the remote, if one is set. It may hold a password, and is shown nowhere.
+    /// The URL of the remote, if set. It may contain a password and is never shown.
     pub remote: Option<String>,
-    /// How notes travel.
+    /// Settings of sync.
     pub sync: Sync,
-    /// What is made of which notes helped.
+    /// Settings of learning from use.
     pub learn: Learn,
-    /// What is given unasked.
+    /// Settings of automatic injection.
     pub recall: Recall,
-    /// Which model sums things up.
+    /// The model for summaries.
     pub reflection: Reflection,
-    /// What becomes of what agents and models write.
+    /// Whether notes by agents and models need approval.
     pub review: Review,
-    /// When the one line is shown.
+    /// When the session line is shown.
     pub session_line: SessionLine,
     /// Where recording is paused.
     pub paused: Paused,
-    /// Patterns of folders in which nothing is recorded and nothing given, for
-    /// [`exclude::Exclusions`].
+    /// Patterns of folders in which nothing is recorded or injected, for [`exclude::Exclusions`].
     pub exclude: Vec<String>,
-    /// The variables of the environment that count in a process that Claude Code starts although
-    /// they name a store, a remote, a model, an address or a key. Read from the default store only.
+    /// Environment variables that are trusted in processes started by Claude Code although they name
+    /// a store, a remote, a model, a URL or a key. Read from the default store only.
     pub trusted_variables: Vec<String>,
-    /// Whether `paused` or `exclude` may say something that cannot be understood. Then nothing is
-    /// recorded and nothing given anywhere.
+    /// Whether `paused` or `exclude` is invalid. Then nothing is recorded or injected anywhere.
     pub is_unclear: bool,
-    /// Names and patterns of tools whose use is not recorded; see [`Config::skips`].
+    /// Names and patterns of tools that are not recorded; see [`Config::skips`].
     pub skip_tools: Vec<String>,
-    /// How long things are kept.
+    /// How long records are kept.
     pub retention: Retention,
     /// Whether Claude Code's own memory is imported.
     pub import_native: bool,
-    /// Why the file, or a part of it, was not taken.
+    /// Why the file or a part of it is invalid.
     pub problem: Option<String>,
 }
 
@@ -335,13 +332,13 @@ impl Default for Config {
     }
 }
 
-/// The settings could not be changed.
+/// The settings cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What is there makes no sense, so nothing is written over it.
-    #[error("{0}; mend the file first")]
+    /// The file is invalid and is not overwritten.
+    #[error("{0}; fix the file first")]
     Broken(String),
-    /// Another process is changing them.
+    /// Another process holds the lock.
     #[error("config.json is being changed by another process")]
     Locked,
     /// The store's folder cannot be used.
@@ -370,15 +367,15 @@ impl Config {
         }
     }
 
-    /// Reads the settings, changes them and writes them back, all under a lock.
+    /// Changes the settings under a lock.
     ///
-    /// `change` sees every key of the file, in its order; to take one out, `shift_remove` keeps it.
-    /// Values that it leaves alone stay as they are, letter for letter. When it changes nothing,
-    /// nothing is written. The file's mode is 0600.
+    /// `change` gets all keys of the file in order; remove one with `shift_remove` to keep the order.
+    /// Unchanged values keep their exact text. If nothing changes, nothing is written. The file's
+    /// mode is 0600.
     ///
     /// # Errors
-    /// When the file is no JSON object or no regular file, when another process keeps the lock, and
-    /// when writing fails. What was there is then still there.
+    /// The old file is kept if it is not a JSON object or a regular file, if another process holds
+    /// the lock, or if the write fails.
     pub fn update(home: &Home, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), Error> {
         let path = home.config();
         let failed = |source| Error::Io {
@@ -399,10 +396,10 @@ impl Config {
         Ok(())
     }
 
-    /// Changes what is paused, as [`Config::update`] does, and returns what was before.
+    /// Changes `paused` as [`Config::update`] does. Returns the previous value.
     ///
     /// # Errors
-    /// As [`Config::update`], and when it cannot be understood what is paused now.
+    /// As [`Config::update`], and [`Error::Broken`] if the current value is invalid.
     pub fn change_paused(home: &Home, change: impl FnOnce(&mut Paused)) -> Result<Paused, Error> {
         let mut found = Self::default();
         Self::update(home, |keys| {
@@ -427,7 +424,7 @@ impl Config {
         }
     }
 
-    /// Tells whether the use of a tool is not to be recorded. `Agent` and `Task` are one tool.
+    /// Tells whether a tool is not recorded. `Agent` and `Task` are the same tool.
     pub fn skips(&self, tool: &str) -> bool {
         let names: &[&str] = match tool {
             "Agent" | "Task" => &["Agent", "Task"],
@@ -438,10 +435,7 @@ impl Config {
             .any(|pattern| names.iter().any(|name| glob::matches(pattern, name)))
     }
 
-    /// Reads the keys of the file as they stand there.
-    ///
-    /// # Errors
-    /// When there is something that is no JSON object.
+    /// Returns the keys of the file as written.
     pub fn keys(home: &Home) -> Result<Map<String, Value>, Error> {
         match read(home) {
             Ok((keys, _)) => Ok(keys),
@@ -449,7 +443,7 @@ impl Config {
         }
     }
 
-    /// Returns what a file with these keys says.
+    /// Interprets the keys of the file.
     pub fn of(keys: &Map<String, Value>) -> Self {
         let mut config = Self::default();
         let mut problems = Vec::new();
@@ -486,21 +480,22 @@ impl Config {
     }
 }
 
-/// The text that a key holds, without blanks around it; an empty one counts as none.
+/// Returns the trimmed string of a key; an empty one counts as none.
 ///
-/// What stands there instead is not repeated: it may be the address of a remote, with a password.
-fn text(keys: &Map<String, Value>, key: &str, problems: &mut Vec<String>) -> Option<String> {
-    match keys.get(key) {
+/// An invalid value is not quoted, because it may contain the password of a remote.
+fn text(members: &Map<String, Value>, name: &str, problems: &mut Vec<String>) -> Option<String> {
+    let key = name.rsplit('.').next().unwrap_or(name);
+    match members.get(key) {
         Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
         Some(Value::Null) | None => None,
         Some(_) => {
-            problems.push(format!("{key} is not a text"));
+            problems.push(format!("invalid value for {name}: expected a string"));
             None
         }
     }
 }
 
-/// The members of an object of settings.
+/// Returns the members of an object.
 fn object<'a>(
     keys: &'a Map<String, Value>,
     key: &str,
@@ -510,13 +505,15 @@ fn object<'a>(
         Value::Object(members) => Some(members),
         Value::Null => None,
         other => {
-            problems.push(format!("{key} is {other}, not an object"));
+            problems.push(format!(
+                "invalid value {other} for {key}: expected an object"
+            ));
             None
         }
     }
 }
 
-/// Takes a switch of an object, named with it.
+/// Reads a boolean member. `name` has the object's name before a dot.
 fn switch(members: &Map<String, Value>, name: &str, on: &mut bool, problems: &mut Vec<String>) {
     let key = name.rsplit('.').next().unwrap_or(name);
     match members.get(key) {
@@ -524,11 +521,13 @@ fn switch(members: &Map<String, Value>, name: &str, on: &mut bool, problems: &mu
         Some(Value::String(word)) if word == "on" => *on = true,
         Some(Value::String(word)) if word == "off" => *on = false,
         Some(Value::Null) | None => {}
-        Some(other) => problems.push(format!("{name} is {other}, neither on nor off")),
+        Some(other) => problems.push(format!(
+            "invalid value {other} for {name}: expected on or off"
+        )),
     }
 }
 
-/// Takes a number of an object, named with it.
+/// Reads an integer member. `name` has the object's name before a dot.
 fn number(members: &Map<String, Value>, name: &str, taken: &mut u32, problems: &mut Vec<String>) {
     let key = name.rsplit('.').next().unwrap_or(name);
     match members
@@ -538,12 +537,14 @@ fn number(members: &Map<String, Value>, name: &str, taken: &mut u32, problems: &
         None => {}
         Some((_, Some(Ok(number)))) => *taken = number,
         Some((value, _)) => {
-            problems.push(format!("{name} is {value}, not a whole number from 0 on"))
+            problems.push(format!(
+                "invalid value {value} for {name}: expected a non-negative integer"
+            ));
         }
     }
 }
 
-/// What a setting lists: the items of a list; anything else is taken as the one item of a list.
+/// Returns the items of a list. Any other value counts as a list with one item.
 fn items(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
@@ -552,7 +553,7 @@ fn items(value: Option<&Value>) -> &[Value] {
     }
 }
 
-/// Reads a list of texts. One that holds nothing but other values counts as not set.
+/// Reads a list of strings. A list without any string counts as not set.
 fn texts(
     keys: &Map<String, Value>,
     key: &str,
@@ -569,7 +570,7 @@ fn texts(
         *taken = texts.map(str::to_owned).collect();
     }
     for other in others {
-        problems.push(format!("{key} holds {other}, not a text"));
+        problems.push(format!("invalid value {other} in {key}: expected a string"));
     }
 }
 
@@ -583,14 +584,16 @@ fn learn(members: &Map<String, Value>, learn: &mut Learn, problems: &mut Vec<Str
     switch(members, "learn.links", &mut learn.links, problems);
 }
 
-/// Reads `review`. An invalid value counts as `proposals`, since whoever set it wants to be asked.
+/// Reads `review`. An invalid value counts as `proposals`, because the person wants some review.
 fn review(keys: &Map<String, Value>, review: &mut Review, problems: &mut Vec<String>) {
     match keys.get("review").map(|value| (value, value.as_str())) {
         None | Some((_, Some("off"))) => {}
         Some((_, Some("proposals"))) => *review = Review::Proposals,
         Some((other, _)) => {
             *review = Review::Proposals;
-            problems.push(format!("review is {other}, not off or proposals"));
+            problems.push(format!(
+                "invalid value {other} for review: expected off or proposals"
+            ));
         }
     }
 }
@@ -604,7 +607,9 @@ fn session_line(keys: &Map<String, Value>, line: &mut SessionLine, problems: &mu
         Some((_, Some("problems"))) => *line = SessionLine::Problems,
         Some((_, Some("off"))) => *line = SessionLine::Off,
         Some((other, _)) => {
-            problems.push(format!("session_line is {other}, not on, problems or off"));
+            problems.push(format!(
+                "invalid value {other} for session_line: expected on, problems or off"
+            ));
         }
     }
 }
@@ -618,7 +623,9 @@ fn paused(keys: &Map<String, Value>, paused: &mut Paused, problems: &mut Vec<Str
             Value::String(project) => paused.projects.push(project.clone()),
             other => {
                 is_clear = false;
-                problems.push(format!("paused holds {other}, neither true nor a project"));
+                problems.push(format!(
+                    "invalid value {other} in paused: expected true or a project key"
+                ));
             }
         }
     }
@@ -640,11 +647,15 @@ fn excluded(
             }
             Value::String(pattern) => {
                 is_clear = false;
-                problems.push(format!("exclude holds {pattern:?}, which is no folder"));
+                problems.push(format!(
+                    "invalid value {pattern:?} in exclude: it names no folder"
+                ));
             }
             other => {
                 is_clear = false;
-                problems.push(format!("exclude holds {other}, not a text"));
+                problems.push(format!(
+                    "invalid value {other} in exclude: expected a string"
+                ));
             }
         }
     }
@@ -659,19 +670,19 @@ fn import_native(keys: &Map<String, Value>, on: &mut bool, problems: &mut Vec<St
         None | Some((Value::Null | Value::Bool(true), _) | (_, Some("on"))) => {}
         Some((Value::Bool(false), _) | (_, Some("off"))) => *on = false,
         Some((other, _)) => problems.push(format!(
-            "import_native is {other}, not true, false, on or off"
+            "invalid value {other} for import_native: expected true, false, on or off"
         )),
     }
 }
 
-/// Reports keys that look like a misspelled `exclude` or `paused`: what a person believes to be
-/// excluded must not be recorded silently.
+/// Reports keys that look like a misspelled `exclude` or `paused`: a folder that a person believes to
+/// be excluded must not be recorded silently.
 fn report_misspelled(keys: &Map<String, Value>, problems: &mut Vec<String>) {
     for key in keys.keys() {
         let lower = key.to_lowercase();
         for known in ["exclude", "paused"] {
             if key != known && lower.starts_with(&known[..5]) {
-                problems.push(format!("{key:?} is no setting, {known:?} is"));
+                problems.push(format!("unknown setting {key:?}: did you mean {known:?}?"));
             }
         }
     }
@@ -697,10 +708,13 @@ fn reflection(
     reflection: &mut Reflection,
     problems: &mut Vec<String>,
 ) {
-    let mut said = Vec::new();
-    let mut word = |key: &str| text(members, key, &mut said);
-    let (provider, base_url, api_key) = (word("provider"), word("base_url"), word("api_key"));
-    reflection.model = word("model");
+    let mut word = |name: &str| text(members, name, problems);
+    let (provider, base_url, api_key) = (
+        word("reflection.provider"),
+        word("reflection.base_url"),
+        word("reflection.api_key"),
+    );
+    reflection.model = word("reflection.model");
     reflection.api_key = api_key.as_deref().and_then(Secret::new);
     if let Some(word) = provider {
         match PROVIDERS
@@ -708,19 +722,21 @@ fn reflection(
             .find(|known| word.eq_ignore_ascii_case(known))
         {
             Some(known) => reflection.provider = known,
-            None => said.push(format!(
-                "provider is {word:?}, not {}",
+            None => problems.push(format!(
+                "invalid value {word:?} for reflection.provider: expected one of {}",
                 PROVIDERS.join(", ")
             )),
         }
     }
     match base_url {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-            said.push("base_url does not begin with http:// or https://".to_owned());
+            problems.push(
+                "invalid value for reflection.base_url: expected a URL that begins with http:// or https://"
+                    .to_owned(),
+            );
         }
         url => reflection.base_url = url,
     }
-    problems.extend(said.into_iter().map(|said| format!("reflection.{said}")));
     for (name, term) in [
         ("reflection.timeout", &mut reflection.timeout),
         ("reflection.max_tokens", &mut reflection.max_tokens),
@@ -749,14 +765,14 @@ fn retention(terms: &Map<String, Value>, retention: &mut Retention, problems: &m
     }
 }
 
-/// Why the file was not taken.
+/// The file cannot be read.
 struct Unread {
     problem: String,
-    /// Whether settings that keep things from being recorded may stand in it.
+    /// Whether the file may contain settings that restrict recording.
     may_hide_settings: bool,
 }
 
-/// The text of a file with these keys. What is as it was before stays as it is written there.
+/// Returns the file's new text. Unchanged values keep their exact text.
 fn rewritten(
     keys: &Map<String, Value>,
     before: &Map<String, Value>,
@@ -777,7 +793,7 @@ fn rewritten(
     })
 }
 
-/// Reads the file, its keys and its bytes; without one there are no keys.
+/// Reads the file: its keys and its bytes. A missing file has no keys.
 fn read(home: &Home) -> Result<(Map<String, Value>, Vec<u8>), Unread> {
     let hidden = |problem: String| Unread {
         problem: format!("config.json: {problem}"),
@@ -798,7 +814,7 @@ fn read(home: &Home) -> Result<(Map<String, Value>, Vec<u8>), Unread> {
         Err(error) => {
             let text = String::from_utf8_lossy(&bytes);
             Err(Unread {
-                problem: format!("config.json is no JSON object: {error}"),
+                problem: format!("config.json is not a JSON object: {error}"),
                 may_hide_settings: ["paused", "exclude"].iter().any(|key| text.contains(key)),
             })
         }
@@ -811,7 +827,7 @@ mod tests {
 
     use super::*;
 
-    /// A store whose settings are this text.
+    /// Makes a store with this `config.json`.
     fn store(text: &str) -> (tempfile::TempDir, Home) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());
@@ -884,15 +900,17 @@ mod tests {
         );
         let problem = config.problem.unwrap_or_default();
         assert!(
-            problem.contains("reflection.provider is \"gemini\", not heuristic, openai"),
+            problem.contains(
+                "invalid value \"gemini\" for reflection.provider: expected one of heuristic, openai"
+            ),
             "{problem}"
         );
         assert!(
-            problem.contains("reflection.base_url does not begin with http"),
+            problem.contains("invalid value for reflection.base_url: expected a URL"),
             "{problem}"
         );
         assert!(
-            problem.contains("reflection.api_key is not a text"),
+            problem.contains("invalid value for reflection.api_key: expected a string"),
             "{problem}"
         );
         assert!(!problem.contains("k-e-y"), "{problem}");
@@ -902,36 +920,43 @@ mod tests {
     #[test]
     fn a_broken_file_counts_as_empty_and_is_reported() {
         for (text, problem) in [
-            ("{", "config.json is no JSON object"),
-            ("[]", "config.json is no JSON object"),
-            (r#"{"machine_id": 3}"#, "machine_id is not a text"),
+            ("{", "config.json is not a JSON object"),
+            ("[]", "config.json is not a JSON object"),
+            (
+                r#"{"machine_id": 3}"#,
+                "invalid value for machine_id: expected a string",
+            ),
             (
                 r#"{"remote": ["https://me:hunter2@h/x"], "sync": {"auto": 1}, "learn": 2}"#,
-                "config.json: remote is not a text; sync.auto is 1, neither on nor off; \
-                 learn is 2, not an object",
+                "config.json: invalid value for remote: expected a string; \
+                 invalid value 1 for sync.auto: expected on or off; \
+                 invalid value 2 for learn: expected an object",
             ),
-            (r#"{"session_line": "loud"}"#, "session_line is \"loud\""),
-            (r#"{"review": "some"}"#, "review is \"some\""),
+            (
+                r#"{"session_line": "loud"}"#,
+                "invalid value \"loud\" for session_line",
+            ),
+            (r#"{"review": "some"}"#, "invalid value \"some\" for review"),
             (
                 r#"{"reflection": {"auto": "yes"}}"#,
-                "reflection.auto is \"yes\"",
+                "invalid value \"yes\" for reflection.auto",
             ),
             (
                 r#"{"retention": 30}"#,
-                "config.json: retention is 30, not an object",
+                "config.json: invalid value 30 for retention: expected an object",
             ),
             (
                 r#"{"retention": {"events_days": -1, "spool_days": "x"}}"#,
-                "retention.events_days is -1, not a whole number from 0 on; \
-                 retention.spool_days is \"x\", not a whole number from 0 on",
+                "invalid value -1 for retention.events_days: expected a non-negative integer; \
+                 invalid value \"x\" for retention.spool_days: expected a non-negative integer",
             ),
             (
                 r#"{"skip_tools": [3]}"#,
-                "config.json: skip_tools holds 3, not a text",
+                "config.json: invalid value 3 in skip_tools: expected a string",
             ),
             (
                 r#"{"Excludes": ["/a"]}"#,
-                "\"Excludes\" is no setting, \"exclude\" is",
+                "unknown setting \"Excludes\": did you mean \"exclude\"?",
             ),
         ] {
             let config = load(text);
@@ -975,7 +1000,7 @@ mod tests {
                 projects: texts(projects),
             };
             assert_eq!(config.paused, paused, "{value}");
-            // What is written says the same.
+            // The written value reads the same.
             let written = json!({ "paused": paused.to_value() }).to_string();
             assert_eq!(load(&written).paused, paused, "{value}: {written}");
         }
@@ -988,34 +1013,37 @@ mod tests {
         for (text, problem) in [
             (
                 r#"{"paused": 1}"#,
-                "paused holds 1, neither true nor a project",
+                "invalid value 1 in paused: expected true or a project key",
             ),
-            (r#"{"paused": ["a", {}]}"#, "paused holds {}"),
+            (r#"{"paused": ["a", {}]}"#, "invalid value {} in paused"),
             (
                 r#"{"exclude": {"a": 1}}"#,
-                "exclude holds {\"a\":1}, not a text",
+                "invalid value {\"a\":1} in exclude: expected a string",
             ),
-            (r#"{"exclude": ["/a", 3]}"#, "exclude holds 3, not a text"),
+            (
+                r#"{"exclude": ["/a", 3]}"#,
+                "invalid value 3 in exclude: expected a string",
+            ),
             (
                 r#"{"exclude": ["."]}"#,
-                "exclude holds \".\", which is no folder",
+                "invalid value \".\" in exclude: it names no folder",
             ),
             (
                 r#"{"exclude": ["~/secret",]}"#,
-                "config.json is no JSON object",
+                "config.json is not a JSON object",
             ),
-            (r#"{"paused": tru"#, "config.json is no JSON object"),
+            (r#"{"paused": tru"#, "config.json is not a JSON object"),
         ] {
             let config = load(text);
             assert!(config.is_unclear, "{text}");
             let found = config.problem.unwrap_or_default();
             assert!(found.contains(problem), "{text}: {found}");
         }
-        // One text is a list of one.
+        // A string is a list with one item.
         let config = load(r#"{"exclude": "~/secret"}"#);
         assert_eq!((config.problem, config.is_unclear), (None, false));
         assert_eq!(config.exclude, ["~/secret"]);
-        // Nobody knows what a file says that cannot be read, or not to its end.
+        // A file that cannot be read in full fails closed.
         let (_folder, home) = store("{}");
         std::fs::remove_file(home.config()).unwrap();
         std::fs::create_dir(home.config()).unwrap();
@@ -1098,7 +1126,7 @@ mod tests {
                 .mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        // Nothing to change, nothing written.
+        // Without a change nothing is written.
         std::fs::write(home.config(), "{ }").unwrap();
         Config::update(&home, |_| {}).unwrap();
         assert_eq!(std::fs::read_to_string(home.config()).unwrap(), "{ }");
@@ -1109,21 +1137,24 @@ mod tests {
         let (_folder, home) = store("{\"exclude\": [\"/a\",]}");
         let error = Config::update(&home, Map::clear).unwrap_err().to_string();
         assert!(
-            error.starts_with("config.json is no JSON object"),
+            error.starts_with("config.json is not a JSON object"),
             "{error}"
         );
-        assert!(error.ends_with("; mend the file first"), "{error}");
+        assert!(error.ends_with("; fix the file first"), "{error}");
         assert!(
             std::fs::read_to_string(home.config())
                 .unwrap()
                 .contains("/a")
         );
-        // Nor is a part of it by which somebody meant something.
+        // An invalid `paused` is not overwritten either.
         let text = r#"{"paused": {"shop": true}}"#;
         let (_folder, home) = store(text);
         let error = Config::change_paused(&home, |paused| paused.everywhere = true);
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("paused holds {\"shop\":true}"), "{error}");
+        assert!(
+            error.contains("invalid value {\"shop\":true} in paused"),
+            "{error}"
+        );
         assert_eq!(std::fs::read_to_string(home.config()).unwrap(), text);
     }
 

@@ -1,14 +1,15 @@
-//! Which folders are excluded from everything, by patterns in the settings.
+//! Folders that are excluded from everything, by patterns in the settings.
 //!
-//! - `*` and `?` stand for characters of one name, `**` between slashes for any number of folders,
-//!   `~` at the beginning for the user's home. Nothing else is special.
-//! - A folder that matches excludes everything below it. `/**` at the end means what is below only.
+//! - `*` and `?` match characters within a name, `**` between slashes any number of folders, `~` at
+//!   the beginning the user's home. Nothing else is special.
+//! - A matching folder excludes everything below it. `/**` at the end excludes only what is below.
 //! - A pattern that does not begin with `/`, `~` or a drive matches at any depth.
-//! - `\` counts as `/`, in patterns and in folders. Letter case counts where file systems mind it.
-//! - Links are resolved in the folder and in the pattern up to its first wildcard, and each is
-//!   looked at both ways. A link behind a wildcard of the pattern is not.
+//! - `\` counts as `/` in patterns and folders. Case matters where the file system distinguishes it.
+//! - Folders and patterns are matched both as written and with links resolved; in a pattern, links up
+//!   to its first wildcard.
 //!
-//! In doubt a folder is excluded. No pattern takes more than its length times the folder's.
+//! In doubt a folder is excluded. The time to match a pattern is bounded by its length times the
+//! folder's.
 
 use std::path::{Path, PathBuf};
 
@@ -16,28 +17,28 @@ use anamnesis_text::glob::{ANY_DEPTH, covers};
 
 use crate::fs::home::resolve;
 
-/// Whether a folder has the same name in another letter case.
+/// Whether file names ignore case.
 const IGNORES_CASE: bool = cfg!(any(windows, target_os = "macos"));
 
-/// The longest path that any system knows, in bytes. What is longer is no folder.
+/// The maximum path length of any system, in bytes. A longer path is not a folder.
 const MAX_FOLDER_LENGTH: usize = 32 * 1024;
 
 /// The patterns of excluded folders.
 #[derive(Debug, Clone, Default)]
 pub struct Exclusions {
-    /// Each pattern as the names on the way to the folder: as written, and with its links resolved.
+    /// The components of each pattern, as written and with links resolved.
     patterns: Vec<Vec<String>>,
 }
 
 impl Exclusions {
-    /// Takes patterns; links in them are resolved now. Patterns that name nothing are left out.
+    /// Compiles patterns and resolves their links. Patterns that name nothing are left out.
     ///
-    /// Without a home, what follows `~/` matches at any depth.
+    /// Without a home, the part after `~/` matches at any depth.
     pub fn new(patterns: &[String], home: Option<&Path>) -> Self {
         let mut exclusions = Self::default();
         for pattern in patterns {
             exclusions.add(&slashes(pattern), home);
-            // White space at the ends is a slip more often than a part of a name.
+            // White space at the ends is more likely a typo than a part of a name.
             if pattern.trim() != pattern {
                 exclusions.add(&slashes(pattern.trim()), home);
             }
@@ -45,7 +46,7 @@ impl Exclusions {
         exclusions
     }
 
-    /// Adds a pattern with `/` between its names.
+    /// Adds a pattern with `/` as the separator.
     fn add(&mut self, pattern: &str, home: Option<&Path>) {
         if names_nothing(pattern) {
             return;
@@ -61,7 +62,7 @@ impl Exclusions {
         if let [_, .., last] = &mut names[..]
             && last == ANY_DEPTH
         {
-            // What matches excludes all below it: one name more stands for every depth.
+            // A match excludes everything below it, so one more component stands for every depth.
             "*".clone_into(last);
         }
         let literal = names
@@ -84,8 +85,7 @@ impl Exclusions {
         self.patterns.is_empty()
     }
 
-    /// Tells whether a folder, which is absolute, is excluded: as it is written, or as what its links
-    /// lead to.
+    /// Tells whether an absolute folder is excluded, as written or with its links resolved.
     pub fn excludes(&self, folder: &Path) -> bool {
         if self.is_empty() {
             return false;
@@ -101,13 +101,13 @@ impl Exclusions {
     }
 }
 
-/// Tells whether a pattern is empty or only says "here".
+/// Tells whether a pattern is empty or means the current folder.
 pub(crate) fn names_nothing(pattern: &str) -> bool {
     let pattern = slashes(pattern.trim());
     !is_rooted(&pattern) && below_home(&pattern).is_none() && names_of(&pattern).is_empty()
 }
 
-/// What follows the `~` of a pattern that begins at the user's home.
+/// Returns the rest of a pattern after `~`.
 fn below_home(pattern: &str) -> Option<&str> {
     let rest = pattern.strip_prefix('~')?;
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
@@ -137,7 +137,7 @@ fn is_rooted(path: &str) -> bool {
     }
 }
 
-/// The names on the way to a folder.
+/// Returns the components of a path.
 fn names_of(path: &str) -> Vec<String> {
     let mut names = Vec::new();
     push_names(&mut names, path);
@@ -149,7 +149,7 @@ fn push_names(names: &mut Vec<String>, path: &str) {
         match name {
             "" | "." => {}
             ".." => {
-                // Above any depth there is any depth.
+                // `..` above any depth is any depth again.
                 names.pop_if(|last| last != ANY_DEPTH);
             }
             _ if IGNORES_CASE => names.push(name.to_lowercase()),
@@ -158,9 +158,9 @@ fn push_names(names: &mut Vec<String>, path: &str) {
     }
 }
 
-/// The path of a folder that these names lead to.
+/// Joins components to a path.
 fn path_of(names: &[String]) -> PathBuf {
-    // A drive without a slash would be the folder that the process stands in.
+    // A drive without a slash would be the current folder on that drive.
     let path = names.join("/") + "/";
     PathBuf::from(if is_rooted(&path) {
         path
@@ -169,7 +169,8 @@ fn path_of(names: &[String]) -> PathBuf {
     })
 }
 
-/// The names on the way to what the links of a path lead to; what does not exist stays as written.
+/// Returns the components of a path with its links resolved. The part that does not exist stays as
+/// written.
 fn resolved_names(path: &Path) -> Vec<String> {
     names_of(&slashes(&resolve(path).to_string_lossy()))
 }

@@ -1,9 +1,8 @@
-//! Every setting, declared once: its name in `config.json`, what it takes, the variable over it, and
-//! what it does.
+//! All settings: name in `config.json`, type, environment variable and description.
 //!
-//! What a value means is decided in [`Config`] alone: a default is what an empty file gives, and a
-//! value is good when the file that holds it gives no complaint. Variables are named here for people;
-//! whoever reads the environment is elsewhere.
+//! Only [`Config`] interprets values: a default is what an empty file gives, and a value is valid if
+//! [`Config`] reports no problem with it. Variables are named here for help texts; the binary reads
+//! the environment.
 
 pub mod config;
 pub mod exclude;
@@ -15,59 +14,59 @@ use crate::settings::config::{Config, PROVIDERS, Secret, SessionLine};
 /// A setting.
 #[derive(Debug)]
 pub struct Setting {
-    /// The key in `config.json`; a dot leads into an object.
+    /// The key in `config.json`; a dot separates an object and its member.
     pub name: &'static str,
-    /// What it takes.
+    /// Its type.
     pub kind: Kind,
-    /// The variable of the environment that goes over the file.
+    /// The environment variable that overrides the file.
     pub variable: Option<&'static str>,
-    /// What it does, one sentence.
+    /// The description, one sentence.
     pub meaning: &'static str,
     value: fn(&Config) -> Value,
 }
 
-/// What a setting takes.
+/// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The name of a machine; see [`is_machine_name`].
+    /// A machine name; see [`is_machine_name`].
     MachineName,
     /// The address of a git repository.
     Address,
     /// The address of a server.
     Server,
-    /// One text.
+    /// A string.
     Text,
-    /// One text that is never shown as a whole.
+    /// A string that is never shown in full.
     Secret,
-    /// Yes or no.
+    /// A boolean.
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A whole number from 0 on.
+    /// A non-negative integer.
     Number,
-    /// Any number of texts.
+    /// A list of strings.
     Texts,
-    /// What `pause` and `resume` change, and nobody else: they know what else has to be kept in mind.
+    /// Changed only by `pause` and `resume`, which have side effects.
     Paused,
 }
 
-/// The setting that is always in the default store: it decides which store is used.
+/// The setting that is always read from the default store, because it decides which store is used.
 pub const TRUSTED_VARIABLES: &str = "trusted_variables";
 
-/// Every setting, in the order in which they are shown.
+/// All settings, in the order in which they are shown.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "machine_id",
         kind: Kind::MachineName,
         variable: Some("ANAMNESIS_MACHINE_ID"),
-        meaning: "The name of this machine in notes; the host name without it.",
+        meaning: "The name of this machine in notes; by default the host name.",
         value: |config| config.machine_id.clone().into(),
     },
     Setting {
         name: "remote",
         kind: Kind::Address,
         variable: Some("ANAMNESIS_GIT_REMOTE"),
-        meaning: "The git repository of yours that joins your machines.",
+        meaning: "The git repository that your machines sync with.",
         value: |config| config.remote.clone().into(),
     },
     Setting {
@@ -81,7 +80,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "sync.allow_http",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether a remote may be reached unencrypted; on this machine itself it may be.",
+        meaning: "Whether a remote may be reached over unencrypted HTTP; localhost always may.",
         value: |config| config.sync.allow_http.into(),
     },
     Setting {
@@ -95,98 +94,98 @@ pub const SETTINGS: &[Setting] = &[
         name: "learn.sync",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether your machines tell each other which notes helped: ids and counts, no text.",
+        meaning: "Whether your machines share which notes helped: ids and counts, no text.",
         value: |config| config.learn.sync.into(),
     },
     Setting {
         name: "learn.links",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether notes that are used together bring each other up.",
+        meaning: "Whether notes that are used together are recalled together.",
         value: |config| config.learn.links.into(),
     },
     Setting {
         name: "recall.prompt",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether notes that fit come with your prompts.",
+        meaning: "Whether matching notes are injected with your prompts.",
         value: |config| config.recall.prompt.into(),
     },
     Setting {
         name: "recall.agent",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether notes that fit come with the task of a subagent.",
+        meaning: "Whether matching notes are injected with the task of a subagent.",
         value: |config| config.recall.agent.into(),
     },
     Setting {
         name: "recall.tool",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether warnings come when a tool is about to run.",
+        meaning: "Whether warnings are injected before a tool call.",
         value: |config| config.recall.tool.into(),
     },
     Setting {
         name: "recall.failure",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether what mended a failure before comes when a tool fails.",
+        meaning: "Whether an earlier fix is injected when a tool fails.",
         value: |config| config.recall.failure.into(),
     },
     Setting {
         name: "recall.wide",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether notes that fit less well come, too; more of them will be beside the point.",
+        meaning: "Whether weaker matches are injected too; more of them will be irrelevant.",
         value: |config| config.recall.wide.into(),
     },
     Setting {
         name: "recall.notes",
         kind: Kind::Number,
         variable: None,
-        meaning: "How many notes come with a prompt at most, besides one that a link brings.",
+        meaning: "The maximum number of notes per prompt, besides one linked note.",
         value: |config| config.recall.notes.into(),
     },
     Setting {
         name: "recall.tokens",
         kind: Kind::Number,
         variable: None,
-        meaning: "How many tokens the notes of a prompt may cost.",
+        meaning: "The maximum number of tokens of the notes per prompt.",
         value: |config| config.recall.tokens.into(),
     },
     Setting {
         name: "recall.prompt_line",
         kind: Kind::Switch,
         variable: None,
-        meaning: "Whether a line on your screen says what came with a prompt.",
+        meaning: "Whether a line on your screen says what was injected with a prompt.",
         value: |config| config.recall.prompt_line.into(),
     },
     Setting {
         name: "reflection.provider",
         kind: Kind::Choice(PROVIDERS),
         variable: Some("ANAMNESIS_REFLECTION_PROVIDER"),
-        meaning: "Whose model sums things up; `heuristic` asks none, `claude` runs Claude Code.",
+        meaning: "The provider of the model for summaries; `heuristic` uses none, `claude` runs Claude Code.",
         value: |config| config.reflection.provider.into(),
     },
     Setting {
         name: "reflection.model",
         kind: Kind::Text,
         variable: Some("ANAMNESIS_REFLECTION_MODEL"),
-        meaning: "The model's name. Provider, model and base URL together switch it on.",
+        meaning: "The model's name. Provider, model and base URL together enable it.",
         value: |config| config.reflection.model.clone().into(),
     },
     Setting {
         name: "reflection.base_url",
         kind: Kind::Server,
         variable: Some("ANAMNESIS_REFLECTION_BASE_URL"),
-        meaning: "Where the model is, such as `https://api.openai.com/v1`; `claude` needs none.",
+        meaning: "The URL of the model's API, such as `https://api.openai.com/v1`; `claude` needs none.",
         value: |config| config.reflection.base_url.clone().into(),
     },
     Setting {
         name: "reflection.api_key",
         kind: Kind::Secret,
         variable: Some("ANAMNESIS_REFLECTION_API_KEY"),
-        meaning: "The key that pays; only its first three and last two characters are shown.",
+        meaning: "The API key; only its first three and last two characters are shown.",
         value: |config| {
             let key = config.reflection.api_key.as_ref();
             key.map(Secret::reveal).into()
@@ -196,42 +195,42 @@ pub const SETTINGS: &[Setting] = &[
         name: "reflection.timeout",
         kind: Kind::Number,
         variable: Some("ANAMNESIS_REFLECTION_TIMEOUT"),
-        meaning: "Seconds that an answer may take.",
+        meaning: "The timeout of a request, in seconds.",
         value: |config| config.reflection.timeout.into(),
     },
     Setting {
         name: "reflection.max_tokens",
         kind: Kind::Number,
         variable: Some("ANAMNESIS_REFLECTION_MAX_TOKENS"),
-        meaning: "Tokens that are sent at once; of a longer text the middle is left out.",
+        meaning: "The maximum number of tokens per request; the middle of a longer text is left out.",
         value: |config| config.reflection.max_tokens.into(),
     },
     Setting {
         name: "reflection.calls_per_day",
         kind: Kind::Number,
         variable: None,
-        meaning: "How often the model may be asked in the background, each day.",
+        meaning: "The maximum number of background requests per day.",
         value: |config| config.reflection.calls_per_day.into(),
     },
     Setting {
         name: "reflection.tokens_per_day",
         kind: Kind::Number,
         variable: None,
-        meaning: "How many tokens that may cost, each day.",
+        meaning: "The maximum number of background tokens per day.",
         value: |config| config.reflection.tokens_per_day.into(),
     },
     Setting {
         name: "reflection.auto",
         kind: Kind::Switch,
         variable: Some("ANAMNESIS_REFLECT_AUTO"),
-        meaning: "Whether a project is reflected on by itself, once a day, when enough sessions wait.",
+        meaning: "Whether a project with enough pending sessions is reflected on automatically, once a day.",
         value: |config| config.reflection.auto.into(),
     },
     Setting {
         name: "review",
         kind: Kind::Choice(&["off", "proposals"]),
         variable: None,
-        meaning: "Whether what Claude or a model writes is used at once, or waits for your approval.",
+        meaning: "Whether notes by Claude or a model are used at once (off) or need your approval (proposals).",
         value: |config| config.review.as_str().into(),
     },
     Setting {
@@ -251,14 +250,14 @@ pub const SETTINGS: &[Setting] = &[
         name: "paused",
         kind: Kind::Paused,
         variable: None,
-        meaning: "Where nothing is recorded and nothing given; `pause` and `resume` change it.",
+        meaning: "Where nothing is recorded or injected; `pause` and `resume` change it.",
         value: |config| config.paused.to_value().into(),
     },
     Setting {
         name: "exclude",
         kind: Kind::Texts,
         variable: None,
-        meaning: "Folders in which nothing is recorded and nothing given.",
+        meaning: "Folders in which nothing is recorded or injected.",
         value: |config| config.exclude.clone().into(),
     },
     Setting {
@@ -272,14 +271,14 @@ pub const SETTINGS: &[Setting] = &[
         name: TRUSTED_VARIABLES,
         kind: Kind::Texts,
         variable: None,
-        meaning: "Variables that name a store, a remote, a model, an address or a key, and count in sessions, too; always in `~/.anamnesis/config.json`.",
+        meaning: "Environment variables for a store, a remote, a model, a URL or a key that are trusted in sessions; always read from `~/.anamnesis/config.json`.",
         value: |config| config.trusted_variables.clone().into(),
     },
     Setting {
         name: "retention.events_days",
         kind: Kind::Number,
         variable: None,
-        meaning: "Days for which tool events and ends of turns are kept; 0 is for ever.",
+        meaning: "Days for which tool events and turn ends are kept; 0 is for ever.",
         value: |config| config.retention.events_days.into(),
     },
     Setting {
@@ -293,14 +292,14 @@ pub const SETTINGS: &[Setting] = &[
         name: "retention.jobs_done_days",
         kind: Kind::Number,
         variable: None,
-        meaning: "Days for which background jobs that are done are kept.",
+        meaning: "Days for which finished background jobs are kept.",
         value: |config| config.retention.jobs_done_days.into(),
     },
     Setting {
         name: "retention.jobs_failed_days",
         kind: Kind::Number,
         variable: None,
-        meaning: "Days for which background jobs that failed are kept.",
+        meaning: "Days for which failed background jobs are kept.",
         value: |config| config.retention.jobs_failed_days.into(),
     },
     Setting {
@@ -314,14 +313,14 @@ pub const SETTINGS: &[Setting] = &[
         name: "retention.spool_days",
         kind: Kind::Number,
         variable: None,
-        meaning: "Days for which records that could not be read, and a damaged journal.db, are kept.",
+        meaning: "Days for which unreadable records and a damaged journal.db are kept.",
         value: |config| config.retention.spool_days.into(),
     },
     Setting {
         name: "retention.ceiling_mib",
         kind: Kind::Number,
         variable: None,
-        meaning: "What the records of this machine may take, in MiB; 0 is no limit.",
+        meaning: "The maximum size of this machine's records, in MiB; 0 is no limit.",
         value: |config| config.retention.ceiling_mib.into(),
     },
 ];
@@ -331,11 +330,11 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
-/// Returns the setting whose name is most like this one, if one is like it at all.
+/// Returns the setting with the most similar name, if there is one.
 pub fn nearest(name: &str) -> Option<&'static Setting> {
     let name = name.to_lowercase().replace('-', "_");
     let distance = |setting: &Setting| {
-        // The part after the dot may be all that somebody remembers.
+        // A person may remember only the part after the dot.
         let (_, last) = setting.name.rsplit_once('.').unwrap_or(("", setting.name));
         distance(&name, setting.name).min(distance(&name, last))
     };
@@ -347,7 +346,7 @@ pub fn nearest(name: &str) -> Option<&'static Setting> {
         .map(|(_, setting)| setting)
 }
 
-/// How many letters have to be put in, taken out or replaced to make one word the other.
+/// Returns the Levenshtein distance of two words.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (number, left) in one.chars().enumerate() {
@@ -366,54 +365,58 @@ fn distance(one: &str, other: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// Tells whether a text can be the name of a machine: 1 to 64 letters, digits, `.`, `_` and `-` of
-/// ASCII, not beginning with a dash. It stands in notes, in the names of files and in commits.
+/// Tells whether a text is a valid machine name: 1 to 64 ASCII letters, digits, `.`, `_` and `-`, not
+/// beginning with a dash. It is used in notes, file names and commits.
 pub fn is_machine_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && !text.starts_with('-')
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-        // `.` and `..` are folders.
+        // `.` and `..` would be folders.
         && !text.bytes().all(|byte| byte == b'.')
 }
 
 impl Kind {
-    /// What is taken, for people.
+    /// Describes the accepted values.
     pub fn expected(self) -> String {
         match self {
             Self::MachineName => "1 to 64 letters, digits, `.`, `_` or `-`".to_owned(),
             Self::Address => "the address of a git repository".to_owned(),
             Self::Server => "an address that begins with http:// or https://".to_owned(),
-            Self::Text => "a text".to_owned(),
+            Self::Text => "a string".to_owned(),
             Self::Secret => "a key".to_owned(),
             Self::Switch => "on or off".to_owned(),
             Self::Choice(words) => words.join(", "),
-            Self::Number => "a whole number from 0 on".to_owned(),
-            Self::Texts => "any number of texts".to_owned(),
-            Self::Paused => "what `pause` and `resume` make of it".to_owned(),
+            Self::Number => "a non-negative integer".to_owned(),
+            Self::Texts => "a list of strings".to_owned(),
+            Self::Paused => "the value that `pause` and `resume` write".to_owned(),
         }
     }
 }
 
 impl Setting {
-    /// Returns what holds where the settings are these.
+    /// Returns the value in these settings.
     pub fn value(&self, config: &Config) -> Value {
         (self.value)(config)
     }
 
-    /// Makes the value that was typed as these words.
+    /// Parses typed words.
     ///
     /// # Errors
-    /// When the setting takes something else; the text says what.
+    /// A message that says what the setting accepts.
     pub fn parse(&self, words: &[String]) -> Result<Value, String> {
         let wrong = || {
-            let taken = format!("{} takes {}", self.name, self.kind.expected());
-            Err(match self.kind {
-                // What was typed may hold a password.
-                Kind::Address | Kind::Server | Kind::Secret => taken,
-                _ => format!("{taken}, not \"{}\"", words.join(" ")),
-            })
+            let value = match self.kind {
+                // The typed text may contain a password.
+                Kind::Address | Kind::Server | Kind::Secret => String::new(),
+                _ => format!(" \"{}\"", words.join(" ")),
+            };
+            Err(format!(
+                "invalid value{value} for {}: expected {}",
+                self.name,
+                self.kind.expected()
+            ))
         };
         let one = match words {
             [word] => Some(word.trim()).filter(|word| !word.is_empty()),
@@ -447,7 +450,7 @@ impl Setting {
         }
     }
 
-    /// Returns what the keys of a file say of it.
+    /// Returns its value in the keys of a file.
     pub fn written<'a>(&self, keys: &'a Map<String, Value>) -> Option<&'a Value> {
         match self.name.split_once('.') {
             Some((object, key)) => keys.get(object)?.get(key),
@@ -455,15 +458,12 @@ impl Setting {
         }
     }
 
-    /// Puts a value into the keys of a file, or takes what is there out.
-    ///
-    /// # Errors
-    /// When what should be an object is something else.
+    /// Sets or removes its value in the keys of a file.
     pub fn put(&self, keys: &mut Map<String, Value>, value: Option<Value>) -> Result<(), String> {
         let Some((name, key)) = self.name.split_once('.') else {
             match value {
                 Some(value) => drop(keys.insert(self.name.to_owned(), value)),
-                // The other removal moves the last key to the place of this one.
+                // `swap_remove` would move the last key here.
                 None => drop(keys.shift_remove(self.name)),
             }
             return Ok(());
@@ -511,7 +511,7 @@ mod tests {
 
     #[test]
     fn what_is_put_is_what_holds() {
-        // Each setting takes another value than its default, and gives that one back.
+        // Each setting accepts a value other than its default and returns it.
         for setting in SETTINGS {
             let typed: &[&str] = match setting.kind {
                 Kind::MachineName => &["desk-2"],
@@ -548,35 +548,43 @@ mod tests {
             (
                 "sync.auto",
                 &["maybe"][..],
-                "sync.auto takes on or off, not \"maybe\"",
+                "invalid value \"maybe\" for sync.auto: expected on or off",
             ),
-            ("sync.auto", &[], "sync.auto takes on or off, not \"\""),
+            (
+                "sync.auto",
+                &[],
+                "invalid value \"\" for sync.auto: expected on or off",
+            ),
             (
                 "sync.auto",
                 &["on", "off"],
-                "sync.auto takes on or off, not \"on off\"",
+                "invalid value \"on off\" for sync.auto: expected on or off",
             ),
             (
                 "session_line",
                 &["loud"],
-                "session_line takes on, problems, off, not \"loud\"",
+                "invalid value \"loud\" for session_line: expected on, problems, off",
             ),
             (
                 "remote",
                 &["https://me:hunter2@h/x", "y"],
-                "remote takes the address of a git repository",
+                "invalid value for remote: expected the address of a git repository",
             ),
             (
                 "retention.trash_days",
                 &["-1"],
-                "retention.trash_days takes a whole number from 0 on, not \"-1\"",
+                "invalid value \"-1\" for retention.trash_days: expected a non-negative integer",
             ),
             (
                 "paused",
                 &["true"],
-                "paused takes what `pause` and `resume` make of it, not \"true\"",
+                "invalid value \"true\" for paused: expected the value that `pause` and `resume` write",
             ),
-            ("exclude", &["."], "exclude holds \".\", which is no folder"),
+            (
+                "exclude",
+                &["."],
+                "invalid value \".\" in exclude: it names no folder",
+            ),
         ] {
             assert_eq!(parsed(name, typed).unwrap_err(), problem);
         }
