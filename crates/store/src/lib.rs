@@ -1,8 +1,8 @@
-//! Everything Anamnesis keeps on disk: the markdown trees, the derived index, this machine's records.
+//! All files of Anamnesis: the markdown trees, the derived index, this machine's journal.
 //!
-//! Notes are the only truth. The index can be deleted at any time; the records cannot be rebuilt,
-//! so nothing that repairs the index ever touches them. The environment is read by the binary and
-//! handed in as values.
+//! Notes are the source of truth. The index can be deleted at any time. The journal cannot be
+//! rebuilt, so no repair of the index touches it. The binary reads the environment and passes values
+//! in.
 
 pub mod citation;
 pub mod claude_memory;

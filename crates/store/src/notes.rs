@@ -1,8 +1,8 @@
-//! The markdown trees: where notes lie, how they are read and changed.
+//! The two trees of markdown files: reading and changing notes.
 //!
-//! A note lies at `memory/<type>/<ULID>.md` or `local/<type>/<ULID>.md`; the tree decides the scope.
-//! Other names are left alone and reported. A change is made under the notes lock: read, change,
-//! write a new file, rename. A file that cannot be read is never written over.
+//! A note's file is `memory/<type>/<ULID>.md` or `local/<type>/<ULID>.md`; the tree decides the
+//! scope. Files with other names are reported and not changed. A change holds the notes lock: read,
+//! change, write a new file, rename. An unreadable file is never overwritten.
 
 use std::{
     fmt, fs, io,
@@ -24,22 +24,22 @@ use crate::fs::{
     lock::{self, Lock, Subject},
 };
 
-/// The largest note that can be changed, in bytes; larger ones can only be edited by hand.
+/// The maximum size of a note that can be changed, in bytes. Larger ones can only be edited by hand.
 const MAX_CHANGED_LENGTH: usize = 64 * 1024 * 1024;
 
-/// Where a note's file lies.
+/// The path of a note's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NotePath {
-    /// The tree.
+    /// The scope, which is the tree.
     pub scope: Scope,
-    /// The folder in the tree.
+    /// The type, which is the folder in the tree.
     pub folder: NoteType,
-    /// The file's name without its ending.
+    /// The id, which is the file's name without the extension.
     pub id: NoteId,
 }
 
 impl NotePath {
-    /// Where a note belongs.
+    /// Returns the path of a note.
     pub fn of(note: &Note) -> Self {
         Self {
             scope: note.scope,
@@ -48,7 +48,7 @@ impl NotePath {
         }
     }
 
-    /// The file below the store's root.
+    /// Returns the file's absolute path.
     pub fn absolute(self, home: &Home) -> PathBuf {
         home.tree(self.scope)
             .join(self.folder.as_str())
@@ -66,7 +66,7 @@ impl fmt::Display for NotePath {
     }
 }
 
-/// A text that names no place of a note.
+/// A text that is not the path of a note.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is not <tree>/<type>/<ULID>.md")]
 pub struct InvalidPath(String);
@@ -90,39 +90,39 @@ impl FromStr for NotePath {
     }
 }
 
-/// Something in a tree that is not taken as a note, and why.
+/// A file or folder in a tree that is not indexed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The path below the store's root.
     pub path: String,
-    /// The reason, fit to follow the path.
+    /// The reason, without the path.
     pub reason: String,
 }
 
-/// What the trees hold.
+/// The contents of the trees.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Every file with a note's name, sorted by path.
     pub notes: Vec<(NotePath, Stamp)>,
-    /// Everything else, sorted by path.
+    /// All other files and folders, sorted by path.
     pub problems: Vec<Problem>,
 }
 
-/// A note as it lies on the disk.
+/// A note on disk.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// Where.
+    /// The path.
     pub path: NotePath,
-    /// What tells that it changed.
+    /// The stamp of the file.
     pub stamp: Stamp,
     /// Its file.
     pub file: NoteFile,
-    /// Whether the file was read to its end; of an oversized one only the head is.
+    /// Whether the file was read completely; only the head of an oversized file is.
     pub whole: bool,
 }
 
 impl Stored {
-    /// What the note says, with the scope that its tree gives it.
+    /// Returns the note with the scope of its tree.
     pub fn note(&self) -> Note {
         Note {
             scope: self.path.scope,
@@ -131,7 +131,7 @@ impl Stored {
     }
 }
 
-/// A note could not be read or changed. What was on the disk is still there.
+/// A note cannot be read or changed. The file on disk is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store's folders cannot be used.
@@ -140,19 +140,19 @@ pub enum Error {
     /// The file system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// The file is no note.
+    /// The file is not a note.
     #[error("{path}: {source}")]
     Unreadable {
         /// The path below the root.
         path: NotePath,
-        /// Why.
+        /// The reason.
         source: Unreadable,
     },
     /// The front matter cannot be changed key by key.
@@ -160,16 +160,16 @@ pub enum Error {
     CannotRewrite {
         /// The path below the root.
         path: NotePath,
-        /// Why.
+        /// The reason.
         source: CannotRewrite,
     },
-    /// The id is taken.
+    /// A note with this id exists.
     #[error("{0} is there already")]
     Exists(NotePath),
-    /// The note is too large to be changed by us.
+    /// The note is too large to change.
     #[error("{0} is over 64 MiB; edit it by hand")]
     TooLong(NotePath),
-    /// Somebody else holds the notes for longer than this caller can wait.
+    /// Another process holds the notes lock for longer than the caller's timeout.
     #[error("the notes are locked by another anamnesis process; try again")]
     Locked,
 }
@@ -192,12 +192,12 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// The notes below `home`; a change waits for its turn no longer than `patience`.
+    /// Returns the notes of a store. A change waits at most `patience` for the notes lock.
     pub fn new(home: Home, patience: Duration) -> Self {
         Self { home, patience }
     }
 
-    /// Lists both trees. Folders that are missing are empty; links are not followed.
+    /// Lists both trees. Missing folders count as empty; links are not followed.
     pub fn list(&self) -> Listing {
         let mut listing = Listing::default();
         for scope in [Scope::MachineLocal, Scope::Portable] {
@@ -231,7 +231,7 @@ impl Notes {
         for entry in fs::read_dir(&tree).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // Git's folder, receipts and markers are the sync's business.
+            // Git's folder, the usage log and the marker belong to sync.
             if name.starts_with('.') || NoteType::ALL.iter().any(|known| known.as_str() == name) {
                 continue;
             }
@@ -239,7 +239,7 @@ impl Notes {
         }
     }
 
-    /// Tells whether the path is a folder; a link or a file in its place is reported.
+    /// Tells whether the path is a folder. A link or a file instead of it is reported.
     fn is_folder(&self, path: &Path, listing: &mut Listing) -> bool {
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_dir() => true,
@@ -272,7 +272,7 @@ impl Notes {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with('.') {
-                // Our temporary files, and what editors keep beside a file.
+                // Temporary files of this program and of editors.
                 continue;
             }
             let Some(id) = name
@@ -314,7 +314,7 @@ impl Notes {
     /// Reads a note, or the head of an oversized one.
     ///
     /// # Errors
-    /// When the file is gone, is a link, is no note, or holds git's conflict markers.
+    /// If the file is missing, a link, not a note, or has git's conflict markers.
     pub fn read(&self, path: NotePath) -> Result<Stored, Error> {
         self.read_up_to(path, MAX_FILE_LENGTH)
     }
@@ -324,7 +324,7 @@ impl Notes {
         let (mut bytes, stamp, whole) =
             file::read_head(&absolute, limit).map_err(Error::io("read", &absolute))?;
         if !whole {
-            // The head may end inside a character.
+            // The head may end within a UTF-8 character.
             let valid =
                 std::str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len);
             if bytes.len() - valid < 4 {
@@ -340,13 +340,13 @@ impl Notes {
         })
     }
 
-    /// Returns the stamp of a note's file as it is now, `None` when there is none.
+    /// Returns the current stamp of a note's file, `None` if it is missing.
     pub fn stamp(&self, path: NotePath) -> Option<Stamp> {
         let metadata = fs::symlink_metadata(path.absolute(&self.home)).ok()?;
         metadata.is_file().then(|| Stamp::of(&metadata))
     }
 
-    /// Finds where the note of an id lies, wherever that is.
+    /// Finds the path of a note by its id, in any folder.
     pub fn find(&self, id: NoteId) -> Option<NotePath> {
         [Scope::Portable, Scope::MachineLocal]
             .into_iter()
@@ -360,10 +360,10 @@ impl Notes {
             .find(|path| self.stamp(*path).is_some())
     }
 
-    /// Keeps everybody else from changing notes until the lock is dropped.
+    /// Takes the notes lock. Others can change notes after it is dropped.
     ///
     /// # Errors
-    /// [`Error::Locked`] when somebody else keeps it for too long.
+    /// [`Error::Locked`] if another process keeps it for too long.
     pub fn lock(&self) -> Result<Lock, Error> {
         self.home.create()?;
         lock::acquire(&self.home, Subject::Notes, self.patience)
@@ -374,7 +374,7 @@ impl Notes {
     /// Writes a new note.
     ///
     /// # Errors
-    /// When a note with that id is there already, or the file cannot be written.
+    /// [`Error::Exists`] if a note has this id.
     pub fn create(&self, _lock: &Lock, note: &Note) -> Result<Stored, Error> {
         if let Some(taken) = self.find(note.id) {
             return Err(Error::Exists(taken));
@@ -383,10 +383,11 @@ impl Notes {
         self.write(path, &note.render())
     }
 
-    /// Changes a note in place; nothing is written when `change` changes nothing.
+    /// Changes a note in place. Nothing is written if `change` changes nothing.
     ///
     /// # Errors
-    /// When it cannot be read whole, cannot be rewritten key by key, or cannot be written.
+    /// If it cannot be read completely, or its front matter cannot be changed key by key. The file is
+    /// unchanged.
     pub fn update(
         &self,
         _lock: &Lock,
@@ -414,9 +415,6 @@ impl Notes {
     }
 
     /// Moves a note to the tree of another scope.
-    ///
-    /// # Errors
-    /// As [`Notes::move_changed`].
     pub fn set_scope(&self, lock: &Lock, path: NotePath, scope: Scope) -> Result<Stored, Error> {
         self.move_changed(lock, path, scope, |_| ())
     }
@@ -424,8 +422,8 @@ impl Notes {
     /// Changes a note and moves it to the tree of a scope.
     ///
     /// # Errors
-    /// As [`Notes::update`]. When that tree has a file of this id already, as it may where a note that
-    /// went to this machine's tree was changed on another machine, then nothing changed.
+    /// As [`Notes::update`]. Nothing changes if that tree has a file with this id, for example
+    /// because another machine changed a note that was moved to this machine's tree.
     pub fn move_changed(
         &self,
         lock: &Lock,
@@ -452,11 +450,8 @@ impl Notes {
         )
     }
 
-    /// Turns a note into its tombstone and keeps the old bytes in the trash. A tombstone stays one: the
-    /// trash keeps what the note said.
-    ///
-    /// # Errors
-    /// When the old bytes cannot be kept or the tombstone cannot be written; then nothing changed.
+    /// Replaces a note with a tombstone and keeps the old bytes in the trash. For a tombstone, the
+    /// trash is unchanged.
     pub fn forget(
         &self,
         _lock: &Lock,
@@ -469,7 +464,7 @@ impl Notes {
         let old = self.bytes(path)?;
         let trash = self.trash_path(path.id);
         file::write_atomic(&trash, &old).map_err(Error::io("write", &trash))?;
-        // A note that cannot be read can be forgotten all the same: what its place says of it is enough.
+        // An unreadable note can be forgotten too: its path is enough for the tombstone.
         let mut tombstone = match NoteFile::parse(&old, path.id) {
             Ok(file) => file.into_note(),
             Err(_) => Note::new(path.id, path.folder, now),
@@ -478,10 +473,7 @@ impl Notes {
         self.write(path, &tombstone.render())
     }
 
-    /// Brings a forgotten note back, byte for byte.
-    ///
-    /// # Errors
-    /// When the trash does not hold it, or the file cannot be written.
+    /// Restores a forgotten note from the trash, byte for byte.
     pub fn restore(&self, _lock: &Lock, path: NotePath) -> Result<Stored, Error> {
         let trash = self.trash_path(path.id);
         let (bytes, _, _) =
@@ -491,17 +483,14 @@ impl Notes {
         Ok(stored)
     }
 
-    /// The bytes of a forgotten note that can still be brought back.
+    /// Returns the old bytes of a forgotten note, if the trash has them.
     pub fn trashed(&self, id: NoteId) -> Option<Vec<u8>> {
         file::read_head(&self.trash_path(id), MAX_CHANGED_LENGTH)
             .ok()
             .map(|(bytes, ..)| bytes)
     }
 
-    /// Deletes what the trash keeps of a note: it cannot be brought back any more.
-    ///
-    /// # Errors
-    /// When the file is there and cannot be deleted.
+    /// Deletes a note from the trash, so that it cannot be restored.
     pub fn drop_trashed(&self, id: NoteId) -> Result<(), Error> {
         let path = self.trash_path(id);
         match fs::remove_file(&path) {
@@ -512,11 +501,8 @@ impl Notes {
         }
     }
 
-    /// Deletes the temporary files that a killed process left of a note. Whoever holds the lock knows
-    /// that nobody writes one.
-    ///
-    /// # Errors
-    /// When one is there and cannot be deleted.
+    /// Deletes temporary files of a note that a killed process left. Under the lock no other process
+    /// writes one.
     pub fn drop_leftovers(&self, _lock: &Lock, id: NoteId) -> Result<(), Error> {
         let beginning = format!(".{id}.md.");
         for folder in self.folders().chain([self.home.trash()]) {
@@ -531,7 +517,7 @@ impl Notes {
         Ok(())
     }
 
-    /// The folders of both trees.
+    /// Returns the type folders of both trees.
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
         let trees = [Scope::Portable, Scope::MachineLocal].into_iter();
         trees.flat_map(|scope| {
@@ -542,7 +528,7 @@ impl Notes {
         })
     }
 
-    /// Deletes what has been in the trash for longer than this; tells how many notes.
+    /// Deletes notes that have been in the trash for longer than this. Returns how many.
     pub fn empty_trash(&self, age: Duration) -> usize {
         fs::read_dir(self.home.trash())
             .into_iter()
@@ -562,10 +548,7 @@ impl Notes {
         self.home.trash().join(format!("{id}.md"))
     }
 
-    /// The file of a note as it is.
-    ///
-    /// # Errors
-    /// When it cannot be read.
+    /// Returns the bytes of a note's file.
     pub fn bytes(&self, path: NotePath) -> Result<Vec<u8>, Error> {
         let absolute = path.absolute(&self.home);
         let (bytes, _, whole) =
@@ -577,10 +560,7 @@ impl Notes {
         }
     }
 
-    /// Replaces a note's file as a whole, as an editor would. The caller has checked the bytes.
-    ///
-    /// # Errors
-    /// When the bytes are no note of that id, or the file cannot be written.
+    /// Replaces a note's file, as an editor would. The caller has validated the bytes.
     pub fn overwrite(&self, _lock: &Lock, path: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
         let file = parse(path, bytes)?;
         let target = NotePath {
@@ -590,10 +570,7 @@ impl Notes {
         self.replace_bytes(path, target, bytes)
     }
 
-    /// Writes a note's file as it came from another machine, readable or not.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
+    /// Writes a note's file from another machine, even if it is not readable as a note.
     pub fn place(&self, _lock: &Lock, path: NotePath, bytes: &[u8]) -> Result<Stamp, Error> {
         let absolute = path.absolute(&self.home);
         if let Some(folder) = absolute.parent() {
@@ -602,11 +579,11 @@ impl Notes {
         file::write_atomic(&absolute, bytes).map_err(Error::io("write", &absolute))
     }
 
-    /// Writes files of notes that came from another machine and are not there yet, as [`Notes::place`]
-    /// does one by one, only faster. Where something lies by now, that stays and has no stamp here.
+    /// Writes new files from another machine, like [`Notes::place`] but faster. An existing file
+    /// stays and gets no stamp.
     ///
     /// # Errors
-    /// When a file cannot be written; others may be there then.
+    /// Other files may have been written.
     pub fn place_new(
         &self,
         _lock: &Lock,
@@ -630,10 +607,7 @@ impl Notes {
             .collect())
     }
 
-    /// Removes a note's file; that it is gone already is no error.
-    ///
-    /// # Errors
-    /// When it is there and cannot be removed.
+    /// Removes a note's file. A missing file is not an error.
     pub fn remove(&self, _lock: &Lock, path: NotePath) -> Result<(), Error> {
         let absolute = path.absolute(&self.home);
         match fs::remove_file(&absolute) {
@@ -649,8 +623,8 @@ impl Notes {
         self.replace_bytes(from, to, text.as_bytes())
     }
 
-    /// Writes the file where it lies and moves it then: after a kill in between the note is whole and
-    /// in one place, and the next change moves it.
+    /// Writes the file in place, then moves it. After a kill in between, the note is complete and in
+    /// one place, and the next change moves it.
     fn replace_bytes(&self, from: NotePath, to: NotePath, bytes: &[u8]) -> Result<Stored, Error> {
         self.check_free(from, to)?;
         let stored = self.write_bytes(from, bytes)?;
@@ -663,7 +637,7 @@ impl Notes {
         }
         match fs::rename(&old, &new) {
             Ok(()) => Ok(Stored { path: to, ..stored }),
-            // A tree on a disk of its own: rather twice than not at all.
+            // The trees are on different disks. A duplicate is better than a loss.
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 let stored = self.write_bytes(to, bytes)?;
                 fs::remove_file(&old).map_err(Error::io("remove", &old))?;
@@ -673,10 +647,10 @@ impl Notes {
         }
     }
 
-    /// Says no where a note would be moved into a tree that has another file of its id: that one would be
-    /// written over, or no machine would know which of the two to take.
+    /// Refuses to move a note into a tree that has another file with its id. The move would overwrite
+    /// that file or leave two candidates.
     fn check_free(&self, from: NotePath, to: NotePath) -> Result<(), Error> {
-        // Nearly every change leaves a note where it is.
+        // Most changes do not move the note.
         if from == to {
             return Ok(());
         }
@@ -710,7 +684,7 @@ impl Notes {
         })
     }
 
-    /// Removes temporary files that a killed process left, older than `age`.
+    /// Removes temporary files older than `age`, which killed processes left.
     pub fn sweep(&self, age: Duration) -> usize {
         let entries = fs::read_dir(self.home.receipts());
         let receipts = entries.into_iter().flatten().flatten();
@@ -729,7 +703,7 @@ impl Notes {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                // The file system is asked about temporary files only, not about every note.
+                // Only temporary files need a `stat` call.
                 if !(name.starts_with('.') && name.ends_with(".tmp")) {
                     continue;
                 }
@@ -751,7 +725,8 @@ impl Notes {
             .is_ok_and(|stored| stored.file.note().state == State::Forgotten)
     }
 
-    /// When each folder of notes last changed, nanoseconds since 1970, in a fixed order; 0 where there is none.
+    /// Returns the modification time of each type folder, nanoseconds since 1970, in a fixed order; 0
+    /// for a missing one.
     pub fn folder_times(&self) -> [i64; 6] {
         let mut times = [0; 6];
         let folders = [Scope::Portable, Scope::MachineLocal]
@@ -765,7 +740,7 @@ impl Notes {
     }
 }
 
-/// Reads the bytes of a note's file. What a git left there that could not merge is no note.
+/// Parses the bytes of a note's file. A file with git's conflict markers is not a note.
 fn parse(path: NotePath, bytes: &[u8]) -> Result<NoteFile, Error> {
     let file = NoteFile::parse(bytes, path.id);
     let file = file.and_then(|file| {
@@ -822,7 +797,7 @@ mod tests {
                 .unwrap()
                 .contains("second")
         );
-        // Two that forget it at once lose nothing.
+        // Two concurrent calls lose nothing.
         let again = notes.forget(&lock, stored.path, now()).unwrap();
         assert_eq!(again.stamp, tombstone.stamp);
         assert_eq!(notes.trashed(first.id).as_ref(), Some(&before));
@@ -875,7 +850,7 @@ mod tests {
                 folder: *folder,
                 ..local
             };
-            // As a sync puts it there.
+            // As a sync writes it.
             notes
                 .place(&lock, other, b"what another machine says")
                 .unwrap();
@@ -1035,7 +1010,7 @@ mod tests {
         let (_folder, home, notes) = fresh();
         let lock = notes.lock().unwrap();
         let stored = notes.create(&lock, &note("moves")).unwrap();
-        // What a process killed before the rename leaves: the new text in the old place.
+        // The state after a kill before the rename: the new text in the old place.
         let text = String::from_utf8(notes.bytes(stored.path).unwrap())
             .unwrap()
             .replace("type: semantic", "type: procedural")

@@ -1,8 +1,7 @@
-//! Taking a text out of the store's files: notes, the trash, what waits and what was set aside, logs.
+//! Removes a text from the store's files: notes, trash, spool, quarantine and logs.
 //!
-//! Not here: what is in a database ([`crate::journal`], the index, which is built anew), and git's
-//! folder. Settings are a person's, so they are named and left as they are; so is whatever is no file
-//! of ours.
+//! Databases are handled elsewhere ([`crate::journal`]; the index is rebuilt), and so is git's
+//! folder. Settings and foreign files are reported and not changed.
 
 use std::{
     collections::BTreeSet,
@@ -19,13 +18,13 @@ use crate::{
     notes::{self, NotePath, Notes},
 };
 
-/// The largest file that is read, in bytes.
+/// The maximum size of a file, in bytes.
 const MAX_LENGTH: usize = 256 * 1024 * 1024;
 
-/// A text cannot be taken out of a file.
+/// The text cannot be removed from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is a part of an id, or of a key, of a note that is in use.
+    /// The text is a part of an id or a front-matter key of an active note.
     #[error("the text is a part of what makes {0} a note; nothing was changed")]
     Structural(String),
     /// The file system refused.
@@ -41,61 +40,54 @@ pub enum Error {
     Notes(#[from] notes::Error),
 }
 
-/// Where a text stands, or stood.
+/// The places of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     /// Notes.
     pub notes: BTreeSet<NotePath>,
-    /// Other files of ours, relative to the store.
+    /// Other files of the store, by relative path.
     pub files: BTreeSet<String>,
-    /// Files that are not ours to change, relative to the store.
+    /// Files that are not changed, by relative path.
     pub left: BTreeSet<String>,
 }
 
 impl Places {
-    /// How many places of ours there are.
+    /// Returns the number of places that can be changed.
     pub fn count(&self) -> usize {
         self.notes.len() + self.files.len()
     }
 }
 
-/// What a file is to us.
+/// How a file is handled.
 enum Kind {
     Note(NotePath),
-    /// A note's old bytes.
+    /// The old bytes of a note.
     Trashed(NoteId),
     Text,
-    /// Parts of it are found by where they are: a damaged database that was set aside.
+    /// A damaged database in the quarantine, whose parts are found by their offsets.
     Binary,
-    /// What a killed process left.
+    /// A leftover of a killed process.
     Leftover,
-    /// Databases, which are changed as such, and what never holds a text of anybody.
+    /// A database, which is handled elsewhere, or a file that never contains text.
     None,
     NotOurs,
 }
 
-/// Tells where a text stands. Nothing is changed.
-///
-/// # Errors
-/// When it cannot be taken out of a note.
+/// Finds a text. Nothing is changed.
 pub fn find(home: &Home, needle: &PurgePattern) -> Result<Places, Error> {
     walk(home, needle, |_, _| Ok(()))
 }
 
-/// Masks a text wherever it stands, and tells where that was.
+/// Masks a text everywhere. Returns where it was.
 ///
-/// Whoever holds the lock knows that nobody writes a note meanwhile. A process that is killed in
-/// between has masked some of the places; the next run masks the rest.
-///
-/// # Errors
-/// When it cannot be taken out of a note, or a file cannot be written.
+/// The lock keeps others from writing notes. After a kill, the next run masks the rest.
 pub fn mask(
     home: &Home,
     lock: &Lock,
     notes: &Notes,
     needle: &PurgePattern,
 ) -> Result<Places, Error> {
-    // Nothing is changed when something cannot be.
+    // Checked first, so that either everything or nothing is changed.
     find(home, needle)?;
     walk(home, needle, |path, change| {
         let written = match change {
@@ -113,7 +105,7 @@ pub fn mask(
     })
 }
 
-/// What is to become of it.
+/// The action.
 enum Change<'a> {
     Note(NotePath, &'a [u8]),
     Bytes(&'a [u8]),
@@ -185,7 +177,7 @@ fn walk(
     Ok(places)
 }
 
-/// Tells what a file is by where it lies.
+/// Classifies a file by its path.
 fn kind_of(home: &Home, path: &Path) -> Kind {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let relative = home.relative(path);
@@ -197,7 +189,7 @@ fn kind_of(home: &Home, path: &Path) -> Kind {
     if let Ok(note) = relative.parse::<NotePath>() {
         return Kind::Note(note);
     }
-    // Beside a database lies its log.
+    // A database has log files beside it.
     if is_in(home.derived()) || top.starts_with("journal.db") {
         return Kind::None;
     }
@@ -220,15 +212,11 @@ fn kind_of(home: &Home, path: &Path) -> Kind {
     if is_log || is_question || is_in(home.spool()) || is_in(home.receipts()) {
         return Kind::Text;
     }
-    // Settings, another program's files, and what a person put there.
+    // Settings and foreign files.
     Kind::NotOurs
 }
 
-/// Deletes what is kept of notes beside the notes themselves: the trash, what was set aside, what a
-/// killed process left.
-///
-/// # Errors
-/// When a file is there and cannot be deleted.
+/// Deletes copies of notes: the trash, the quarantine, leftovers of killed processes.
 pub fn drop_copies(
     home: &Home,
     lock: &Lock,
@@ -255,10 +243,7 @@ pub fn drop_copies(
     Ok(())
 }
 
-/// Turns notes into tombstones, and deletes every copy of them.
-///
-/// # Errors
-/// When a tombstone cannot be written.
+/// Replaces notes with tombstones and deletes every copy of them.
 pub fn bury(
     home: &Home,
     lock: &Lock,

@@ -1,8 +1,9 @@
-//! The note of a session: made once, kept up as the session goes on, never over a person's words.
+//! The note of a session. It is updated as the session continues, and never overwrites a person's
+//! edits.
 //!
-//! One session, one note: its id comes from the session's id, so the end of a session, a compaction
-//! and a second end after a resume all write the same file. The text is replaced only while it is
-//! what capture wrote; from the first change by a person on, only tags are added.
+//! The note's id is derived from the session's id, so the end of a session, a compaction and a second
+//! end after a resume write the same file. The text is replaced only while it is what capture wrote.
+//! After an edit by a person, only tags are added.
 
 use anamnesis_note::{
     id::NoteId,
@@ -19,49 +20,49 @@ use crate::{
 /// The tag of every session note.
 const TAG: &str = "session";
 
-/// The tags that tell how a session ended, of which a note has the last one only: a session that was
-/// given up may go on, and a client may be gone before the hook of the end has come.
+/// The tags for the end of a session, of which a note has only the last one: a lost session may
+/// continue, and a client may be gone before its end hook runs.
 const ENDS: [&str; 2] = ["session-end", LOST];
 
-/// The tag of a session note that a reflection has taken up.
+/// The tag of a session note that a reflection has used.
 const REFLECTED: &str = "reflected";
 
-/// Who captures what.
+/// The session to capture.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The client's id of the session; without one each capture makes a new note.
+    /// The client's id of the session. Without one, each capture creates a new note.
     pub session: Option<&'a str>,
     /// The project's key.
     pub project: &'a str,
-    /// This machine.
+    /// The name of this machine.
     pub machine_id: &'a str,
-    /// What set the capture off, kept as a tag: `session-end`, `precompact`, `lost`, …; none for a
-    /// session that goes on.
+    /// The trigger of the capture, stored as a tag: `session-end`, `precompact`, `lost`, …; none for
+    /// an open session.
     pub source: Option<&'a str>,
-    /// Now.
+    /// The current time.
     pub now: DateTime<Utc>,
 }
 
-/// What became of a capture.
+/// The result of a capture.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Nothing happened that a later session could use.
+    /// The session has nothing that is useful later.
     Trivial,
-    /// The note is on the disk.
+    /// The note was written.
     Written(Box<Stored>),
-    /// The note says it all already.
+    /// The note is up to date.
     Unchanged(NotePath),
-    /// A person forgot this note, and it stays forgotten.
+    /// The note was forgotten by a person and stays so.
     Forgotten(NoteId),
 }
 
 /// Writes or updates the note of a session.
 ///
-/// Without the journal a note can be made, but not told from one that a person changed, so its text
-/// is then left as it is.
+/// Without the journal, a note can be created. An existing text is kept, because a person may have
+/// changed it.
 ///
 /// # Errors
-/// When the note cannot be read or written; what was there is still there.
+/// The note on disk is unchanged.
 pub fn capture(
     notes: &Notes,
     journal: Option<&Journal>,
@@ -81,7 +82,7 @@ pub fn capture(
         Some(Err(_)) => return Err(Error::Locked),
         None => false,
     };
-    // A time of the future would put the note before all others for ever.
+    // A time in the future would keep the note first for ever.
     let changed_at = account
         .last_at
         .map_or(request.now, |time| time.min(request.now));
@@ -109,7 +110,7 @@ pub fn capture(
             ..Note::new(id, NoteType::Episodic, request.now)
         };
         note.add_tags(std::iter::once(TAG).chain(request.source));
-        // A text that is not known as ours would count as a person's from then on.
+        // An unrecorded text would count as a person's from then on.
         if journal.is_some() && !request.session.is_none_or(keep_text) {
             return Err(Error::Locked);
         }
@@ -128,7 +129,7 @@ pub fn capture(
             note.body = body;
             note.model = None;
             note.updated_at = timestamp(changed_at);
-            // What a reflection took up is not what the note says now.
+            // The reflection used an earlier text.
             note.tags.retain(|tag| tag != REFLECTED);
         }
         if let Some(end) = request.source.filter(|source| ENDS.contains(source)) {
@@ -144,11 +145,11 @@ pub fn capture(
     })
 }
 
-/// Puts a model's text in the place of the one that was made by rule; tells whether it did. What a person
-/// changed, forgot or distilled meanwhile stays.
+/// Replaces a rule-made text with a model's. Returns whether it did. A note that a person changed, or
+/// that was forgotten or distilled meanwhile, is kept.
 ///
 /// # Errors
-/// When the note cannot be read or written; what was there is still there.
+/// The note on disk is unchanged.
 pub fn retell(
     notes: &Notes,
     journal: &Journal,
@@ -180,23 +181,19 @@ pub fn retell(
     Ok(Some(after))
 }
 
-/// Tells whether a session's note says what capture wrote; else a person changed it.
+/// Tells whether a session's note has the text that capture wrote. Otherwise a person changed it.
 pub fn is_own(journal: &Journal, session: &str, note: &Note) -> bool {
     journal
         .is_session_body(session, &own_text(&note.title, &note.body))
         .unwrap_or(false)
 }
 
-/// Takes note that a session's note which capture wrote says this now, although capture did not write
-/// it so: a text in it was masked.
-///
-/// # Errors
-/// When the records refuse.
+/// Records the current text of a session's note as written by capture, after a text in it was masked.
 pub fn keep_own(journal: &Journal, session: &str, note: &Note) -> Result<(), journal::Error> {
     journal.session_body_written(session, &own_text(&note.title, &note.body))
 }
 
-/// The text that tells whether a person changed the note: a new title is a person's word, too.
+/// Returns the text whose change means an edit by a person, including the title.
 fn own_text(title: &str, body: &str) -> String {
     format!("{title}\n{body}")
 }
@@ -347,7 +344,7 @@ mod tests {
             (Some("local/m"), Source::SessionEnd)
         );
         assert_eq!(note.tags, ["session", "session-end"]);
-        // The session goes on: what came later is told by rule again.
+        // The session continues, and the rule-made text is used again.
         fixture.capture(&session("fix the parser", "all done"), "session-end");
         assert_eq!(fixture.note().model, None);
         assert!(fixture.note().body.ends_with("all done"));

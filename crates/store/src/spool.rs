@@ -1,8 +1,8 @@
-//! Records that the journal could not take: one file an event, taken up later in their order.
+//! Records that the journal could not take, one file per event, stored later in order.
 //!
-//! A file holds a record, which is fit to be stored. Its name is a ULID, so names sort by time. It is
-//! deleted after the commit that holds its record; a record that is taken twice changes nothing, so a
-//! process may be killed in between.
+//! A file has one sanitised record. Its name is a ULID, so names sort by time. The file is deleted
+//! after the commit with its record. A record that is stored twice changes nothing, so a kill in
+//! between is safe.
 
 use std::{
     fs, io,
@@ -18,19 +18,19 @@ use crate::fs::{
     home::{Home, ensure_folder},
 };
 
-/// The largest file that is read, in bytes. A record is far smaller.
+/// The maximum size of a file, in bytes. A record is far smaller.
 const MAX_LENGTH: usize = 4 * 1024 * 1024;
 
-/// The end of a file's name. Temporary files and whatever else lies there have another one.
+/// The extension of a record's file. Temporary and foreign files have another one.
 const ENDING: &str = "json";
 
-/// The files that wait, and those that cannot be read.
+/// The pending files and the unreadable ones.
 #[derive(Debug)]
 pub struct Spool<'a> {
     home: &'a Home,
 }
 
-/// A record that waits.
+/// A pending record.
 #[derive(Debug)]
 pub struct Waiting {
     path: PathBuf,
@@ -39,25 +39,22 @@ pub struct Waiting {
 }
 
 impl<'a> Spool<'a> {
-    /// The spool of a store.
+    /// Returns the spool of a store.
     pub fn new(home: &'a Home) -> Self {
         Self { home }
     }
 
-    /// Keeps a record until the journal can take it.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
+    /// Stores a record until the journal can take it.
     pub fn keep(&self, record: &Record) -> io::Result<()> {
         let folder = self.home.spool();
         ensure_folder(&folder).map_err(io::Error::other)?;
         let bytes = serde_json::to_vec(record)?;
-        // The real time, whatever time the record has: the order is that of arrival.
+        // Uses the current time instead of the record's: the order is that of arrival.
         let path = folder.join(format!("{}.{ENDING}", Ulid::generate()));
         file::write_atomic(&path, &bytes).map(drop)
     }
 
-    /// The first files in their order.
+    /// Returns the first pending files, in order.
     pub fn waiting(&self, limit: usize) -> Vec<Waiting> {
         let mut paths = self.paths();
         paths.truncate(limit);
@@ -72,20 +69,17 @@ impl<'a> Spool<'a> {
             .collect()
     }
 
-    /// How many files wait.
+    /// Returns the number of pending files.
     pub fn len(&self) -> usize {
         self.paths().len()
     }
 
-    /// Tells whether nothing waits.
+    /// Tells whether no file is pending.
     pub fn is_empty(&self) -> bool {
         self.paths().is_empty()
     }
 
-    /// Puts a file away whose record the journal holds now, or that no record can be read from.
-    ///
-    /// # Errors
-    /// When it can be neither deleted nor moved.
+    /// Deletes a file whose record is in the journal, and moves an unreadable one to the quarantine.
     pub fn put_away(&self, waiting: &Waiting) -> io::Result<()> {
         let result = if waiting.record.is_some() {
             fs::remove_file(&waiting.path)
@@ -99,21 +93,18 @@ impl<'a> Spool<'a> {
             )
         };
         match result {
-            // Another process was faster.
+            // Another process did it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         }
     }
 
-    /// How many files there are of a session; see [`Spool::forget_session`].
+    /// Counts the files of a session; see [`Spool::forget_session`].
     pub fn count_of(&self, session: &str) -> usize {
         self.files_of(session).count()
     }
 
-    /// Deletes what waits of a session, and what was moved aside and names it; tells how many files.
-    ///
-    /// # Errors
-    /// When a file of it cannot be deleted.
+    /// Deletes the pending and the unreadable files that name a session. Returns how many.
     pub fn forget_session(&self, session: &str) -> io::Result<usize> {
         let mut deleted = 0;
         for path in self.files_of(session) {
@@ -126,14 +117,14 @@ impl<'a> Spool<'a> {
     }
 
     fn files_of(&self, session: &str) -> impl Iterator<Item = PathBuf> {
-        // Temporary files that a killed process left, too.
+        // Includes temporary files of killed processes.
         let waiting = fs::read_dir(self.home.spool()).into_iter().flatten();
         let waiting = waiting.flatten().map(|entry| entry.path());
         waiting.chain(self.unreadable()).filter(move |path| {
             let Ok((bytes, ..)) = file::read_head(path, MAX_LENGTH) else {
                 return false;
             };
-            // What cannot be read as a record may still hold its words.
+            // An unreadable record may still contain the session's text.
             serde_json::from_slice::<Record>(&bytes).map_or_else(
                 |_| String::from_utf8_lossy(&bytes).contains(session),
                 |record| record.session == session,
@@ -141,12 +132,12 @@ impl<'a> Spool<'a> {
         })
     }
 
-    /// The files that were moved aside, for `doctor`.
+    /// Returns the unreadable files, for `doctor`.
     pub fn unreadable(&self) -> Vec<PathBuf> {
         self.set_aside().map(|(path, _)| path).collect()
     }
 
-    /// Deletes the files that were moved aside longer ago than this; tells how many.
+    /// Deletes unreadable files older than this. Returns how many.
     pub fn forget_unreadable(&self, age: Duration) -> usize {
         self.set_aside()
             .filter(|(_, modified)| modified.elapsed().is_ok_and(|elapsed| elapsed > age))
@@ -204,14 +195,13 @@ mod tests {
 
     #[test]
     fn records_wait_in_their_order() {
-        // CR-3
         let (_folder, home) = home();
         let spool = Spool::new(&home);
         assert!(spool.is_empty());
         let sessions = ["a", "b", "c"];
         for session in sessions {
             spool.keep(&record(session)).unwrap();
-            // Names tell milliseconds apart.
+            // The order of names is by milliseconds.
             let kept = SystemTime::now();
             while SystemTime::now()
                 .duration_since(kept)
@@ -240,7 +230,6 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_moved_aside_and_let_go_in_time() {
-        // CR-3
         let (_folder, home) = home();
         let spool = Spool::new(&home);
         spool.keep(&record("a")).unwrap();
@@ -258,13 +247,12 @@ mod tests {
 
     #[test]
     fn all_files_of_a_session_are_forgotten_and_no_other() {
-        // RT-4
         let (_folder, home) = home();
         let spool = Spool::new(&home);
         for session in ["s-1", "other", "s-1"] {
             spool.keep(&record(session)).unwrap();
         }
-        // Cut short: one that waits, one that a killed process left, and one that was set aside.
+        // Truncated files: one pending, one of a killed process, one in the quarantine.
         fs::write(home.spool().join("x.json"), r#"{"session":"s-1","wor"#).unwrap();
         fs::write(home.spool().join(".y.json.01JZ.tmp"), r#"{"session":"s-1"#).unwrap();
         ensure_folder(&home.quarantine()).unwrap();

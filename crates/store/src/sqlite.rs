@@ -1,5 +1,5 @@
-//! How our SQLite files are opened: nothing in a file is trusted, nobody waits for long, and a
-//! short-lived process never pays for a checkpoint.
+//! Opens SQLite files: nothing in a file is trusted, waits are short, and a short-lived process never
+//! pays for a checkpoint.
 
 use std::{io, path::Path, time::Duration};
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::fs::file::private_options;
 
-/// Opens an existing file for reading only.
+/// Opens an existing file read-only.
 pub(crate) fn open_read(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -15,9 +15,9 @@ pub(crate) fn open_read(path: &Path, patience: Duration) -> rusqlite::Result<Con
     configure(Connection::open_with_flags(path, flags)?, patience)
 }
 
-/// Opens a file for writing and makes it if it is missing, for the owner alone.
+/// Opens a file for writing; creates it with mode 0600 if it is missing.
 ///
-/// SQLite gives the files it puts beside the database the database's own mode.
+/// SQLite creates its log files with the mode of the database.
 pub(crate) fn open_write(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     if let Err(error) = private_options().create(true).open(path)
         && error.kind() != io::ErrorKind::AlreadyExists
@@ -32,7 +32,7 @@ pub(crate) fn open_write(path: &Path, patience: Duration) -> rusqlite::Result<Co
     configure(Connection::open_with_flags(path, flags)?, patience)
 }
 
-/// Opens a database that is in no file.
+/// Opens a database in memory.
 pub(crate) fn open_in_memory() -> rusqlite::Result<Connection> {
     configure(Connection::open_in_memory()?, Duration::ZERO)
 }
@@ -42,8 +42,8 @@ fn configure(connection: Connection, patience: Duration) -> rusqlite::Result<Con
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // Else a statement is planned anew once its values are known, which half of a session start was
-    // spent on. No plan here is better for knowing them.
+    // Otherwise SQLite prepares a statement again when its values are known, which took half of a
+    // session start. No plan here is better for it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
@@ -53,12 +53,12 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// How long emptying the log may wait for those who read in it. Nobody can write meanwhile.
+/// The timeout for truncating the log while others read it. Nobody can write during that time.
 const READERS_PATIENCE: Duration = Duration::from_millis(50);
 
-/// Folds the write-ahead log into the file and, unless somebody goes on reading in it, empties it.
+/// Checkpoints the write-ahead log, and truncates it unless another process reads it.
 pub(crate) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
-    // In two steps: the first one, which takes its time, lets others write.
+    // In two steps: others can write during the first, which takes longer.
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     let patience: u32 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
     connection.busy_timeout(READERS_PATIENCE)?;
@@ -73,12 +73,11 @@ mod tests {
 
     use super::*;
 
-    /// Longer than any test runs: who waits for it in vain is seen.
+    /// Longer than any test runs, so that a wait is noticed.
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
     fn emptying_the_log_keeps_nobody_from_writing() {
-        // CO-3
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records.db");
         let log = folder.path().join("records.db-wal");

@@ -1,5 +1,4 @@
-//! How a new note gets into a store, whoever writes it: its place among an agent's, its file, what the
-//! records know of it, the index.
+//! Writes a new note: the limit for agents, the file, the journal and the index.
 
 use std::time::Duration;
 
@@ -13,16 +12,16 @@ use crate::{
     notes::{self, Notes, Stored},
 };
 
-/// A note could not be written. Nothing of it is on the disk.
+/// A note cannot be written. Nothing of it is on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its file could not be written.
+    /// The file cannot be written.
     #[error(transparent)]
     Notes(#[from] notes::Error),
-    /// The records could not say whether there is a place for it.
+    /// The journal cannot tell whether the limit is reached.
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// Agents have written as many notes in this session as they may.
+    /// Agents have reached the limit of notes in this session.
     #[error("agents have written {0} notes in this session; no more are taken")]
     Full(usize),
 }
@@ -34,22 +33,19 @@ pub struct Writer<'a> {
     pub home: &'a Home,
     /// Its notes.
     pub notes: &'a Notes,
-    /// This machine's records. Without them nothing is counted.
+    /// This machine's journal. Without it nothing is counted.
     pub journal: Option<&'a Journal>,
-    /// What an agent's notes are counted to; without it the session that they say they are of, or else
-    /// the day.
+    /// The session that an agent's notes count to. Without it, the one named in the note, or else the
+    /// day.
     pub counted_to: Option<&'a str>,
-    /// When.
+    /// The current time.
     pub now: DateTime<Utc>,
-    /// How long the index is waited for.
+    /// The timeout for the index lock.
     pub index_patience: Duration,
 }
 
 impl Writer<'_> {
-    /// Writes a new note and takes it up in the records and the index.
-    ///
-    /// # Errors
-    /// When there is no place for it, or it cannot be written.
+    /// Writes a new note and adds it to the journal and the index.
     pub fn save(&self, note: &Note) -> Result<Stored, Error> {
         let counted = self.journal.filter(|_| note.is_by_agent());
         if let Some(journal) = counted {
@@ -87,8 +83,8 @@ impl Writer<'_> {
     }
 }
 
-/// Takes a note that was just written up in the index, if that is free within `patience`. If it is not,
-/// the next refresh does: the note is on the disk.
+/// Adds a new note to the index if it is free within `patience`. Otherwise the next refresh does,
+/// because the note is on disk.
 pub fn take_up(home: &Home, stored: &Stored, patience: Duration, now: DateTime<Utc>) {
     let recorded = Index::open_if_usable(home, patience).and_then(|mut index| index.record(stored));
     if let Err(error) = recorded {

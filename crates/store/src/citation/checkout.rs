@@ -1,12 +1,11 @@
-//! Looks references up in a folder and in the repository around it.
+//! Looks up citations in a folder and its git repository.
 //!
-//! The repository is somebody else's: nothing of it runs, no setting or attribute of it is followed,
-//! links and submodules are passed over, and what is read of it has a bound in files, bytes and time.
-//! What was not looked at for want of one is said to be so, and never taken as not there.
+//! The repository is untrusted: nothing of it runs, its settings and attributes are ignored, links
+//! and submodules are skipped. Files, bytes and time are limited. A citation that was not checked
+//! because of a limit is reported as such, never as missing.
 //!
-//! That something is not there says little: a note may speak of another place. It is *gone* only if
-//! the history that led to the commit that is checked out had it when the note was last known to be
-//! right.
+//! A missing thing says little, because a note may mean another place. It is *gone* only if the
+//! history of the checked-out commit had it when the note was last known to be right.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -24,64 +23,64 @@ use super::{
 };
 use crate::{fs::file, project};
 
-/// The largest file that is searched, in bytes.
+/// The maximum size of a searched file, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
 
-/// How many commits are gone back at most.
+/// The maximum number of commits.
 const MAX_COMMITS: usize = 10_000;
 
-/// How many files that had a symbol are looked at for the commit that took it away.
+/// The maximum number of files per symbol that are searched for the commit that removed it.
 const MAX_PLACES: usize = 8;
 
-/// How many files a commit may change for it to be asked what it renamed.
+/// The maximum number of changed files in a commit that is searched for renames.
 const MAX_CHANGES: usize = 400;
 
-/// How many digits of a commit's id are told.
+/// The number of digits of a shown commit id.
 const SHORT_LENGTH: usize = 7;
 
-/// The bit of an index entry that says that its file need not be in the folder.
+/// The flag of a git index entry whose file need not be in the folder.
 const SKIP_WORKTREE: u16 = 1 << 14;
 
-/// A reference, and from when on it not being there means something.
+/// A citation, and the time from which its absence counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim<'a> {
     /// What is cited.
     pub(crate) reference: &'a Citation,
-    /// When it was last known to be there, or else when the note was last written; seconds since 1970.
+    /// When it was last seen, or else when the note was last written; seconds since 1970.
     pub(crate) since: i64,
-    /// Whether the history is asked.
+    /// Whether the history is searched.
     pub(crate) is_asked: bool,
 }
 
-/// What became of a reference.
+/// The result for a citation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is there.
+    /// It exists.
     Present,
-    /// It was there, and a commit took it away.
+    /// It existed, and a commit removed it.
     Gone(Gone),
-    /// It is there, and may be made and deleted every day, as the output of a build is.
+    /// It exists but is not tracked, like build output.
     Untracked,
-    /// Git's index lists the file, and it is no more in the folder.
+    /// Git's index has the file, but the folder does not.
     Uncommitted,
-    /// It is not there, and nothing shows that it was.
+    /// It is missing, and there is no evidence that it existed.
     Absent,
-    /// A bound was met before that could be told.
+    /// A limit was reached first.
     NotLookedAt,
 }
 
-/// How something went.
+/// How something was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gone {
-    /// The commit that took it away, shortened.
+    /// The commit that removed it, abbreviated.
     pub(crate) since: String,
-    /// When that commit was made, seconds since 1970.
+    /// The time of that commit, seconds since 1970.
     pub(crate) at: i64,
-    /// What the file or the folder is called now, if that can be told.
+    /// The new path of the file or folder, if known.
     pub(crate) now: Option<String>,
 }
 
-/// Looks these references up.
+/// Looks up these citations.
 pub(crate) fn look(claims: &[Claim<'_>], folder: &Path, limits: &Limits) -> Vec<Verdict> {
     match project::repository_around(folder) {
         None => claims
@@ -95,7 +94,7 @@ pub(crate) fn look(claims: &[Claim<'_>], folder: &Path, limits: &Limits) -> Vec<
     }
 }
 
-/// Outside of git only the folder itself can be asked.
+/// Without git, only the folder can be searched.
 fn outside_git(claim: &Claim<'_>, folder: &Path) -> Verdict {
     if claim.reference.kind != CitationKind::Path {
         return Verdict::NotLookedAt;
@@ -107,7 +106,7 @@ fn outside_git(claim: &Claim<'_>, folder: &Path) -> Verdict {
     }
 }
 
-/// Whether something lies at a path.
+/// Whether a path exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lies {
     Here,
@@ -115,7 +114,7 @@ enum Lies {
     BehindALink,
 }
 
-/// Looks whether something lies at a path below a folder. No link is followed.
+/// Checks whether a path below a folder exists. No link is followed.
 fn lies_at(folder: &Path, relative: &str) -> Lies {
     let mut path = folder.to_owned();
     let mut names = relative.split('/').peekable();
@@ -133,7 +132,7 @@ fn lies_at(folder: &Path, relative: &str) -> Lies {
     Lies::Here
 }
 
-/// Bounds that were met are final: what comes after is not looked at.
+/// A reached limit is final: nothing more is read.
 struct Budget {
     bytes: usize,
     until: Instant,
@@ -147,29 +146,28 @@ impl Budget {
     }
 }
 
-/// A repository with a folder that one of its commits is checked out in.
+/// A repository and a folder with a checkout of it.
 struct Checkout {
     root: PathBuf,
     /// The project's folder below the root.
     folder: PathBuf,
     git: Repository,
     budget: Budget,
-    /// The commits that led to the one that is checked out, by first parents, from that one back, with
-    /// their times.
+    /// The first-parent history of the checked-out commit, newest first, with times.
     commits: Vec<(Oid, i64)>,
-    /// What was found in the blobs that were searched, by path.
+    /// The findings in searched blobs, by path.
     found: HashMap<(Oid, String), Vec<Hit>>,
-    /// What a commit renamed, by its place in `commits`: from, to.
+    /// The renames of commits, by position in `commits`: from, to.
     renames: HashMap<usize, Vec<(String, String)>>,
 }
 
-/// What is looked for in the history.
+/// A citation that is searched in the history.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     /// The number of the claim.
     number: usize,
     kind: CitationKind,
-    /// Whether the name is still used: then only a definition that went says anything.
+    /// Whether the name is still used. Then only the removal of a definition counts.
     is_mentioned: bool,
 }
 
@@ -182,7 +180,7 @@ impl Asked {
 }
 
 impl Checkout {
-    /// Opens a repository; none when it cannot be used, or is being changed by a merge or the like.
+    /// Opens a repository; none if it cannot be used or a merge or similar is in progress.
     fn open(root: PathBuf, folder: &Path, limits: &Limits) -> Option<Self> {
         let git = Repository::open(&root).ok()?;
         if git.is_bare() || git.state() != RepositoryState::Clean {
@@ -240,7 +238,7 @@ impl Checkout {
         verdicts
     }
 
-    /// The files that git's index lists, links among them, and whether each has to be in the folder.
+    /// Returns the files in git's index, including links, and whether each must be in the folder.
     fn tracked(&self) -> Option<Vec<(String, bool)>> {
         let index = self.git.index().ok()?;
         let entries = index
@@ -297,7 +295,7 @@ impl Checkout {
         }
     }
 
-    /// Paths, as tracked files are called.
+    /// Looks up paths of tracked files.
     fn wanted_paths<'a>(
         &self,
         paths: impl Iterator<Item = (usize, &'a Citation)>,
@@ -306,7 +304,7 @@ impl Checkout {
         let own_name = self.root.file_name().and_then(|name| name.to_str());
         for (number, path) in paths {
             wanted.entry(&path.text).or_default().push(number);
-            // `shop/src/a.rs` of the repository that is called `shop`.
+            // `shop/src/a.rs` in the repository `shop`.
             let below = own_name.and_then(|name| path.text.strip_prefix(name)?.strip_prefix('/'));
             if let Some(below) = below {
                 wanted.entry(below).or_default().push(number);
@@ -327,8 +325,8 @@ impl Checkout {
         }
     }
 
-    /// Searches the tracked files as they lie in the folder, for what is defined there; tells what else
-    /// is mentioned, and whether there was time for all.
+    /// Searches the tracked files of the folder for definitions. Returns what else is mentioned, and
+    /// whether all files were searched.
     fn look_into_files(
         &mut self,
         scan: &Scan<'_>,
@@ -357,7 +355,7 @@ impl Checkout {
         (mentioned, true)
     }
 
-    /// Asks the history for what is not there.
+    /// Searches the history for missing things.
     fn look_back(
         &mut self,
         claims: &[Claim<'_>],
@@ -367,12 +365,12 @@ impl Checkout {
         let Some(oldest) = asked.iter().map(|(since, _)| *since).min() else {
             return;
         };
-        // Before the first commit there is no history.
+        // Without a commit there is no history.
         self.commits = commits_of(&self.git, oldest).unwrap_or_default();
         let numbers = asked.iter().map(|(_, asked)| asked.number);
         let scan =
             Scan::new(numbers.filter_map(|number| Some((number, claims.get(number)?.reference))));
-        // By the commit from which on something counts. The newest are first, and soon compared.
+        // Grouped by the commit from which absence counts. The newest are first and quick to compare.
         let mut by_base: BTreeMap<usize, Vec<Asked>> = BTreeMap::new();
         for (since, asked) in asked {
             for base in self.bases(*since) {
@@ -404,19 +402,19 @@ impl Checkout {
         }
     }
 
-    /// The last commit before a time, and the first one after it: a note is written before or after
-    /// what it speaks of is committed.
+    /// Returns the last commit before a time and the first one after it, because a note is written
+    /// before or after the commit of its subject.
     fn bases(&self, since: i64) -> impl Iterator<Item = usize> + use<> {
         let before = self.commits.iter().position(|(_, at)| *at <= since);
         let before = before.unwrap_or(self.commits.len().saturating_sub(1));
-        // The commit that is checked out has nothing that is missing.
+        // The checked-out commit lacks everything that is missing.
         [before, before.saturating_sub(1)]
             .into_iter()
             .filter(|base| *base > 0)
     }
 
-    /// Where in a commit the references stood: files or folders of which something went since then.
-    /// None when a bound was met.
+    /// Returns the files or folders with the citations in a commit that have changed since. None if a
+    /// limit was reached.
     fn places(
         &mut self,
         claims: &[Claim<'_>],
@@ -478,13 +476,13 @@ impl Checkout {
         Some(places)
     }
 
-    /// What stands in a file of the history; none when a bound was met.
+    /// Searches a file in the history; none if a limit was reached.
     fn found_in(&mut self, scan: &Scan<'_>, path: &str, blob: Oid) -> Option<Vec<Hit>> {
         let key = (blob, path.to_owned());
         if let Some(found) = self.found.get(&key) {
             return Some(found.clone());
         }
-        // The file may not have been fetched, or be a link: then nothing stands in it.
+        // A file that was not fetched, or a link, has no content.
         let length = self
             .git
             .odb()
@@ -504,10 +502,9 @@ impl Checkout {
         Some(found)
     }
 
-    /// How a reference went that stood at these places in a commit.
+    /// Finds the commit that removed a citation from these places in a commit.
     ///
-    /// The commits in between are halved as if it went once: of something that went, came back and
-    /// went again, one of the two is told.
+    /// A binary search that assumes one removal. If it was removed twice, either one is found.
     fn gone(
         &mut self,
         asked: Asked,
@@ -534,7 +531,7 @@ impl Checkout {
         Some(Gone { since, at, now })
     }
 
-    /// Tells whether a reference stood at a place in a commit; none when a bound was met.
+    /// Tells whether a place had a citation in a commit; none if a limit was reached.
     fn stands_in(
         &mut self,
         asked: Asked,
@@ -558,20 +555,20 @@ impl Checkout {
         }
     }
 
-    /// What a file or a folder was called by the commit that took it away, if it was renamed.
+    /// Returns the new name of a file or folder, if the commit that removed it was a rename.
     fn renamed(&mut self, place: &str, before: usize, after: usize) -> Option<String> {
         if !self.renames.contains_key(&after) {
             let renames = self.renames_of(before, after).unwrap_or_default();
             self.renames.insert(after, renames);
         }
         self.renames.get(&after)?.iter().find_map(|(from, to)| {
-            // Of a folder: what the file is called in it stays.
+            // For a folder, the file's path within it must be the same.
             to.strip_suffix(from.strip_prefix(place)?)
                 .map(str::to_owned)
         })
     }
 
-    /// What was renamed between two commits; none where too much was changed to tell.
+    /// Returns the renames between two commits; none if too many files changed.
     fn renames_of(&mut self, before: usize, after: usize) -> Option<Vec<(String, String)>> {
         if !self.budget.take(0) {
             return None;
@@ -614,7 +611,7 @@ impl Checkout {
     }
 }
 
-/// The commits that led to the one that is checked out, by first parents, back to the first that is not
+/// Returns the first-parent history of the checked-out commit, back to the first commit that is not
 /// younger than a time.
 fn commits_of(git: &Repository, oldest: i64) -> Result<Vec<(Oid, i64)>, git2::Error> {
     let mut commits = Vec::new();
@@ -624,13 +621,13 @@ fn commits_of(git: &Repository, oldest: i64) -> Result<Vec<(Oid, i64)>, git2::Er
     {
         let at = commit.time().seconds();
         commits.push((commit.id(), at));
-        // A shallow clone ends where its commits do.
+        // The history of a shallow clone ends early.
         next = commit.parent(0).ok().filter(|_| at > oldest);
     }
     Ok(commits)
 }
 
-/// The references of which nothing is known yet.
+/// Returns the citations without a result.
 fn still<'a>(
     claims: &[Claim<'a>],
     verdicts: &[Verdict],
@@ -641,8 +638,7 @@ fn still<'a>(
         .map(|(number, (claim, _))| (number, claim.reference))
 }
 
-/// The file of a path and every folder on the way to it, each with all that a note may call it: its last
-/// names, from any one on.
+/// Returns a file and each of its parent folders, with every path suffix that a note may use for it.
 fn parts(path: &str) -> impl Iterator<Item = (&str, &str)> {
     let ends = path
         .match_indices('/')
@@ -657,7 +653,7 @@ fn parts(path: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Folders on the way to files, which are looked at once: a link leads nowhere.
+/// A cache of parent folders. A link counts as missing.
 struct PlainFolders<'a> {
     root: &'a Path,
     plain: HashSet<String>,

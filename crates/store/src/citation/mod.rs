@@ -1,12 +1,13 @@
-//! Whether what notes cite of their project is still there, so that a note that is out of date says so.
+//! Checks whether the things that notes cite in their project still exist, so that outdated notes are
+//! marked.
 //!
-//! The deferred process looks now and then, for the project of the session that started it; a hook only
-//! reads what was found ([`Journal::stale`]). A note about a session is not looked at: what was done
-//! stays so, whatever becomes of the files.
+//! The deferred process checks the project of the session that started it from time to time. A hook
+//! only reads the result ([`Journal::stale`]). Session notes are not checked, because they describe
+//! the past.
 //!
-//! A reference counts as gone only where there is evidence that it was there when the note was written,
-//! or later: the history, or our own record of having seen it. A first look that finds neither is final
-//! until it is seen, since whoever wrote the note knew the project as it was.
+//! A citation counts as gone only with evidence that it existed when the note was written or later:
+//! the git history, or our own record. A first check without either is final until the thing appears,
+//! because whoever wrote the note knew the project.
 
 mod checkout;
 mod scan;
@@ -33,20 +34,20 @@ use crate::{
     project,
 };
 
-/// The most notes of a project that are kept an eye on: the ones that changed last.
+/// The maximum number of notes per project that are checked, the latest first.
 const MAX_NOTES: usize = 10_000;
 
-/// The longest path that is told as what something is called now, in bytes.
+/// The maximum length of a new path that is shown, in bytes.
 const MAX_HINT: usize = 120;
 
-/// How much is done in one run.
+/// The limits of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many notes are looked at, those first that were not for the longest time.
+    /// The maximum number of notes, those with the oldest check first.
     pub notes: usize,
-    /// How many bytes are read of the folder and of the history together.
+    /// The maximum number of bytes read from the folder and the history.
     pub bytes: usize,
-    /// After this nothing more is read.
+    /// The time limit.
     pub time: Duration,
 }
 
@@ -60,40 +61,40 @@ impl Default for Limits {
     }
 }
 
-/// What is looked at.
+/// The project to check.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The keys of the project.
     pub projects: &'a [String],
     /// The project's folder, which is absolute.
     pub folder: &'a Path,
-    /// The time.
+    /// The current time.
     pub now: DateTime<Utc>,
-    /// How much is done.
+    /// The limits.
     pub limits: Limits,
 }
 
-/// What a look found.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Looked {
-    /// How many notes were looked at.
+    /// The number of checked notes.
     pub notes: usize,
-    /// How many of them cite something that is gone.
+    /// The number of them that cite something that is gone.
     pub stale: usize,
 }
 
-/// The look was broken off.
+/// The check failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The index cannot say which notes there are.
+    /// The index cannot be read.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// The records cannot be read or written.
+    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] journal::Error),
 }
 
-/// A note with what it cites.
+/// A note with its citations.
 struct Citing {
     id: NoteId,
     project: String,
@@ -103,10 +104,10 @@ struct Citing {
     known: HashMap<(CitationKind, String), Known>,
 }
 
-/// Looks whether what notes of a project cite is there, and keeps what it finds.
+/// Checks the citations of a project's notes and stores the result.
 ///
 /// # Errors
-/// When the index or the records cannot be used; what was kept before stays.
+/// The previous results stay.
 pub fn look(
     journal: &Journal,
     index: &Index,
@@ -136,7 +137,7 @@ pub fn look(
     for entry in &entries {
         if let Ok(stored) = notes.read(entry.path) {
             let note = stored.note();
-            // What the records keep is to be as safe as what the index does.
+            // Redacted like the texts of the index.
             let text = format!("{}\n\n{}", note.title, note.body);
             let root = request.folder.to_str();
             let mut known = journal.references_of(entry.id())?;
@@ -180,7 +181,7 @@ pub fn look(
     Ok(looked)
 }
 
-/// Tells whether a note says something that the project can make untrue.
+/// Tells whether changes of the project can make a note false.
 fn is_looked_at(entry: &Entry) -> bool {
     entry.kind != NoteKind::Experience
         && matches!(entry.state, NoteState::Active | NoteState::Muted)
@@ -206,7 +207,7 @@ impl Citing {
         }
     }
 
-    /// What is kept of a reference; nothing where nobody ever looked.
+    /// Returns the stored state of a citation; none if it was not checked.
     fn outcome(
         &self,
         reference: &Citation,
@@ -234,7 +235,7 @@ impl Citing {
             CitationKind::Commit => format!("commit {}", reference.text),
             _ => reference.text.clone(),
         };
-        // When it was first missed, unless the note was written again since.
+        // The time when it was first missing, unless the note changed since.
         let missed_at = before.and_then(|known| known.gone_at).unwrap_or(now);
         let was_seen =
             seen_at.is_some_and(|seen| seen / 1000 >= self.written_at) && !reference.is_past;
@@ -258,7 +259,7 @@ impl Citing {
             Verdict::Uncommitted if was_seen => {
                 is_gone(missed_at, format!("{text} is gone, which is not committed"));
             }
-            // Of these the history tells nothing.
+            // The history has nothing on these.
             Verdict::Absent
                 if was_seen && (reference.kind == CitationKind::Commit || !place.is_empty()) =>
             {
@@ -270,7 +271,7 @@ impl Citing {
     }
 }
 
-/// What a file is called now, fit to be told: the name is the repository's, and could say anything.
+/// Returns a file's new path, sanitised, because the repository chose it.
 fn hint(path: &str) -> Option<String> {
     let is_plain = path.len() <= MAX_HINT
         && path

@@ -1,9 +1,9 @@
-//! What of some references stands in the text of a file: symbols in code, commands where they are
-//! defined.
+//! Searches the text of a file for citations: symbols in code, and commands in the files that define
+//! them.
 //!
-//! No language is parsed. A symbol stands in a file whose code has each of its names as a whole word,
-//! or that lies below a folder of that name; what a comment or a page says does not make it exist. It
-//! is defined there where a keyword stands before its last name.
+//! No language is parsed. A file contains a symbol if its code has each of the names as a whole word,
+//! or if a parent folder has that name; comments and documents do not count. It defines the symbol if
+//! a keyword precedes the last name.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -12,16 +12,16 @@ use std::{
 
 use anamnesis_note::citation::{Citation, CitationKind};
 
-/// Endings of files that tell of code and are none.
+/// Extensions of documents, which are not code.
 const PAGES: [&str; 10] = [
     "adoc", "csv", "html", "jsonl", "lock", "md", "rst", "snap", "svg", "txt",
 ];
 
-/// By these a line begins that is a comment in one of the usual languages. A number sign alone also
-/// begins an attribute or an instruction.
+/// Prefixes of comment lines in common languages. A number sign alone also begins attributes and
+/// directives.
 const COMMENTS: [&[u8]; 8] = [b"//", b"# ", b"#!", b"--", b"* ", b"*/", b"/*", b"<!--"];
 
-/// Words before the name of what is defined. A module is called like what is in it.
+/// Keywords before a defined name. A module has the name of its file.
 const DEFINING: [&[u8]; 17] = [
     b"class",
     b"const",
@@ -42,30 +42,30 @@ const DEFINING: [&[u8]; 17] = [
     b"union",
 ];
 
-/// A reference that stands in a file.
+/// A citation found in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hit {
-    /// The number that it was given with.
+    /// Its number.
     pub(super) number: usize,
-    /// Whether it is defined there, as far as that can be told.
+    /// Whether it is probably defined there.
     pub(super) is_defined: bool,
 }
 
-/// References that are looked for in files. Each has the number that it was given with.
+/// The citations to search for, each with a number.
 #[derive(Debug, Default)]
 pub(super) struct Scan<'a> {
-    /// The names that symbols are made of.
+    /// The names in the symbols.
     names: HashMap<&'a [u8], usize>,
-    /// The bytes that a name begins with.
+    /// The first bytes of the names.
     begins: BTreeSet<u8>,
-    /// By the last name: the number of the symbol and its other names.
+    /// By the last name: the symbol's number and its other names.
     symbols: HashMap<usize, Vec<(usize, Vec<&'a str>)>>,
     /// The number of the command, its program and its target.
     commands: Vec<(usize, &'a str, &'a str)>,
 }
 
 impl<'a> Scan<'a> {
-    /// Looks for these references; those of other kinds stand in no file.
+    /// Prepares a search for these citations. Kinds that are not found in files are left out.
     pub(super) fn new(references: impl Iterator<Item = (usize, &'a Citation)>) -> Self {
         let mut scan = Self::default();
         for (number, reference) in references {
@@ -93,7 +93,7 @@ impl<'a> Scan<'a> {
         scan
     }
 
-    /// Tells whether something can be found in a file of this path.
+    /// Tells whether a file with this path may contain a citation.
     pub(super) fn looks_into(&self, path: &str) -> bool {
         (!self.symbols.is_empty() && is_code(path))
             || self
@@ -102,10 +102,10 @@ impl<'a> Scan<'a> {
                 .any(|(_, program, _)| defines(path, program))
     }
 
-    /// The references that stand in a file.
+    /// Returns the citations in a file.
     pub(super) fn found(&self, path: &str, text: &[u8]) -> Vec<Hit> {
         let mut found = Vec::new();
-        // A file with a null byte is no text.
+        // A file with a null byte is binary.
         if text.contains(&0) {
             return found;
         }
@@ -137,7 +137,7 @@ impl<'a> Scan<'a> {
         found
     }
 
-    /// The names that stand in a text, and whether each is defined there.
+    /// Returns the names in a text, and whether each is defined there.
     fn names_in(&self, text: &[u8]) -> BTreeMap<usize, bool> {
         let mut names = BTreeMap::new();
         for line in code_lines(text) {
@@ -156,7 +156,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The lines of a text without its comments, as far as a line tells.
+/// Returns the lines of a text without comments, as far as a single line shows.
 fn code_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.trim_ascii();
@@ -187,7 +187,7 @@ fn is_code(path: &str) -> bool {
     !ending.is_some_and(|ending| PAGES.contains(&ending)) && !name.starts_with("LICENSE")
 }
 
-/// Tells whether a folder or the file itself has this name: a module is called like its file.
+/// Tells whether a folder or the file has this name, because a module has the name of its file.
 fn lies_below(path: &str, name: &str) -> bool {
     path.split('/')
         .any(|part| part == name || part.split('.').next() == Some(name))
@@ -243,7 +243,7 @@ fn is_target_of(text: &[u8], program: &str, target: &str) -> bool {
     }
 }
 
-/// `publish-as` as a variant of an enum is called.
+/// Converts `publish-as` to the name of an enum variant.
 fn camel(target: &str) -> String {
     let parts = target.split(['-', '_']);
     parts
@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
 
-    /// What of the references of a note stands in a file.
+    /// Returns the citations of a note that a file contains.
     fn found(note: &str, path: &str, text: &str) -> String {
         let references = citations(note, None);
         let scan = Scan::new(references.iter().enumerate());

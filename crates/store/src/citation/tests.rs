@@ -8,7 +8,7 @@ use crate::{fs::home::Home, notes::NotePath};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Of a run in a test nothing is left out for want of time.
+/// No test reaches the time limit.
 const LIMITS: Limits = Limits {
     notes: 200,
     bytes: 64 * 1024 * 1024,
@@ -67,7 +67,7 @@ impl Fixture {
         let _ = fs::remove_dir(path.parent().unwrap());
     }
 
-    /// Commits the folder as it is, a minute later; gives the short id.
+    /// Commits the folder a minute later; returns the short id.
     fn commit(&mut self) -> String {
         self.minute += 1;
         let git = git2::Repository::open(self.project()).unwrap();
@@ -122,7 +122,7 @@ impl Fixture {
         look(&self.journal, &index, &self.notes, &request).unwrap()
     }
 
-    /// What is said of a note.
+    /// The report on a note.
     fn reason(&self, note: NotePath) -> Option<String> {
         let stale = self.journal.stale(&[note.id]).unwrap();
         stale.get(&note.id).map(|stale| stale.reason.clone())
@@ -167,7 +167,7 @@ fn what_a_commit_took_away_is_gone_since_then() {
     let rebuilt = shop.commit();
     shop.delete("old/a.rs");
     let deleted = shop.commit();
-    // With a record of each, and at first sight.
+    // With a record of each, and in a first check.
     for with_records in [true, false] {
         if !with_records {
             let ids = cases.iter().map(|note| note.id).collect();
@@ -190,7 +190,7 @@ fn what_a_commit_took_away_is_gone_since_then() {
     }
     let stale = &shop.journal.stale(&[cases[3].id]).unwrap()[&cases[3].id];
     assert_eq!((stale.gone, stale.present), (2, 0));
-    // It comes back, and the note is right again.
+    // The file comes back, and the note is right again.
     shop.write("middleware/limit.rs", "pub fn limit_rate() {}");
     shop.commit();
     assert_eq!(shop.look().stale, 2);
@@ -226,13 +226,13 @@ fn whoever_writes_a_note_knows_what_is_not_there() {
     let mut shop = Fixture::with_repository();
     shop.write("src/a.rs", "");
     shop.commit();
-    // Deleted, not committed, and then the note is written.
+    // The file is deleted without a commit before the note is written.
     shop.delete("src/a.rs");
     let note = shop.note("It is all in src/b.rs, not in src/a.rs.");
     assert_eq!(shop.look().stale, 0);
     shop.commit();
     assert_eq!(shop.look().stale, 0);
-    // A note that is written again when the file has gone is right, too.
+    // A note that is written again after the file is gone is right, too.
     shop.write("src/c.rs", "");
     shop.commit();
     let other = shop.note("See src/c.rs.");
@@ -296,7 +296,7 @@ fn a_commit_and_a_deletion_that_is_not_committed_are_gone_once_seen() {
         .unwrap()
         .target()
         .unwrap();
-    // A decimal number is no id; there is a commit that has a letter in its first digits.
+    // A decimal number is not an id, so this waits for a commit with a letter in its first digits.
     let cited = id.to_string();
     let note = shop.note("See src/a.rs.");
     let other = shop.note(&format!("Broken by {cited}."));
@@ -313,7 +313,7 @@ fn a_commit_and_a_deletion_that_is_not_committed_are_gone_once_seen() {
         .project()
         .join(format!(".git/objects/{}/{}", &cited[..2], &cited[2..]));
     assert!(cited.starts_with(&commit) && object.is_file());
-    // Somebody rebased, and git threw the old commit away.
+    // After a rebase git deleted the old commit.
     fs::remove_file(&object).unwrap();
     fs::remove_file(shop.project().join(".git/HEAD")).unwrap();
     shop.write(".git/HEAD", "ref: refs/heads/other\n");
@@ -330,7 +330,7 @@ fn outside_of_git_what_was_seen_counts() {
     shop.delete("notes/a.txt");
     assert_eq!(shop.look().stale, 1);
     assert_eq!(shop.reason(note).unwrap(), "notes/a.txt is gone");
-    // Another folder of the same name is another one.
+    // Another folder with the same name is independent.
     let folder = shop.folder.path().join("elsewhere/shop");
     fs::create_dir_all(&folder).unwrap();
     let index = Index::in_step(&shop.home, &shop.notes, PATIENCE).unwrap();
@@ -359,7 +359,7 @@ fn a_run_is_bounded_and_the_next_one_goes_on() {
     assert_eq!(counts, [2, 2, 2]);
     let ids: Vec<_> = notes.iter().map(|note| note.id).collect();
     assert_eq!(shop.journal.stale(&ids).unwrap().len(), 5);
-    // Without a byte to read nothing is known, and what was known stays.
+    // With a limit of 0 bytes nothing is found, and the old result stays.
     let none = Limits { bytes: 0, ..LIMITS };
     shop.write("src/a.rs", "fn limit_rate() {}");
     assert_eq!(shop.look_within(none).stale, 5);

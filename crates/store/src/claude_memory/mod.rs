@@ -1,13 +1,13 @@
-//! Claude Code's own memory, copied into notes: read only, never written to.
+//! Copies Claude Code's own memory into notes. The memory is never written.
 //!
-//! The client keeps the memory of a project at `projects/<slug>/memory/*.md` in its folder. Each
-//! file becomes one note, which follows it: changed when it changes, forgotten when it goes. From the
-//! first change by a person on the note is theirs, and follows nothing. What a person forgot stays
-//! away. The journal knows what became of each file, so a file that did not change costs one look at
-//! the file system, and a transcript is read once to tell a project's folder.
+//! The client stores a project's memory in `projects/<slug>/memory/*.md` in its folder. Each file
+//! becomes one note, which is updated with the file and forgotten when the file is removed. After an
+//! edit by a person the note is no longer updated, and a note that a person forgot is not copied
+//! again. The journal has the state of each file, so an unchanged file costs one `stat` call. A
+//! transcript is read once to find a project's folder.
 //!
-//! A machine changes only the notes that carry its own name. The file comes first, then its row: a
-//! process that is killed in between has written a note that the next one knows by what it says.
+//! A machine changes only notes with its own name. The note is written before its row: after a kill
+//! in between, the next process finds the note by its text.
 
 mod place;
 
@@ -37,46 +37,46 @@ use crate::{
     settings::{config::Paused, exclude::Exclusions},
 };
 
-/// The client's own list of a project's memory. It names the other files and is none of them.
+/// The client's index of a project's memory, which is not a memory file itself.
 const LIST: &str = "MEMORY.md";
 
-/// How many folders of projects, and how many files in one, are looked at.
+/// The maximum number of project folders, and of files in one.
 const MAX_ENTRIES: usize = 10_000;
 
-/// How much of a model's word a note has.
+/// The confidence of a note written by a model.
 const CONFIDENCE: f64 = 0.9;
 
-/// What is imported, and for whom.
+/// The parameters of an import.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The client's folder.
     pub claude_folder: &'a Path,
-    /// This machine.
+    /// The name of this machine.
     pub machine_id: &'a str,
-    /// The user's home, where the search for a project's marker ends.
+    /// The user's home, which ends the search for a project's marker.
     pub user_home: Option<&'a Path>,
-    /// Folders whose memory is left alone.
+    /// Excluded folders.
     pub exclusions: &'a Exclusions,
-    /// Projects whose memory is left alone.
+    /// Paused projects.
     pub paused: &'a Paused,
-    /// Now.
+    /// The current time.
     pub now: DateTime<Utc>,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Notes that were made.
+    /// The number of new notes.
     pub imported: usize,
-    /// Notes that were changed.
+    /// The number of changed notes.
     pub updated: usize,
-    /// Files that gave nothing to do.
+    /// The number of unchanged files.
     pub skipped: usize,
-    /// Notes that were forgotten because their file is gone.
+    /// The number of notes forgotten because their file is gone.
     pub forgotten: usize,
-    /// Credentials that were masked in what was written, by the rule that found them.
+    /// The masked credentials, by rule.
     pub masked: BTreeMap<&'static str, usize>,
-    /// What was not taken, and why. A file is told of once, a folder each time.
+    /// The skipped files and folders, with the reason. A file is reported once, a folder each time.
     pub problems: Vec<Problem>,
 }
 
@@ -87,13 +87,13 @@ impl Imported {
     }
 }
 
-/// The import could not go on. What was done until then stands.
+/// The import failed. Earlier changes stay.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The notes cannot be changed.
     #[error(transparent)]
     Notes(#[from] notes::Error),
-    /// The records cannot be used.
+    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] journal::Error),
     /// The client's folder cannot be read.
@@ -106,11 +106,11 @@ pub enum Error {
     },
 }
 
-/// Brings the notes in step with Claude Code's own memory. The index is not touched.
+/// Updates the notes from Claude Code's own memory. The index is not changed.
 ///
 /// # Errors
-/// When the client's folder, the records or the notes cannot be used. A single file or note that
-/// cannot be used is a problem, not an error.
+/// If the client's folder, the journal or the notes cannot be used. A single unusable file is a
+/// problem in the result, not an error.
 pub fn import(notes: &Notes, journal: &Journal, request: &Request<'_>) -> Result<Imported, Error> {
     let claude = text_hash(&request.claude_folder.to_string_lossy());
     let mut import = Import {
@@ -133,25 +133,25 @@ pub fn import(notes: &Notes, journal: &Journal, request: &Request<'_>) -> Result
     Ok(import.done)
 }
 
-/// An import under way.
+/// A running import.
 struct Import<'a> {
     notes: &'a Notes,
     journal: &'a Journal,
     request: &'a Request<'a>,
     /// The hash of the client's folder.
     claude: String,
-    /// What became of the files that were not seen yet.
+    /// The states of files that were not visited yet.
     known: HashMap<NoteId, Source>,
-    /// The folders that the client's names of projects stand for.
+    /// The folders of the client's project names.
     places: HashMap<String, Place>,
-    /// The projects whose files cannot or must not be looked at: nothing can be said of them.
+    /// Projects whose files were not read, so their notes stay.
     unjudged: HashSet<String>,
-    /// The notes by project and text, once they were needed.
+    /// The notes by project and text, built at the first use.
     texts: Option<HashMap<(String, String), NoteId>>,
     done: Imported,
 }
 
-/// A folder of the client's for one project.
+/// A client folder of one project.
 struct Folder {
     /// Its name.
     slug: String,
@@ -162,7 +162,7 @@ struct Folder {
     project: OnceCell<String>,
 }
 
-/// A file of the memory.
+/// A memory file.
 struct File<'a> {
     folder: &'a Folder,
     stem: String,
@@ -171,12 +171,12 @@ struct File<'a> {
 }
 
 impl Import<'_> {
-    /// Looks at all there is; tells whether that was all, so that what was not seen is gone.
+    /// Visits all files. Returns whether it was complete, so that files not seen are gone.
     fn walk(&mut self) -> Result<bool, Error> {
         let projects = self.request.claude_folder.join("projects");
         let entries = match entries(&projects) {
             Ok(entries) => entries,
-            // Claude Code was never run here, or its folder is elsewhere for now.
+            // Claude Code has not run here, or its folder is elsewhere.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(source) => {
                 return Err(Error::Io {
@@ -228,7 +228,7 @@ impl Import<'_> {
         let Request {
             exclusions, paused, ..
         } = self.request;
-        // Where folders are excluded, one that nobody knows may be one of them.
+        // With exclusions, an unknown folder may be excluded.
         let is_excluded =
             exclusions.excludes(&folder.place) || (!place.is_certain && !exclusions.is_empty());
         if is_excluded || (!paused.projects.is_empty() && paused.names(self.project(&folder))) {
@@ -238,7 +238,7 @@ impl Import<'_> {
         for (stem, entry) in files {
             let id = note_id(&folder.slug, &stem);
             let known = self.known.remove(&id);
-            // Else it went in this moment, and the next import knows.
+            // Otherwise it was removed just now, which the next import handles.
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
@@ -280,7 +280,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Takes up a file that is new or has changed.
+    /// Imports a new or changed file.
     fn take(&mut self, file: &File<'_>, source: &mut Source) -> Result<(), Error> {
         source.stamp = file.stamp;
         let memory = match read(file) {
@@ -294,7 +294,7 @@ impl Import<'_> {
             }
         };
         let Some(memory) = memory else {
-            // A file that is being written may be no memory for a moment, so its note stays.
+            // A file may be invalid while it is written, so its note stays.
             self.done.skipped += 1;
             return Ok(());
         };
@@ -312,7 +312,7 @@ impl Import<'_> {
         self.copy(file, &memory, source, &lock)
     }
 
-    /// Brings the note of a file in step with it; false if the file has no note any more.
+    /// Updates the note of a file. Returns false if the file has no note any more.
     fn follow(
         &mut self,
         file: &File<'_>,
@@ -333,7 +333,7 @@ impl Import<'_> {
         if note.machine_id != self.request.machine_id {
             return Ok(false);
         }
-        // A process that was killed may have written the note and not its row.
+        // A killed process may have written the note but not its row.
         let written = fingerprint_of(memory, &source.project);
         if ![&source.hash, &written].contains(&&fingerprint(&note)) {
             source.fate = Fate::Left;
@@ -344,7 +344,7 @@ impl Import<'_> {
         Ok(true)
     }
 
-    /// Writes into a note what a file says, if it does not say so yet.
+    /// Updates a note's text from a file, if it differs.
     fn bring_in_step(
         &mut self,
         file: &File<'_>,
@@ -372,7 +372,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Finds the note of a file that has none, or makes it.
+    /// Finds or creates the note of a file without one.
     fn copy(
         &mut self,
         file: &File<'_>,
@@ -382,7 +382,7 @@ impl Import<'_> {
     ) -> Result<(), Error> {
         let machine_id = self.request.machine_id;
         let own = own_note_id(machine_id, &file.folder.slug, &file.stem, source.returns);
-        // The note of a file that is there again is another one than that of the one that went.
+        // A file that came back gets a new note.
         let ids = [(source.returns == 0).then_some(source.id), Some(own)];
         source.fate = Fate::Forgotten;
         source.note = source.id;
@@ -410,8 +410,8 @@ impl Import<'_> {
             if !is_of_this_machine || self.journal.is_native_copy_elsewhere(&self.claude, id)? {
                 continue;
             }
-            // The Python version, which names a workspace, writes over its copies at every sync: what
-            // stands there is nobody's but its own.
+            // The Python version, which sets a workspace, overwrites its copies at every sync, so
+            // they are left alone.
             let is_copy = note.source == Author::Import && note.workspace_id.is_some();
             if says(&note, memory) || is_copy {
                 return self.bring_in_step(file, memory, source, stored, lock);
@@ -435,7 +435,7 @@ impl Import<'_> {
         lock: &crate::fs::lock::Lock,
     ) -> Result<(), Error> {
         let project = self.project(file.folder).to_owned();
-        // What Claude wrote for itself reaches all projects by a person's word only.
+        // Only a person may make Claude's own memory apply to all projects.
         if project == GLOBAL {
             source.fate = Fate::Nothing;
             self.done.skipped += 1;
@@ -469,7 +469,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Forgets the notes whose files are gone.
+    /// Forgets the notes of removed files.
     fn let_go(&mut self) -> Result<(), Error> {
         for source in std::mem::take(&mut self.known).into_values() {
             if source.fate == Fate::Gone || self.unjudged.contains(&source.slug) {
@@ -489,7 +489,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Forgets a note if it still is what was imported here.
+    /// Forgets a note if it still has the imported text.
     fn forget(&mut self, source: &Source) -> Result<bool, Error> {
         let lock = self.notes.lock()?;
         let stored = self
@@ -509,7 +509,7 @@ impl Import<'_> {
         Ok(is_as_imported)
     }
 
-    /// Tells whether the other note that a file was found in still says the same.
+    /// Tells whether the other note with a file's text still has it.
     fn says_the_same(&self, source: &Source) -> bool {
         let stored = self
             .notes
@@ -523,7 +523,7 @@ impl Import<'_> {
         })
     }
 
-    /// The note of a project that travels and has the same text.
+    /// Returns the portable note of a project with the same text.
     fn note_with(&mut self, project: &str, memory: &MemoryFile) -> Option<NoteId> {
         if memory.body.is_empty() {
             return None;
@@ -539,12 +539,12 @@ impl Import<'_> {
         folder.project.get_or_init(find)
     }
 
-    /// The folder that a name of the client's stands for: where the first session of which that is
-    /// known began, else the one that is there and has such a name.
+    /// Returns the folder of a project name of the client: where the first known session began,
+    /// otherwise the one existing folder with such a name.
     fn place(&mut self, slug: &str, hash: &str, path: &Path) -> Result<Place, Error> {
         let seen = fs::symlink_metadata(path).map_or(0, |metadata| Stamp::of(&metadata).modified);
         if let Some(known) = self.places.remove(hash)
-            // A guess is made again when there may be a new transcript.
+            // A guess is repeated when there may be a new transcript.
             && (known.is_certain || known.seen == seen)
         {
             return Ok(known);
@@ -555,14 +555,15 @@ impl Import<'_> {
             is_certain,
             seen,
         };
-        // A folder's name can hold a secret like any other text; then it is found anew each time.
+        // A folder's name may contain a credential. Then it is not stored and is searched each time.
         if redact(&place.folder).findings.is_empty() {
             self.journal.keep_native_place(&self.claude, hash, &place)?;
         }
         Ok(place)
     }
 
-    /// When a file last changed; a time of the future would put its note before all others for ever.
+    /// Returns when a file last changed, now at the latest: a time in the future would keep its note
+    /// first for ever.
     fn time_of(&self, file: &File<'_>) -> DateTime<Utc> {
         let nanoseconds = u64::try_from(file.stamp.modified).unwrap_or(0);
         let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds);
@@ -584,7 +585,7 @@ impl Import<'_> {
     }
 }
 
-/// The files of a project's memory, sorted by name.
+/// Returns the memory files of a project, sorted by name.
 fn files(folder: &DirEntry, memory: &Path) -> io::Result<Vec<(String, DirEntry)>> {
     if !folder.file_type()?.is_dir() {
         return Err(io::Error::other("not a folder"));
@@ -598,14 +599,14 @@ fn files(folder: &DirEntry, memory: &Path) -> io::Result<Vec<(String, DirEntry)>
     let named = entries.into_iter().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
         let stem = name.strip_suffix(".md")?;
-        // What begins with a dot is what an editor keeps beside a file.
+        // Dot files are temporary files of editors.
         let is_memory = !name.eq_ignore_ascii_case(LIST) && !name.starts_with('.');
         is_memory.then(|| (stem.to_owned(), entry))
     });
     Ok(named.collect())
 }
 
-/// What lies in a folder, sorted by name; none if that is too much.
+/// Returns the entries of a folder, sorted by name; none if there are too many.
 fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
     let entries: Vec<DirEntry> = fs::read_dir(folder)?
         .take(MAX_ENTRIES + 1)
@@ -621,7 +622,7 @@ fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
     Ok(Some(named.into_iter().map(|(_, entry)| entry).collect()))
 }
 
-/// Reads a file; none if it is no memory.
+/// Reads a file; none if it is not a memory file.
 fn read(file: &File<'_>) -> io::Result<(Option<MemoryFile>, Stamp)> {
     let too_long = || io::Error::other(format!("over {} KiB", MAX_LENGTH / 1024));
     if usize::try_from(file.stamp.size).is_ok_and(|size| size > MAX_LENGTH) {
@@ -629,7 +630,7 @@ fn read(file: &File<'_>) -> io::Result<(Option<MemoryFile>, Stamp)> {
     }
     let (bytes, stamp, is_whole) =
         file::read_head(&file.path, MAX_LENGTH).map_err(|error| match error.raw_os_error() {
-            // What the system says of a link that it was told not to follow helps nobody.
+            // The system's message for a link that is not followed is not helpful.
             Some(_) if file.path.is_symlink() => io::Error::other("a link; not followed"),
             _ => error,
         })?;
@@ -640,7 +641,7 @@ fn read(file: &File<'_>) -> io::Result<(Option<MemoryFile>, Stamp)> {
     Ok((MemoryFile::parse(&text, &file.stem), stamp))
 }
 
-/// Keeps that a note is the copy of a file.
+/// Records that a note is a copy of a file.
 fn copied(source: &mut Source, stored: &Stored) {
     let note = stored.note();
     source.fate = Fate::Copied;
@@ -650,14 +651,14 @@ fn copied(source: &mut Source, stored: &Stored) {
     source.note_stamp = stored.stamp;
 }
 
-/// Keeps that another note says the same as a file.
+/// Records that another note has the text of a file.
 fn elsewhere(source: &mut Source, note: NoteId, memory: &MemoryFile) {
     source.fate = Fate::Elsewhere;
     source.note = note;
     source.hash = words_hash(&memory.body);
 }
 
-/// The hash of what a person could change in a note to make it theirs.
+/// Hashes the parts of a note whose change makes it a person's.
 fn fingerprint(note: &Note) -> String {
     text_hash(&format!(
         "{}\n{}\n{}\n{}\n{}\n{}\n{}",
@@ -671,7 +672,7 @@ fn fingerprint(note: &Note) -> String {
     ))
 }
 
-/// The fingerprint of the copy of a file.
+/// Returns the fingerprint of a file's copy.
 fn fingerprint_of(memory: &MemoryFile, project: &str) -> String {
     fingerprint(&Note {
         title: memory.title.clone(),
@@ -682,18 +683,18 @@ fn fingerprint_of(memory: &MemoryFile, project: &str) -> String {
     })
 }
 
-/// Tells whether a note says what a file says, and nothing else.
+/// Tells whether a note has exactly the text of a file.
 fn says(note: &Note, memory: &MemoryFile) -> bool {
     fingerprint(note) == fingerprint_of(memory, &note.project)
 }
 
-/// The hash of the words of a text, whatever stands between them.
+/// Hashes the words of a text, ignoring white space.
 fn words_hash(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     text_hash(&words.join(" "))
 }
 
-/// The notes that travel, by project and text.
+/// Returns the portable notes, by project and text.
 fn texts(notes: &Notes) -> HashMap<(String, String), NoteId> {
     let listing = notes.list();
     let portable = listing.notes.into_iter().map(|(path, _)| path);

@@ -1,7 +1,7 @@
-//! Tells the folder of a project from the name that the client gives it.
+//! Finds the folder of a project by the client's name for it.
 //!
-//! In that name all but letters and digits are dashes, so it does not tell by itself. A transcript
-//! does; where there is none, the folders that are there are looked through for one of that name.
+//! The name has dashes in place of all characters but letters and digits, so it is ambiguous. A
+//! transcript has the folder. Without one, existing folders are searched for a matching name.
 
 use std::{
     fs,
@@ -11,15 +11,15 @@ use std::{
 use super::entries;
 use crate::fs::file;
 
-/// How many transcripts are looked at, and how much of the beginning of each, in bytes.
+/// The maximum number of transcripts, and of bytes at the beginning of each.
 const MAX_TRANSCRIPTS: usize = 20;
 const TRANSCRIPT_HEAD: usize = 64 * 1024;
 
-/// How many entries of folders are looked at to find the one of a name.
+/// The maximum number of directory entries in a search.
 const MAX_LOOKS: usize = 20_000;
 
-/// The folder that `slug` stands for, and whether that is certain; `own` is the client's folder of
-/// that name.
+/// Returns the folder of `slug`, and whether it is certain; `own` is the client's folder of that
+/// name.
 pub(super) fn find(slug: &str, own: &Path) -> (String, bool) {
     if let Some(folder) = began_in(own) {
         return (folder, true);
@@ -32,13 +32,13 @@ pub(super) fn find(slug: &str, own: &Path) -> (String, bool) {
     }
 }
 
-/// The folder that the first session of a project began in of which that is known.
+/// Returns the folder in which the first session with a known folder began.
 fn began_in(folder: &Path) -> Option<String> {
     let entries = entries(folder).ok()??;
     let transcripts = entries.iter().filter(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // Earlier clients kept those of subagents here, which may begin in a work tree.
+        // Earlier clients stored subagents' transcripts here, which may begin in a worktree.
         name.ends_with(".jsonl") && !name.starts_with("agent-")
     });
     transcripts.take(MAX_TRANSCRIPTS).find_map(|entry| {
@@ -51,8 +51,8 @@ fn began_in(folder: &Path) -> Option<String> {
     })
 }
 
-/// The folders that are there and that the client gives this name: in it, all but letters and digits
-/// are dashes. Two are enough to know that the name does not tell.
+/// Returns existing folders with this client name, in which all characters but letters and digits are
+/// dashes. Two are enough to know that it is ambiguous.
 fn named(slug: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(rest) = slug.strip_prefix('-').filter(|rest| !rest.is_empty()) {
@@ -82,7 +82,7 @@ fn find_named(folder: &Path, rest: &str, found: &mut Vec<PathBuf>, looks: &mut u
     }
 }
 
-/// A name as it stands in the client's name of a folder.
+/// Returns a name as the client writes it.
 fn slug_of(name: &str) -> String {
     let letter = |letter: char| match letter {
         letter if letter.is_ascii_alphanumeric() => letter,
@@ -95,7 +95,7 @@ fn slug_of(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The client's name for a folder.
+    /// Returns the client's name for a folder.
     fn slug(folder: &Path) -> String {
         slug_of(&folder.to_string_lossy())
     }
@@ -124,7 +124,7 @@ mod tests {
         }
         assert!(!find("-none/of-this", &own).1);
         assert_eq!(find("", &own), (String::new(), false));
-        // What a session said of itself counts before any guess.
+        // The folder in a transcript takes precedence over a guess.
         let record = |cwd: &str| format!("{{\"type\":\"user\",\"cwd\":{cwd:?}}}\n");
         fs::write(own.join("agent-1.jsonl"), record("/subagent")).unwrap();
         fs::write(own.join("b.jsonl"), "no json\n{}\n{\"cwd\":1}\n").unwrap();

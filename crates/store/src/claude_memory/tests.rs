@@ -14,7 +14,7 @@ struct Fixture {
     machine_id: &'static str,
     exclude: Vec<String>,
     paused: Paused,
-    /// How many files were written.
+    /// The number of written files.
     written: Cell<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Fixture {
         fs::write(self.path(slug).join("a.jsonl"), record).unwrap();
     }
 
-    /// Claude wrote this file, `<slug>/<stem>`, with a time of change that no other has.
+    /// Writes a file `<slug>/<stem>` of Claude's with a unique time.
     fn write(&self, name: &str, text: &str) -> PathBuf {
         let (slug, stem) = name.split_once('/').unwrap();
         let path = self.path(slug).join("memory").join(format!("{stem}.md"));
@@ -104,7 +104,7 @@ impl Fixture {
         self.notes.read(path).unwrap().note()
     }
 
-    /// The notes in use, title and text.
+    /// Title and text of the active notes.
     fn texts(&self) -> Vec<(String, String)> {
         let notes = self.notes.list().notes;
         let notes = notes
@@ -124,7 +124,7 @@ impl Fixture {
         self.notes.update(&lock, path, change).unwrap();
     }
 
-    /// A person forgets a note, as the command does it.
+    /// Forgets a note as the command does.
     fn forget(&self, stem: &str) {
         let path = self.find(note_id(SLUG, stem));
         let body = self.notes.read(path).unwrap().note().body;
@@ -184,7 +184,7 @@ fn a_file_becomes_a_note_and_a_second_import_changes_nothing() {
         assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     }
     assert_eq!(fixture.notes.list().notes, before);
-    // Written again with the same text: looked at, and nothing to do.
+    // Written again with the same text: read, but unchanged.
     fixture.remember("pnpm", "Use `pnpm`.");
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     assert_eq!(fixture.notes.list().notes, before);
@@ -214,7 +214,7 @@ fn the_note_follows_its_file() {
         fixture.find(note_id(SLUG, "pnpm")).folder.as_str(),
         "semantic"
     );
-    // What a file is while it is being written.
+    // A file that is being written.
     fs::write(&path, "---\nname: x\ndescr").unwrap();
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     assert_eq!(fixture.note("pnpm").body, "Use pnpm.");
@@ -256,7 +256,7 @@ fn a_persons_change_is_theirs() {
         fixture.import();
         fixture.change("pnpm", change);
         let theirs = fixture.note("pnpm");
-        // Nobody looked since, and the note is not what was imported all the same.
+        // Without another import, the note still differs from the imported one.
         let stamp = fixture.notes.stamp(fixture.find(theirs.id)).unwrap();
         let copies = fixture.journal.native_copies("shop").unwrap();
         assert!(!copies.contains(&(theirs.id, stamp)));
@@ -272,7 +272,7 @@ fn a_persons_change_is_theirs() {
         assert_eq!(fixture.counts(), [0, 0, 1, 0]);
         assert_eq!(fixture.note("pnpm"), theirs);
     }
-    // A note that keeps quiet goes on following.
+    // An unchanged note is still updated.
     let fixture = Fixture::new();
     fixture.remember("pnpm", "Use pnpm.");
     fixture.import();
@@ -291,7 +291,7 @@ fn what_a_person_forgot_stays_away() {
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     fixture.remember("pnpm", "Use pnpm, please.");
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
-    // The same words under another name.
+    // The same text under another name.
     let renamed = fixture.remember("package_manager", "use  PNPM.");
     assert_eq!(fixture.counts(), [0, 0, 2, 0]);
     fs::remove_file(path).unwrap();
@@ -300,7 +300,7 @@ fn what_a_person_forgot_stays_away() {
     fixture.remember("pnpm", "Use pnpm once more.");
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
     assert!(fixture.texts().is_empty());
-    // A file that comes to say what was forgotten takes no note along.
+    // A file that gets a forgotten text does not change another note.
     let fixture = Fixture::new();
     fixture.remember("pnpm", "Use pnpm.");
     fixture.remember("yarn", "Use yarn.");
@@ -330,7 +330,7 @@ fn two_machines_with_one_name_of_a_folder() {
     one.remember("pnpm", "Use pnpm.");
     one.remember("ports", "The stub is on 9090.");
     one.import();
-    // The notes of one arrive at two.
+    // Machine two gets the notes of machine one.
     for (path, _) in one.notes.list().notes {
         let lock = two.notes.lock().unwrap();
         two.notes
@@ -347,13 +347,13 @@ fn two_machines_with_one_name_of_a_folder() {
         "The stub is on 9191."
     );
     assert_eq!(two.note("ports").body, "The stub is on 9090.");
-    // Each changes and forgets its own.
+    // Each changes and forgets only its own notes.
     two.remember("ports", "The stub is on 9292.");
     assert_eq!(two.counts(), [0, 1, 1, 0]);
     fs::remove_file(&same).unwrap();
     assert_eq!(two.counts(), [0, 0, 1, 0]);
     assert_eq!(two.note("pnpm").state, State::Active);
-    // The words part: now two has a note of its own.
+    // The texts differ now, so machine two gets its own note.
     two.remember("pnpm", "Use pnpm.");
     assert_eq!(two.counts(), [0, 0, 2, 0]);
     let path = two.find(note_id(SLUG, "pnpm"));
@@ -366,7 +366,7 @@ fn two_machines_with_one_name_of_a_folder() {
     fs::remove_file(&other).unwrap();
     assert_eq!(two.counts(), [0, 0, 1, 1]);
     assert_eq!(two.note("ports").state, State::Active);
-    // What was forgotten on the other machine is not brought back by this one.
+    // A note forgotten on the other machine is not restored.
     let (one, two) = (Fixture::of_machine("one"), Fixture::of_machine("two"));
     one.remember("pnpm", "Use pnpm.");
     one.import();
@@ -439,10 +439,10 @@ fn without_its_records_a_note_is_known_by_what_it_says() {
     fixture.import();
     let claude = text_hash(&fixture.claude().to_string_lossy());
     let id = note_id(SLUG, "pnpm");
-    // As if the process had been killed between the note and its row: of a new note, …
+    // As if the process was killed between a note and its row: for a new note, …
     fixture.journal.drop_native_source(&claude, id).unwrap();
     assert_eq!(fixture.counts(), [0, 0, 1, 0]);
-    // … and of one that had changed.
+    // … and for a changed one.
     let row = fixture
         .journal
         .native_sources(&claude)
@@ -465,11 +465,11 @@ fn a_folder_that_is_not_there_takes_nothing_along() {
     fixture.import();
     let nowhere = fixture.root.path().join("nowhere");
     assert_eq!(fixture.import_from(&nowhere), Imported::default());
-    // Another folder of the client's has nothing to say about this one's files, …
+    // Another client folder does not affect the states of these files, …
     let other = fixture.root.path().join("other");
     fs::create_dir_all(other.join("projects")).unwrap();
     assert_eq!(fixture.import_from(&other), Imported::default());
-    // … nor may it change their notes.
+    // … and does not change their notes.
     let memories = other.join("projects").join(SLUG).join("memory");
     fs::create_dir_all(&memories).unwrap();
     fs::write(
@@ -495,7 +495,7 @@ fn excluded_and_paused_folders_are_left_alone() {
     fixture.remember("pnpm", "Use pnpm.");
     fixture.began("-srv-cart", "/srv/cart");
     fixture.write("-srv-cart/a", &memory("a", "Carts."));
-    // Where this was began, nobody knows.
+    // The folder of this session is unknown.
     fixture.write("-none-such/a", &memory("a", "Unknown."));
     fixture.exclude = vec!["/srv/shop".to_owned()];
     assert_eq!(fixture.counts(), [1, 0, 0, 0]);
@@ -505,7 +505,7 @@ fn excluded_and_paused_folders_are_left_alone() {
     assert_eq!(fixture.counts(), [1, 0, 1, 0]);
     fixture.paused.projects.clear();
     assert_eq!(fixture.counts(), [1, 0, 2, 0]);
-    // What is left alone is not gone.
+    // Excluded files do not count as removed.
     fs::remove_dir_all(fixture.path(SLUG).join("memory")).unwrap();
     fixture.exclude = vec!["/srv/shop".to_owned()];
     fixture.paused.everywhere = true;
@@ -529,7 +529,7 @@ fn the_transcripts_are_read_once() {
     let fixture = Fixture::new();
     fixture.remember("a", "One.");
     fixture.import();
-    // If they were read again, the project would be another one.
+    // Reading them again would give another project.
     fixture.began(SLUG, "/srv/cart");
     fixture.remember("b", "Two.");
     fixture.import();
@@ -537,7 +537,7 @@ fn the_transcripts_are_read_once() {
         (fixture.note("a").project, fixture.note("b").project),
         ("shop".to_owned(), "shop".to_owned())
     );
-    // A guess is good until there is a transcript.
+    // A guess holds until there is a transcript.
     let write = |stem: &str| fixture.write(&format!("-none-such/{stem}"), &memory(stem, stem));
     write("a");
     fixture.import();
@@ -577,7 +577,7 @@ fn nothing_is_followed_and_nothing_too_large_is_read() {
         .arg(memory_folder.join("pipe.md"))
         .status();
     assert!(fifo.unwrap().success());
-    // A folder of a project, and a memory, that lead elsewhere.
+    // A project folder and a memory that are links.
     fixture.began("-srv-real", "/srv/real");
     fixture.write("-srv-real/a", &memory("needle", "needle"));
     let moved = fixture.root.path().join("moved");
@@ -610,9 +610,9 @@ fn nothing_is_followed_and_nothing_too_large_is_read() {
         ]
     );
     assert_eq!(fixture.texts(), [text("good", "Good.")]);
-    // Each file is told of once.
+    // Each file is reported once.
     assert_eq!(fixture.import().problems.len(), 1);
-    // A file that a link took the place of is not gone.
+    // A file replaced by a link does not count as removed.
     fs::remove_file(&good).unwrap();
     symlink(&outside, &good).unwrap();
     assert_eq!(fixture.counts(), [0, 0, 5, 0]);

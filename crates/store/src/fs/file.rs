@@ -1,4 +1,4 @@
-//! Reading and writing single files so that nothing is followed, half written or lost.
+//! Atomic reads and writes of single files, without following links.
 
 use std::{
     collections::BTreeSet,
@@ -7,21 +7,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What tells that a file changed: its size, its time of change in nanoseconds, its inode.
+/// A file's size, modification time and inode, which show whether it changed.
 ///
-/// An atomic write always makes a new inode; an editor that writes in place moves the time.
+/// An atomic write always makes a new inode; an editor that writes in place changes the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Size in bytes.
     pub size: i64,
-    /// Time of the last change, nanoseconds since 1970.
+    /// The modification time, nanoseconds since 1970.
     pub modified: i64,
-    /// The inode, 0 where there are none.
+    /// The inode, or 0 where there are none.
     pub inode: i64,
 }
 
 impl Stamp {
-    /// Reads the stamp of what `metadata` describes.
+    /// Returns the stamp in `metadata`.
     pub fn of(metadata: &Metadata) -> Self {
         let modified = metadata
             .modified()
@@ -45,10 +45,7 @@ fn inode(_: &Metadata) -> i64 {
     0
 }
 
-/// Opens a regular file for reading. A link is not followed, a pipe or a device is not waited for.
-///
-/// # Errors
-/// When it is not there, or is no regular file.
+/// Opens a regular file for reading. It does not follow a link or wait for a pipe or device.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -70,10 +67,7 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     }
 }
 
-/// Reads at most `limit` bytes of a regular file. The flag tells whether that was all of it.
-///
-/// # Errors
-/// As [`open_regular`], and when reading fails.
+/// Reads at most `limit` bytes of a regular file. The flag tells whether that is the whole file.
 pub fn read_head(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Stamp, bool)> {
     let (file, metadata) = open_regular(path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(limit).min(limit));
@@ -83,13 +77,13 @@ pub fn read_head(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Stamp, bool)
     Ok((bytes, Stamp::of(&metadata), whole))
 }
 
-/// Writes a file so that it is either the old one or the new one, never a part of it.
+/// Writes a file atomically: it has either the old or the new content.
 ///
-/// A new temporary file in the same folder is written, flushed and renamed; a link at `path` is
-/// replaced, not followed. The temporary name does not end in `.md`. Mode 0600.
+/// A temporary file in the same folder is written, flushed and renamed. A link at `path` is replaced,
+/// not followed. The temporary name does not end in `.md`. The mode is 0600.
 ///
 /// # Errors
-/// When any step fails; what was at `path` is then still there, and the temporary file is gone.
+/// The old file is still at `path`, and the temporary file is gone.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
     let (folder, temporary) = beside(path)?;
     let result = (|| {
@@ -102,13 +96,13 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<Stamp> {
         Ok(stamp)
     })();
     if result.is_err() {
-        // The cause is what matters; a leftover is swept by the deferred process.
+        // The caller needs the first error. The deferred process removes leftovers.
         let _ = fs::remove_file(&temporary);
     }
     result
 }
 
-/// The folder of a file, and a name for a temporary file in it.
+/// Returns the folder of a file and a name for a temporary file in it.
 fn beside(path: &Path) -> io::Result<(&Path, PathBuf)> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -117,23 +111,22 @@ fn beside(path: &Path) -> io::Result<(&Path, PathBuf)> {
     Ok((folder, temporary))
 }
 
-/// Writes files that are not there yet, each as [`write_atomic`] would, but waits for the disk once: one
-/// wait for each of thousands takes a minute. The folders are there, on one file system. Where something
-/// lies by now, that stays, and there is no stamp.
+/// Writes new files as [`write_atomic`] does, but flushes once: thousands of flushes take a minute.
+/// The folders exist on one file system. An existing file stays and gets no stamp.
 ///
 /// # Errors
-/// When any step fails; each file is then either there as a whole or not at all.
+/// Each file is either complete or missing.
 pub fn write_new(files: &[(PathBuf, Vec<u8>)]) -> io::Result<Vec<Option<Stamp>>> {
     let mut written = Vec::with_capacity(files.len());
     let result = put_in_place(files, &mut written);
-    // Those that gave way, and after a failure all that are not in place.
+    // Files that were not needed; after an error, all that are not in place.
     for (temporary, _) in written.into_iter().filter(|(_, stamp)| stamp.is_none()) {
         let _ = fs::remove_file(temporary);
     }
     result
 }
 
-/// Notes in `written` each temporary file, and its stamp once it is in place.
+/// Records each temporary file in `written`, with its stamp once it is in place.
 fn put_in_place(
     files: &[(PathBuf, Vec<u8>)],
     written: &mut Vec<(PathBuf, Option<Stamp>)>,
@@ -165,7 +158,7 @@ fn put_in_place(
     Ok(written.iter().map(|(_, placed)| *placed).collect())
 }
 
-/// Options that make a file for the owner alone and follow no link.
+/// Options that create a file with mode 0600 and follow no link.
 pub fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -184,9 +177,6 @@ pub fn private_options() -> OpenOptions {
 const MANY: usize = 32;
 
 /// Flushes files that another writer has closed, and their folders. A missing file is skipped.
-///
-/// # Errors
-/// When the disk fails.
 #[cfg(unix)]
 pub fn flush(paths: &[PathBuf]) -> io::Result<()> {
     let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
@@ -208,18 +198,12 @@ pub fn flush(paths: &[PathBuf]) -> io::Result<()> {
 }
 
 /// Does nothing: Windows flushes only a handle that is open for writing, and git's objects are read-only.
-///
-/// # Errors
-/// Never.
 #[cfg(not(unix))]
 pub fn flush(_: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
 /// Flushes everything below a folder.
-///
-/// # Errors
-/// When the folder cannot be read, or the disk fails.
 pub fn flush_tree(folder: &Path) -> io::Result<()> {
     let (folders, files) = below(folder)?;
     flush(&files)?;
@@ -229,10 +213,7 @@ pub fn flush_tree(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lists a folder with all folders below it, and all files in them. No link is followed.
-///
-/// # Errors
-/// When a folder cannot be read.
+/// Lists a folder with everything below it. No link is followed.
 pub fn below(folder: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut folders, mut files) = (Vec::new(), Vec::new());
     let mut pending = vec![folder.to_owned()];
@@ -250,8 +231,8 @@ pub fn below(folder: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     Ok((folders, files))
 }
 
-/// Flushes the entries of a folder: what was created, renamed or removed in it. Errors are ignored: not
-/// every file system can do it.
+/// Flushes a folder's entries: created, renamed and removed files. Errors are ignored, because not
+/// every file system supports it.
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();

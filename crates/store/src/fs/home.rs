@@ -1,4 +1,4 @@
-//! Where things are: the store's folders and files, and their modes.
+//! Paths and modes of the store's folders and files.
 
 use std::{
     fs, io,
@@ -7,7 +7,7 @@ use std::{
 
 use anamnesis_note::note::Scope;
 
-/// The root of a store (`ANAMNESIS_HOME`) and the names of everything in it.
+/// The root of a store (`ANAMNESIS_HOME`) and the paths in it.
 #[derive(Debug, Clone)]
 pub struct Home {
     /// The root as it was given.
@@ -19,12 +19,12 @@ pub struct Home {
 /// The store's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A folder of ours is a link or a file. Following a link could write outside the store.
+    /// A folder of the store is a link or a file. Following a link could write outside the store.
     #[error("{path} is not a folder of the store but {found}; move it away")]
     NotAFolder {
         /// The path.
         path: PathBuf,
-        /// What is there.
+        /// What was found.
         found: &'static str,
     },
     /// A symbolic link in the path of the root is dangling, or is part of a loop.
@@ -52,7 +52,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the person can do about it.
+    /// Returns a hint for the person.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::BrokenLink { .. } => {
@@ -65,11 +65,11 @@ impl Error {
     }
 }
 
-/// The folders below the root that hold machine-local files which are no notes.
+/// The folders below the root with machine-local files other than notes.
 const FOLDERS: [&str; 3] = ["derived", "trash", "log"];
 
 impl Home {
-    /// Names the store at `root`, which need not exist yet; nothing is changed.
+    /// Returns the paths of the store at `root`, which need not exist yet. Nothing is changed.
     ///
     /// Symbolic links in the path of the root are resolved here, once. Below it no link is followed.
     pub fn new(root: impl Into<PathBuf>) -> Self {
@@ -83,12 +83,12 @@ impl Home {
         Self { named, root }
     }
 
-    /// The root, without symbolic links.
+    /// Returns the root without symbolic links.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path of the store below the root as it was given, to be shown to people.
+    /// Returns a path of the store below the root as given, for display.
     pub fn as_named(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.root) {
             Ok(rest) => self.named.components().chain(rest.components()).collect(),
@@ -109,7 +109,7 @@ impl Home {
         if self.root.is_dir() {
             return Ok(());
         }
-        // Links that lead to a folder were resolved.
+        // Links to existing folders are already resolved.
         let broken = self.root.ancestors().find_map(|link| {
             let target = fs::read_link(link).ok()?;
             let source = fs::metadata(link).err()?;
@@ -123,7 +123,7 @@ impl Home {
         broken.map_or(Ok(()), Err)
     }
 
-    /// The tree of a scope, which decides whether its notes travel.
+    /// Returns the tree of a scope.
     pub fn tree(&self, scope: Scope) -> PathBuf {
         self.root.join(match scope {
             Scope::Portable => "memory",
@@ -131,57 +131,57 @@ impl Home {
         })
     }
 
-    /// The receipts of all machines, a folder each.
+    /// Returns the folder of the usage logs, with one folder per machine.
     pub fn receipts(&self) -> PathBuf {
         self.tree(Scope::Portable).join(".usage")
     }
 
-    /// The derived index.
+    /// Returns the file of the index.
     pub fn index(&self) -> PathBuf {
         self.derived().join("index.db")
     }
 
-    /// The folder of what can be deleted at any time: the index and the lock files.
+    /// Returns the folder of files that can be deleted at any time: the index and the lock files.
     pub fn derived(&self) -> PathBuf {
         self.root.join("derived")
     }
 
-    /// This machine's records.
+    /// Returns the file of the journal.
     pub fn journal(&self) -> PathBuf {
         self.root.join("journal.db")
     }
 
-    /// Old bytes of forgotten notes.
+    /// Returns the folder with the old bytes of forgotten notes.
     pub fn trash(&self) -> PathBuf {
         self.root.join("trash")
     }
 
-    /// Records that the journal could not take.
+    /// Returns the folder of records that the journal could not take.
     pub fn spool(&self) -> PathBuf {
         self.root.join("spool")
     }
 
-    /// Files that cannot be read, kept as they are.
+    /// Returns the folder of unreadable files.
     pub fn quarantine(&self) -> PathBuf {
         self.root.join("quarantine")
     }
 
-    /// The folder of the command for a terminal, where one is wanted.
+    /// Returns the folder of the terminal command.
     pub fn bin(&self) -> PathBuf {
         self.root.join("bin")
     }
 
-    /// The log.
+    /// Returns the log file.
     pub fn log(&self) -> PathBuf {
         self.root.join("log").join("anamnesis.log")
     }
 
-    /// The questions that recall is measured by on this machine.
+    /// Returns the file of the questions that measure recall on this machine.
     pub fn evaluation(&self) -> PathBuf {
         self.root.join("eval").join("eval.jsonl")
     }
 
-    /// The settings of this machine.
+    /// Returns the settings file.
     pub fn config(&self) -> PathBuf {
         self.root.join("config.json")
     }
@@ -192,10 +192,7 @@ impl Home {
         relative.to_string_lossy().replace('\\', "/")
     }
 
-    /// Makes the store's folders that are missing, for the owner alone.
-    ///
-    /// # Errors
-    /// When one cannot be made, or is something else than a folder.
+    /// Creates the missing folders of the store with mode 0700.
     pub fn create(&self) -> Result<(), Error> {
         if !self.root.is_dir() {
             self.check_links()?;
@@ -216,9 +213,9 @@ impl Home {
         Ok(())
     }
 
-    /// Every folder and file of the store whose mode lets others in, with the mode.
+    /// Returns the folders and files of the store that others may access, with their modes.
     ///
-    /// Notes, the index, records, settings and logs; what is not ours is not looked at.
+    /// Covers notes, the index, records, settings and logs, but no foreign files.
     pub fn open_to_others(&self) -> Vec<(PathBuf, u32)> {
         let mut found = Vec::new();
         let mut pending = vec![self.root.clone()];
@@ -240,10 +237,7 @@ impl Home {
     }
 }
 
-/// Makes `path` a folder for the owner alone, unless it is one already.
-///
-/// # Errors
-/// When it cannot be made, or is a link or a file.
+/// Creates the folder `path` with mode 0700 if it is missing.
 pub fn ensure_folder(path: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Ok(()),
@@ -261,7 +255,7 @@ pub fn ensure_folder(path: &Path) -> Result<(), Error> {
         Err(_) => {}
     }
     match make_private_folder(path) {
-        // Another process was faster.
+        // Another process created it.
         Err(source) if source.kind() == io::ErrorKind::AlreadyExists && is_real_folder(path) => {
             Ok(())
         }
@@ -284,7 +278,7 @@ pub fn resolve(path: &Path) -> PathBuf {
     resolved.unwrap_or_else(|| path.to_owned())
 }
 
-/// Tells whether `path` is `folder` or below it, as written or with the links of both resolved.
+/// Tells whether `path` is `folder` or below it, as written or with links resolved.
 pub fn is_below(path: &Path, folder: &Path) -> bool {
     path.starts_with(folder) || resolve(path).starts_with(resolve(folder))
 }
@@ -301,7 +295,7 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// The name of this machine, as the kernel has it.
+/// Returns the host name.
 #[cfg(unix)]
 pub fn host_name() -> String {
     rustix::system::uname()

@@ -1,4 +1,4 @@
-//! Kernel locks between processes: held by an open file, gone with the process however it ends.
+//! Kernel locks between processes. An open file holds the lock, so it ends with the process.
 
 use std::{
     fs::{File, TryLockError},
@@ -11,22 +11,22 @@ use std::{
 
 use crate::fs::{file::private_options, home::Home};
 
-/// What is locked. Each has a file of its own in `derived/`, which holds no data.
+/// What a lock protects. Each has an empty file in `derived/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// Reading a note's file, changing it and writing it back.
+    /// Read, change and write of a note.
     Notes,
-    /// Writing to the index, or swapping it for another one.
+    /// Writing or swapping the index.
     Index,
-    /// Making the journal's tables.
+    /// Creating or repairing the journal.
     Journal,
-    /// The deferred process: one a store.
+    /// The deferred process, one per store.
     Work,
     /// Changing the settings.
     Config,
-    /// Carrying notes between machines: one run a store.
+    /// A sync, one per store.
     Sync,
-    /// Writing to this machine's receipts.
+    /// Writing this machine's usage log.
     Receipts,
 }
 
@@ -44,28 +44,22 @@ impl Subject {
     }
 }
 
-/// A lock that is held until it is dropped.
+/// A held lock; dropping it releases the lock.
 #[derive(Debug)]
 pub struct Lock {
-    // Closing the file gives the lock back.
+    // Closing the file releases the lock.
     file: File,
 }
 
 impl Lock {
-    /// Another handle on the same lock, which is held until both are gone. A child process that is
-    /// given it keeps the lock when we are killed. The file is empty.
-    ///
-    /// # Errors
-    /// When the system has no more handles.
+    /// Returns another handle on the lock, which is released when both are closed. A child process
+    /// that inherits it keeps the lock after a kill of this process. The file is empty.
     pub fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 }
 
-/// Takes a lock, waiting for it no longer than `patience`; `None` when somebody else kept it.
-///
-/// # Errors
-/// When the lock's file cannot be made or the file system knows no locks.
+/// Takes a lock within `patience`; `None` if another process keeps it.
 pub fn acquire(home: &Home, subject: Subject, patience: Duration) -> io::Result<Option<Lock>> {
     acquire_file(&home.derived().join(subject.file_name()), patience)
 }
@@ -78,8 +72,8 @@ fn acquire_file(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
         Err(TryLockError::WouldBlock) if patience.is_zero() => return Ok(None),
         Err(TryLockError::WouldBlock) => {}
     }
-    // The kernel queues those who wait, but knows no time limit. A thread waits in its place; when it
-    // gets the lock too late, nobody takes the file from it and the lock is given back at once.
+    // `flock` has no timeout, so a thread waits. If it gets the lock too late, nobody takes the file
+    // from it and the lock is released at once.
     let (sender, receiver) = mpsc::sync_channel(0);
     thread::Builder::new().spawn(move || {
         let locked = file.lock().map(|()| Lock { file });

@@ -1,4 +1,4 @@
-//! The log: one line an event, for `doctor` and for people who look.
+//! The log, one line per event.
 
 use std::{fs, io::Write as _};
 
@@ -7,18 +7,18 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::fs::{file::private_options, home::Home};
 
-/// The size at which the log is set aside, in bytes. Two old logs are kept.
+/// The size at which the log is rotated, in bytes. Two old logs are kept.
 const MAX_LENGTH: u64 = 5 * 1024 * 1024;
 
-/// The longest line, in characters.
+/// The maximum length of a line, in characters.
 const MAX_LINE_LENGTH: usize = 500;
 
-/// Appends a line. A log that cannot be written is no reason to fail.
+/// Appends a line. Errors are ignored.
 ///
-/// The text is made one line and redacted: a reason may quote what somebody sent.
+/// The text is made one line and redacted, because a reason may quote foreign text.
 pub fn append(home: &Home, now: DateTime<Utc>, text: &str) {
     let path = home.log();
-    // A link in the folder's place could lead out of the store.
+    // A link instead of the folder could lead out of the store.
     let folder = path.parent().map(fs::symlink_metadata);
     if !folder.is_some_and(|folder| folder.is_ok_and(|metadata| metadata.is_dir())) {
         return;
@@ -33,7 +33,7 @@ pub fn append(home: &Home, now: DateTime<Utc>, text: &str) {
     let text: String = redacted.text.chars().take(MAX_LINE_LENGTH).collect();
     let time = now.to_rfc3339_opts(SecondsFormat::Secs, true);
     if let Ok(mut file) = private_options().append(true).create(true).open(&path) {
-        // One write, so that lines of processes that run at once do not mix.
+        // A single write, so that lines of concurrent processes do not mix.
         let _ = file.write_all(format!("{time} {text}\n").as_bytes());
     }
 }

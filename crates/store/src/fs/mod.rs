@@ -1,4 +1,4 @@
-//! The file system: where things are, atomic files, kernel locks, the log.
+//! The file system: paths, atomic files, kernel locks, the log.
 
 pub mod file;
 pub mod home;

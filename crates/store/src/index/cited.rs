@@ -1,4 +1,4 @@
-//! Which files notes cite: two notes about one file have something to do with each other.
+//! The files that notes cite. Two notes that cite the same file are related.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ pub(super) const PART: Part = Part {
     remove,
 };
 
-/// The notes of a project that cite a path, one more than are wanted.
+/// Notes of a project that cite a path, one more than the limit.
 const CITING: &str = "SELECT note.id FROM cited JOIN note USING (number)
   WHERE cited.project = ? AND cited.path = ? LIMIT ?";
 
-/// How many notes are asked about in one question.
+/// The number of notes in one query.
 const ASKED_AT_ONCE: usize = 200;
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
@@ -52,11 +52,8 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
 }
 
 impl Index {
-    /// The notes of a project that cite a path, as they write it, by id; none at all where more than
-    /// `limit` do: what everybody cites joins nobody.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes of a project that cite this exact path, by id; none if more than `limit` do,
+    /// because a file that everybody cites says nothing.
     pub fn notes_citing(
         &self,
         project: &str,
@@ -79,10 +76,7 @@ impl Index {
         Ok(notes)
     }
 
-    /// The paths that these notes cite, sorted; a note that cites none is not among them.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the paths that these notes cite, sorted. Notes without citations are left out.
     pub fn cited_by(&self, notes: &[NoteId]) -> Result<BTreeMap<NoteId, Vec<String>>, Error> {
         let mut cited: BTreeMap<NoteId, Vec<String>> = BTreeMap::new();
         for asked in notes.chunks(ASKED_AT_ONCE) {

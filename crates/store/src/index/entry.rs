@@ -9,22 +9,22 @@ use rusqlite::Row;
 
 use crate::{fs::file::Stamp, notes::NotePath};
 
-/// What the index knows of a note.
+/// A note as the index has it.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a column of its own, true of a note or not"
 )]
 pub struct Entry {
-    /// Where its file lies.
+    /// The path of its file.
     pub path: NotePath,
-    /// What its file looked like when it was indexed.
+    /// The stamp of its file when it was indexed.
     pub stamp: Stamp,
     /// The type.
     pub note_type: NoteType,
     /// The finer kind.
     pub kind: Kind,
-    /// Whether it is in use.
+    /// The state.
     pub state: State,
     /// The title, as written.
     pub title: String,
@@ -36,39 +36,39 @@ pub struct Entry {
     pub user_id: String,
     /// The Python version's workspace.
     pub workspace_id: String,
-    /// How it came to be.
+    /// Its origin.
     pub source: Source,
-    /// Whether it says that a model wrote it through a tool.
+    /// Whether its file says that a model wrote it through a tool.
     pub by_agent: bool,
-    /// From 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f64,
-    /// The client's id of the session it came from.
+    /// The client's id of its session.
     pub session: Option<String>,
-    /// When it was made; empty when the file does not say.
+    /// When it was created; empty if the file does not say.
     pub created_at: String,
-    /// When its content last changed, UTC in the form of notes, so that text order is time order.
+    /// When its content last changed: UTC in the format of notes, so that text order is time order.
     pub updated_at: String,
-    /// Tags.
+    /// The tags.
     pub tags: Vec<String>,
-    /// Whether a reflection has taken it up.
+    /// Whether a reflection has used it.
     pub reflected: bool,
-    /// Kept at the top.
+    /// Whether it is pinned.
     pub pinned: bool,
-    /// How bad it is to run into a warning.
+    /// The severity of a warning.
     pub severity: Option<Severity>,
-    /// Whether a note in use replaces it.
+    /// Whether an active note supersedes it.
     pub superseded: bool,
-    /// Characters of title and body.
+    /// The number of characters of title and body.
     pub length: i64,
 }
 
 impl Entry {
-    /// The id.
+    /// Returns the id.
     pub fn id(&self) -> NoteId {
         self.path.id
     }
 
-    /// Who wrote it, as people and models are shown it.
+    /// Returns the author, as shown to people and models.
     pub fn author(&self) -> &'static str {
         Note {
             source: self.source,
@@ -78,7 +78,7 @@ impl Entry {
         .author()
     }
 
-    /// The one word for what it is, as people and models are shown it.
+    /// Returns the kind, as shown to people and models.
     pub fn shown_kind(&self) -> &'static str {
         match self.source {
             Source::SessionEnd => Kind::Experience.shown(),
@@ -86,8 +86,8 @@ impl Entry {
         }
     }
 
-    /// Reads a row that begins with all columns of `note`, in the order of the table: looking each up by
-    /// its name takes longer than to read it.
+    /// Reads a row that begins with all columns of `note` in order. Columns are read by position,
+    /// because lookups by name are slower than the read.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         fn word<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
             let text: String = row.get(column)?;

@@ -1,9 +1,8 @@
-//! What notes say of each other, as they say it; links between the notes asked about are made of it
-//! at the moment of asking.
+//! Links as notes declare them. They are resolved when they are queried.
 //!
-//! So a link to a note that is not there yet is a link as soon as it is, and a title that two notes
-//! have is nobody's until one of them is gone. Links of a session are in no table at all: they follow
-//! from the notes. Nothing here decides about what is shown.
+//! A link to a missing note therefore works as soon as the note exists, and a title that two notes
+//! share names neither. Links within a session are not stored, because they follow from the notes.
+//! This module does not decide what is shown.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -50,50 +49,50 @@ pub(super) const PART: Part = Part {
     remove,
 };
 
-/// How many links of a note are read in each direction: a note with a hundred thousand costs no more.
+/// The maximum number of links per note and direction, which bounds the cost.
 const MAX_ROWS: usize = 64;
 
-/// How many notes of a session are put in order.
+/// The maximum number of notes of a session that are ordered.
 const MAX_IN_SESSION: usize = 512;
 
-/// How far links of a note are counted.
+/// The count at which counting the links of a note stops.
 const MAX_DEGREE: usize = 1024;
 
-/// How many steps a chain of notes that replace each other is followed.
+/// The maximum length of a chain of notes that replace each other.
 const MAX_STEPS: usize = 16;
 
-/// The links that a note declares to notes in use, strongest first.
+/// The links that a note declares to active notes, strongest first.
 const FROM_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note ON note.id = link.target
   WHERE link.number = (SELECT number FROM note WHERE id = ?) AND note.state IN ('active', 'muted')
   ORDER BY link.forward DESC, link.target, link.relation LIMIT ?";
 
-/// The titles that a note mentions. What a note mentions by id has no place here.
+/// The titles that a note mentions. Mentions by id are not included.
 const TITLES_FROM_NOTE: &str = "SELECT target FROM link
   WHERE number = (SELECT number FROM note WHERE id = ?) AND relation = 'mentions'
     AND NOT EXISTS (SELECT 1 FROM note WHERE note.id = target)
   ORDER BY target";
 
-/// The links that notes in use declare to a note, named by id or title, strongest first.
+/// The links that active notes declare to a note, by id or title, strongest first.
 const TO_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note USING (number)
   WHERE link.target = ? AND link.back > 0 AND note.state IN ('active', 'muted')
   ORDER BY link.back DESC, link.source LIMIT ?";
 
-/// Those of them that nothing is recalled along.
+/// The relations that recall does not follow.
 const TO_NOTE_WITHOUT_WEIGHT: &str = "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note USING (number)
   WHERE link.target = ? AND link.back = 0 AND note.state IN ('active', 'muted')
   ORDER BY link.source LIMIT ?";
 
-/// Who replaces a note, and whom it replaces.
+/// The notes that replace a note, and those it replaces.
 const SUPERSEDING: &str = "SELECT newer.id FROM supersedes JOIN note AS newer USING (number)
   WHERE supersedes.id = ? AND newer.state IN ('active', 'muted') ORDER BY newer.id LIMIT ?";
 const SUPERSEDED: &str = "SELECT older.id FROM supersedes JOIN note AS older ON older.id = supersedes.id
   WHERE supersedes.number = (SELECT number FROM note WHERE id = ?) AND older.state IN ('active', 'muted')
   ORDER BY older.id LIMIT ?";
 
-/// The notes in use that have a title; two are enough to know that it stands for none.
+/// The active notes with a title; two are enough to know that it is ambiguous.
 const BY_TITLE: &str = "SELECT note.id FROM title JOIN note USING (number)
   WHERE title.key = ? AND note.state IN ('active', 'muted') AND note.superseded = 0 LIMIT 2";
 
@@ -102,7 +101,7 @@ const SESSION_OF: &str = "SELECT session, type FROM note WHERE id = ? AND sessio
 const IN_SESSION: &str = "SELECT id, created_at FROM note
   WHERE session = ? AND type <> 'episodic' AND state IN ('active', 'muted') ORDER BY id LIMIT ?";
 
-/// The number of links of a note that something is recalled along, as far as it is worth counting.
+/// The number of links of a note that recall follows, up to the limit.
 const DEGREE: &str = "SELECT count(*) FROM (
     SELECT 1 FROM link WHERE number = (SELECT number FROM note WHERE id = ?1) AND forward > 0
     UNION ALL
@@ -125,7 +124,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     let add = |relation: Relation, target: &str, weight: Option<f64>| {
         let edge = Edge {
             from: note.id,
-            // Any other note: only the direction counts.
+            // Any other note will do: only the direction counts.
             to: NoteId::made_of(&source),
             relation,
             weight,
@@ -177,53 +176,50 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Something that a note says of another one, and that leads nowhere.
+/// An unresolved link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unresolved {
-    /// The note that says it.
+    /// The note with the link.
     pub note: NoteId,
-    /// What it says: an id, a title, or a line that is no link.
+    /// The link: an id, a title, or an invalid line.
     pub text: String,
-    /// Why it leads nowhere.
+    /// Why it is unresolved.
     pub reason: Nowhere,
 }
 
-/// Why a link leads nowhere.
+/// Why a link is unresolved.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Nowhere {
-    /// There is no such note, or none yet.
+    /// The note does not exist, or not yet.
     #[error("no such note here")]
     Missing,
     /// The note was forgotten.
     #[error("that note is forgotten")]
     Forgotten,
-    /// Several notes have the title.
+    /// The title is ambiguous.
     #[error("several notes have this title")]
     Ambiguous,
-    /// The line is no link.
+    /// The line is not a valid link.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// How many links there are, by where they come from.
+/// Counts of links by their source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkCounts {
-    /// Lines of `links`, and what `supersedes` names.
+    /// Lines of `links`, and ids in `supersedes`.
     pub declared: usize,
     /// `[[…]]` in texts.
     pub mentions: usize,
-    /// Notes of one session, one after the other, and each with the session's own.
+    /// Consecutive notes of one session, and each with the session's own note.
     pub session: usize,
 }
 
 impl Index {
-    /// The links that each of these notes has to notes in use, in either direction: declared, mentioned,
-    /// of its session. Sorted; each once.
+    /// Returns the links of each of these notes to active notes, in both directions: declared,
+    /// mentioned, or of its session. Sorted, without duplicates.
     ///
-    /// A note with very many gives the strongest of them, ties by id.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// If a note has too many, the strongest are returned, ties by id.
     pub fn links_of(&self, ids: &[NoteId]) -> Result<Vec<Edge>, Error> {
         let mut found: BTreeMap<(NoteId, NoteId, Relation), Option<f64>> = BTreeMap::new();
         let mut sessions: HashMap<String, Vec<NoteId>> = HashMap::new();
@@ -272,11 +268,8 @@ impl Index {
             .collect())
     }
 
-    /// How many links each of these notes has that something is recalled along, counted up to a
-    /// thousand: what a link to it is worth shrinks with them.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts the links of each of these notes that recall follows, up to a thousand. The more there
+    /// are, the less each is worth.
     pub fn degrees(&self, ids: &[NoteId]) -> Result<HashMap<NoteId, usize>, Error> {
         let mut degrees = HashMap::with_capacity(ids.len());
         let mut sessions = HashMap::new();
@@ -295,11 +288,8 @@ impl Index {
         Ok(degrees)
     }
 
-    /// The notes of each session that one of these notes comes from, in the order in which they were
-    /// made; the session's own note is none of them.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes of each session of these notes, in the order of their creation, without the
+    /// session's own note.
     pub fn sessions_of(&self, ids: &[NoteId]) -> Result<Vec<Vec<NoteId>>, Error> {
         let mut names = BTreeSet::new();
         for id in ids {
@@ -313,11 +303,8 @@ impl Index {
             .collect())
     }
 
-    /// The notes that now stand for a note: itself where none in use replaces it, else the last ones of
-    /// each chain. Empty where a chain does not end within sixteen steps.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that replace a note: itself if no active note does, otherwise the ends of
+    /// each chain. Empty if a chain has more than sixteen steps.
     pub fn successors(&self, id: NoteId) -> Result<Vec<NoteId>, Error> {
         let mut seen = BTreeSet::from([id]);
         let mut level = vec![id];
@@ -342,10 +329,7 @@ impl Index {
         Ok(last.into_iter().collect())
     }
 
-    /// What notes say of others and leads nowhere, sorted.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the unresolved links, sorted.
     pub fn unresolved_links(&self) -> Result<Vec<Unresolved>, Error> {
         let mut unresolved = Vec::new();
         let mut statement = self.connection.prepare(
@@ -383,20 +367,14 @@ impl Index {
         Ok(unresolved)
     }
 
-    /// The notes that replace each other, a circle at a time; one of each is in view.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the cycles of notes that replace each other; one note of each is active.
     pub fn circles(&self) -> Result<Vec<Vec<NoteId>>, Error> {
         let circles = super::supersession::in_circles(&self.connection)?;
         let ids = |circle: Vec<String>| circle.iter().filter_map(|id| id.parse().ok()).collect();
         Ok(circles.into_iter().map(ids).collect())
     }
 
-    /// Counts the links that lead somewhere.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts the resolved links.
     pub fn link_counts(&self) -> Result<LinkCounts, Error> {
         let count = |sql: &str| super::count(&self.connection, sql);
         let by_id =
@@ -444,8 +422,8 @@ impl Index {
         })
     }
 
-    /// The links of a note with the notes of its session: the one before, the one after and the
-    /// session's own. The session's own is linked with all of them.
+    /// Returns the links of a note within its session: to the previous note, the next one and the
+    /// session's own. The session's own note links to all.
     fn session_links(
         &self,
         id: NoteId,
@@ -476,7 +454,7 @@ impl Index {
         Ok(edges)
     }
 
-    /// The session that a note comes from, and the note's type.
+    /// Returns the session and the type of a note.
     fn session_of(&self, id: NoteId) -> Result<Option<(String, String)>, Error> {
         let found = self
             .connection
@@ -486,7 +464,7 @@ impl Index {
         Ok(found)
     }
 
-    /// The durable notes of a session in the order in which they were made, ties by id.
+    /// Returns the durable notes of a session in the order of their creation, ties by id.
     fn in_session(&self, session: &str) -> Result<Vec<NoteId>, Error> {
         let mut statement = self.connection.prepare_cached(IN_SESSION)?;
         let limit = i64::try_from(MAX_IN_SESSION).unwrap_or(i64::MAX);
@@ -498,7 +476,7 @@ impl Index {
         Ok(members.into_iter().map(|(_, id)| id).collect())
     }
 
-    /// The note of a session itself, if it is in use.
+    /// Returns the session's own note, if it is active.
     fn own_note(&self, session: &str) -> Result<Option<NoteId>, Error> {
         let own = NoteId::of_session(session);
         let is_there: bool = self
@@ -510,7 +488,7 @@ impl Index {
         Ok(is_there.then_some(own))
     }
 
-    /// The one note in use that has a title.
+    /// Returns the only active note with a title.
     fn by_title(&self, key: &str) -> Result<Option<NoteId>, Error> {
         let found = self.texts(BY_TITLE, key, None)?;
         Ok(match &found[..] {
@@ -519,7 +497,7 @@ impl Index {
         })
     }
 
-    /// The title by which other notes may mention a note: none where it is not its alone.
+    /// Returns the title by which other notes may mention a note; none if it is not unique.
     fn own_title(&self, id: NoteId) -> Result<Option<String>, Error> {
         let key: Option<String> = self
             .connection
@@ -532,7 +510,7 @@ impl Index {
         }
     }
 
-    /// Links as their notes have them. `target` is the note that they go to where they name it by title.
+    /// Reads links as declared. `target` is the note that a link by title resolves to.
     fn edges(&self, sql: &str, name: &str, target: Option<NoteId>) -> Result<Vec<Edge>, Error> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
@@ -680,7 +658,7 @@ mod tests {
         fixture.add("LATE", |note| note.id = late);
         let index = fixture.refreshed();
         assert_eq!(shown(&index, &[a]), ["a about LATE", "a mentions LATE"]);
-        // An index that was built anew says the same.
+        // A rebuilt index gives the same.
         let kept = index.links_of(&[a, late]).unwrap();
         drop(index);
         let anew = Index::rebuild(&fixture.home, &fixture.notes, PATIENCE).unwrap();
@@ -770,7 +748,7 @@ mod tests {
         index.connection.execute_batch(&sql).unwrap();
         assert_eq!(index.links_of(&[hub]).unwrap().len(), MAX_ROWS);
         assert_eq!(index.degrees(&[hub]).unwrap()[&hub], MAX_DEGREE);
-        // None of them is found by going through all links.
+        // No query scans all links.
         for sql in [
             FROM_NOTE,
             TO_NOTE,
@@ -815,7 +793,7 @@ mod tests {
         last.sort();
         assert_eq!(index.successors(chain[20]).unwrap(), [chain[20]]);
         assert_eq!(index.successors(chain[10]).unwrap(), last);
-        // Twenty steps are too many.
+        // Twenty steps exceed the limit.
         assert!(index.successors(chain[0]).unwrap().is_empty());
         assert!(
             index

@@ -1,11 +1,11 @@
-//! The derived index: SQLite with FTS5 over the notes. Delete it and nothing is lost.
+//! The derived index: SQLite with FTS5 over the notes. It can be deleted and rebuilt without loss.
 //!
-//! - One writer at a time, under the index lock; readers open the file read-only and never wait.
-//! - A file that is missing, corrupt, foreign or of another version is built anew beside the old one
-//!   and swapped in under that lock. The old write-ahead log goes first, since SQLite would take it
-//!   for the new file's own.
-//! - Nothing that is shown depends on the order in which notes were indexed: ties are broken by id,
-//!   so an index that was kept in step and one that was built anew give the same answers.
+//! - One writer at a time holds the index lock. Readers open the file read-only and never wait.
+//! - A file that is missing, corrupt, foreign or of another version is rebuilt beside the old one and
+//!   swapped in under the lock. The old write-ahead log is removed first, because SQLite would apply
+//!   it to the new file.
+//! - No output depends on the order of indexing, because ties are broken by id. An updated index and
+//!   a rebuilt one give the same answers.
 
 mod cited;
 mod entry;
@@ -50,16 +50,16 @@ use crate::{
     sqlite,
 };
 
-/// The largest index in memory, in pages of 4 KiB.
+/// The maximum size of an index in memory, in pages of 4 KiB.
 const MAX_PAGES_IN_MEMORY: u32 = 128 * 1024;
 
 /// The index cannot be used as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none.
+    /// The file does not exist.
     #[error("no index yet")]
     Missing,
-    /// It is not one of ours, or of another version.
+    /// The file is not an index of this version, or it is damaged.
     #[error("the index is {0}")]
     Foreign(String),
     /// SQLite refused.
@@ -68,14 +68,13 @@ pub enum Error {
     /// The file system refused.
     #[error("index: {0}")]
     Io(#[from] io::Error),
-    /// Somebody else writes it for longer than this caller can wait.
+    /// Another process holds the lock for longer than the caller's timeout.
     #[error("the index is being written by another anamnesis process")]
     Locked,
 }
 
 impl Error {
-    /// Tells whether somebody else was at it for longer than this caller can wait, by our lock or by
-    /// SQLite's own.
+    /// Tells whether another process held our lock or SQLite's for longer than the timeout.
     fn is_busy(&self) -> bool {
         match self {
             Self::Locked => true,
@@ -87,7 +86,7 @@ impl Error {
         }
     }
 
-    /// Tells whether the file itself is damaged: it has to be built anew.
+    /// Tells whether the file must be rebuilt.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Sqlite(error) => matches!(
@@ -109,18 +108,14 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index for reading. Nothing is built and nothing is written.
-    ///
-    /// # Errors
-    /// When there is none, or it is not one that this version can read.
+    /// Opens the index read-only. It neither builds nor writes anything.
     pub fn open(home: &Home) -> Result<Self, Error> {
         let path = home.index();
         if !path.exists() {
             return Err(Error::Missing);
         }
         let connection = sqlite::open_read(&path, Duration::from_millis(100))?;
-        // One look at the index: its questions see the same notes, and the file is locked once, not
-        // at each of them.
+        // One read transaction: all queries see the same notes, and SQLite locks the file once.
         connection.execute_batch("BEGIN")?;
         check(&connection)?;
         Ok(Self {
@@ -129,11 +124,8 @@ impl Index {
         })
     }
 
-    /// An index in memory of notes that need not lie on the disk, such as those of another time. It is
-    /// gone when it is dropped, whatever happens to the process.
-    ///
-    /// # Errors
-    /// When SQLite refuses, or it would be larger than 512 MiB.
+    /// Builds an index in memory, of at most 512 MiB, from notes that need not be on disk, such as
+    /// those of an earlier time.
     pub fn of(notes: impl IntoIterator<Item = Stored>) -> Result<Self, Error> {
         let connection = sqlite::open_in_memory()?;
         connection.execute_batch(&format!(
@@ -153,10 +145,10 @@ impl Index {
         })
     }
 
-    /// Opens the index for writing; one that cannot be used is built anew from the notes.
+    /// Opens the index for writing. An unusable file is rebuilt from the notes.
     ///
     /// # Errors
-    /// [`Error::Locked`] when somebody else writes for longer than `patience`.
+    /// [`Error::Locked`] if another process writes for longer than `patience`.
     pub fn open_to_write(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
         match Self::open_existing(&home.index(), patience) {
@@ -168,13 +160,10 @@ impl Index {
         }
     }
 
-    /// Opens the index for writing and brings it in step with the notes.
+    /// Opens the index for writing and updates it from the notes.
     ///
-    /// Where most files are others than the index knows (a copied store, a restored backup), it is
-    /// built anew: wiping each old text from a full-text index takes twenty times as long.
-    ///
-    /// # Errors
-    /// As [`Index::open_to_write`] and [`Index::refresh`].
+    /// If most files differ from the index (a copied store, a restored backup), it is rebuilt:
+    /// deleting each old text from a full-text index takes twenty times as long.
     pub fn in_step(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let mut index = Self::open_to_write(home, notes, patience)?;
         let refreshed = match index.is_far_behind(notes) {
@@ -189,11 +178,11 @@ impl Index {
         }
     }
 
-    /// The index for a caller in a hurry: in step with the notes, or as it is while another process
+    /// Opens the index for a caller with little time: up to date, or as it is while another process
     /// writes it.
     ///
     /// # Errors
-    /// As [`Index::in_step`], but [`Error::Locked`] only where there is none to be read, either.
+    /// [`Error::Locked`] only if there is no readable index either.
     pub fn in_step_or_as_is(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         match Self::in_step(home, notes, patience) {
             Err(error) if error.is_busy() => Self::open(home).map_err(|_| Error::Locked),
@@ -204,7 +193,7 @@ impl Index {
     /// Opens the index for writing without building one.
     ///
     /// # Errors
-    /// When there is none that can be used, or somebody else writes for longer than `patience`.
+    /// [`Error::Locked`] if another process writes for longer than `patience`.
     pub fn open_if_usable(home: &Home, patience: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
         let connection = Self::open_existing(&home.index(), patience)?;
@@ -224,18 +213,12 @@ impl Index {
         Ok(connection)
     }
 
-    /// Folds the write-ahead log into the file, so that what was deleted is in no byte of it.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Checkpoints the write-ahead log, so that no byte of deleted text is left in it.
     pub fn checkpoint(&self) -> Result<(), Error> {
         Ok(sqlite::checkpoint(&self.connection)?)
     }
 
-    /// Runs SQLite's own check of the file, and reads every list of notes; `Ok` when nothing is found.
-    ///
-    /// # Errors
-    /// What it found.
+    /// Runs SQLite's integrity check and reads every postings list.
     pub fn integrity(&self) -> Result<(), Error> {
         let answer: String = self
             .connection

@@ -1,16 +1,16 @@
-//! Which notes have a term, and how often: what recall ranks with.
+//! The inverted index: which notes have a term, and how often. Recall ranks with it.
 //!
-//! FTS5 visits a row, its positions and its length for each note that has a word of the question. Here
-//! a term has one BLOB for each block of 4,096 note numbers, and a block one BLOB with what ranking
-//! has to know of its notes, so that a question of ten words reads some dozen rows and a note that is
-//! added rewrites a few KiB a term, not the whole list.
+//! FTS5 reads a row, positions and a length for each matching note. Here a term has one BLOB per
+//! block of 4,096 note numbers, and each block has one BLOB with the properties that ranking needs. A
+//! query of ten words reads some dozen rows, and a new note rewrites a few KiB per term instead of
+//! the whole list.
 //!
-//! - The terms have a table of their own, the BLOBs another: SQLite compares whole rows on the way
-//!   through a table without rowids, and would read every BLOB that it passes.
-//! - What many notes change is gathered in [`Changes`] and written once a term and block.
-//! - The words of a note that goes are those of the text that FTS5 still holds.
-//! - A BLOB that this module would not have written is damage: never a panic, and no allocation beyond
-//!   what the file holds.
+//! - Terms and BLOBs have separate tables, because a lookup in a table without rowids compares whole
+//!   rows and would read every BLOB on the way.
+//! - [`Changes`] collects the changes of many notes and writes each term and block once.
+//! - The words of a removed note are taken from the text that FTS5 still has.
+//! - An invalid BLOB is reported as damage. It causes no panic and no allocation larger than the
+//!   file.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -37,7 +37,7 @@ CREATE TABLE document (block INTEGER PRIMARY KEY, notes BLOB NOT NULL) STRICT;
 CREATE TABLE project (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
 ";
 
-/// The tables. [`Changes`] fills and empties them, many notes at a time.
+/// The tables, which [`Changes`] updates for many notes at a time.
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
     objects: &[
@@ -51,39 +51,39 @@ pub(super) const PART: Part = Part {
     remove: |_, _| Ok(()),
 };
 
-/// A note's number is its block and, in the lowest bits, its place in the block.
+/// The low bits of a note's number are its position in the block; the others are the block.
 const BLOCK_BITS: u32 = 12;
 const PLACES: u32 = (1 << BLOCK_BITS) - 1;
 
-/// How many note numbers a block has.
+/// The number of note numbers per block.
 pub const BLOCK_LENGTH: usize = 1 << BLOCK_BITS;
 
-/// How often a word of the title counts. Measured to be the best of 1 to 5 over four collections.
+/// The weight of a word in the title: the best value from 1 to 5 on four collections.
 const TITLE_WEIGHT: u32 = 4;
 
-/// A term that occurs more often in a note counts as this often.
+/// The maximum term frequency that is stored.
 const MAX_FREQUENCY: u32 = 0x7f;
 
-/// No store has projects of higher numbers.
+/// The maximum number of a project.
 const MAX_PROJECTS: u32 = 1 << 20;
 
-/// How many changes of postings are gathered at most before they are written.
+/// The maximum number of posting changes that are collected before they are written.
 const MAX_GATHERED: usize = 400_000;
 
-/// Bytes of a note in the BLOB of its block.
+/// The number of bytes per note in the BLOB of a block.
 const DOCUMENT_LENGTH: usize = 12;
 
-/// What ranking has to know of a note, without a look at its row.
+/// The properties of a note that ranking needs, without reading its row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Document {
-    /// How many words it has, those of the title as often as they count; at most 65,535.
+    /// The number of words, those of the title weighted; at most 65,535.
     pub length: u16,
     /// The number of its project, see [`Documents::project`].
     pub project: u32,
-    /// When its content last changed, seconds since 1970; 0 where the file does not say.
+    /// When its content last changed, seconds since 1970; 0 if the file does not say.
     pub updated: u32,
-    /// From the lowest bit on: 1, type (2 bits), kind (3), state (2), scope, superseded, reflected. As
-    /// it is stored, since a question looks at each note of a store, and at few properties of each.
+    /// From the lowest bit: 1, type (2 bits), kind (3), state (2), scope, superseded, reflected. Kept
+    /// packed, because a query visits every note but reads few properties of each.
     properties: NonZeroU16,
 }
 
@@ -95,48 +95,48 @@ const SUPERSEDED: u16 = 9;
 const REFLECTED: u16 = 10;
 
 impl Document {
-    /// The type.
+    /// Returns the type.
     pub fn note_type(&self) -> NoteType {
         self.property(TYPE, 3, NoteType::ALL)
             .unwrap_or(NoteType::Semantic)
     }
 
-    /// The finer kind.
+    /// Returns the kind.
     pub fn kind(&self) -> Kind {
         self.property(KIND, 7, Kind::ALL).unwrap_or(Kind::Fact)
     }
 
-    /// Whether it is in use.
+    /// Returns the state.
     pub fn state(&self) -> State {
         self.property(STATE, 3, State::ALL)
             .unwrap_or(State::Forgotten)
     }
 
-    /// The tree it lies in.
+    /// Returns the scope.
     pub fn scope(&self) -> Scope {
         self.property(SCOPE, 1, Scope::ALL)
             .unwrap_or(Scope::MachineLocal)
     }
 
-    /// Whether a note in use replaces it.
+    /// Tells whether an active note supersedes it.
     pub fn is_superseded(&self) -> bool {
         self.properties.get() >> SUPERSEDED & 1 == 1
     }
 
-    /// Whether a reflection has taken it up.
+    /// Tells whether a reflection has used it.
     pub fn is_reflected(&self) -> bool {
         self.properties.get() >> REFLECTED & 1 == 1
     }
 
-    /// Tells whether it may be given unasked: in use, no task, and of session notes
-    /// those that no reflection has taken up.
+    /// Tells whether it may be injected automatically: active, no task, and no session note that a
+    /// reflection has used.
     pub fn may_come_up(&self) -> bool {
         self.state() == State::Active
             && self.kind() != Kind::Task
             && !(self.note_type() == NoteType::Episodic && self.is_reflected())
     }
 
-    /// What stands at a property's place. Only values of the lists are read from a file.
+    /// Returns the value of a property. Stored values are checked, so the position is in the list.
     fn property<T: Copy>(&self, place: u16, bits: u16, all: &[T]) -> Option<T> {
         all.get(usize::from(self.properties.get() >> place & bits))
             .copied()
@@ -162,7 +162,7 @@ impl Document {
         self.properties = NonZeroU16::MIN | others | u16::from(is_superseded) << SUPERSEDED;
     }
 
-    /// The bytes: length, properties, project, time.
+    /// Encodes length, properties, project and time.
     fn encode(&self) -> [u8; DOCUMENT_LENGTH] {
         let mut bytes = [0; DOCUMENT_LENGTH];
         bytes[..2].copy_from_slice(&self.length.to_le_bytes());
@@ -172,7 +172,7 @@ impl Document {
         bytes
     }
 
-    /// The note of the bytes, if there is one. Whether it can be one is asked of [`Self::is_sound`].
+    /// Decodes a note, if there is one. [`Self::is_sound`] checks whether it is valid.
     fn decode(bytes: &[u8; DOCUMENT_LENGTH]) -> Option<Self> {
         let [l0, l1, p0, p1, k0, k1, k2, k3, u0, u1, u2, u3] = *bytes;
         Some(Self {
@@ -183,7 +183,7 @@ impl Document {
         })
     }
 
-    /// Tells whether the properties are such as this module writes.
+    /// Tells whether this module could have written the properties.
     fn is_sound(&self) -> bool {
         let properties = self.properties.get();
         properties & 1 == 1
@@ -215,24 +215,24 @@ fn place<T: PartialEq>(all: &[T], one: &T) -> u16 {
     u16::try_from(place.unwrap_or_default()).unwrap_or_default()
 }
 
-/// A block of note numbers: what there is to know of each, `None` where there is no note.
+/// A block of notes by position, `None` for an unused number.
 pub type Block = Vec<Option<Document>>;
 
 /// All notes, by block.
 #[derive(Debug, Default)]
 pub struct Documents {
-    /// Blocks that have a note, by their number, ascending; each has at most [`BLOCK_LENGTH`] places.
+    /// The blocks with a note, by number, ascending; each has at most [`BLOCK_LENGTH`] positions.
     pub blocks: Vec<(u32, Block)>,
     projects: BTreeMap<u32, String>,
 }
 
 impl Documents {
-    /// The key of a project's number.
+    /// Returns the key of a project's number.
     pub fn project(&self, number: u32) -> Option<&str> {
         self.projects.get(&number).map(String::as_str)
     }
 
-    /// The keys of all projects with their numbers.
+    /// Returns the keys of all projects with their numbers.
     pub fn projects(&self) -> impl Iterator<Item = (u32, &str)> {
         self.projects
             .iter()
@@ -240,18 +240,15 @@ impl Documents {
     }
 }
 
-/// The notes that have a term, as they are stored.
+/// The postings of a term, encoded.
 #[derive(Debug, Default)]
 pub struct Postings {
     blocks: Vec<(u32, u32, Vec<u8>)>,
 }
 
 impl Postings {
-    /// Gives the places of a block whose notes have the term, ascending, and how often: from 1 to 127,
-    /// words of the title fourfold.
-    ///
-    /// # Errors
-    /// When the BLOB is none of ours; see [`Error::is_damage`].
+    /// Iterates over the positions in a block whose notes have the term, ascending, with the
+    /// frequency from 1 to 127. A word of the title counts four times.
     pub fn each_in(&self, block: u32, take: impl FnMut(usize, u8)) -> Result<(), Error> {
         let found = self
             .blocks
@@ -264,10 +261,7 @@ impl Postings {
 }
 
 impl Index {
-    /// What there is to know of all notes for ranking them.
-    ///
-    /// # Errors
-    /// When SQLite refuses, or a BLOB is none of ours.
+    /// Returns the properties of all notes for ranking.
     pub fn documents(&self) -> Result<Documents, Error> {
         let mut blocks = Vec::new();
         let mut statement = self
@@ -285,17 +279,14 @@ impl Index {
         let projects: BTreeMap<u32, String> = statement
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_, _>>()?;
-        // They are given in turn; who asks may make a place for each.
+        // Numbers are assigned in sequence, so a caller may allocate by the highest one.
         if projects.keys().any(|number| *number > MAX_PROJECTS) {
             return Err(damaged());
         }
         Ok(Documents { blocks, projects })
     }
 
-    /// How many notes have a term, whatever they are.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the document frequency of a term, over all notes.
     pub fn frequency(&self, term: &str) -> Result<u32, Error> {
         let sum: i64 = self
             .connection
@@ -304,10 +295,7 @@ impl Index {
         Ok(u32::try_from(sum).unwrap_or(u32::MAX))
     }
 
-    /// The notes that have a term.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the postings of a term.
     pub fn postings(&self, term: &str) -> Result<Postings, Error> {
         let mut statement = self.connection.prepare_cached(
             "SELECT block, df, notes FROM dictionary LEFT JOIN posting ON number = posting \
@@ -322,7 +310,7 @@ impl Index {
         Ok(Postings { blocks })
     }
 
-    /// Reads every BLOB, to find one that is none of ours.
+    /// Reads every BLOB and reports an invalid one.
     pub(super) fn read_postings(&self) -> Result<(), Error> {
         self.documents()?;
         let mut statement = self
@@ -337,10 +325,7 @@ impl Index {
         Ok(())
     }
 
-    /// The numbers of the notes that an FTS5 expression finds.
-    ///
-    /// # Errors
-    /// When SQLite refuses, for instance because the expression is none.
+    /// Returns the numbers of the notes that match an FTS5 expression.
     pub fn numbers_of(&self, expression: &str) -> Result<BTreeSet<u32>, Error> {
         let mut statement = self
             .connection
@@ -349,10 +334,7 @@ impl Index {
         Ok(numbers.collect::<Result<_, _>>()?)
     }
 
-    /// The id and the title of a note's number.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the id and the title of a note's number.
     pub fn heading(&self, number: u32) -> Result<Option<(NoteId, String)>, Error> {
         let found: Option<(String, String)> = self
             .connection
@@ -365,18 +347,12 @@ impl Index {
         Ok(Some((id.parse().map_err(|_| damaged())?, title)))
     }
 
-    /// The text of a note's number: title, tags and body. A forgotten note has none.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns title, tags and body of a note's number. A tombstone has none.
     pub fn text(&self, number: u32) -> Result<Option<[String; 3]>, Error> {
         Ok(text_of(&self.connection, number.into())?)
     }
 
-    /// The numbers of the notes whose id begins or ends with what was typed.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the numbers of the notes whose id begins or ends with the reference.
     pub fn numbers_matching(&self, reference: &IdPrefix) -> Result<Vec<u32>, Error> {
         let mut numbers = Vec::new();
         for entry in self.matching(reference)? {
@@ -390,21 +366,21 @@ impl Index {
     }
 }
 
-/// What changes in the tables here while notes are taken up and out.
+/// The collected changes of added and removed notes.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// By term, in the order in which notes were taken up and out.
+    /// The changes by term, in the order of the notes.
     postings: HashMap<Box<str>, Vec<Change>>,
     gathered: usize,
     documents: BTreeMap<u32, Option<Document>>,
     superseded: BTreeMap<u32, bool>,
     projects: HashMap<String, u32>,
-    /// Numbers of notes that were taken out, by their id: they are given again, so that blocks stay full,
-    /// and to the note that had it, so that of a changed note only the words that changed are written.
+    /// The numbers of removed notes, by id. They are assigned again, so that blocks stay full. A
+    /// changed note gets its own number, so that only changed words are written.
     free: BTreeMap<String, i64>,
 }
 
-/// How often a note had a term, and has it now.
+/// The old and the new frequency of a term in a note.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     number: u32,
@@ -413,13 +389,13 @@ struct Change {
 }
 
 impl Changes {
-    /// Takes the number that a note gets, where one is free.
+    /// Takes a free number for a note, if there is one.
     pub(super) fn free_number(&mut self, id: NoteId) -> Option<i64> {
         let own = self.free.remove(&id.to_string());
         own.or_else(|| self.free.pop_first().map(|(_, number)| number))
     }
 
-    /// Takes up a note.
+    /// Adds a note.
     pub(super) fn insert(
         &mut self,
         connection: &Connection,
@@ -451,7 +427,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Takes out a note whose text FTS5 still has.
+    /// Removes a note whose text FTS5 still has.
     pub(super) fn remove(&mut self, connection: &Connection, number: i64) -> Result<(), Error> {
         let note = small(number)?;
         if let Some([title, tags, body]) = text_of(connection, number)? {
@@ -474,13 +450,13 @@ impl Changes {
         Ok(())
     }
 
-    /// Notes whether a note is replaced by another one.
+    /// Records whether a note is superseded.
     pub(super) fn supersede(&mut self, number: i64, is_superseded: bool) -> Result<(), Error> {
         self.superseded.insert(small(number)?, is_superseded);
         Ok(())
     }
 
-    /// Notes that a note has a term, or had it, so many times more.
+    /// Records a change of a term's frequency in a note.
     fn count(&mut self, term: &str, change: Change) {
         let Some(list) = self.postings.get_mut(term) else {
             self.postings.insert(term.into(), vec![change]);
@@ -513,11 +489,11 @@ impl Changes {
         Ok(number)
     }
 
-    /// Writes what was gathered, each BLOB once.
+    /// Writes the collected changes, each BLOB once.
     pub(super) fn write(&mut self, connection: &Connection) -> Result<(), Error> {
         self.write_postings(connection)?;
         self.write_documents(connection)?;
-        // A project without notes leaves no trace.
+        // Removes projects without notes.
         connection.execute(
             "DELETE FROM project WHERE NOT EXISTS (SELECT 1 FROM note WHERE note.project = project.key)",
             [],
@@ -532,7 +508,7 @@ impl Changes {
              WHERE term = ? AND block = ?",
         )?;
         self.gathered = 0;
-        // In the order of the table.
+        // Sorted like the table.
         let mut terms: Vec<_> = self.postings.drain().collect();
         terms.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for (term, mut changed) in terms {
@@ -629,7 +605,7 @@ impl Changes {
     }
 }
 
-/// Puts a list in the place of the one of this number, or as a new one, or takes that one away.
+/// Replaces, inserts or deletes the BLOB with this number.
 fn store_list(
     connection: &Connection,
     term: &str,
@@ -676,20 +652,20 @@ fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[Str
         .optional()
 }
 
-/// The texts of a note, and how often a word of each counts.
+/// Returns the texts of a note with their weights.
 fn weighted<'a>(title: &'a str, tags: &'a str, body: &'a str) -> [(&'a str, u32); 3] {
     [(title, TITLE_WEIGHT), (tags, 1), (body, 1)]
 }
 
-/// How often a note has a term after several changes; nothing where that is as often as before all.
+/// Returns the frequency after several changes; none if it did not change.
 fn of_one_note(changes: &[Change]) -> Option<(u32, u32)> {
     let (first, last) = (changes.first()?, changes.last()?);
     let now = last.now.min(MAX_FREQUENCY);
     (first.before.min(MAX_FREQUENCY) != now).then_some((last.number, now))
 }
 
-/// Writes the BLOB of a term and a block: for each note how many places it is after the one before, in
-/// one byte or two, and in another byte how often it has the term.
+/// Encodes the BLOB of a term and a block: for each note the distance from the previous position in
+/// one or two bytes, then the frequency in one byte.
 #[derive(Default)]
 struct Encoder {
     bytes: Vec<u8>,
@@ -698,12 +674,12 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Adds a note, in ascending order; one that does not have the term is left out.
+    /// Adds a note, in ascending order; notes without the term are left out.
     fn add(&mut self, place: usize, frequency: u32) {
         if frequency == 0 {
             return;
         }
-        // Two bytes at most: a block has 4,096 places.
+        // At most two bytes, because a block has 4,096 positions.
         let [low, high, ..] = (place.saturating_sub(self.next) << 1).to_le_bytes();
         if high == 0 {
             self.bytes.push(low >> 1);
@@ -717,7 +693,7 @@ impl Encoder {
     }
 }
 
-/// Reads what [`Encoder`] writes; `None` when it did not write this.
+/// Decodes what [`Encoder`] writes; `None` for anything else.
 fn decode(bytes: &[u8], count: u32, mut take: impl FnMut(usize, u8)) -> Option<()> {
     let mut bytes = bytes.iter().copied();
     let mut next = 0;
@@ -760,7 +736,7 @@ fn place_of(number: u32) -> usize {
     (number & PLACES) as usize
 }
 
-/// The number of a note, small enough for a store of four thousand million notes.
+/// Converts a note's number; 32 bits are enough for four thousand million notes.
 fn small(number: i64) -> Result<u32, Error> {
     u32::try_from(number).map_err(|_| damaged())
 }
@@ -795,7 +771,7 @@ mod tests {
         note
     }
 
-    /// Takes up a note as the index does.
+    /// Adds a note as the index does.
     fn insert(connection: &Connection, changes: &mut Changes, number: i64, body: &str) {
         let note = note(number, body);
         connection
@@ -826,7 +802,7 @@ mod tests {
         }
     }
 
-    /// All that the tables say, with project keys for their numbers.
+    /// Returns the contents of the tables, with project keys instead of numbers.
     fn told(connection: Connection) -> String {
         let terms: Vec<String> = connection
             .prepare("SELECT DISTINCT term FROM dictionary ORDER BY term")
@@ -874,7 +850,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Whatever came and went in whatever portions, the tables are those of what is there.
+        /// After any sequence of changes, the tables match the remaining notes.
         #[test]
         fn kept_in_step_and_built_anew_are_the_same(
             steps in proptest::collection::vec(

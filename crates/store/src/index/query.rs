@@ -12,33 +12,33 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 use super::{Entry, Error, Index};
 use crate::notes::Problem;
 
-/// The notes whose id begins or ends with a text of six characters or more.
+/// Notes whose id begins or ends with a text of at least six characters.
 pub(super) const BY_REFERENCE: &str = "SELECT * FROM note
   WHERE id BETWEEN ? AND ? OR (tail = ? AND id GLOB ?) ORDER BY id";
 
-/// The other notes with the same last six characters of their id.
+/// Other notes whose id has the same last six characters.
 pub(super) const SHARING_A_TAIL: &str = "SELECT id FROM note WHERE tail = ? AND id <> ?";
 
-/// Which notes a question is about. Every value is bound, never pasted into SQL.
+/// A filter on notes. Every value is bound as a parameter.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Exactly the projects of these keys; of none: all.
+    /// Only projects with these keys; all if empty.
     pub projects: Vec<String>,
-    /// Exactly this type.
+    /// Only this type.
     pub note_type: Option<NoteType>,
-    /// Exactly this kind.
+    /// Only this kind.
     pub kind: Option<Kind>,
-    /// Exactly this scope.
+    /// Only this scope.
     pub scope: Option<Scope>,
-    /// With this tag.
+    /// Only notes with this tag.
     pub tag: Option<String>,
-    /// Exactly this user of the Python version.
+    /// Only this user of the Python version.
     pub user_id: Option<String>,
-    /// Exactly this workspace of the Python version.
+    /// Only this workspace of the Python version.
     pub workspace_id: Option<String>,
-    /// Superseded notes, too.
+    /// Includes superseded notes.
     pub with_superseded: bool,
-    /// Tombstones, too.
+    /// Includes tombstones.
     pub with_forgotten: bool,
 }
 
@@ -79,7 +79,7 @@ impl Filter {
     }
 }
 
-/// How much each column of the text weighs in the score.
+/// The BM25 weights of the columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Weights {
     /// The title.
@@ -90,10 +90,10 @@ pub struct Weights {
     pub body: f64,
 }
 
-/// Counts for `status`.
+/// Counts of notes for `status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Notes that are not forgotten, superseded ones included.
+    /// All notes, including superseded ones, without tombstones.
     pub total: usize,
     /// By project.
     pub by_project: BTreeMap<String, usize>,
@@ -109,26 +109,23 @@ pub struct Counts {
     pub by_machine: BTreeMap<String, usize>,
 }
 
-/// Notes of one project that may come back at the start of a session.
+/// A query for recent notes of one project, for the start of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Recent<'a> {
     /// The project.
     pub project: &'a str,
     /// The type.
     pub note_type: NoteType,
-    /// What counts as now: a later time in a file counts as this one.
+    /// The current time. A later time in a note counts as this one.
     pub now: DateTime<Utc>,
-    /// Only notes that are kept at the top.
+    /// Only pinned notes.
     pub only_pinned: bool,
-    /// How many at most.
+    /// The maximum number of notes.
     pub limit: usize,
 }
 
 impl Index {
-    /// Lists notes, newest first, then by id from the last.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Lists notes, newest first; ties by id, descending.
     pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Error> {
         let (conditions, mut values) = filter.conditions();
         values.push(bound(limit));
@@ -140,10 +137,7 @@ impl Index {
         )
     }
 
-    /// Counts the notes that [`Index::list`] would give without a limit.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts the notes that match a filter.
     pub fn count(&self, filter: &Filter) -> Result<usize, Error> {
         let (conditions, values) = filter.conditions();
         let sql = format!("SELECT count(*) FROM note WHERE {conditions}");
@@ -153,11 +147,8 @@ impl Index {
         Ok(usize::try_from(number).unwrap_or(0))
     }
 
-    /// Notes of a project and a type that may be given unasked, newest first: not superseded, in
-    /// use, no tasks, and session notes only until a reflection has taken them up.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns notes of a project and a type that may be injected automatically, newest first:
+    /// active, not superseded, no tasks; session notes only until a reflection has used them.
     pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
         const CONDITIONS: &str = "project = ? AND type = ? AND superseded = 0 AND state = 'active' \
             AND kind <> 'task' AND (type <> 'episodic' OR reflected = 0)";
@@ -171,10 +162,10 @@ impl Index {
                 bound(query.limit),
             ]
         };
-        // Two questions, since a note from the future counts as one of now, and an index can only
-        // be walked in the order of what is written.
+        // Two queries, because a time in the future counts as now, but the SQL index has the written
+        // times.
         let sql = |comparison| {
-            // Few are pinned; in the order of time every note of the project would be looked at.
+            // Few notes are pinned. The index by time would visit every note of the project.
             let (index, pinned) = if query.only_pinned {
                 ("INDEXED BY note_pinned", "AND pinned = 1")
             } else {
@@ -198,10 +189,7 @@ impl Index {
         Ok(entries)
     }
 
-    /// Finds notes by an FTS5 expression, best first, with the score (higher is better).
-    ///
-    /// # Errors
-    /// When SQLite refuses, for instance because the expression is none.
+    /// Finds notes with an FTS5 expression, best first, with the score (higher is better).
     pub fn find(
         &self,
         expression: &str,
@@ -226,16 +214,13 @@ impl Index {
         );
         let mut statement = self.connection.prepare(&sql)?;
         let rows = statement.query_map(params_from_iter(bound_values), |row| {
-            // FTS5 gives the better note the smaller number.
+            // FTS5's score is lower for a better match.
             Ok((Entry::read(row)?, -row.get::<_, f64>("score")?))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The note of an id, tombstones included.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the note with an id, including tombstones.
     pub fn get(&self, id: NoteId) -> Result<Option<Entry>, Error> {
         let entry = self
             .connection
@@ -248,24 +233,18 @@ impl Index {
         Ok(entry)
     }
 
-    /// Every note whose id begins or ends with what was typed, sorted by id.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes whose id begins or ends with the reference, sorted by id.
     pub fn matching(&self, reference: &IdPrefix) -> Result<Vec<Entry>, Error> {
         let typed = reference.as_str();
         let tail = &typed[typed.len() - SHORT_ID_LENGTH..];
-        // A reference has six characters or more. All that an id can have come before `~`, and none
-        // has a meaning to GLOB.
+        // A reference has at least six characters. `~` sorts after every character of an id, and none
+        // of them is special to GLOB.
         let values = [typed, &format!("{typed}~"), tail, &format!("*{typed}")];
         let values = values.map(|value| Value::Text(value.to_owned()));
         self.entries(BY_REFERENCE, values.into())
     }
 
-    /// Every id's last characters that stand for one note, as long as they have to be.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the shortest suffix of an id that is unique, with at least six characters.
     pub fn short_id(&self, id: NoteId) -> Result<String, Error> {
         let whole = id.to_string();
         let sharing: Vec<String> = self
@@ -278,10 +257,7 @@ impl Index {
         Ok(tails.find(alone).unwrap_or(whole))
     }
 
-    /// Notes that replace the one of `id`.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that supersede this one.
     pub fn superseded_by(&self, id: NoteId) -> Result<Vec<Entry>, Error> {
         self.entries(
             "SELECT note.* FROM note JOIN supersedes USING (number) WHERE supersedes.id = ? ORDER BY note.id",
@@ -289,10 +265,7 @@ impl Index {
         )
     }
 
-    /// Files that are not taken as notes, sorted by path.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the files that are not indexed and why, sorted by path.
     pub fn problems(&self) -> Result<Vec<Problem>, Error> {
         let mut statement = self
             .connection
@@ -306,10 +279,7 @@ impl Index {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Counts for `status`.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts of notes for `status`.
     pub fn counts(&self) -> Result<Counts, Error> {
         let by = |column: &str| -> Result<BTreeMap<String, usize>, Error> {
             let sql = format!(

@@ -1,4 +1,4 @@
-//! Building an index beside the old one and swapping it in.
+//! Rebuilds the index beside the old one and swaps it in.
 
 use std::{
     fs, io,
@@ -20,20 +20,16 @@ use crate::{
 };
 
 impl Index {
-    /// Builds the index anew from the notes and swaps it in. Readers of the old one go on with it.
+    /// Rebuilds the index from the notes. Open readers keep the old file.
     ///
     /// # Errors
-    /// [`Error::Locked`] when somebody else writes for longer than `patience`; when the file cannot be
-    /// written.
+    /// [`Error::Locked`] if another process writes for longer than `patience`.
     pub fn rebuild(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
         Self::build(home, notes, lock, patience)
     }
 
-    /// Builds the index anew if SQLite's own check finds fault with it.
-    ///
-    /// # Errors
-    /// As [`Index::rebuild`].
+    /// Rebuilds the index if [`Index::integrity`] fails.
     pub fn checked(self, home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         match self.integrity() {
             Ok(()) => Ok(self),
@@ -41,7 +37,7 @@ impl Index {
         }
     }
 
-    /// Builds an index in the place of this one, under the lock that this one holds.
+    /// Rebuilds the index under the lock that this one holds.
     pub(super) fn build_again(
         mut self,
         home: &Home,
@@ -67,7 +63,7 @@ impl Index {
                 connection: sqlite::open_write(&fresh, patience)?,
                 lock: None,
             };
-            // Nobody else sees this file, and a half-built one is thrown away.
+            // No other process opens this file, and an incomplete one is deleted.
             index
                 .connection
                 .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;")?;
@@ -97,11 +93,8 @@ impl Index {
         })
     }
 
-    /// Removes what a killed rebuild left beside this index, which was opened for writing: who holds
-    /// it holds the lock, so nobody is building.
-    ///
-    /// # Errors
-    /// When a leftover cannot be removed.
+    /// Removes the leftovers of a killed rebuild. The index was opened for writing, so this process
+    /// holds the lock and no rebuild runs.
     pub fn sweep(&self, home: &Home) -> Result<(), Error> {
         for leftover in ["new", "old"] {
             remove_database(&beside(&home.index(), leftover))?;
@@ -122,7 +115,7 @@ fn remove_database(path: &Path) -> io::Result<()> {
     remove_side_files(path)
 }
 
-/// Removes the files that SQLite keeps beside a database.
+/// Removes the log and shared-memory files of a database.
 fn remove_side_files(path: &Path) -> io::Result<()> {
     for suffix in ["-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();

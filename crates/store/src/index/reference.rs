@@ -1,23 +1,23 @@
-//! Which note somebody means by what they typed.
+//! Resolves a typed reference to a note.
 
 use anamnesis_note::id::IdPrefix;
 
 use super::{Entry, Error, Index};
 use crate::notes::Problem;
 
-/// What was typed does not stand for one note.
+/// The reference does not name exactly one note.
 #[derive(Debug, thiserror::Error)]
 pub enum Unresolvable {
-    /// It is no id, nor a part of one.
+    /// It is not an id or a part of one.
     #[error("it is not an id")]
     NotAnId,
-    /// No note has it.
+    /// No note matches.
     #[error("no note has that id")]
     Nothing(IdPrefix),
-    /// The file is there and cannot be read.
+    /// The note's file cannot be read.
     #[error("{}: {}", .0.path, .0.reason)]
     Unreadable(Problem),
-    /// Several notes have it; sorted by id.
+    /// Several notes match, sorted by id.
     #[error("{} notes have that id", .1.len())]
     Several(IdPrefix, Vec<Entry>),
     /// The index cannot be read.
@@ -26,10 +26,7 @@ pub enum Unresolvable {
 }
 
 impl Index {
-    /// The one note whose id begins or ends with what was typed, tombstones included.
-    ///
-    /// # Errors
-    /// When it is none, or not one; when the index cannot be read.
+    /// Returns the one note whose id begins or ends with the reference, including tombstones.
     pub fn resolve(&self, typed: &str) -> Result<Entry, Unresolvable> {
         let reference = IdPrefix::parse(typed).map_err(|_| Unresolvable::NotAnId)?;
         let mut found = self.matching(&reference)?;

@@ -1,4 +1,4 @@
-//! Bringing the index in step with the files.
+//! Updates the index from the files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,35 +17,33 @@ use crate::{
     notes::{Listing, NotePath, Notes, Problem, Stored},
 };
 
-/// How many rounds a refresh makes at most while others go on writing notes.
+/// The maximum number of rounds of a refresh while other processes write notes.
 const MAX_ROUNDS: usize = 8;
 
-/// How many outdated notes are worth building the index anew for.
+/// The number of outdated notes from which on a rebuild is worthwhile.
 pub(super) const MANY_OUTDATED: usize = 200;
 
-/// The stamp of a problem that is looked at again each time: it does not lie in one file alone.
+/// The stamp of a problem that is checked again each time, because it involves several files.
 const NO_STAMP: Stamp = Stamp {
     size: 0,
     modified: 0,
     inode: 0,
 };
 
-/// What a refresh did.
+/// The result of a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Refreshed {
-    /// Notes in the index now.
+    /// The number of notes in the index.
     pub total: usize,
-    /// Files read because they were new or had changed.
+    /// The number of new and changed files.
     pub read: usize,
-    /// Notes taken out because their file is gone.
+    /// The number of notes removed because their file is gone.
     pub removed: usize,
 }
 
 impl Index {
-    /// Brings the index in step with the trees: reads only files whose stamp changed.
-    ///
-    /// # Errors
-    /// When SQLite refuses; the index is then as it was.
+    /// Updates the index from the files. It reads only files whose stamp changed. On an error, the
+    /// index keeps its last complete round.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
         let mut sum = Refreshed::default();
         for _ in 0..MAX_ROUNDS {
@@ -98,10 +96,9 @@ impl Index {
         })
     }
 
-    /// Takes up one note that was just written.
+    /// Updates one note that was just written. If this fails, the next refresh does it.
     ///
     /// # Errors
-    /// When SQLite refuses; the next refresh takes it up then.
     pub fn record(&mut self, stored: &Stored) -> Result<(), Error> {
         let transaction = self.connection.unchecked_transaction()?;
         let mut changes = Changes::default();
@@ -112,14 +109,12 @@ impl Index {
         Ok(())
     }
 
-    /// Takes up what became of these notes, without a walk: read where their file is, taken out where
-    /// it is gone.
+    /// Updates these notes without walking the folders: notes whose file is gone are removed.
     ///
-    /// `before` is when the folders had changed last before the files were written. An index that was
-    /// in step then is in step now, and knows it.
+    /// `before` has the folder times before the files were written. If the index was up to date then,
+    /// it is marked as up to date now.
     ///
     /// # Errors
-    /// When SQLite refuses; the next refresh takes them up then.
     pub fn record_all(
         &mut self,
         notes: &Notes,
@@ -137,7 +132,7 @@ impl Index {
             if let Some(path) = notes.find(*id) {
                 match notes.read(path) {
                     Ok(stored) => insert(&transaction, &stored, &mut changes)?,
-                    // What cannot be read is for a refresh to list.
+                    // The next refresh lists unreadable files as problems.
                     Err(_) => is_complete = false,
                 }
             }
@@ -153,7 +148,7 @@ impl Index {
         Ok(())
     }
 
-    /// Tells whether a folder of notes changed since the last refresh.
+    /// Tells whether a folder changed since the last refresh.
     pub fn is_behind(&self, notes: &Notes) -> bool {
         let recorded: rusqlite::Result<String> = self.connection.query_row(
             "SELECT value FROM meta WHERE key = 'folder_times'",
@@ -164,7 +159,8 @@ impl Index {
         recorded.map_or(true, |text| text != current)
     }
 
-    /// Tells whether more than half of the notes, and many, are others than the index knows.
+    /// Tells whether more than half of the indexed notes, and at least [`MANY_OUTDATED`], are
+    /// outdated.
     pub(super) fn is_far_behind(&self, notes: &Notes) -> Result<bool, Error> {
         if !self.is_behind(notes) {
             return Ok(false);
@@ -336,7 +332,7 @@ fn known_problems(connection: &Connection) -> rusqlite::Result<BTreeMap<String, 
         .collect()
 }
 
-/// Takes out whatever is known under an id.
+/// Removes the note with an id.
 fn remove_id(connection: &Connection, id: NoteId, changes: &mut Changes) -> Result<(), Error> {
     let numbers: Vec<i64> = connection
         .prepare_cached("SELECT number FROM note WHERE id = ?")?
@@ -362,7 +358,7 @@ fn remove(connection: &Connection, number: i64, changes: &mut Changes) -> Result
     Ok(())
 }
 
-/// The text as it may stand in the index: nothing invisible, no secret.
+/// Returns the text without invisible characters and credentials.
 pub(super) fn inert(text: &str) -> String {
     redact(&clean(text)).text.into_owned()
 }
@@ -373,7 +369,7 @@ pub(super) fn insert(
     changes: &mut Changes,
 ) -> Result<(), Error> {
     let mut note = stored.note();
-    // A file that came by hand or by sync may hold what we would never write.
+    // A file from sync or a person may have text that we would not write.
     note.title = inert(&note.title);
     note.body = inert(&note.body);
     let updated_at = parse_timestamp(&note.updated_at)
@@ -428,8 +424,8 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Ends a transaction that took notes up and out: what notes replace is marked, and what was gathered is
-/// written.
+/// Finishes a transaction that added and removed notes: marks superseded notes and writes the
+/// collected changes.
 pub(super) fn settle(connection: &Connection, mut changes: Changes) -> Result<(), Error> {
     for (number, is_superseded) in supersession::mark(connection)? {
         changes.supersede(number, is_superseded)?;

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::{Error, cited, links, postings, supersession, tasks, triggers, usage};
 use crate::sqlite;
 
-/// The version of the tables below. A file with another one is built anew.
+/// The schema version. A file with another version is rebuilt.
 pub(super) const VERSION: i64 = 6;
 
 const SCHEMA: &str = "
@@ -39,7 +39,8 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE VIRTUAL TABLE note_text USING fts5(title, tags, body, tokenize = 'porter unicode61');
 ";
 
-/// Everything that belongs in the file beside the parts: a view, a trigger or a table more is not ours.
+/// The expected objects of the file, besides those of the parts. A file with any other view, trigger
+/// or table is foreign.
 const OBJECTS: &[&str] = &[
     "meta",
     "note",
@@ -61,8 +62,7 @@ const OBJECTS: &[&str] = &[
     "sqlite_autoindex_problem_1",
 ];
 
-/// Tables of one matter, kept by a module of its own: filled as a note is taken up, emptied as it is
-/// taken out.
+/// Tables with a module of their own, which adds and removes the rows of a note.
 pub(super) struct Part {
     pub(super) schema: &'static str,
     pub(super) objects: &'static [&'static str],
@@ -80,7 +80,7 @@ pub(super) const PARTS: &[Part] = &[
     cited::PART,
 ];
 
-/// Makes the tables in an empty file.
+/// Creates the tables in an empty file.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(SCHEMA)?;
     for part in PARTS {
@@ -89,7 +89,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Tells whether the file is an index of this version and nothing else.
+/// Checks that the file has this version and exactly the expected objects.
 pub(super) fn check(connection: &Connection) -> Result<(), Error> {
     let version = sqlite::version(connection)?;
     if version != VERSION {

@@ -1,4 +1,4 @@
-//! Which notes others replace.
+//! Supersession: which notes are replaced by others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -20,7 +20,7 @@ pub(super) const PART: Part = Part {
     remove,
 };
 
-/// Takes the mark from the few notes that have it.
+/// Clears the mark of all superseded notes, which are few.
 pub(super) const NONE_SUPERSEDED: &str = "UPDATE note SET superseded = 0 WHERE superseded = 1";
 
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
@@ -43,16 +43,17 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
 /// A note that names another one in `supersedes`.
 struct Superseding {
     id: String,
-    /// Whether a person wrote the replaced note, and when it was made: who survives a circle.
+    /// Whether a person wrote the replaced note, and when; decides which note of a cycle survives.
     replaced_by_hand: bool,
     replaced_created_at: String,
     replaced: String,
 }
 
-/// Marks every note that a note in use replaces.
+/// Marks every note that an active note supersedes. Returns the notes whose mark changed, with the
+/// mark.
 ///
-/// A proposal hides nothing. Notes that replace each other in a circle would all be gone: the oldest
-/// one by a person (else the oldest) stays. Returns the notes whose mark changed, with the mark.
+/// A proposal supersedes nothing. In a cycle, the oldest note by a person survives, or the oldest
+/// note if there is none.
 pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bool>> {
     let edges = edges(connection)?;
     let hidden = hidden(&edges);
@@ -69,7 +70,7 @@ pub(super) fn mark(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, bo
         .collect())
 }
 
-/// The notes that replace each other, a circle at a time, sorted.
+/// Returns the cycles of notes that replace each other, sorted.
 pub(super) fn in_circles(connection: &Connection) -> rusqlite::Result<Vec<Vec<String>>> {
     let edges = edges(connection)?;
     let mut notes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -87,7 +88,7 @@ pub(super) fn in_circles(connection: &Connection) -> rusqlite::Result<Vec<Vec<St
     Ok(found)
 }
 
-/// What notes in use replace.
+/// Returns the replacements by active notes.
 fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
     connection
         .prepare_cached(
@@ -119,7 +120,7 @@ fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {
         let circle = circles.get(edge.id.as_str());
         circle.is_some() && circle == circles.get(edge.replaced.as_str())
     };
-    // Of a circle every note is replaced by another one; the least by this order survives.
+    // Every note of a cycle is replaced; the least in this order survives.
     let rank = |edge: &'_ Superseding| {
         (
             !edge.replaced_by_hand,
@@ -149,9 +150,9 @@ fn hidden(edges: &[Superseding]) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Numbers the circles: notes with one number replace each other, over however many steps.
+/// Numbers the cycles: notes with the same number replace each other, directly or indirectly.
 ///
-/// The strongly connected components of the graph, by Kosaraju's two passes, without recursion.
+/// Kosaraju's algorithm for strongly connected components, without recursion.
 fn circles(edges: &[Superseding]) -> HashMap<&str, usize> {
     let mut forward: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut backward: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -163,7 +164,7 @@ fn circles(edges: &[Superseding]) -> HashMap<&str, usize> {
     let mut finished: Vec<&str> = Vec::with_capacity(forward.len());
     let mut seen: HashSet<&str> = HashSet::with_capacity(forward.len());
     for start in forward.keys() {
-        // A note and how many of its replaced notes have been gone through.
+        // A note and the number of its replaced notes that were visited.
         let mut path: Vec<(&str, usize)> = Vec::new();
         if seen.insert(start) {
             path.push((start, 0));

@@ -1,4 +1,4 @@
-//! Which notes are tasks, and how far they are.
+//! Tasks and their states.
 
 use anamnesis_note::note::{Kind, Note, State, Status};
 use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
@@ -33,10 +33,10 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The question for the open tasks of so many projects.
+/// Builds the query for the open tasks of a number of projects.
 ///
-/// From the tasks to the notes, which SQLite is not to turn around (`CROSS JOIN`): it takes a project
-/// for few notes, and would look at all of them.
+/// `CROSS JOIN` keeps SQLite from starting at the notes of the project, which are many more than the
+/// open tasks.
 pub(super) fn open_tasks_of(projects: usize) -> String {
     let keys = vec!["?"; projects].join(", ");
     format!(
@@ -48,22 +48,16 @@ pub(super) fn open_tasks_of(projects: usize) -> String {
 }
 
 impl Index {
-    /// The open tasks of projects that may be given unasked: those that are being worked on, then the
-    /// newest.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the open tasks of projects that may be injected automatically: active ones first, then
+    /// the newest.
     pub fn open_tasks(&self, projects: &[&str], limit: usize) -> Result<Vec<Entry>, Error> {
         let keys = projects.iter().map(|key| Value::Text((*key).to_owned()));
         let values = keys.chain([bound(limit)]).collect();
         self.entries(&open_tasks_of(projects.len()), values)
     }
 
-    /// The tasks of projects (of none: all) with one of these states, open ones first, in the order of
-    /// [`Index::open_tasks`]. Replaced ones are no longer tasks.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the tasks of projects (all if empty) with one of these states, open ones first, in the
+    /// order of [`Index::open_tasks`]. Superseded tasks are left out.
     pub fn tasks(
         &self,
         projects: &[String],

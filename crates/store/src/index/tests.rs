@@ -92,14 +92,14 @@ fn titles(entries: &[Entry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.title.as_str()).collect()
 }
 
-/// Everything the index can say, for comparing two of them.
+/// All contents of the index, to compare two of them.
 fn answers(index: &Index) -> String {
     let all = Filter {
         with_forgotten: true,
         with_superseded: true,
         ..Filter::default()
     };
-    // What ranking sees, by id instead of by number.
+    // The input of ranking, by id instead of by number.
     let documents = index.documents().unwrap();
     let notes = documents.blocks.iter().flat_map(|(block, notes)| {
         let notes = notes.iter().zip(block * 4096..);
@@ -216,7 +216,7 @@ fn notes_that_arrived_are_taken_up_without_a_walk() {
     let index = fixture.refreshed();
     assert_eq!(told, answers(&index));
     assert!(told.contains("changed") && !told.contains("goes"), "{told}");
-    // One that was behind before stays behind.
+    // An outdated index stays outdated.
     drop(index);
     drop(lock);
     fixture.add("unknown", |_| {});
@@ -314,7 +314,7 @@ fn readers_of_the_old_index_go_on_with_it() {
 
 #[test]
 fn an_index_whose_pages_are_zeros_is_built_anew() {
-    // SQL-04: the first page says that all is well.
+    // SQL-04: the first page is intact.
     let fixture = Fixture::new();
     for number in 0..50 {
         fixture.add(&format!("alpha {number}"), |_| {});
@@ -425,7 +425,7 @@ fn a_note_with_conflict_markers_is_listed_and_not_indexed() {
         .notes
         .place(&lock, arrived, marked.as_bytes())
         .unwrap();
-    // As a sync takes it up, and as a walk does.
+    // As a sync and as a walk see it.
     let ids = [arrived.id].into();
     index.record_all(&fixture.notes, &ids, before).unwrap();
     assert!(index.get(arrived.id).unwrap().is_none());
@@ -441,14 +441,14 @@ fn a_note_with_conflict_markers_is_listed_and_not_indexed() {
     assert_eq!(found.len(), 0);
     assert_eq!(index.counts().unwrap().total, 1);
     assert_eq!(fixture.notes.bytes(arrived).unwrap(), marked.as_bytes());
-    // One that was there, and has a conflict now: a hook that still finds it is refused it.
+    // An indexed note that has a conflict now: a hook that still finds it cannot read it.
     let text = String::from_utf8(fixture.notes.bytes(known.path).unwrap()).unwrap() + conflict;
     fixture
         .notes
         .place(&lock, known.path, text.as_bytes())
         .unwrap();
     assert!(fixture.notes.read(known.path).is_err());
-    // What we write ourselves only tells of one.
+    // A note of our own only mentions a conflict.
     let told = Note {
         id: NoteId::of_session("told"),
         ..note
@@ -752,7 +752,7 @@ fn warnings_are_found_by_the_call_that_they_fit() {
         ["a tool"]
     );
     assert_eq!(titles_for(&index, "Bash", serde_json::json!({})), [""; 0]);
-    // A note that is gone takes its triggers with it.
+    // A removed note's triggers are removed.
     drop(index);
     fs::remove_file(ours.path.absolute(&fixture.home)).unwrap();
     let index = fixture.refreshed();

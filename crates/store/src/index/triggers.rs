@@ -1,5 +1,5 @@
-//! Where warnings come up: the triggers of notes, filed so that a tool call asks for few of them, and
-//! of notes without any the words that they begin with.
+//! Triggers of warnings, indexed by the beginning of a tool call. A warning without triggers is
+//! indexed by the words that its text begins with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,35 +37,35 @@ pub(super) const PART: Part = Part {
     remove,
 };
 
-/// How many triggers of one note are filed. Nobody writes as many.
+/// The maximum number of indexed triggers of one note.
 const MAX_TRIGGERS: usize = 64;
 
-/// How much of a text is filed, in bytes: what a warning is about stands at its beginning.
+/// The size of the indexed beginning of a text, in bytes. A warning names its subject there.
 const MAX_TEXT: usize = 600;
 
-/// Stands among the words of a note that names options. No word and no option is like it.
+/// Marks a note that names options. It equals no word and no option.
 const NAMES_OPTIONS: &str = "-";
 
-/// How many words that notes share with one call are read at most.
+/// The maximum number of words per call that are read.
 const MAX_HITS: i64 = 4096;
 
-/// Tells whether some projects have a warning that is found by its words.
+/// Tells whether projects have a warning that is indexed by words.
 pub(super) const HAVE_WORDS: &str = "SELECT EXISTS (SELECT 1
   FROM json_each(?1) AS own CROSS JOIN warning_word ON warning_word.project = own.value)";
 
-/// Which warnings of some projects have which of some words.
+/// The warnings of projects that contain some words.
 pub(super) const BY_WORDS: &str = "SELECT warning_word.number, warning_word.term
   FROM json_each(?1) AS own
   CROSS JOIN json_each(?2) AS wanted
   CROSS JOIN warning_word ON warning_word.project = own.value AND warning_word.term = wanted.value
   LIMIT ?3";
 
-/// The keys of triggers of texts in some projects: what begins with `text` and a blank.
+/// The keys of text triggers in projects that begin with `text` and a space.
 pub(super) const TEXT_KEYS: &str = "SELECT DISTINCT warning_trigger.key
   FROM json_each(?1) AS own CROSS JOIN warning_trigger
   WHERE project = own.value AND warning_trigger.key >= ?2 AND warning_trigger.key < 'text!'";
 
-/// The notes in use of some projects that have a trigger under one of some keys.
+/// The active notes of projects with a trigger under one of these keys.
 pub(super) const BY_KEYS: &str = "SELECT note.*, warning_trigger.line
   FROM json_each(?1) AS own
   CROSS JOIN json_each(?2) AS wanted
@@ -75,8 +75,7 @@ pub(super) const BY_KEYS: &str = "SELECT note.*, warning_trigger.line
   WHERE note.state = 'active' AND note.superseded = 0
   ORDER BY note.id";
 
-/// Files the triggers of a warning, or the words of one that has none. A line that is no trigger is left
-/// out.
+/// Indexes the triggers of a warning, or its words if it has none. Invalid triggers are left out.
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
     if note.kind() != Kind::Antipattern {
         return Ok(());
@@ -104,18 +103,18 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
     Ok(())
 }
 
-/// A warning that is found by its words.
+/// A warning that matched by words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worded {
     /// The note's number, see [`Index::warning`].
     pub number: i64,
-    /// Which of the words that were asked for it has.
+    /// The words of the query that it has.
     pub words: BTreeSet<String>,
-    /// Whether it names options of commands.
+    /// Whether it names command options.
     pub names_options: bool,
 }
 
-/// The different terms of the title and of what the text begins with, and the options that they name.
+/// Returns the distinct terms and options of the title and of the text's beginning.
 fn first_terms(note: &Note) -> BTreeSet<String> {
     let mut terms = BTreeSet::new();
     for text in [&note.title, &note.body] {
@@ -140,7 +139,7 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The keys of some projects, and of all projects, as a list in JSON.
+/// Returns project keys, and that of all projects, as a JSON list.
 fn with_global(projects: &[String]) -> String {
     let mut projects = projects.to_vec();
     projects.push(GLOBAL.to_owned());
@@ -150,11 +149,8 @@ fn with_global(projects: &[String]) -> String {
 }
 
 impl Index {
-    /// The warnings in use of these projects, and of all projects, with a trigger that fits a call; by
-    /// id.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the active warnings of these projects, and of all projects, with a trigger that
+    /// matches a call; by id.
     pub fn warnings_for(&self, call: &Call, projects: &[String]) -> Result<Vec<Entry>, Error> {
         let projects = with_global(projects);
         let keys = call.keys(|| self.text_keys(&projects))?;
@@ -178,13 +174,11 @@ impl Index {
         Ok(found)
     }
 
-    /// The warnings of these projects, and of all projects, that have no trigger and begin with at least
-    /// so many of some words: terms, and options as [`options`] has them. In no order.
+    /// Returns the warnings of these projects, and of all projects, that have no trigger and begin
+    /// with at least this many of the words: terms, and options as returned by [`options`]. The order
+    /// is unspecified.
     ///
-    /// The words are only asked for where there is such a warning: most stores have none.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// `words` is called only if there is such a warning, because most stores have none.
     pub fn warnings_having(
         &self,
         least: usize,
@@ -215,10 +209,7 @@ impl Index {
             .collect())
     }
 
-    /// The note of a number, if it is in use.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the note with a number, if it is active.
     pub fn warning(&self, number: i64) -> Result<Option<Entry>, Error> {
         Ok(self
             .connection
@@ -229,7 +220,7 @@ impl Index {
             .optional()?)
     }
 
-    /// `projects` is a list in JSON.
+    /// `projects` is a JSON list.
     fn text_keys(&self, projects: &str) -> Result<Vec<String>, Error> {
         let mut statement = self.connection.prepare_cached(TEXT_KEYS)?;
         let keys = statement.query_map([projects, TEXT_KEY], |row| row.get(0))?;

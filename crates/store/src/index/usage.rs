@@ -1,9 +1,8 @@
-//! What became of notes, by the receipts of all machines.
+//! Usage counts of notes, from the receipts of all machines.
 //!
-//! Counts stand here by month, as whole numbers, and fade where they are read: the answer for a time
-//! depends on the receipts and that time alone, whenever and how often the tables were filled. They
-//! are filled anew when a file of receipts changed, which takes some ten milliseconds: the lines of a
-//! month become one short file soon after it is over.
+//! Counts are whole numbers by month and decay when they are read, so the answer for a time depends
+//! only on the receipts and that time. The tables are refilled when a file of receipts changed, which
+//! takes about ten milliseconds: a month's lines are compacted soon after its end.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,28 +33,25 @@ CREATE TABLE sessions_of_month (month INTEGER PRIMARY KEY, sessions INTEGER NOT 
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
     objects: &["sessions_of_month", "usage", "used_together"],
-    // Nothing of it follows from the note itself; what is said of one that comes later stands here.
+    // The tables do not depend on the note itself and may name notes that arrive later.
     insert: |_, _, _| Ok(()),
     remove: |_, _| Ok(()),
 };
 
-/// What stands under this name tells which receipts the tables were filled from.
+/// The `meta` key of the state of the receipts that filled the tables.
 const STAMP: &str = "receipts";
 
-/// How many notes that were used together with one are read: more are worth nothing each.
+/// The maximum number of notes used together with one. With more, each is worth nothing.
 const MAX_TOGETHER: i64 = 4096;
 
-/// Counts of one kind by the middle of their month.
+/// Counts of one kind, by the middle of their month.
 pub type ByMonth<T> = Vec<(DateTime<Utc>, T)>;
 
 impl Index {
-    /// Takes up what the receipts say, if they have changed. Tells whether they had.
-    ///
-    /// # Errors
-    /// When SQLite refuses; the counts are then as they were.
+    /// Refills the tables if the receipts changed. Returns whether they did.
     pub fn take_up_usage(&mut self, home: &Home) -> Result<bool, Error> {
         let receipts = Receipts::new(home.clone());
-        // Records that cannot be read now say nothing new.
+        // Unreadable receipts count as unchanged.
         let Ok(journal) = Journal::open_to_read(home, std::time::Duration::from_millis(100)) else {
             return Ok(false);
         };
@@ -63,7 +59,7 @@ impl Index {
         let Ok(kept) = journal.as_ref().map(kept).transpose() else {
             return Ok(false);
         };
-        // Before reading: what comes meanwhile is taken up the next time.
+        // Taken before reading, so that receipts that arrive meanwhile are read the next time.
         let stamp = format!("{} {}", receipts.stamp(), kept.unwrap_or_default());
         let known: Option<String> = self
             .connection
@@ -89,10 +85,7 @@ impl Index {
         Ok(true)
     }
 
-    /// What became of these notes; of those that no receipt names, nothing.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the usage of these notes; empty for notes without receipts.
     pub fn usage_of(
         &self,
         notes: impl IntoIterator<Item = NoteId>,
@@ -131,10 +124,7 @@ impl Index {
         Ok(all)
     }
 
-    /// The notes of which receipts say anything, in order.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that receipts name, in order.
     pub fn notes_with_usage(&self) -> Result<Vec<NoteId>, Error> {
         let notes: Vec<String> = self
             .connection
@@ -144,10 +134,7 @@ impl Index {
         Ok(notes.iter().filter_map(|note| note.parse().ok()).collect())
     }
 
-    /// The notes that were used together with one, each with the number of sessions.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that were used together with one, each with the number of sessions.
     pub fn used_together(&self, note: NoteId) -> Result<BTreeMap<NoteId, ByMonth<u64>>, Error> {
         let mut statement = self.connection.prepare_cached(
             "SELECT other, month, sessions FROM used_together WHERE note = ? ORDER BY other, month LIMIT ?",
@@ -165,10 +152,7 @@ impl Index {
         Ok(together)
     }
 
-    /// How many sessions there were on all machines.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the number of sessions on all machines.
     pub fn sessions_by_month(&self) -> Result<ByMonth<u64>, Error> {
         Ok(self
             .connection
@@ -396,7 +380,7 @@ mod tests {
             assert!(index.take_up_usage(&store.home).unwrap());
             times.push(started.elapsed());
         }
-        // Eight times the receipts; a square would take sixty-four times as long.
+        // Eight times the receipts: quadratic time would be 64 times as long.
         assert!(times[1] < times[0] * 32, "{times:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! How much agents write: so many notes a session, whichever process takes them down.
+//! Limits the number of notes that agents write in a session, across all processes.
 
 use anamnesis_note::id::NoteId;
 use chrono::{DateTime, Utc};
@@ -7,19 +7,16 @@ use rusqlite::params;
 use super::{Error, Journal};
 
 impl Journal {
-    /// Takes one of a session's `most` places for a note that an agent is about to write; tells whether
-    /// there was one. A note that is forgotten later keeps its place.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Reserves one of the `limit` notes that agents may write in a session. Returns false if none is
+    /// left. A forgotten note still counts.
     pub fn take_place(
         &self,
         session: &str,
         note: NoteId,
-        most: usize,
+        limit: usize,
         now: DateTime<Utc>,
     ) -> Result<bool, Error> {
-        // One statement: of two processes only one gets the last place.
+        // A single statement, so that only one of two processes gets the last place.
         let taken = self.connection.execute(
             "INSERT INTO agent_note SELECT ?1, ?2, ?3
              WHERE (SELECT count(*) FROM agent_note WHERE session = ?1) < ?4",
@@ -27,16 +24,13 @@ impl Journal {
                 session,
                 note.to_string(),
                 now.timestamp_millis(),
-                i64::try_from(most).unwrap_or(i64::MAX)
+                i64::try_from(limit).unwrap_or(i64::MAX)
             ],
         )?;
         Ok(taken > 0)
     }
 
-    /// Gives the place of a note back that could not be written.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Releases the reservation of a note that could not be written.
     pub fn give_place_back(&self, note: NoteId) -> Result<(), Error> {
         self.connection
             .execute("DELETE FROM agent_note WHERE note = ?", [note.to_string()])?;

@@ -1,43 +1,43 @@
-//! What a model is asked in the background, counted before it is asked.
+//! Limits background calls to a model.
 //!
-//! A call is counted, and its session marked, in one transaction before anything is sent. Who is killed
-//! right after has paid for nothing at worst; nobody pays twice.
+//! A call is counted and its session marked in one transaction before anything is sent. A process
+//! that is killed in between wastes one call, but never pays twice.
 
 use rusqlite::{OptionalExtension, params};
 
 use super::{Error, Journal};
 
-/// Asking a model for the note of a session.
+/// The job kind for summarising a session with a model.
 pub const SUMMARY: &str = "summary";
 
-/// Asking a model to reflect on the project of a session.
+/// The job kind for reflecting on the project of a session.
 pub const REFLECTION: &str = "reflection";
 
-/// What may be spent on a day.
+/// The daily limits of background calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Calls.
+    /// The number of calls.
     pub calls: u32,
-    /// Tokens, those of the answers included.
+    /// The number of tokens, including those of the answers.
     pub tokens: u32,
 }
 
-/// Whether a call may be made.
+/// The answer to a request for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spending {
-    /// It is counted: now it may.
+    /// The call is counted and may be made.
     Granted,
-    /// The session was asked about before.
+    /// The model was already asked about this session.
     Asked,
-    /// There is nothing left today.
+    /// Today's limit is reached.
     UsedUp,
 }
 
 impl Journal {
-    /// Counts a call, if there is enough left on this day; one about a session only once.
+    /// Counts a call if today's limits allow it. Each session is counted only once.
     ///
     /// # Errors
-    /// When SQLite refuses; then nothing is counted, and nothing may be sent.
+    /// Nothing was counted, so nothing may be sent.
     pub fn spend(
         &self,
         session: Option<&str>,
@@ -79,10 +79,7 @@ impl Journal {
         })
     }
 
-    /// Keeps why what a model said of a session was not taken.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Stores why the model's answer about a session was rejected.
     pub fn not_taken(&self, session: &str, reason: &str) -> Result<(), Error> {
         self.connection.execute(
             "UPDATE asked SET reason = ?2 WHERE session = ?1",
@@ -91,10 +88,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Why what a model said was not taken, if that was so the last time.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns why the model's last answer was rejected; none if it was accepted.
     pub fn last_not_taken(&self) -> Result<Option<String>, Error> {
         let reason: Option<Option<String>> = self
             .connection
@@ -107,11 +101,8 @@ impl Journal {
         Ok(reason.flatten())
     }
 
-    /// Queues the sessions that a model may be asked about: over since `since`, noted, and with nothing
-    /// private in them. Tells how many.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Queues a summary for each session that ended since `since`, has a note and nothing private.
+    /// Returns how many.
     pub fn queue_summaries(&self, since: i64, now: i64) -> Result<usize, Error> {
         Ok(self.connection.execute(
             "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
@@ -123,11 +114,8 @@ impl Journal {
         )?)
     }
 
-    /// Queues a look at the projects of sessions that are over since `since` and noted: one for each
-    /// session.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Queues a reflection for each session that ended since `since` and has a note. Returns how
+    /// many.
     pub fn queue_reflections(&self, since: i64, now: i64) -> Result<usize, Error> {
         Ok(self.connection.execute(
             "INSERT OR IGNORE INTO job (kind, session, up_to, state, free_at, at)
@@ -137,10 +125,7 @@ impl Journal {
         )?)
     }
 
-    /// Puts a job off to a time; that is no try.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Postpones a job. This does not count as a try.
     pub fn put_off(&self, job: &super::Job, until: i64) -> Result<(), Error> {
         self.connection.execute(
             "UPDATE job SET state = 'queued', free_at = ?4 WHERE kind = ?1 AND session = ?2 AND up_to = ?3",
@@ -149,10 +134,7 @@ impl Journal {
         Ok(())
     }
 
-    /// How many sessions wait for another day.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns how many summaries are postponed to another day.
     pub fn put_off_summaries(&self, now: i64) -> Result<usize, Error> {
         let count: i64 = self.connection.query_row(
             "SELECT count(*) FROM job WHERE kind = ? AND state = 'queued' AND free_at > ?",
@@ -175,7 +157,6 @@ mod tests {
 
     #[test]
     fn five_hundred_sessions_spend_no_more_than_a_day_has() {
-        // DP-6
         let (_folder, journal) = journal_with_session("s0");
         for number in 1..500 {
             take(&journal, &[started(&format!("s{number}"), "startup")]);
@@ -190,14 +171,14 @@ mod tests {
                 .count()
         };
         assert_eq!(spend(2_000, "2026-01-01"), 40);
-        // Those that were asked about are not asked about again, whatever the day.
+        // No session is asked about twice, not even on another day.
         assert_eq!(
             journal
                 .spend(Some("s0"), 1, BUDGET, "2026-01-02", 2)
                 .unwrap(),
             Spending::Asked
         );
-        // One that is about no session counts like any, and may be made again.
+        // A call without a session counts too, and may be repeated.
         for _ in 0..2 {
             assert_eq!(
                 journal.spend(None, 1, BUDGET, "2026-01-02", 2).unwrap(),

@@ -209,7 +209,7 @@ fn find_damage(path: &Path, limit: Option<Duration>) -> Result<Option<String>, E
     Ok(None)
 }
 
-/// The tables of a file in the order of their creation, so that a referenced table comes first.
+/// Returns the tables of a file in the order of their creation, so that a referenced table comes first.
 pub(super) fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     connection
         .prepare(

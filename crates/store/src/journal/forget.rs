@@ -1,4 +1,4 @@
-//! Takes a part of a session back: a prompt, and all that happened under it.
+//! Forgets a prompt and everything that happened after it in its turn.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, named_params, params};
 
 use super::{Error, Journal};
 
-/// What was forgotten with a prompt.
+/// Counts of the records that were forgotten with a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForgottenPrompt {
     /// Tool events.
@@ -179,16 +179,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether a prompt of the session was forgotten: its transcript still has it, and must not
-    /// be read as a whole.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether a prompt of the session was forgotten. Its transcript still has that prompt and
+    /// must not be read as a whole.
     pub fn has_forgotten_prompt(&self, session: &str) -> Result<bool, Error> {
         Ok(self.meta(&key_of(session))?.is_some())
     }
 
-    /// The number of the last tool event of a session; 0 where there is none.
+    /// Returns the number of the last tool event of a session; 0 if there is none.
     fn last_event(&self, session: &str) -> Result<i64, Error> {
         Ok(self.connection.query_row(
             "SELECT coalesce(max(number), 0) FROM tool_event WHERE session = ?",
@@ -197,7 +194,7 @@ impl Journal {
         )?)
     }
 
-    /// Deletes what was observed in tool events that are forgotten.
+    /// Deletes the observations that name forgotten tool events.
     fn forget_observations(&self, session: &str, events: &HashSet<String>) -> Result<(), Error> {
         let rows: Vec<(String, String)> = self
             .connection
@@ -205,7 +202,7 @@ impl Journal {
             .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_, _>>()?;
         for (hash, body) in rows {
-            // One that cannot be read may come from anywhere.
+            // An invalid observation may name any event, so it is deleted.
             let is_of_them = serde_json::from_str::<Observation>(&body).map_or(true, |body| {
                 body.events.iter().any(|id| events.contains(id))
             });
@@ -220,7 +217,7 @@ impl Journal {
     }
 }
 
-/// Under this name stands when a prompt of a session was last forgotten.
+/// Returns the `meta` key of the time when a prompt of a session was last forgotten.
 pub(super) fn key_of(session: &str) -> String {
     format!("forgotten prompt {session}")
 }

@@ -1,50 +1,47 @@
-//! The queue of what is done later: a job is leased, done, or tried again after a while.
+//! The job queue. A job is leased, then done, or tried again later.
 //!
-//! The work is done from stored rows, so a process that is killed loses nothing: its lease runs out.
+//! Jobs work from stored rows, so a killed process loses nothing: its lease expires.
 
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Error, Journal};
 
-/// Writing the note of a session.
+/// The job kind for writing the note of a session.
 pub const NOTE: &str = "note";
 
-/// How long a job is somebody's own, milliseconds.
+/// The duration of a lease, milliseconds.
 const LEASE: i64 = 2 * 60 * 1000;
 
-/// How long a job waits after each try that failed, milliseconds. After the last it has failed.
+/// The delay after each failed try, milliseconds. After the last one, the job has failed.
 const WAITS: [i64; 2] = [60 * 1000, 5 * 60 * 1000];
 
-/// Something to be done.
+/// A queued job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// What.
+    /// The kind.
     pub kind: String,
-    /// For which session.
+    /// The session.
     pub session: String,
-    /// Up to which state of it.
+    /// The session's `change` that the job covers.
     pub up_to: i64,
-    /// How often it was tried before.
+    /// The number of earlier tries.
     pub tries: i64,
 }
 
-/// How many jobs there are.
+/// Counts of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Waiting, or being done.
+    /// Queued or leased.
     pub waiting: i64,
-    /// Given up, with the last reason.
+    /// Failed after all tries.
     pub failed: i64,
-    /// Why the last one failed.
+    /// The error of the last failed job.
     pub last_error: Option<String>,
 }
 
 impl Journal {
-    /// Puts a job into the queue, in place of an earlier one of its kind that waits; asking again
-    /// changes nothing. Tells whether one waits.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Queues a job. It replaces a queued job of the same kind and session. Returns whether one is
+    /// queued now.
     pub fn queue(&self, kind: &str, session: &str, up_to: i64, now: i64) -> Result<bool, Error> {
         self.connection
             .prepare_cached(
@@ -66,10 +63,7 @@ impl Journal {
         Ok(waits)
     }
 
-    /// Takes the job that has waited longest and is free.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Leases the free job that was queued first.
     pub fn lease(&self, now: i64) -> Result<Option<Job>, Error> {
         let job = self
             .connection
@@ -84,10 +78,7 @@ impl Journal {
         Ok(job)
     }
 
-    /// A job is done.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Marks a job as done.
     pub fn done(&self, job: &Job, now: i64) -> Result<(), Error> {
         self.connection
             .prepare_cached(
@@ -98,10 +89,7 @@ impl Journal {
         Ok(())
     }
 
-    /// A job did not come off: it is tried again later, or given up.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records a failed try: the job is queued again, or failed for good after the last try.
     pub fn failed(&self, job: &Job, reason: &str, now: i64) -> Result<(), Error> {
         let wait = usize::try_from(job.tries)
             .ok()
@@ -128,10 +116,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the jobs that were given up into the queue again; tells how many.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Queues the failed jobs again. Returns how many.
     pub fn retry(&self, now: i64) -> Result<usize, Error> {
         Ok(self.connection.execute(
             "UPDATE job SET state = 'queued', tries = 0, free_at = ?1, at = ?1 WHERE state = 'failed'",
@@ -139,10 +124,7 @@ impl Journal {
         )?)
     }
 
-    /// Tells whether a job could be taken now.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether a job is free now.
     pub fn has_jobs(&self, now: i64) -> Result<bool, Error> {
         let has_jobs = self
             .connection
@@ -153,10 +135,7 @@ impl Journal {
         Ok(has_jobs)
     }
 
-    /// How many jobs there are.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts of jobs.
     pub fn jobs(&self) -> Result<Queue, Error> {
         let queue = self.connection.query_row(
             "SELECT count(*) FILTER (WHERE state IN ('queued', 'leased')), count(*) FILTER (WHERE state = 'failed'),
@@ -190,7 +169,6 @@ mod tests {
 
     #[test]
     fn a_job_is_there_once_and_the_newer_one_takes_its_place() {
-        // ID-7
         let (_folder, journal) = journal_with_session("s");
         assert!(journal.queue("note", "s", 3, 10).unwrap());
         assert!(journal.queue("note", "s", 3, 11).unwrap());
@@ -206,7 +184,6 @@ mod tests {
 
     #[test]
     fn a_lease_that_has_run_out_is_free_again() {
-        // DP-3
         let (_folder, journal) = journal_with_session("s");
         journal.queue("note", "s", 1, 0).unwrap();
         let first = journal.lease(0).unwrap().unwrap();
@@ -216,7 +193,6 @@ mod tests {
 
     #[test]
     fn a_job_is_given_up_after_three_tries() {
-        // DP-3
         let (_folder, journal) = journal_with_session("s");
         journal.queue("note", "s", 1, 0).unwrap();
         let mut now = 0;
@@ -232,7 +208,7 @@ mod tests {
         let queue = journal.jobs().unwrap();
         assert_eq!((queue.waiting, queue.failed), (0, 1));
         assert_eq!(queue.last_error.as_deref(), Some("no disk"));
-        // Unless a person wants it.
+        // A person can queue it again.
         assert_eq!(journal.retry(now).unwrap(), 1);
         assert!(journal.lease(now).unwrap().is_some());
     }

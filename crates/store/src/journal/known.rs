@@ -1,17 +1,14 @@
-//! How notes got here: by a command or tool of ours, by sync or import, or before anybody asked. A note
-//! for all projects that came in none of these ways was put into the folder by somebody else.
+//! Records the notes that arrived by a command, a tool, sync or import, or existed at the first
+//! check. Any other note for all projects was added to the folder by hand.
 
 use super::{Error, Journal};
 use anamnesis_note::id::NoteId;
 
-/// Under this name the journal holds that what was there at first is known.
+/// The `meta` key that is set once the existing notes are recorded.
 pub(super) const BEGUN: &str = "known_notes";
 
 impl Journal {
-    /// Takes note that it is known how these notes got here.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that the origin of these notes is known.
     pub fn know(&self, notes: impl IntoIterator<Item = NoteId>) -> Result<(), Error> {
         self.in_transaction(|journal| journal.add_known(notes))
     }
@@ -26,10 +23,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes note of what is there, once: it was there before anybody asked how it came.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records all existing notes, once, at the first check.
     pub fn know_at_first<I>(&self, notes: impl FnOnce() -> I) -> Result<(), Error>
     where
         I: IntoIterator<Item = NoteId>,
@@ -44,10 +38,8 @@ impl Journal {
         })
     }
 
-    /// Tells whether it is known how a note got here; of none before what was there at first is known.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether the origin of a note is known. Returns true for every note before the first
+    /// check.
     pub fn knows(&self, note: NoteId) -> Result<bool, Error> {
         if self.meta(BEGUN)?.is_none() {
             return Ok(true);

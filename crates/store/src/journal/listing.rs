@@ -1,4 +1,4 @@
-//! What the journal holds of a session, row by row, for a person to look at.
+//! Lists everything that the journal has of a session, for a person.
 
 use anamnesis_session::{
     event::{Agent, Privacy, PromptKind, Speaker},
@@ -9,79 +9,79 @@ use rusqlite::params;
 
 use super::{Error, Given, Journal, Session, StoredEvent};
 
-/// How many characters of a session's id are shown, at least.
+/// The least number of characters of a session's id that are shown.
 const SHORT: usize = 8;
 
-/// A prompt as it is stored.
+/// A stored prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPrompt {
-    /// Its number in the session, from 1 on.
+    /// Its number in the session, starting at 1.
     pub number: i64,
-    /// What it is.
+    /// Its kind.
     pub kind: PromptKind,
-    /// How much of it was private, or was forgotten since.
+    /// How much of it was private or forgotten.
     pub privacy: Privacy,
-    /// Its text, if any is kept.
+    /// Its text, if stored.
     pub text: Option<String>,
-    /// How many events under it were not stored, or taken back.
+    /// The number of its events that were suppressed.
     pub suppressed: i64,
-    /// Whether it held more private regions than anybody writes by hand.
+    /// Whether it had an implausible number of private regions.
     pub many_tags: bool,
-    /// When it was, milliseconds since 1970.
+    /// Its time, milliseconds since 1970.
     pub at: i64,
 }
 
-/// The end of a turn as it is stored.
+/// A stored end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTurnEnd {
-    /// The number of the prompt it answers; none where that is not known.
+    /// The number of its prompt; none if unknown.
     pub prompt: Option<i64>,
     /// The number of the last tool event before it.
     pub after_event: i64,
-    /// Whose words these are.
+    /// Who wrote the text.
     pub speaker: Speaker,
-    /// The subagent, if it was one.
+    /// The subagent, if any.
     pub agent: Option<Agent>,
-    /// The words, if there were any.
+    /// The text, if any.
     pub text: Option<String>,
-    /// When it was, milliseconds since 1970.
+    /// Its time, milliseconds since 1970.
     pub at: i64,
 }
 
-/// A task that was given to a subagent.
+/// A task for a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDelegation {
-    /// The client's id of the tool's run.
+    /// The client's id of the tool call.
     pub id: String,
     /// The subagent's type.
     pub kind: String,
     /// The task.
     pub prompt: String,
-    /// When it was, milliseconds since 1970.
+    /// Its time, milliseconds since 1970.
     pub at: i64,
 }
 
-/// A summary as it is stored.
+/// A stored summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSummary {
     /// `rule`, or the model's name.
     pub maker: String,
-    /// The number of the last prompt that it takes in.
+    /// The number of the last prompt that it covers.
     pub up_to: i64,
-    /// What it says.
+    /// Its content.
     pub summary: Summary,
 }
 
-/// A job as it is stored.
+/// A stored job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredJob {
-    /// What is to be done.
+    /// The kind.
     pub kind: String,
     /// `queued`, `leased`, `done` or `failed`.
     pub state: String,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: i64,
-    /// Why the last try failed.
+    /// The error of the last try.
     pub error: Option<String>,
     /// When its state last changed, milliseconds since 1970.
     pub at: i64,
@@ -92,35 +92,32 @@ pub struct StoredJob {
 pub struct Contents {
     /// The session itself.
     pub session: Session,
-    /// The client's word for how it began.
+    /// How it started, as the client names it.
     pub source: Option<String>,
-    /// The model, where the client said it.
+    /// The model, if the client sent it.
     pub model: Option<String>,
-    /// The branch that was checked out at its start.
+    /// The git branch at its start.
     pub branch: Option<String>,
     /// The prompts by number.
     pub prompts: Vec<StoredPrompt>,
-    /// The tool events in their order.
+    /// The tool events in order.
     pub events: Vec<StoredEvent>,
-    /// The turn ends in their order.
+    /// The turn ends in order.
     pub turn_ends: Vec<StoredTurnEnd>,
     /// The tasks of subagents.
     pub delegations: Vec<StoredDelegation>,
-    /// What was observed.
+    /// The observations.
     pub observations: Vec<Observation>,
-    /// The summaries, of each maker one.
+    /// The summaries, one per maker.
     pub summaries: Vec<StoredSummary>,
-    /// What was or is to be done later.
+    /// The jobs.
     pub jobs: Vec<StoredJob>,
-    /// What the session was given.
+    /// The notes injected into the session.
     pub shown: Vec<Given>,
 }
 
 impl Journal {
-    /// How many sessions there are, of a project or of all.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts the sessions of a project, or all.
     pub fn count_sessions(&self, project: Option<&str>) -> Result<usize, Error> {
         let count: i64 = self
             .connection
@@ -129,10 +126,7 @@ impl Journal {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// How many sessions still have raw records: prompts, tool events or turn ends.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts the sessions that still have prompts, tool events or turn ends.
     pub fn count_kept(&self) -> Result<usize, Error> {
         let count: i64 = self
             .connection
@@ -146,10 +140,7 @@ impl Journal {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// The beginning of a session's id that no other one has; at least eight characters.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the shortest prefix of a session's id that is unique, with at least eight characters.
     pub fn short_session_id(&self, id: &str) -> Result<String, Error> {
         let neighbours: [Option<String>; 2] = self
             .connection
@@ -166,12 +157,9 @@ impl Journal {
         Ok(id.chars().take(length).collect())
     }
 
-    /// Everything that is kept of a session, as of one moment; none for an unknown session.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns everything stored of a session, in one snapshot; none for an unknown session.
     pub fn contents(&self, id: &str) -> Result<Option<Contents>, Error> {
-        // Ends without a trace when it is dropped.
+        // The transaction only reads, so dropping it is enough.
         let _moment = self.connection.unchecked_transaction()?;
         let Some(session) = self.session(id)? else {
             return Ok(None);
@@ -196,10 +184,7 @@ impl Journal {
         }))
     }
 
-    /// The prompts of a session by number.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the prompts of a session by number.
     pub fn prompts(&self, session: &str) -> Result<Vec<StoredPrompt>, Error> {
         Ok(self
             .connection
@@ -224,7 +209,7 @@ impl Journal {
     }
 
     fn turn_ends(&self, session: &str) -> Result<Vec<StoredTurnEnd>, Error> {
-        // Where the client does not say which prompt it was, it was the newest at that time.
+        // If the client does not name the prompt, it is the newest one at that time.
         Ok(self
             .connection
             .prepare_cached(
@@ -332,7 +317,7 @@ mod tests {
         ] {
             assert_eq!(journal.short_session_id(id).unwrap(), short);
         }
-        // The whole id of one is the beginning of another.
+        // One id is a prefix of the other.
         let found = journal.sessions_named("5b0c8f1e-2f5").unwrap();
         assert_eq!(found[0].id, "5b0c8f1e-2f5");
     }

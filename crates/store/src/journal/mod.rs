@@ -1,9 +1,9 @@
-//! This machine's records: every event of every session, what hooks did, what was shown. Never
-//! rebuilt, never synced.
+//! This machine's records: all events of all sessions, hook runs and injected notes. They are neither
+//! rebuilt nor synced.
 //!
-//! WAL, `synchronous = NORMAL`: a hook pays one short transaction and no flush to the disk; the
-//! deferred process checkpoints. A file of a newer version is left alone. A hook writes all that it
-//! has to say in one transaction, so a process may be killed at any instruction.
+//! WAL with `synchronous = NORMAL`: a hook pays one short transaction and no `fsync`; the deferred
+//! process checkpoints. A hook writes everything in one transaction, so a kill at any instruction is
+//! safe. A file of a newer version is left alone.
 
 mod agent;
 mod budget;
@@ -76,25 +76,25 @@ use crate::{
     sqlite,
 };
 
-/// The version of the tables: how many scripts make them.
+/// The schema version: the number of migration scripts.
 const VERSION: i64 = 7;
 
-/// The length of the write-ahead log from which on it slows hooks down, in bytes: some forty hooks.
+/// The length of the write-ahead log that slows hooks down, in bytes: about forty hooks.
 const LONG_LOG: u64 = 1024 * 1024;
 
-/// Under this name stands when the first session was seen.
+/// The `meta` key of the time of the first session.
 const SINCE: &str = "since";
 
-/// How many of the last runs of each hook the times are told of.
+/// The number of runs of each hook whose times are kept.
 const TIMED_RUNS: usize = 100;
 
-/// How many bytes a time takes: microseconds, little-endian.
+/// The size of a stored time: microseconds, little-endian.
 const TIME_LENGTH: usize = size_of::<u32>();
 
-/// The records cannot be used.
+/// The journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A newer program made the file; this one touches nothing in it.
+    /// A newer version wrote the file; nothing in it is changed.
     #[error("journal.db is of version {0}, this program knows {VERSION}; update anamnesis")]
     Newer(i64),
     /// Another process holds the journal lock for longer than this caller can wait.
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Tells whether what was to be written is at fault, not the file or the moment.
+    /// Tells whether the written values caused the error, not the file or a lock.
     fn is_refusal(&self) -> bool {
         let Self::Sqlite(error) = self else {
             return false;
@@ -139,7 +139,7 @@ impl Error {
     }
 }
 
-/// A note that was given to the model.
+/// A note that was injected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
     /// The note.
@@ -150,55 +150,56 @@ pub struct Shown {
     pub level: &'static str,
     /// Why it was chosen.
     pub reason: &'static str,
-    /// What spoke for it, where it was searched for.
+    /// Why it matched, if it was searched for.
     pub evidence: Option<Evidence>,
 }
 
-/// A context that notes are given to, and the occasion.
+/// The context and the occasion of an injection.
 #[derive(Debug, Clone, Copy)]
 pub struct Audience<'a> {
     /// The session.
     pub session: &'a str,
     /// The subagent; empty for the session's own context.
     pub agent: &'a str,
-    /// At which occasion.
+    /// The occasion.
     pub lane: &'a str,
 }
 
-/// How the runs of one hook went, of those that are kept.
+/// Statistics of the stored runs of one hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookRuns {
     /// The event.
     pub event: String,
-    /// How many.
+    /// The number of runs.
     pub count: usize,
-    /// When the last one was, milliseconds since 1970.
+    /// The time of the last run, milliseconds since 1970.
     pub last_at: i64,
     /// The median time, microseconds.
     pub median: i64,
     /// The 95th percentile, microseconds.
     pub p95: i64,
-    /// The worst time, microseconds.
+    /// The longest time, microseconds.
     pub worst: i64,
-    /// How many there were today, of all.
+    /// The number of runs today, including those without a stored time.
     pub today: i64,
     /// The last error and its time, if there was one.
     pub last_error: Option<(String, i64)>,
-    /// Whether the last run had an error: one that a later run did not have is over.
+    /// Whether the last run failed.
     pub is_failing: bool,
 }
 
-/// The records of this machine.
+/// This machine's journal, open.
 #[derive(Debug)]
 pub struct Journal {
     connection: Connection,
 }
 
 impl Journal {
-    /// Opens the records, and makes them if there are none.
+    /// Opens the journal; creates it if it does not exist.
     ///
     /// # Errors
-    /// When a newer program made them, or the file cannot be used within `patience`.
+    /// [`Error::Newer`] if a newer version wrote the file; a busy error if it is locked for longer
+    /// than `patience`.
     pub fn open(home: &Home, patience: Duration) -> Result<Self, Error> {
         let path = home.journal();
         if path.exists() {
@@ -209,14 +210,15 @@ impl Journal {
                 _ => {}
             }
         }
-        // One process makes the tables; SQLite alone would let two switch the journal mode at once.
+        // Only one process may create the tables: SQLite's own locks would let two switch the journal
+        // mode at once.
         let _lock = lock::acquire(home, Subject::Journal, patience)?.ok_or(Error::Locked)?;
         repair::finish(home)?;
         let connection = connect(&path, patience)?;
         let version = sqlite::version(&connection)?;
         if version == 0 {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
-            // Where the file system has no shared memory, SQLite stays with the mode it can have.
+            // Without shared memory on the file system, SQLite keeps another mode.
             let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         }
         connection
@@ -228,10 +230,7 @@ impl Journal {
         Ok(Self { connection }.configured()?)
     }
 
-    /// Opens the records for reading only; none where there are none that this program can read.
-    ///
-    /// # Errors
-    /// When the file is there and cannot be read.
+    /// Opens the journal read-only; none if it does not exist or is older than this version.
     pub fn open_to_read(home: &Home, patience: Duration) -> Result<Option<Self>, Error> {
         let path = home.journal();
         if !path.exists() {
@@ -254,20 +253,17 @@ impl Journal {
         Ok(self)
     }
 
-    /// Opens the records of a newer program to look at what this one knows of, too: a version only
-    /// adds to the one before.
+    /// Opens the journal of a newer version read-only. This works because a version only adds tables
+    /// and columns.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When SQLite cannot open the file.
     pub fn open_newer_to_read(home: &Home, patience: Duration) -> Result<Self, Error> {
         let connection = sqlite::open_read(&home.journal(), patience)?;
         Ok(Self { connection })
     }
 
-    /// Runs several writes as one.
-    ///
-    /// # Errors
-    /// When one of them fails; then none was made.
+    /// Runs several writes in one transaction. On an error, none of them is stored.
     pub fn in_transaction<T>(
         &self,
         writes: impl FnOnce(&Self) -> Result<T, Error>,
@@ -278,19 +274,16 @@ impl Journal {
             Ok(value)
         });
         if result.is_err() {
-            // The cause is what the caller needs; without a commit nothing was written either way.
+            // The caller needs the first error. Without a commit nothing was written.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         result
     }
 
-    /// Takes note of a body that capture is about to write for a session.
+    /// Records a body that capture is about to write for a session.
     ///
-    /// Said before the file is written: a process killed in between leaves a body that is known as
-    /// ours whichever of the two it is.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// It is recorded before the file is written. If the process is killed in between, both the old
+    /// and the new body count as ours.
     pub fn session_body_written(&self, session: &str, body: &str) -> Result<(), Error> {
         self.connection.execute(
             "INSERT OR IGNORE INTO session_body VALUES (?, ?)",
@@ -299,10 +292,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether capture wrote this body for the session; else a person changed it.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether capture wrote this body for the session. Otherwise a person changed it.
     pub fn is_session_body(&self, session: &str, body: &str) -> Result<bool, Error> {
         let found = self
             .connection
@@ -315,10 +305,7 @@ impl Journal {
         Ok(found.is_some())
     }
 
-    /// Takes note of what the model was given.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records injected notes.
     pub fn was_shown(
         &self,
         to: Audience<'_>,
@@ -348,10 +335,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The notes of which a session was shown anything, were it the title alone.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that were shown in a session, including those with the title only.
     pub fn notes_shown_in(&self, session: &str) -> Result<BTreeSet<NoteId>, Error> {
         let rows: Vec<String> = self
             .connection
@@ -361,10 +345,7 @@ impl Journal {
         Ok(rows.iter().filter_map(|note| note.parse().ok()).collect())
     }
 
-    /// Takes note of a run of a hook.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records a run of a hook.
     pub fn hook_ran(
         &self,
         event: &str,
@@ -399,10 +380,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The last run of a hook met an error after it was taken note of.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records an error of a hook's last run after that run was recorded.
     pub fn run_failed(&self, event: &str, error: &str) -> Result<(), Error> {
         self.connection.execute(
             "UPDATE hook SET error = ?2, error_at = last_at, is_failing = 1 WHERE event = ?1",
@@ -411,10 +389,7 @@ impl Journal {
         Ok(())
     }
 
-    /// How the hooks ran, by event.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns statistics of the hooks, by event.
     pub fn hook_runs(&self, now: DateTime<Utc>) -> Result<Vec<HookRuns>, Error> {
         let today = day_of(now);
         let runs = self
@@ -444,10 +419,7 @@ impl Journal {
         Ok(runs)
     }
 
-    /// What texts of a session must not repeat: what was private in it, and what was purged.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the private and purged tokens that texts of a session must not repeat.
     pub fn echoes(&self, session: &str) -> Result<PrivateTokens, Error> {
         let rows: Vec<(Vec<u8>, Vec<u8>)> = self
             .connection
@@ -463,30 +435,24 @@ impl Journal {
         Ok(private.chain(self.purged_hashes()?).collect())
     }
 
-    /// The mode that SQLite keeps its log in: `wal`, or another where that cannot be had.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns SQLite's journal mode: `wal`, or another one if the file system does not support it.
     pub fn log_mode(&self) -> Result<String, Error> {
         Ok(self
             .connection
             .query_row("PRAGMA journal_mode", [], |row| row.get(0))?)
     }
 
-    /// Tells whether the write-ahead log should be folded into the file.
+    /// Tells whether the write-ahead log should be checkpointed.
     ///
-    /// A hook that is alone with the records reads the whole log before anything else, so a session
-    /// of many hooks would make each slower than the one before.
+    /// A hook that is the only user of the journal reads the whole log first, so each hook would be
+    /// slower than the one before.
     pub fn has_long_log(&self) -> bool {
         let log = self.connection.path().map(|path| format!("{path}-wal"));
         log.and_then(|log| fs::metadata(log).ok())
             .is_some_and(|metadata| metadata.len() > LONG_LOG)
     }
 
-    /// A value kept under a name.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns a value of the table `meta`.
     pub fn meta(&self, key: &str) -> Result<Option<String>, Error> {
         let value = self
             .connection
@@ -497,10 +463,7 @@ impl Journal {
         Ok(value)
     }
 
-    /// The values kept under several names, of those that there are.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the values of several keys of `meta`; missing keys are left out.
     pub fn metas(&self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
         let places = vec!["?"; names.len()].join(", ");
         let values = self
@@ -515,10 +478,7 @@ impl Journal {
         Ok(values)
     }
 
-    /// Every value whose name begins with `prefix`.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns all values of `meta` whose key begins with `prefix`.
     pub fn metas_under(&self, prefix: &str) -> Result<BTreeMap<String, String>, Error> {
         let values = self
             .connection
@@ -528,37 +488,25 @@ impl Journal {
         Ok(values)
     }
 
-    /// Forgets a value.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Deletes a value of `meta`.
     pub fn remove_meta(&self, key: &str) -> Result<(), Error> {
         self.connection
             .execute("DELETE FROM meta WHERE key = ?", [key])?;
         Ok(())
     }
 
-    /// When the first session was seen, milliseconds since 1970: what is older is from before the
-    /// install.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns when the first session was seen, milliseconds since 1970. Anything older precedes the
+    /// installation.
     pub fn since(&self) -> Result<Option<i64>, Error> {
         self.time(SINCE)
     }
 
-    /// Recording was switched on again, for a project or for all.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that recording was resumed, for a project or for all.
     pub fn resumed(&self, project: Option<&str>, now: i64) -> Result<(), Error> {
         self.set_meta(&resumed_key(project), &now.to_string())
     }
 
-    /// When recording was last switched on again for a project, milliseconds since 1970.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns when recording was last resumed for a project, milliseconds since 1970.
     pub fn resumed_at(&self, project: &str) -> Result<Option<i64>, Error> {
         Ok(self
             .time(&resumed_key(Some(project)))?
@@ -569,10 +517,7 @@ impl Journal {
         Ok(self.meta(key)?.and_then(|time| time.parse().ok()))
     }
 
-    /// Keeps a value under a name.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Stores a value in `meta`.
     pub fn set_meta(&self, key: &str, value: &str) -> Result<(), Error> {
         self.connection.execute(
             "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
@@ -581,16 +526,13 @@ impl Journal {
         Ok(())
     }
 
-    /// A random value kept under a name: 128 bits in hexadecimal, drawn when it is first asked for.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns a random value of `meta`: 128 bits in hexadecimal, created at the first call.
     pub fn get_or_create_random(&self, name: &str) -> Result<String, Error> {
         if let Some(value) = self.meta(name)? {
             return Ok(value);
         }
         let half = || Ulid::generate().random() & u128::from(u64::MAX);
-        // Another process may be drawing too: the first one's value is everybody's.
+        // If another process creates it at the same time, the first value wins.
         self.connection.execute(
             "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING",
             [name, &format!("{:016x}{:016x}", half(), half())],
@@ -602,10 +544,7 @@ impl Journal {
             })?)
     }
 
-    /// Takes note that a person of this machine wrote this content of a note.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that a person wrote this content of a note on this machine.
     pub fn written_here(&self, note: NoteId, file: &[u8], now: DateTime<Utc>) -> Result<(), Error> {
         self.connection.execute(
             "INSERT OR IGNORE INTO written_here VALUES (?, ?, ?)",
@@ -618,10 +557,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes note that a text was forgotten, as a hash that only this machine can make.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that a text was forgotten, as a hash with a key of this machine.
     pub fn forgot(&self, note: NoteId, body: &str, now: DateTime<Utc>) -> Result<(), Error> {
         let Some(key) = self.text_key(body)? else {
             return Ok(());
@@ -633,10 +569,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether a person wrote a note in just this form on this machine, or approved it.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether a person wrote or approved exactly this file of a note on this machine.
     pub fn was_written_here(&self, note: NoteId, file: &[u8]) -> Result<bool, Error> {
         Ok(self
             .connection
@@ -649,20 +582,14 @@ impl Journal {
             )?)
     }
 
-    /// Takes back that a note was forgotten.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Deletes the record that a note was forgotten.
     pub fn remembered(&self, note: NoteId) -> Result<(), Error> {
         self.connection
             .execute("DELETE FROM forgotten WHERE note = ?", [note.to_string()])?;
         Ok(())
     }
 
-    /// When the same text was forgotten here, milliseconds since 1970.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns when the same text was forgotten here, milliseconds since 1970.
     pub fn forgotten_at(&self, body: &str) -> Result<Option<i64>, Error> {
         let Some(key) = self.text_key(body)? else {
             return Ok(None);
@@ -678,25 +605,22 @@ impl Journal {
         Ok(at)
     }
 
-    /// A keyed hash of a text without regard to white space and letter case; none for an empty one.
+    /// Returns a keyed hash of a text, ignoring white space and letter case; none for an empty text.
     fn text_key(&self, body: &str) -> Result<Option<String>, Error> {
         let words: Vec<String> = body.split_whitespace().map(str::to_lowercase).collect();
         if words.is_empty() {
             return Ok(None);
         }
         let key = self.get_or_create_random("text_key")?;
-        // The key comes first and has a fixed length, the text is hashed before: no extension of the
-        // text gives a related hash.
+        // The key has a fixed length and the text is hashed first, so a length extension gives no
+        // related hash.
         Ok(Some(text_hash(&format!(
             "{key}{}",
             text_hash(&words.join(" "))
         ))))
     }
 
-    /// Folds the write-ahead log into the file.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Checkpoints the write-ahead log.
     pub fn checkpoint(&self) -> Result<(), Error> {
         Ok(sqlite::checkpoint(&self.connection)?)
     }
@@ -725,7 +649,7 @@ fn inode(path: &Path) -> Option<i64> {
     Some(Stamp::of(&metadata).inode)
 }
 
-/// The name of the time at which recording was switched on again.
+/// Returns the `meta` key of the time when recording was resumed.
 fn resumed_key(project: Option<&str>) -> String {
     format!("resumed {}", project.unwrap_or("*").to_lowercase())
 }
@@ -737,8 +661,8 @@ fn day_of(now: DateTime<Utc>) -> i64 {
 #[cfg(test)]
 mod tests;
 
-/// The key in the journal's `meta` of the installation's id. It is made of what a copy of the installation
-/// does not share with it: the machine, and the inode and creation time of `journal.db`.
+/// Returns the `meta` key of the installation's id. It depends on the machine and on the inode and
+/// creation time of `journal.db`, which a copy of the installation does not share.
 pub(crate) fn installation_key(journal: &Path) -> String {
     let machine = file::read_head(Path::new("/etc/machine-id"), 64);
     let machine = machine.map(|(bytes, ..)| bytes).unwrap_or_default();

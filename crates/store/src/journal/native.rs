@@ -1,7 +1,7 @@
-//! What became of the files of Claude Code's own memory, so that one that did not change costs a
-//! look at the file system and no more.
+//! The import state of the files of Claude Code's own memory. An unchanged file costs one `stat`
+//! call.
 //!
-//! Names of files and folders may hold anything, so they are kept as hashes.
+//! File and folder names can contain private text, so they are stored as hashes.
 
 use std::collections::HashMap;
 
@@ -11,20 +11,20 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::{Error, Journal};
 use crate::fs::file::Stamp;
 
-/// What became of a file of the memory.
+/// The import state of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The note is its copy, and follows it.
+    /// The note is a copy and is updated with the file.
     Copied,
-    /// Another note says the same.
+    /// Another note has the same text.
     Elsewhere,
-    /// Somebody changed the note, which follows it no more.
+    /// The note was edited and is no longer updated.
     Left,
-    /// A person forgot what it says.
+    /// A person forgot its text.
     Forgotten,
-    /// There is nothing in it to be copied.
+    /// The file has nothing to copy.
     Nothing,
-    /// It went, and the note with it.
+    /// The file and its note were removed.
     Gone,
 }
 
@@ -54,49 +54,49 @@ impl Fate {
     }
 }
 
-/// A file of the memory as it was when it was last looked at.
+/// A memory file as of the last import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
-    /// The id that a note of it has on every machine: it stands for the file's name.
+    /// The id of its note on every machine; identifies the file.
     pub(crate) id: NoteId,
-    /// The hash of the name of the folder of its project.
+    /// The hash of its project folder's name.
     pub(crate) slug: String,
-    /// What tells that it changed.
+    /// Its stamp, which shows whether it changed.
     pub(crate) stamp: Stamp,
-    /// What became of it.
+    /// Its import state.
     pub(crate) fate: Fate,
-    /// The note that has what it says; its own id where there is none.
+    /// The note with its text; its own id if there is none.
     pub(crate) note: NoteId,
-    /// The hash of what that note said then; empty where there is none.
+    /// The hash of that note's text at the time; empty if there is no note.
     pub(crate) hash: String,
     /// That note's project.
     pub(crate) project: String,
-    /// What tells that the note changed.
+    /// The stamp of the note's file, which shows whether it changed.
     pub(crate) note_stamp: Stamp,
-    /// How often it went and came back.
+    /// How many times it was removed and came back.
     pub(crate) returns: u32,
 }
 
-/// The folder that the client's name for a project stands for.
+/// The folder of a project name of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The folder, which is absolute.
+    /// The absolute path.
     pub(crate) folder: String,
-    /// Whether that is known; else it is the best guess.
+    /// Whether it is certain; otherwise it is the best guess.
     pub(crate) is_certain: bool,
-    /// When the client's folder had last changed when this was found.
+    /// When the client's folder had last changed at that time.
     pub(crate) seen: i64,
 }
 
 impl Journal {
-    /// The files of the memory in one of the client's folders, by id.
+    /// Returns the memory files of one client folder, by id.
     pub(crate) fn native_sources(&self, claude: &str) -> Result<HashMap<NoteId, Source>, Error> {
         let sources = self
             .connection
             .prepare("SELECT * FROM native_source WHERE claude = ?")?
             .query_map([claude], source_of)?
             .collect::<Result<Vec<_>, _>>()?;
-        // A row that cannot be read is that of a file that has to be looked at.
+        // An invalid row is left out, so its file is imported again.
         Ok(sources
             .into_iter()
             .flatten()
@@ -104,7 +104,7 @@ impl Journal {
             .collect())
     }
 
-    /// Keeps what became of a file of the memory.
+    /// Stores the import state of a memory file.
     pub(crate) fn keep_native_source(&self, claude: &str, source: &Source) -> Result<(), Error> {
         let Source {
             stamp, note_stamp, ..
@@ -132,7 +132,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Lets go what is known of a file of the memory.
+    /// Deletes the import state of a memory file.
     pub(crate) fn drop_native_source(&self, claude: &str, source: NoteId) -> Result<(), Error> {
         self.connection.execute(
             "DELETE FROM native_source WHERE claude = ? AND source = ?",
@@ -141,7 +141,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether a note is the copy of a file in another one of the client's folders.
+    /// Tells whether a note is a copy of a file in another client folder.
     pub(crate) fn is_native_copy_elsewhere(
         &self,
         claude: &str,
@@ -158,11 +158,8 @@ impl Journal {
         Ok(found.is_some())
     }
 
-    /// The notes of a project that are copies of Claude Code's own memory on this machine, each with
-    /// the stamp of its file: while that is the same, so is what the note says.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes of a project that are copies of Claude Code's memory on this machine, each
+    /// with its file's stamp. The stamp shows whether the note changed.
     pub fn native_copies(&self, project: &str) -> Result<Vec<(NoteId, Stamp)>, Error> {
         let rows = self
             .connection
@@ -183,7 +180,7 @@ impl Journal {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// The folders that the client's names of projects stand for, by the hash of the name.
+    /// Returns the folders of the client's project names, by the hash of the name.
     pub(crate) fn native_places(&self, claude: &str) -> Result<HashMap<String, Place>, Error> {
         let places = self
             .connection
@@ -200,7 +197,7 @@ impl Journal {
         Ok(places)
     }
 
-    /// Keeps the folder that a name of the client's stands for.
+    /// Stores the folder of a project name of the client.
     pub(crate) fn keep_native_place(
         &self,
         claude: &str,

@@ -1,8 +1,7 @@
-//! Takes a text out of the records, wherever it stands.
+//! Removes a text from all records.
 //!
-//! Every column of every table is looked at, but the ids by which rows find each other: the client
-//! makes those. Rows are changed where they are; then the file is written anew, because a page that
-//! SQLite has moved rows about in may keep bytes of what they said.
+//! Every column of every table is searched, except ids, which the client generates. Rows are changed
+//! in place. Then the file is rewritten, because free space in SQLite's pages may keep the old bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,47 +13,44 @@ use ulid::Ulid;
 use super::{Error, Journal};
 use crate::sqlite;
 
-/// Under this name stand the hashes of what was purged.
+/// The `meta` key of the hashes of purged texts.
 const PURGED: &str = "purged";
 
-/// Columns by which rows find each other.
+/// Id columns, which are not searched.
 const IDS: [&str; 6] = ["session", "id", "prompt_id", "agent_id", "note", "hash"];
 
-/// How many rows hold a text.
+/// Counts of rows that contain a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mentions {
-    /// By table.
+    /// The number of rows by table.
     pub rows: BTreeMap<String, usize>,
-    /// The sessions that they belong to.
+    /// The sessions of these rows.
     pub sessions: BTreeSet<String>,
 }
 
 impl Mentions {
-    /// How many rows of all tables.
+    /// Returns the number of rows in all tables.
     pub fn count(&self) -> usize {
         self.rows.values().sum()
     }
 
-    /// How many rows of one table.
+    /// Returns the number of rows in one table.
     pub fn of(&self, table: &str) -> usize {
         self.rows.get(table).copied().unwrap_or(0)
     }
 }
 
-/// A table as far as a text may stand in it.
+/// A table and its searchable columns.
 struct Table {
     name: String,
-    /// What makes a row one.
+    /// The key columns.
     key: Vec<String>,
     columns: Vec<String>,
     has_session: bool,
 }
 
 impl Journal {
-    /// Tells how many rows hold a text. Nothing is changed.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Counts the rows that contain a text. Nothing is changed.
     pub fn mentions(&self, needle: &PurgePattern) -> Result<Mentions, Error> {
         let mut mentions = Mentions::default();
         for table in self.tables()? {
@@ -63,18 +59,18 @@ impl Journal {
         Ok(mentions)
     }
 
-    /// Masks a text in every row, and tells in how many.
+    /// Masks a text in every row. Returns how many.
     ///
     /// # Errors
-    /// When SQLite refuses; then either nothing was masked, or all of it and bytes of it are still in
-    /// the file.
+    /// Either nothing was masked, or every row was masked but the file still has old bytes: run it
+    /// again.
     pub fn mask(&self, needle: &PurgePattern) -> Result<Mentions, Error> {
         let mentions = self.in_transaction(|journal| {
             let mut mentions = Mentions::default();
             for table in journal.tables()? {
                 let set: Vec<String> = numbered(&table.columns, 0, " = ").collect();
                 let key: Vec<String> = numbered(&table.key, table.columns.len(), " IS ").collect();
-                // A masked row may be like another one.
+                // A masked row may equal another one.
                 let change = format!(
                     "UPDATE OR REPLACE \"{}\" SET {} WHERE {}",
                     table.name,
@@ -91,17 +87,14 @@ impl Journal {
             }
             Ok(mentions)
         })?;
-        // Also when nothing was found: a run before this one may have been killed here.
+        // Runs even if nothing was found, because an earlier run may have been killed here.
         self.connection
             .execute_batch("PRAGMA temp_store = MEMORY; VACUUM")?;
         sqlite::checkpoint(&self.connection)?;
         Ok(mentions)
     }
 
-    /// From now on hooks recognize the text, as a keyed hash of it.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Stores a keyed hash of the text, so that hooks recognise it from now on.
     pub fn purged(&self, needle: &PurgePattern) -> Result<(), Error> {
         let key = match self.purged_hashes()?.first() {
             Some((key, _)) => *key,
@@ -122,7 +115,7 @@ impl Journal {
         })
     }
 
-    /// The hashes of what was purged.
+    /// Returns the hashes of purged texts.
     pub(super) fn purged_hashes(&self) -> Result<Vec<(Key, Hash)>, Error> {
         let kept = self.meta(PURGED)?.unwrap_or_default();
         let hashes = kept.split_whitespace().filter_map(|text| {
@@ -133,7 +126,7 @@ impl Journal {
         Ok(hashes.collect())
     }
 
-    /// Calls `change` with the masked columns and the key of each row that holds the text.
+    /// Calls `change` with the masked columns and the key of each row that contains the text.
     fn each_mention(
         &self,
         table: &Table,
@@ -213,7 +206,7 @@ impl Journal {
     }
 }
 
-/// A value without the text; none if it does not hold it.
+/// Masks the text in a value; none if the value does not contain it.
 fn masked(value: &Value, needle: &PurgePattern) -> Option<Value> {
     match value {
         Value::Text(text) => needle.mask_text(text).map(Value::Text),
@@ -222,7 +215,7 @@ fn masked(value: &Value, needle: &PurgePattern) -> Option<Value> {
     }
 }
 
-/// Columns with the numbers of their parameters.
+/// Lists columns with their parameter numbers.
 fn numbered<'a>(
     columns: &'a [String],
     before: usize,

@@ -1,7 +1,7 @@
-//! What was recalled: what each context was given and why, what was held back and why.
+//! The recall ledger: which notes each context got, which were withheld, and why.
 //!
-//! Everything is kept at the moment of printing, so that an explanation reads what was, and never
-//! works it out anew. A prompt is in none of it but for the words of it that a note has, too.
+//! Rows are written when the notes are printed, so explanations read what happened. Of a prompt, only
+//! words that a note shares are stored.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,109 +12,106 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Journal};
 
-/// What speaks for a note.
+/// Why a note matched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The words that it shares with what was asked, as they were asked.
+    /// The words that it shares with the query, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matched: Vec<String>,
-    /// How well it fits; what the floor of the run is compared with.
+    /// Its score; the run's threshold applies to it.
     pub score: f64,
-    /// The share of what was asked, weighed by rarity, that it has.
+    /// The share of the query's words that it has, weighted by rarity.
     pub coverage: f64,
-    /// The note whose link brought it, with the relation.
+    /// The note whose link led to it, and the relation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<(String, String)>,
 }
 
-/// A note that was not given, and the reason.
+/// A withheld note and the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Held {
     /// The note.
     pub note: String,
-    /// Why it was held back.
+    /// Why it was withheld.
     pub reason: String,
-    /// What spoke for it.
+    /// Why it matched.
     pub evidence: Evidence,
 }
 
 /// One run of recall.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// At which occasion: `prompt`, `agent`, `tool` or `failure`.
+    /// The occasion: `prompt`, `agent`, `tool` or `failure`.
     pub lane: String,
-    /// The subagent whose context it was; empty for the session's own.
+    /// The subagent; empty for the session's own context.
     pub agent: String,
-    /// When, milliseconds since 1970.
+    /// The time, milliseconds since 1970.
     pub at: i64,
-    /// How many words of what was asked count.
+    /// The number of query words that were searched for.
     pub terms: usize,
-    /// How many notes were searched.
+    /// The number of notes that were searched.
     pub searched: usize,
-    /// What a note has to reach.
+    /// The least score of an injected note.
     pub floor: f64,
-    /// How many notes were given.
+    /// The number of injected notes.
     pub given: usize,
-    /// Why nothing was given, in a few words; empty when something was.
+    /// Why nothing was injected; empty if something was.
     pub reason: String,
-    /// What was held back, the best first.
+    /// The withheld notes, best first.
     pub held: Vec<Held>,
 }
 
-/// A note that a context has seen.
+/// A note that is in a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// SHA-256 of its body then.
+    /// SHA-256 of its body at that time.
     pub hash: String,
     /// Whether more than its title was shown.
     pub with_text: bool,
 }
 
-/// What a context has seen since it was last empty, by note.
+/// The notes that a context has seen since it was last empty, by note.
 pub type Ledger = HashMap<NoteId, Seen>;
 
-/// What a session was warned of.
+/// The warnings of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Warned {
-    /// The warnings that the context has seen since it was last empty.
+    /// The warnings in the context since it was last empty.
     pub given: BTreeSet<NoteId>,
-    /// The warnings that have stopped a call of the session.
+    /// The warnings that blocked a call in the session.
     pub stopped: BTreeSet<NoteId>,
-    /// How many came since the last prompt.
+    /// The number of warnings since the last prompt.
     pub in_turn: usize,
 }
 
-/// Under this lane stand warnings, and for this reason those that stopped a call.
+/// The lane of warnings.
 pub const WARNING: &str = "tool";
-/// See [`WARNING`].
+/// The reason of warnings that blocked a call.
 pub const STOPPED: &str = "stopped a call that it warns of";
 
-/// A note that was given, with all that is known of why.
+/// An injected note and the reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
     /// The note's id.
     pub note: String,
-    /// SHA-256 of its body then: which version of it.
+    /// SHA-256 of its body at that time.
     pub hash: String,
-    /// At which occasion.
+    /// The occasion.
     pub lane: String,
     /// How much of it: `body`, `part`, `heading` or `name`.
     pub level: String,
     /// Why it was chosen, in words.
     pub reason: String,
-    /// The subagent whose context it was; empty for the session's own.
+    /// The subagent; empty for the session's own context.
     pub agent: String,
-    /// When, milliseconds since 1970.
+    /// The time, milliseconds since 1970.
     pub at: i64,
-    /// What spoke for it, where it was searched for.
+    /// Why it matched, if it was searched for.
     pub evidence: Option<Evidence>,
 }
 
 impl Journal {
-    /// Takes note that the session's context is empty now, so that what it had seen may come again.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that the session's context is empty, so that notes may be injected again.
     pub fn context_emptied(&self, session: &str) -> Result<(), Error> {
         self.connection
             .prepare_cached("UPDATE session SET epoch = epoch + 1 WHERE id = ?")?
@@ -122,10 +119,8 @@ impl Journal {
         Ok(())
     }
 
-    /// What a context has seen since it was last empty; `agent` is empty for the session's own.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that a context has seen since it was last empty; `agent` is empty for the
+    /// session's own.
     pub fn ledger(&self, session: &str, agent: &str) -> Result<Ledger, Error> {
         let mut statement = self.connection.prepare_cached(
             "SELECT note, hash, level FROM shown WHERE session = ?1 AND agent = ?2
@@ -152,10 +147,7 @@ impl Journal {
         Ok(ledger)
     }
 
-    /// What a session was warned of, in one of its contexts.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the warnings of a session and one of its contexts.
     pub fn warned(&self, session: &str, agent: &str) -> Result<Warned, Error> {
         let mut statement = self.connection.prepare_cached(
             "SELECT note, reason = ?4,
@@ -180,10 +172,7 @@ impl Journal {
         Ok(warned)
     }
 
-    /// The task that a subagent of this type is starting with: the oldest one that none has taken up.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the task of a starting subagent of this type: the oldest one without a subagent.
     pub fn open_delegation(
         &self,
         session: &str,
@@ -199,10 +188,7 @@ impl Journal {
             .optional()?)
     }
 
-    /// Takes note of which subagent took up a task.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records which subagent took a task.
     pub fn delegation_taken(&self, session: &str, id: &str, agent: &str) -> Result<(), Error> {
         self.connection
             .prepare_cached("UPDATE delegation SET agent = ? WHERE session = ? AND id = ?")?
@@ -210,10 +196,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Keeps one run of recall.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Stores one run of recall.
     pub fn recalled(&self, session: &str, run: &Run) -> Result<(), Error> {
         let held = serde_json::to_string(&run.held).unwrap_or_default();
         self.connection
@@ -233,10 +216,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Every run of recall of a session, in order.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns every run of recall of a session, in order.
     pub fn recalls(&self, session: &str) -> Result<Vec<Run>, Error> {
         Ok(self
             .connection
@@ -261,10 +241,7 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// Everything that a session was given, in order.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns every note injected into a session, in order.
     pub fn given(&self, session: &str) -> Result<Vec<Given>, Error> {
         Ok(self
             .connection
@@ -288,10 +265,7 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The session that was last given anything, or that asked for it in vain.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the session with the latest run of recall.
     pub fn last_recalling_session(&self) -> Result<Option<String>, Error> {
         Ok(self
             .connection
@@ -305,8 +279,7 @@ impl Journal {
             .optional()?)
     }
 
-    /// The next free place among what a session was given at one moment: hooks of one event run at
-    /// the same time.
+    /// Returns the next free position at one moment. Several hooks of one event run at the same time.
     pub(super) fn next_position(&self, session: &str, now: DateTime<Utc>) -> Result<i64, Error> {
         Ok(self
             .connection
@@ -363,18 +336,18 @@ mod tests {
         let ledger = journal.ledger("s", "").unwrap();
         assert!(ledger[&one].with_text);
         assert!(!ledger[&two].with_text);
-        // The title alone, later, does not make it unseen; another text does.
+        // A later title alone keeps it as seen; a changed body does not.
         give("", shown(one, "text", "heading"));
         assert!(journal.ledger("s", "").unwrap()[&one].with_text);
         give("", shown(one, "changed", "heading"));
         assert!(!journal.ledger("s", "").unwrap()[&one].with_text);
-        // A subagent has a context of its own.
+        // A subagent has its own context.
         assert!(journal.ledger("s", "agent-1").unwrap().is_empty());
         give("agent-1", shown(one, "text", "body"));
         assert_eq!(journal.ledger("s", "agent-1").unwrap().len(), 1);
         journal.context_emptied("s").unwrap();
         assert!(journal.ledger("s", "").unwrap().is_empty());
-        // What was given is still known.
+        // The injected notes are still listed.
         assert_eq!(journal.given("s").unwrap().len(), 5);
         assert_eq!(
             journal.given("s").unwrap()[0]

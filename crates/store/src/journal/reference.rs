@@ -1,5 +1,5 @@
-//! What notes cite of their projects, and what became of it: found out by [`crate::citation`], asked by
-//! whoever shows or ranks a note.
+//! The citations of notes and whether the cited things still exist. [`crate::citation`] checks them;
+//! ranking and display read them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,17 +8,17 @@ use rusqlite::{Row, params, params_from_iter};
 
 use super::{Error, Journal};
 
-/// How many notes are asked about in one question.
+/// The number of notes in one query.
 const ASKED_AT_ONCE: usize = 200;
 
-/// Whether what a note cites is there.
+/// Whether a cited thing exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It is.
+    /// It exists.
     Present,
-    /// It was, and is no more.
+    /// It existed and is gone.
     Gone,
-    /// It never was, as far as anybody looked.
+    /// It was never seen.
     Unknown,
 }
 
@@ -38,43 +38,41 @@ impl State {
     }
 }
 
-/// What is known of a reference of a note.
+/// The state of one citation of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// What it is to.
+    /// The kind of the cited thing.
     pub(crate) kind: CitationKind,
-    /// What is cited.
+    /// The cited thing.
     pub(crate) text: String,
-    /// Whether that is there.
+    /// Whether it exists.
     pub(crate) state: State,
     /// When it was last seen, milliseconds since 1970.
     pub(crate) seen_at: Option<i64>,
-    /// When it went, milliseconds since 1970.
+    /// When it disappeared, milliseconds since 1970.
     pub(crate) gone_at: Option<i64>,
-    /// How it went.
+    /// How it disappeared.
     pub(crate) reason: Option<String>,
-    /// Where it was looked for, if that is not a repository.
+    /// Where it was looked for, outside of a repository.
     pub(crate) place: String,
 }
 
-/// Why a note may be out of date: something that it cites is gone.
+/// Why a note may be outdated: something that it cites is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stale {
-    /// What went last, and how: `middleware/limit.rs is gone since a1b2c3d`. One plain line.
+    /// What disappeared last, and how: `middleware/limit.rs is gone since a1b2c3d`. One plain line.
     pub reason: String,
-    /// When that went, milliseconds since 1970: whoever wrote or verified the note later knew.
+    /// When it disappeared, milliseconds since 1970. Whoever wrote or verified the note later knew.
     pub gone_at: i64,
-    /// How many of the things that it cites are gone.
+    /// The number of cited things that are gone.
     pub gone: usize,
-    /// How many of them are there.
+    /// The number of cited things that exist.
     pub present: usize,
 }
 
 impl Journal {
-    /// Which of these notes cite something that is gone. One look-up in an index each: fit for hooks.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that cite something that is gone. One index lookup each, so hooks can call
+    /// it.
     pub fn stale(&self, notes: &[NoteId]) -> Result<BTreeMap<NoteId, Stale>, Error> {
         let mut stale = BTreeMap::new();
         for asked in notes.chunks(ASKED_AT_ONCE) {
@@ -89,7 +87,7 @@ impl Journal {
         stale: &mut BTreeMap<NoteId, Stale>,
     ) -> Result<(), Error> {
         let places = vec!["?"; notes.len()].join(", ");
-        // What went last comes first, of a commit's the first by name.
+        // The latest disappearance first; those of one commit by name.
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT note, reason, gone_at FROM reference WHERE note IN ({places})
                AND state <> 'unknown'
@@ -124,7 +122,7 @@ impl Journal {
         Ok(())
     }
 
-    /// When the notes of projects were last looked at, milliseconds since 1970.
+    /// Returns when the notes of each project were last checked, milliseconds since 1970.
     pub(crate) fn reference_looks(
         &self,
         projects: &[String],
@@ -145,7 +143,7 @@ impl Journal {
             .collect())
     }
 
-    /// What is known of the references of a note.
+    /// Returns the citations of a note.
     pub(crate) fn references_of(&self, note: NoteId) -> Result<Vec<Known>, Error> {
         let known = self
             .connection
@@ -154,11 +152,11 @@ impl Journal {
             )?
             .query_map([note.to_string()], known_of)?
             .collect::<Result<Vec<_>, _>>()?;
-        // What cannot be read is looked at again.
+        // An invalid row is left out, so it is checked again.
         Ok(known.into_iter().flatten().collect())
     }
 
-    /// Keeps what was found out about the references of a note, in place of what was known.
+    /// Replaces the citations of a note.
     pub(crate) fn keep_references(
         &self,
         note: NoteId,
@@ -191,7 +189,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Lets go what is known of notes.
+    /// Deletes the citations of notes.
     pub(crate) fn drop_references(&self, notes: &BTreeSet<NoteId>) -> Result<(), Error> {
         for table in ["reference", "reference_look"] {
             let mut statement = self

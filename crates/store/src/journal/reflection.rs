@@ -1,5 +1,5 @@
-//! Reflections: which notes a model was asked about, under which key, and what came of it. Ids and hashes,
-//! no text.
+//! Reflections: the notes that a model was asked about, their key and their outcome. Only ids and
+//! hashes are stored.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use ulid::Ulid;
 
 use super::{Error, Journal};
 
-/// How long an answer is waited for.
+/// How long an answer is accepted.
 const PATIENCE: TimeDelta = TimeDelta::hours(1);
 
-/// How long it is known which notes a reflection was made of that is over.
+/// How long the notes of a finished reflection are kept.
 const KEPT: TimeDelta = TimeDelta::days(90);
 
-/// What became of a reflection.
+/// The state of a reflection.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    /// A model has the notes and has not answered.
+    /// The model was asked and has not answered.
     Asked,
-    /// It answered, and what it said waits for the person.
+    /// The proposed notes are pending.
     Proposed,
-    /// It is over: refused, or nothing of it waits any more.
+    /// It is finished: refused, or no proposed note is pending.
     Ended,
 }
 
@@ -40,40 +40,37 @@ impl Stage {
 /// A reflection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reflection {
-    /// Its name, which the model has to give back with its answer.
+    /// Its key, which the answer must contain.
     pub key: String,
-    /// The project that it is of.
+    /// The project.
     pub project: String,
     /// When the model was asked, milliseconds since 1970.
     pub at: i64,
-    /// The notes that the model was given, each with the hash of its file.
+    /// The notes in the request, each with the hash of its file.
     pub sources: BTreeMap<NoteId, String>,
     /// The notes that were proposed.
     pub notes: Vec<NoteId>,
 }
 
-/// How many characters of a key people are shown. It is random, so few are enough.
+/// The number of characters of a key that people see. The key is random, so few are enough.
 const SHORT_KEY: usize = 6;
 
 impl Reflection {
-    /// The part of the key that people are shown and type.
+    /// Returns the part of the key that people see and type.
     pub fn short_key(&self) -> &str {
         let start = self.key.len().saturating_sub(SHORT_KEY);
         self.key.get(start..).unwrap_or(&self.key)
     }
 
-    /// Tells whether somebody who types this means it.
+    /// Tells whether a typed key means this reflection.
     pub fn is_meant_by(&self, typed: &str) -> bool {
         typed.len() >= SHORT_KEY && self.key.ends_with(typed)
     }
 }
 
 impl Journal {
-    /// Takes note that a model is asked for a reflection of notes; the key that its answer needs. What
-    /// was asked for earlier in the project is not waited for any more.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records a request for a reflection and returns its key. Earlier requests of the project
+    /// expire.
     pub fn ask_reflection(
         &self,
         project: &str,
@@ -93,11 +90,8 @@ impl Journal {
         })
     }
 
-    /// Takes note that the model that was named is asked about notes: nobody else can answer. Its name,
+    /// Records a request to the configured model, so that nobody else can answer it. Returns the key
     /// under which notes can be proposed.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
     pub fn begin_reflection(
         &self,
         project: &str,
@@ -134,10 +128,7 @@ impl Journal {
         Ok(key)
     }
 
-    /// Takes note that a reflection came to nothing: its notes wait as before.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that a reflection failed, so that its notes are available again.
     pub fn fail_reflection(&self, key: &str) -> Result<(), Error> {
         self.connection.execute(
             "UPDATE reflection SET state = ?2, sources = '{}' WHERE key = ?1",
@@ -146,25 +137,18 @@ impl Journal {
         Ok(())
     }
 
-    /// The reflections of a project that are known, whatever became of them, oldest first.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns all stored reflections of a project, oldest first.
     pub fn reflections_of(&self, project: &str) -> Result<Vec<Reflection>, Error> {
         self.reflections("project = ?1", project)
     }
 
-    /// Takes up the answer to what was asked under a key: that may be done once, within an hour. `None`
-    /// when nothing is waited for under it.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Accepts the answer for a key, once and within an hour. Returns none if no answer is expected.
     pub fn answer_reflection(
         &self,
         key: &str,
         now: DateTime<Utc>,
     ) -> Result<Option<Reflection>, Error> {
-        // One statement: of two answers only one is taken.
+        // A single statement, so that only one of two answers is accepted.
         let taken = self.connection.execute(
             "UPDATE reflection SET state = ?3 WHERE key = ?1 AND state = ?2 AND at >= ?4",
             params![
@@ -181,10 +165,7 @@ impl Journal {
             .map(|mut found| found.pop())
     }
 
-    /// Takes note of which notes were proposed by a reflection, before they are written.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records the notes that a reflection proposes, before they are written.
     pub fn propose_reflection(&self, key: &str, notes: &[NoteId]) -> Result<(), Error> {
         let notes: Vec<String> = notes.iter().map(NoteId::to_string).collect();
         self.connection.execute(
@@ -198,18 +179,12 @@ impl Journal {
         Ok(())
     }
 
-    /// The reflections whose notes wait for the person, oldest first.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the reflections with pending notes, oldest first.
     pub fn proposed_reflections(&self) -> Result<Vec<Reflection>, Error> {
         self.reflections("state = ?1", Stage::Proposed.as_str())
     }
 
-    /// Ends a reflection: its notes are in use or rejected.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Finishes a reflection, whose notes were accepted or rejected.
     pub fn end_reflection(&self, key: &str) -> Result<(), Error> {
         self.connection.execute(
             "UPDATE reflection SET state = ?2 WHERE key = ?1",
@@ -227,13 +202,10 @@ impl Journal {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Takes note that it was an agent that forgot a note, so that the person is told of it.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that an agent forgot a note, so that the person is told.
     pub fn agent_forgot(&self, note: NoteId, now: DateTime<Utc>) -> Result<(), Error> {
         if self.mark_forgotten(note, true)? == 0 {
-            // A note without a text: there is nothing that could come back, but it was forgotten.
+            // A note without text has no hash, but the person must be told.
             self.connection.execute(
                 "INSERT INTO forgotten (text_key, note, at, by_agent) VALUES (?1, ?1, ?2, 1)",
                 params![note.to_string(), now.timestamp_millis()],
@@ -242,10 +214,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes note that the person has seen that a note was forgotten.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that the person was told of a forgotten note.
     pub fn forgetting_seen(&self, note: NoteId) -> Result<(), Error> {
         self.mark_forgotten(note, false).map(drop)
     }
@@ -257,10 +226,7 @@ impl Journal {
         )?)
     }
 
-    /// The notes that agents forgot and the person was not told of, newest first.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the notes that agents forgot and the person was not told of, newest first.
     pub fn forgotten_by_agents(&self) -> Result<Vec<NoteId>, Error> {
         let mut statement = self
             .connection
@@ -366,7 +332,7 @@ mod tests {
             }
             journal.agent_forgot(agents, now()).unwrap();
             assert_eq!(journal.forgotten_by_agents().unwrap(), [agents]);
-            // One without a text.
+            // A note without text.
             let empty = NoteId::made_of("empty");
             journal.agent_forgot(empty, now()).unwrap();
             assert_eq!(journal.forgotten_by_agents().unwrap().len(), 2);

@@ -128,10 +128,7 @@ pub fn drop_old_quarantine(home: &Home, before: DateTime<Utc>) -> usize {
 }
 
 impl Journal {
-    /// The result of the last repair, if there was one.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the result of the last repair, if there was one.
     pub fn last_repair(&self) -> Result<Option<Repair>, Error> {
         let text = self.meta(REPAIRED)?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -251,13 +248,13 @@ fn lock_damaged(path: &Path, patience: Duration) -> Result<Option<Connection>, E
     }
 }
 
-/// The schema version of a file, if it can be read.
+/// Returns the schema version of a file, if it can be read.
 fn version_of(path: &Path, connection: Option<&Connection>) -> Option<i64> {
     let read = connection.and_then(|connection| sqlite::version(connection).ok());
     read.or_else(|| header_version(path))
 }
 
-/// The schema version in the header; none if the header is invalid.
+/// Returns the schema version in the header; none if the header is invalid.
 fn header_version(path: &Path) -> Option<i64> {
     let mut header = [0; HEADER_LENGTH];
     File::open(path).ok()?.read_exact(&mut header).ok()?;
@@ -408,7 +405,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// A free name in `quarantine/`.
+/// Returns a free name in `quarantine/`.
 fn free_name(home: &Home, now: DateTime<Utc>) -> String {
     let time = now.format(TIME);
     let names = (1..).map(|number| match number {
@@ -419,7 +416,7 @@ fn free_name(home: &Home, now: DateTime<Utc>) -> String {
     names.into_iter().find(is_free).unwrap_or_default()
 }
 
-/// The names of the damaged files in `quarantine/`, oldest first.
+/// Returns the names of the damaged files in `quarantine/`, oldest first.
 pub fn kept_files(home: &Home) -> Vec<String> {
     let entries = fs::read_dir(home.quarantine()).into_iter().flatten();
     let names = entries
@@ -433,7 +430,7 @@ pub fn kept_files(home: &Home) -> Vec<String> {
     names
 }
 
-/// The temporary file that becomes the new journal.
+/// Returns the temporary file that becomes the new journal.
 fn new_file(home: &Home) -> PathBuf {
     home.root().join(".journal.db.tmp")
 }

@@ -1,53 +1,50 @@
-//! How failures were mended before, in other sessions of this machine.
+//! Finds how failures were fixed in other sessions of this machine.
 
 use anamnesis_session::observe::Observation;
 use rusqlite::params;
 
 use super::{Error, Journal};
 
-/// The observations of some projects that answer a failure, the newest first.
+/// The observations of some projects that match a failure, newest first.
 const RESOLVED: &str = "SELECT observation.session, observation.body, observation.at
   FROM observation JOIN session ON session.id = observation.session
   WHERE observation.signature = ?1 AND observation.kind IN ('bugfix', 'discovery')
     AND session.project IN (SELECT value FROM json_each(?2)) AND session.id <> ?3
   ORDER BY observation.at DESC, observation.session, observation.hash LIMIT ?4";
 
-/// The observations of all projects that answer a failure, the newest first.
+/// The observations of all projects that match a failure, newest first.
 const MENDED: &str = "SELECT observation.signature, session.id, session.project, observation.body
   FROM observation JOIN session ON session.id = observation.session
   WHERE observation.signature IS NOT NULL AND observation.kind IN ('bugfix', 'discovery')
   ORDER BY observation.at DESC, observation.session, observation.hash";
 
-/// A failure that was mended in a session, and what it is known by.
+/// A failure that was fixed in a session, with its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mended {
     /// The signature of its error.
     pub signature: String,
     /// The client's id of the session.
     pub session: String,
-    /// The key of the session's project.
+    /// The session's project key.
     pub project: String,
-    /// What was seen.
+    /// The observation.
     pub observation: Observation,
 }
 
-/// A failure that was mended, or got round, in a session.
+/// A failure that was fixed or worked around in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     /// The client's id of the session.
     pub session: String,
-    /// What was seen.
+    /// The observation.
     pub observation: Observation,
-    /// When, milliseconds since 1970.
+    /// The time, milliseconds since 1970.
     pub at: i64,
 }
 
 impl Journal {
-    /// How failures with the same signature were mended in other sessions of these projects, the
-    /// newest first, each way once; `session` is the one that has failed now.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns how failures with this signature were fixed in other sessions of these projects,
+    /// newest first, without duplicates. `session` is the session of the new failure.
     pub fn resolved(
         &self,
         signature: &str,
@@ -60,7 +57,7 @@ impl Journal {
             signature,
             serde_json::json!(projects).to_string(),
             session,
-            // The same thing may have been seen in many sessions.
+            // Several sessions may have the same observation.
             i64::try_from(8 * limit).unwrap_or(i64::MAX),
         ])?;
         let mut found: Vec<Resolved> = Vec::new();
@@ -68,7 +65,7 @@ impl Journal {
             && found.len() < limit
         {
             let body: String = row.get(1)?;
-            // Of a version that this one cannot read.
+            // Another version may have written it.
             let Ok(observation) = serde_json::from_str::<Observation>(&body) else {
                 continue;
             };
@@ -84,17 +81,14 @@ impl Journal {
         Ok(found)
     }
 
-    /// Every failure that was mended, or got round, in a session, the newest first.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns every failure that was fixed or worked around in a session, newest first.
     pub fn mended(&self) -> Result<Vec<Mended>, Error> {
         let mut statement = self.connection.prepare_cached(MENDED)?;
         let mut rows = statement.query([])?;
         let mut mended = Vec::new();
         while let Some(row) = rows.next()? {
             let body: String = row.get(3)?;
-            // One of a version that this one cannot read is passed over.
+            // Skips observations that another version wrote.
             if let Ok(observation) = serde_json::from_str::<Observation>(&body) {
                 mended.push(Mended {
                     signature: row.get(0)?,

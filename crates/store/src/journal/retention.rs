@@ -1,66 +1,65 @@
-//! Lets old records go, in short slices, so that no hook waits for it.
+//! Deletes old records in short transactions, so that no hook waits.
 //!
-//! What a session's note is made from may go once the note or a summary exists and the session has
-//! ended. The session's own row, its summary and its observations stay until they are forgotten.
+//! The records of a session may be deleted once it has ended and has a note or a summary. Its row,
+//! summary and observations stay until they are forgotten.
 
 use std::time::{Duration, Instant};
 
 use super::{Error, Journal, job};
 use crate::settings::config::Retention;
 
-/// After this no further statement is begun in a transaction: with the last one and the commit it
-/// stays under 50 ms, so that no hook waits for longer.
+/// The time after which a transaction begins no further statement. With the last statement and the
+/// commit it stays under 50 ms, so that no hook waits longer.
 const SLICE: Duration = Duration::from_millis(25);
 
-/// How many rows one statement looks at. Some milliseconds' worth.
+/// The number of rows that one statement examines. This takes some milliseconds.
 const ROWS: i64 = 100;
 
-/// After how many transactions the log is folded into the file: it is not to grow by all that goes,
-/// and each time is a wait for the disk.
+/// The number of transactions between two checkpoints. Fewer checkpoints let the log grow by all
+/// deleted pages; each one waits for the disk.
 const FOLDED_SLICES: usize = 16;
 
-/// How many pages are given back at a time.
+/// The number of pages that are returned to the file system at a time.
 const PAGES: i64 = 64;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Nothing younger than this goes for want of room, milliseconds.
+/// The age below which nothing is deleted to save space, milliseconds.
 const YOUNG: i64 = DAY;
 
-/// Of a file that needs room, this part of the ceiling is made free, so that there is room
-/// for the next day, too.
+/// The part of the ceiling that is freed if the file is too large. It leaves space for the next day.
 const SPARE: u64 = 8;
 
-/// What was let go.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Rows that were deleted.
     pub rows: usize,
-    /// Bytes that the file gave back.
+    /// The number of bytes that the file shrank by.
     pub bytes: u64,
-    /// Whether the file is over its ceiling with nothing left that may go.
+    /// Whether the file is over its ceiling and nothing more may be deleted.
     pub is_full: bool,
-    /// How long the longest transaction kept others from writing.
+    /// The duration of the longest transaction.
     pub longest: Duration,
 }
 
-/// A table that things go from.
+/// A table from which rows are deleted.
 ///
-/// Rows are walked in the order of their keys, which is about that of their times: an index for the
-/// times would cost every hook a page.
+/// Rows are visited in the order of their keys, which is roughly by age. An index on the time would
+/// cost every hook a page.
 #[derive(Clone, Copy)]
 struct Table {
     name: &'static str,
     key: &'static str,
     time: &'static str,
-    /// Which old rows may go.
+    /// The condition for old rows that may be deleted.
     may_go: &'static str,
-    /// Whether a hundred young rows mean that the rest is young.
+    /// Whether a hundred young rows in a row mean that the rest is young.
     is_in_order: bool,
 }
 
-/// The session of the row is over and summed up. Asked row by row: a list of all such sessions would
-/// be made anew by each statement.
+/// The row's session has ended and has a summary. The condition is checked row by row, because each
+/// statement would rebuild a list of all such sessions.
 macro_rules! finished {
     ($table:literal) => {
         concat!(
@@ -135,7 +134,7 @@ const JOBS_FAILED: Table = Table {
     ..JOBS_DONE
 };
 
-/// Somebody opened a session and left: nothing was said.
+/// A session without prompts.
 const EMPTY_SESSIONS: Table = Table {
     name: "session",
     key: "rowid",
@@ -145,12 +144,9 @@ const EMPTY_SESSIONS: Table = Table {
 };
 
 impl Journal {
-    /// Deletes what is past its term, and what is over the ceiling; gives the room back.
-    ///
-    /// # Errors
-    /// When SQLite refuses; what was deleted until then is gone.
+    /// Deletes expired records and those over the ceiling, then shrinks the file.
     pub fn prune(&self, retention: &Retention, now: i64) -> Result<Pruned, Error> {
-        // Zero days: for ever.
+        // 0 days keeps records for ever.
         let before = |days: u32| (days > 0).then(|| now.saturating_sub(i64::from(days) * DAY));
         let events = before(retention.events_days);
         let mut upkeep = Upkeep::of(self);
@@ -185,20 +181,14 @@ impl Journal {
         Ok(upkeep.pruned)
     }
 
-    /// Tells whether the rows take up nearly as much as they may: what comes until somebody looks
-    /// again has to fit in, too.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether the rows nearly reach the ceiling. The records until the next run need space
+    /// too.
     pub fn needs_room(&self, retention: &Retention) -> Result<bool, Error> {
         let ceiling = ceiling(retention);
         Ok(ceiling > 0 && self.used_bytes()? > ceiling - ceiling / (2 * SPARE))
     }
 
-    /// The bytes that rows take up, free pages left out.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the size of the rows in bytes, without free pages.
     pub fn used_bytes(&self) -> Result<u64, Error> {
         let pages = self.pragma("page_count")? - self.pragma("freelist_count")?;
         Ok(u64::try_from(pages * self.pragma("page_size")?).unwrap_or(0))
@@ -210,10 +200,7 @@ impl Journal {
             .query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
     }
 
-    /// Queues the notes of sessions that changed after their end; tells how many.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Queues the notes of sessions that changed after their end. Returns how many.
     pub fn queue_due_notes(&self, now: i64) -> Result<usize, Error> {
         let due: Vec<String> = self
             .connection
@@ -226,7 +213,7 @@ impl Journal {
         Ok(due.len())
     }
 
-    /// Queues the note of a session as it is now; tells whether it waits to be written.
+    /// Queues the note of a session in its current state. Returns whether one is pending.
     pub(super) fn queue_note(&self, session: &str, now: i64) -> Result<bool, Error> {
         let state: Option<(i64, i64)> = self
             .connection
@@ -241,7 +228,7 @@ impl Journal {
     }
 }
 
-/// What the rows may take up, in bytes.
+/// Returns the limit on the size of the rows, in bytes.
 fn ceiling(retention: &Retention) -> u64 {
     u64::from(retention.ceiling_mib) * 1024 * 1024
 }
@@ -250,7 +237,7 @@ fn ceiling(retention: &Retention) -> u64 {
 struct Upkeep<'a> {
     journal: &'a Journal,
     pruned: Pruned,
-    /// How many transactions there were.
+    /// The number of transactions.
     slices: usize,
 }
 
@@ -263,7 +250,7 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// Deletes what may go of the rows from before a time, the oldest first, until it is enough.
+    /// Deletes rows from before a time, oldest first, until enough is deleted.
     fn let_go(
         &mut self,
         table: Table,
@@ -282,7 +269,7 @@ impl<'a> Upkeep<'a> {
              FROM (SELECT {key}, {time} FROM {name} WHERE {key} > ?1 ORDER BY {key} LIMIT {ROWS})"
         );
         let old = format!("{key} > ?1 AND {key} <= ?2 AND {time} < ?3 AND {may_go}");
-        // A note that is made anew must not lose what its events told.
+        // A note that is written again must keep what its events said.
         let mark = format!(
             "UPDATE session SET is_pruned = 1
              WHERE is_pruned = 0 AND id IN (SELECT session FROM {name} WHERE {old})"
@@ -322,28 +309,28 @@ impl<'a> Upkeep<'a> {
         Ok(())
     }
 
-    /// Runs a transaction and takes its time.
+    /// Runs a transaction and measures it.
     fn slice<T>(&mut self, writes: impl FnOnce(&Journal) -> Result<T, Error>) -> Result<T, Error> {
         let mut started = Instant::now();
         let value = self.journal.in_transaction(|journal| {
-            // The wait for the others' transaction is over.
+            // Measured after the wait for the write lock.
             started = Instant::now();
             writes(journal)
         })?;
         self.pruned.longest = self.pruned.longest.max(started.elapsed());
         self.slices += 1;
         if self.slices.is_multiple_of(FOLDED_SLICES) {
-            // As far as that makes nobody wait.
+            // Checkpoints only as far as nobody has to wait.
             let fold = "PRAGMA wal_checkpoint(PASSIVE)";
             self.journal.connection.query_row(fold, [], |_| Ok(()))?;
         }
         Ok(value)
     }
 
-    /// Makes the file shorter by its free pages.
+    /// Returns free pages to the file system.
     fn give_back(&mut self) -> Result<(), Error> {
         if self.journal.pragma("auto_vacuum")? == 0 {
-            // A file of the first version; once.
+            // A file of the first version needs this once.
             self.journal
                 .connection
                 .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM;")?;
@@ -383,7 +370,6 @@ mod tests {
 
     #[test]
     fn what_may_not_go_does_not_stand_in_the_way_of_what_may() {
-        // RT-1
         let (_folder, journal) = journal_with_session("open");
         take(&journal, &events_of("open", 250));
         take(&journal, &[started("over", "startup")]);
@@ -413,7 +399,7 @@ mod tests {
                 }],
             );
         }
-        // It waited in the spool for a month.
+        // The record was in the spool for a month.
         take(
             &journal,
             &[used("s", event("late", "Edit", "a")), ended("s", "other")],
@@ -431,7 +417,6 @@ mod tests {
 
     #[test]
     fn prompts_and_answers_go_where_events_are_not_enough() {
-        // RT-2
         let (_folder, journal) = journal_with_session("s");
         let long = "word ".repeat(20_000);
         for number in 0..12 {

@@ -83,9 +83,6 @@ pub(super) fn is_sound(source: &Connection, table: &str) -> bool {
 }
 
 /// Copies what can be read of every table. Call it in a transaction of the new file, with foreign keys off.
-///
-/// # Errors
-/// When the new file cannot be written.
 pub(super) fn all(
     source: &Connection,
     target: &Connection,

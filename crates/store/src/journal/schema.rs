@@ -1,5 +1,5 @@
-//! The tables of the journal. A version only adds to the one before, so that two versions of the
-//! program can stand side by side for the time of an update.
+//! The tables of the journal. A version only adds to the previous one, so that two versions of the
+//! program can run at the same time during an update.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use rusqlite::Connection;
 use super::VERSION;
 use crate::sqlite;
 
-/// The scripts that make each version of the one before; the first one starts from nothing.
+/// The migration scripts, one per version. The first one starts from an empty file.
 pub(super) const VERSIONS: [&str; 7] = [
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7,
 ];
 
-/// The scripts that are missing to a file of this version.
+/// Returns the scripts that a file of this version needs.
 pub(super) fn scripts_from(version: i64) -> String {
     let made = usize::try_from(version).unwrap_or(0);
     VERSIONS.get(made..).unwrap_or_default().concat()
 }
 
-/// The tables of a file: each column and each index as a line, with the table's name.
+/// The tables of a file. Each column and each index is a line under the table's name.
 #[derive(Debug, Default)]
 struct Shape {
     columns: BTreeSet<(String, String)>,
@@ -48,7 +48,7 @@ impl Shape {
         })
     }
 
-    /// What the scripts make up to a version.
+    /// Returns the tables that the scripts of a version create.
     fn made(version: usize) -> rusqlite::Result<Self> {
         let connection = sqlite::open_in_memory()?;
         let scripts = VERSIONS.get(..version).unwrap_or_default();
@@ -57,8 +57,8 @@ impl Shape {
     }
 }
 
-/// The first table of a file that is not as the scripts up to its version make it. Tables that this
-/// program knows nothing of are left alone.
+/// Returns the first table whose schema differs from its version's scripts. Unknown tables are
+/// ignored.
 pub(super) fn differing_table(
     connection: &Connection,
     version: i64,
@@ -100,11 +100,11 @@ CREATE TABLE forgotten (text_key TEXT PRIMARY KEY, note TEXT NOT NULL, at INTEGE
 CREATE TABLE written_here (note TEXT NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (note, hash)) STRICT;
 ";
 
-// Each index is one more page that every hook writes and the next one reads, so there are few. The
-// first version was never released, so a table of it may go.
+// Every hook writes and reads one more page for each index, so there are few. The first version was
+// never released, so its tables may be dropped.
 //
-// `change` counts what a session's note is made from; `noted` is its value when the note was written.
-// `observed` is the number of the last tool event that needs no further look.
+// `change` counts the changes that a session's note depends on; `noted` is its value when the note
+// was written. `observed` is the number of the last tool event that was processed.
 const VERSION_2: &str = "
 ALTER TABLE session ADD COLUMN state TEXT NOT NULL DEFAULT 'active';
 ALTER TABLE session ADD COLUMN model TEXT;
@@ -185,8 +185,8 @@ CREATE TABLE hook (
 DROP TABLE hook_run;
 ";
 
-// What is known of Claude Code's own memory. Few rows, and only the import writes them, so there is
-// no index for the one question that a hook asks.
+// The state of the import of Claude Code's own memory. It has few rows, which only the import writes,
+// so the one query of a hook needs no index.
 const VERSION_3: &str = "
 CREATE TABLE native_source (
   claude TEXT NOT NULL, source TEXT NOT NULL, slug TEXT NOT NULL,
@@ -202,11 +202,11 @@ CREATE TABLE native_place (
 ) STRICT, WITHOUT ROWID;
 ";
 
-// What was recalled. `epoch` counts how often a session's context was emptied; `evidence` and `held`
-// are JSON, read only to be shown. `agent` of a delegation is the subagent that took it up. What was
-// shown or used is counted once it is in a receipt; `receipt` holds those that wait to be written, and
-// those that stay. `reference` is what notes cite, and whether it is there; its `place` is the hash of the
-// folder where that was seen outside of git: folders of one name share a project.
+// The recall ledger. `epoch` counts how often a session's context was emptied. `evidence` and `held`
+// are JSON for display. `agent` of a delegation is the subagent that took it. Injected and used notes
+// are counted once they are in a receipt; `receipt` has the receipts that are pending or stay on this
+// machine. `reference` has the citations of notes; its `place` is the hash of the folder where the
+// thing was seen outside of git, because folders of one name share a project.
 const VERSION_4: &str = "
 ALTER TABLE session ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE shown ADD COLUMN agent TEXT NOT NULL DEFAULT '';
@@ -238,16 +238,15 @@ CREATE TABLE reference_look (
 ) STRICT, WITHOUT ROWID;
 ";
 
-// What agents wrote in each session, to be counted.
+// The notes that agents wrote in each session, for their limit.
 const VERSION_5: &str = "
 CREATE TABLE agent_note (
   session TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (session, note)
 ) STRICT;
 ";
 
-// What a session's model was asked to reflect on; `sources` and `notes` are JSON of ids and hashes. Whether
-// it was an agent that forgot a note. What a model was asked in the background: how much on which day, and
-// of which sessions.
+// Reflections that a session's model was asked for; `sources` and `notes` are JSON of ids and hashes.
+// Also whether an agent forgot a note, and the background calls by day and session.
 const VERSION_6: &str = "
 CREATE TABLE reflection (
   key TEXT PRIMARY KEY, project TEXT NOT NULL, state TEXT NOT NULL, at INTEGER NOT NULL,
@@ -260,7 +259,7 @@ CREATE TABLE asked (
 ) STRICT;
 ";
 
-// Notes of which it is known how they got here, besides those that a person wrote here.
+// Notes whose origin is known, besides those that a person wrote here.
 const VERSION_7: &str = "
 CREATE TABLE known_note (note TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 ";

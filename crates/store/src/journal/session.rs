@@ -1,4 +1,4 @@
-//! What the journal knows of a session: its account, its summary, its observations, its end.
+//! A session: its digest, summary, observations and end.
 
 use anamnesis_session::{
     event::{Agent, ClientProcess, FileAction, FileUse, Outcome, PromptKind, ToolEvent},
@@ -12,16 +12,16 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Error, Journal, forget, take::LOST};
 
-/// Who made a summary or an observation without a model.
+/// The maker of summaries and observations that no model wrote.
 const RULE: &str = "rule";
 
-/// How many files, searches or commands an account names.
+/// The number of files, searches or commands in a digest.
 const MAX_NAMED: i64 = 500;
 
-/// How many prompts are looked at for one that makes a title.
+/// The number of prompts that are searched for a title.
 const MAX_ASKS: i64 = 20;
 
-/// After this without an event a session is lost whose client cannot be looked up, milliseconds.
+/// The silence after which a session is lost if its client cannot be looked up, milliseconds.
 const SILENCE: i64 = 30 * 60 * 1000;
 
 /// A session of the journal.
@@ -37,27 +37,27 @@ pub struct Session {
     pub transcript: Option<String>,
     /// `initialized`, `active` or `completed`.
     pub state: String,
-    /// Why it ended, in the client's word, or `lost`.
+    /// Why it ended, as the client names it, or `lost`.
     pub end_reason: Option<String>,
     /// When it began, milliseconds since 1970.
     pub started_at: i64,
-    /// When it was last heard of.
+    /// When its last event arrived.
     pub seen_at: i64,
     /// When it ended.
     pub ended_at: Option<i64>,
-    /// How many prompts it has, private ones and notifications included.
+    /// The number of prompts, including private ones and notifications.
     pub prompts: i64,
-    /// How many tool events were stored.
+    /// The number of stored tool events.
     pub tool_events: i64,
-    /// The first prompt of a person that has text.
+    /// The first prompt of a person with text.
     pub first_prompt: Option<String>,
-    /// Whether it began before anybody saw it.
+    /// Whether its beginning was not recorded.
     pub is_partial: bool,
-    /// Whether a part of its records has gone by age or for want of room.
+    /// Whether retention deleted some of its records.
     pub is_pruned: bool,
-    /// Its state as far as its note is concerned; see [`Journal::noted`].
+    /// A counter of the changes that its note depends on; see [`Journal::noted`].
     pub change: i64,
-    /// The state that its note was made from.
+    /// The value of `change` when its note was written.
     pub noted: i64,
     /// The client's process.
     pub client: Option<ClientProcess>,
@@ -89,14 +89,14 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
     })
 }
 
-/// The client of a session's columns; none where its process is not known by number.
+/// Reads the client from a session's columns; none if its process id is unknown.
 fn client_of(process: Option<String>, started: Option<i64>) -> Option<ClientProcess> {
     let id = process?.parse().ok()?;
     Some(ClientProcess { id, started })
 }
 
-/// Tells whether nobody goes on with an open session: its client is gone, or, where that cannot be told,
-/// it was silent for long.
+/// Tells whether an open session is lost: its client has ended or, if that is unknown, it was silent
+/// for too long.
 fn is_lost(
     client: Option<ClientProcess>,
     seen_at: i64,
@@ -109,27 +109,24 @@ fn is_lost(
     }
 }
 
-/// How much the journal knows of a session.
+/// The extent of a session's records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// When the first thing happened, milliseconds since 1970; none when nothing did.
+    /// The time of the first record, milliseconds since 1970; none without records.
     pub first_at: Option<i64>,
-    /// Whether anything but prompts is known.
+    /// Whether there is anything but prompts.
     pub has_action: bool,
 }
 
 impl Session {
-    /// Tells whether it is over.
+    /// Tells whether it has ended.
     pub fn is_completed(&self) -> bool {
         self.state == "completed"
     }
 }
 
 impl Journal {
-    /// A session.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns a session.
     pub fn session(&self, id: &str) -> Result<Option<Session>, Error> {
         Ok(self
             .connection
@@ -138,10 +135,7 @@ impl Journal {
             .optional()?)
     }
 
-    /// Tells whether a person kept anything of a session private, or may have; not so where it is unknown.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether a part of a session is private or may be. An unknown session is not private.
     pub fn has_private_part(&self, session: &str) -> Result<bool, Error> {
         Ok(self
             .connection
@@ -153,10 +147,7 @@ impl Journal {
             || self.is_unsure(session)?)
     }
 
-    /// When the last prompt of a session came, milliseconds since 1970; none before the first.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns when the last prompt of a session arrived, milliseconds since 1970.
     pub fn last_prompt_at(&self, session: &str) -> Result<Option<i64>, Error> {
         Ok(self
             .connection
@@ -164,10 +155,7 @@ impl Journal {
             .query_row([session], |row| row.get(0))?)
     }
 
-    /// Sessions, the one last heard of first; of a project or of all.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the sessions of a project, or all, most recent first.
     pub fn sessions(&self, project: Option<&str>, limit: usize) -> Result<Vec<Session>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         Ok(self
@@ -179,10 +167,7 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The sessions whose id begins like this, at most a few; the one that has just this id first.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns up to five sessions whose id begins with this text, an exact match first.
     pub fn sessions_named(&self, beginning: &str) -> Result<Vec<Session>, Error> {
         Ok(self
             .connection
@@ -194,11 +179,8 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The open sessions that nobody goes on with: the client is gone, or, where `is_running` cannot
-    /// tell, nothing was heard for half an hour.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the lost sessions: the client has ended or, where `is_running` cannot tell, nothing
+    /// happened for half an hour.
     pub fn lost_sessions(
         &self,
         now: i64,
@@ -217,11 +199,8 @@ impl Journal {
             .collect())
     }
 
-    /// Tells whether there are [lost sessions](Self::lost_sessions): a hook asks after each client once,
-    /// however many sessions it has.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether there are [lost sessions](Self::lost_sessions). It asks for each client once,
+    /// even if it has many sessions, because hooks call it.
     pub fn has_lost_sessions(
         &self,
         now: i64,
@@ -242,12 +221,9 @@ impl Journal {
     }
 
     /// Closes a lost session and queues its note.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
     pub fn give_up(&self, session: &Session, now: i64) -> Result<(), Error> {
         self.in_transaction(|journal| {
-            // It ended when it was last heard of, whenever that is found out.
+            // It counts as ended at its last event.
             let given_up = journal.connection.execute(
                 "UPDATE session SET change = change + 1, state = 'completed', ended_at = seen_at, end_reason = ?
                  WHERE id = ? AND state <> 'completed' AND seen_at = ?",
@@ -380,7 +356,7 @@ impl Journal {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// The text of the last turn that had one.
+    /// Returns the text of the last turn that has one.
     fn last_words(&self, id: &str) -> Result<Option<String>, Error> {
         Ok(self
             .connection
@@ -392,11 +368,8 @@ impl Journal {
             .optional()?)
     }
 
-    /// When the last prompt was sent, if nobody told its answer yet and its answer may be told,
+    /// Returns when the last prompt was sent if its answer is not stored yet and may be stored,
     /// milliseconds since 1970.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
     pub fn unanswered_since(&self, id: &str) -> Result<Option<i64>, Error> {
         let prompt: Option<(i64, bool)> = self
             .connection
@@ -411,7 +384,7 @@ impl Journal {
         Ok(prompt.and_then(|(at, is_over)| (!is_over).then_some(at)))
     }
 
-    /// The first prompt that says more than "go on".
+    /// Returns the first prompt that says more than "go on".
     fn title_ask(&self, id: &str) -> Result<Option<String>, Error> {
         let asks: Vec<String> = self
             .connection
@@ -423,7 +396,7 @@ impl Journal {
         Ok(asks.into_iter().find(|ask| !transcript::is_go_on(ask)))
     }
 
-    /// The titles of what failed and was put right.
+    /// Returns the titles of failures that were fixed.
     fn fixed(&self, id: &str) -> Result<Vec<String>, Error> {
         Ok(self
             .observations(id)?
@@ -445,10 +418,7 @@ impl Journal {
             .query_row([id], |row| row.get(0))?)
     }
 
-    /// How much the journal knows of a session.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the extent of a session's records.
     pub fn extent(&self, id: &str) -> Result<Extent, Error> {
         let (prompt, action): (Option<i64>, Option<i64>) = self
             .connection
@@ -465,7 +435,7 @@ impl Journal {
         })
     }
 
-    /// Brings the rule-made summary and the observations of a session up to date.
+    /// Updates the rule-made summary and the observations of a session.
     pub(super) fn settle(&self, id: &str, now: i64) -> Result<(), Error> {
         self.observe(id, now)?;
         let Some(digest) = self.session_digest(id)? else {
@@ -484,7 +454,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Looks at the tool events that are new, and at those that are not settled.
+    /// Observes the new tool events and those that are not settled yet.
     fn observe(&self, id: &str, now: i64) -> Result<(), Error> {
         let observed: i64 = self
             .connection
@@ -528,10 +498,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The summary of a session: a model's, else the rule-made one.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the summary of a session: a model's if there is one, otherwise the rule-made one.
     pub fn summary(&self, id: &str) -> Result<Option<Summary>, Error> {
         let body: Option<String> = self
             .connection
@@ -543,10 +510,7 @@ impl Journal {
         Ok(body.and_then(|body| serde_json::from_str(&body).ok()))
     }
 
-    /// The observations of a session, the oldest first.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the observations of a session, oldest first.
     pub fn observations(&self, id: &str) -> Result<Vec<Observation>, Error> {
         let bodies: Vec<String> = self
             .connection
@@ -559,17 +523,14 @@ impl Journal {
             .collect())
     }
 
-    /// The note of a session was written from this state of it.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that the note of a session was written from this value of `change`.
     pub fn noted(&self, id: &str, change: i64, now: i64) -> Result<(), Error> {
         self.connection
             .prepare_cached(
                 "UPDATE session SET noted = max(noted, ?2), noted_at = ?3 WHERE id = ?1",
             )?
             .execute(params![id, change, now])?;
-        // What was marked as private in a session is looked for until its last word is written.
+        // Private tokens are needed until the last note of the session is written.
         self.connection
             .prepare_cached(
                 "DELETE FROM private_token WHERE session = ?1
@@ -579,10 +540,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Deletes everything that is known of a session; tells whether there was anything.
-    ///
-    /// # Errors
-    /// When SQLite refuses; then nothing was deleted.
+    /// Deletes all records of a session. Returns whether there were any.
     pub fn forget_session(&self, id: &str) -> Result<bool, Error> {
         self.in_transaction(|journal| {
             for statement in [
@@ -597,7 +555,7 @@ impl Journal {
                 .connection
                 .execute("DELETE FROM meta WHERE key = ?", [forget::key_of(id)])?;
             journal.forget_sure(Some(id))?;
-            // Its prompts, events and all else go with it.
+            // Foreign keys delete its prompts, events and other rows.
             Ok(journal
                 .connection
                 .execute("DELETE FROM session WHERE id = ?", [id])?
@@ -605,10 +563,8 @@ impl Journal {
         })
     }
 
-    /// Tool events of a session after a number, in their order; the last ones of a longer list if `newest`.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the tool events of a session after a number, in order; with `newest`, the last ones,
+    /// newest first.
     pub(super) fn tool_events_after(
         &self,
         id: &str,
@@ -644,12 +600,12 @@ impl Journal {
     }
 }
 
-/// A tool event with what the journal adds to it.
+/// A stored tool event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvent {
-    /// Its place in the order of all events.
+    /// Its number in the order of all events.
     pub number: i64,
-    /// The number of its prompt; none while that is not known.
+    /// The number of its prompt; none if not known yet.
     pub prompt: Option<i64>,
     /// When it was, milliseconds since 1970.
     pub at: i64,
@@ -690,7 +646,7 @@ fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
     })
 }
 
-/// The path as the tool named it.
+/// Returns the absolute path of a file in the session's folder.
 fn absolute(folder: &str, path: &str) -> String {
     let is_absolute = path.starts_with(['/', '\\', '~']) || path.get(1..2) == Some(":");
     if is_absolute || folder.is_empty() {

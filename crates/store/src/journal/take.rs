@@ -1,4 +1,4 @@
-//! Takes records up: the same rows come out whatever the order in which they come, and however often.
+//! Stores records. The result does not depend on their order or on duplicates.
 
 use anamnesis_session::{
     event::{Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
@@ -10,39 +10,40 @@ use rusqlite::{OptionalExtension, params};
 use super::{Error, Journal, SINCE};
 use crate::spool::Waiting;
 
-/// How many tool events of a session are stored whole.
+/// The number of tool events of a session that are stored in full.
 const MAX_WHOLE_EVENTS: i64 = 5_000;
 
-/// Within this time two equal prompts without an id are one, milliseconds.
+/// The time within which two equal prompts without an id are the same, milliseconds.
 const SAME_PROMPT: i64 = 10_000;
 
-/// How old the note of a session that goes on may become, milliseconds.
+/// The age at which the note of an open session is written again, milliseconds.
 const MAX_NOTE_AGE: i64 = 15 * 60 * 1000;
 
-/// The reason of a session that was given up, in place of the client's word.
+/// The end reason of a lost session.
 pub const LOST: &str = "lost";
 
-/// What taking a record came to.
+/// The result of storing a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Whether a note waits to be written.
+    /// Whether a note is queued.
     pub has_job: bool,
 }
 
-/// A session's row before a record was taken.
+/// A session's row before the record.
 struct Before {
     is_completed: bool,
     was_lost: bool,
     tool_events: i64,
 }
 
-/// The prompt that an event belongs to.
+/// The prompt of an event.
 struct Owner {
     number: i64,
     is_private: bool,
 }
 
-/// What a summary names of a run that went well: what was looked for, or the command that passed.
+/// Returns the part of a tool call that a summary names: the pattern of a search, or a command that
+/// passed.
 fn subject_of(event: &ToolEvent) -> Option<String> {
     if event.outcome != Outcome::Ok {
         return None;
@@ -51,11 +52,7 @@ fn subject_of(event: &ToolEvent) -> Option<String> {
 }
 
 impl Journal {
-    /// Takes an event up; one that is known already changes nothing. Belongs into
-    /// [`Journal::together`].
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Stores an event; a duplicate changes nothing. Call it in [`Journal::in_transaction`].
     pub fn take(&self, record: &Record) -> Result<Taken, Error> {
         let before = self.take_session(record)?;
         self.take_echoes(record)?;
@@ -65,7 +62,7 @@ impl Journal {
                 self.take_start(record, source, model.as_deref())?;
             }
             RecordedEvent::Prompted { .. } => {
-                // A known prompt may be from the spool, taken by two processes at once.
+                // Two processes may store the same prompt from the spool.
                 if self.take_prompt(record)? {
                     self.reopen(session)?;
                 }
@@ -111,10 +108,10 @@ impl Journal {
             RecordedEvent::Used(_) | RecordedEvent::Spoke { .. }
         );
         if before.was_lost && is_action {
-            // It was given up too early.
+            // The session was not lost after all.
             self.reopen(session)?;
         } else if before.is_completed && is_action {
-            // What comes after the end belongs to the session all the same.
+            // Events after the end still belong to the session.
             self.settle(session, record.at)?;
         }
         let has_job = match &record.what {
@@ -130,14 +127,11 @@ impl Journal {
         Ok(Taken { has_job })
     }
 
-    /// Takes up the records that waited in the spool, in their order. Belongs into
-    /// [`Journal::together`]; the files are put away once that is through.
+    /// Stores the records of the spool, in order. Call it in [`Journal::in_transaction`]; delete the
+    /// files after the commit.
     ///
-    /// A record that the tables refuse counts as one that cannot be read: it must not stand in the way
-    /// of all that come after it.
-    ///
-    /// # Errors
-    /// When SQLite refuses for another reason.
+    /// A record that violates a constraint counts as unreadable, so that it does not block the
+    /// records after it.
     pub fn take_waiting(&self, waiting: &mut [Waiting]) -> Result<Taken, Error> {
         let mut all = Taken::default();
         for waiting in waiting {
@@ -158,7 +152,7 @@ impl Journal {
         Ok(all)
     }
 
-    /// Makes the session's row, or fills in what it lacks.
+    /// Creates the session's row, or adds missing values.
     fn take_session(&self, record: &Record) -> Result<Before, Error> {
         let known = self
             .connection
@@ -175,7 +169,7 @@ impl Journal {
             .optional()?;
         let surroundings = &record.surroundings;
         let client = surroundings.client;
-        // A session whose start was not seen may have a part that is not known; see `take_start`.
+        // A session whose start was not recorded may be partial; see `take_start`.
         self.connection
             .prepare_cached(
                 "INSERT INTO session (id, project, folder, transcript, branch, client_process, client_started,
@@ -214,8 +208,8 @@ impl Journal {
     }
 
     fn take_start(&self, record: &Record, source: &str, model: Option<&str>) -> Result<(), Error> {
-        // What a new session did is seen from its start on. One that goes on may have a part from
-        // before there was anybody to see it.
+        // A new session is recorded from its start. A resumed one may have a part from before the
+        // installation.
         let is_new = matches!(source, "startup" | "clear" | "fork");
         self.connection
             .prepare_cached(
@@ -230,7 +224,8 @@ impl Journal {
         if source != "compact" {
             self.mark_sure(&record.session, is_new)?;
         }
-        // The start of a new session that comes after its end is late; any other opens it again.
+        // A `startup` event after the session's end arrived late. Any other start reopens the
+        // session.
         if !is_new {
             self.reopen(&record.session)?;
         }
@@ -330,7 +325,7 @@ impl Journal {
         Ok(true)
     }
 
-    /// Takes back what was stored of a prompt before it was known to be private.
+    /// Deletes what was stored of a prompt before it turned out to be private.
     fn suppress_all_of(&self, session: &str, id: &str, number: i64) -> Result<(), Error> {
         let collected = "INSERT OR IGNORE INTO suppressed
              SELECT session, ?3, id FROM tool_event WHERE session = ?1 AND prompt_id = ?2
@@ -365,22 +360,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells whether what happens under this prompt may not be stored, or cannot be known to be storable,
-    /// for a caller that would rather not do the work of a record that is thrown away.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Tells whether events of this prompt are not stored, or may not be. A caller can then skip
+    /// making the record.
     pub fn is_private(&self, session: &str, prompt_id: Option<&str>) -> Result<bool, Error> {
         let owner = self.owner(session, prompt_id)?;
         Ok(owner.is_some_and(|owner| owner.is_private) || self.is_unsure(session)?)
     }
 
-    /// The prompt that an event belongs to: the one it names, else the newest.
+    /// Returns the prompt of an event: the one it names, otherwise the newest one.
     fn owner(&self, session: &str, prompt_id: Option<&str>) -> Result<Option<Owner>, Error> {
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Owner {
                 number: row.get(0)?,
-                // An unknown word may be damage, and counts as private.
+                // An unknown value may be damage, so it counts as private.
                 is_private: Privacy::parse(&row.get::<_, String>(1)?)
                     .is_none_or(|privacy| privacy == Privacy::Full),
             })
@@ -400,7 +392,7 @@ impl Journal {
         Ok(owner.optional()?)
     }
 
-    /// Stores a tool's run; tells whether it is a new one.
+    /// Stores a tool event. Returns whether it is new.
     fn take_tool_event(
         &self,
         record: &Record,
@@ -424,7 +416,7 @@ impl Journal {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .optional()?;
-        // The tool's own event says more than the list of a batch, whichever came first.
+        // The tool's own event has more details than the batch event, in either order.
         if known.is_some() && event.is_from_batch {
             return Ok(false);
         }
@@ -493,7 +485,7 @@ impl Journal {
             return self.suppress(session, owner.number, &format!("turn {agent_id}"));
         }
         if speaker == Speaker::Compact && self.has_private_region(session)? {
-            // The client's summary may repeat what was marked as private in words of its own.
+            // The client's summary may paraphrase private text.
             return Ok(());
         }
         let last_event: i64 = self
@@ -546,7 +538,7 @@ impl Journal {
         Ok(is_private.unwrap_or(false))
     }
 
-    /// Tells whether a session that goes on has no note, or one that is behind by more than its age.
+    /// Tells whether an open session has no note or an outdated one.
     fn is_note_old(&self, session: &str, now: i64) -> Result<bool, Error> {
         let is_old = self
             .connection

@@ -1,4 +1,4 @@
-//! What the journal holds after events in any order.
+//! The contents of the journal after events in any order.
 
 use std::{cell::Cell, thread};
 
@@ -28,7 +28,7 @@ pub(super) fn now() -> DateTime<Utc> {
 
 #[test]
 fn thirty_two_at_once_on_no_journal_lose_nothing() {
-    // SQL-06, CO-1
+    // SQL-06
     let (_folder, home) = fresh();
     thread::scope(|scope| {
         for number in 0..32 {
@@ -141,7 +141,6 @@ fn bodies_of_capture_are_known() {
 
 #[test]
 fn the_last_hundred_runs_of_a_hook_are_told_of() {
-    // VIS-1
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     for run in 0..350 {
@@ -275,7 +274,7 @@ pub(super) fn count(journal: &Journal, query: &str) -> i64 {
         .unwrap()
 }
 
-/// All rows that a session has, without times and numbers that say when they came.
+/// All rows of a session, without times and numbers that depend on arrival.
 fn rows(journal: &Journal) -> Vec<String> {
     let tables = [
         "SELECT id || project || state || coalesce(end_reason, '') || prompts || tool_events || coalesce(first_prompt, '') FROM session",
@@ -301,7 +300,7 @@ fn rows(journal: &Journal) -> Vec<String> {
     rows
 }
 
-/// A session of a prompt, three tools and an answer.
+/// A session with a prompt, three tool calls and an answer.
 pub(super) fn session_of(id: &str) -> Vec<Record> {
     vec![
         started(id, "startup"),
@@ -316,7 +315,6 @@ pub(super) fn session_of(id: &str) -> Vec<Record> {
 
 #[test]
 fn a_session_has_each_row_once() {
-    // Case 1
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &session_of("s"));
@@ -336,7 +334,7 @@ fn a_session_has_each_row_once() {
 }
 
 proptest! {
-    // Each case makes two databases.
+    // Each case creates two databases.
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
@@ -344,7 +342,6 @@ proptest! {
         order in Just((1..7_usize).collect::<Vec<_>>()).prop_shuffle(),
         again in prop::collection::vec(0..7_usize, 0..6),
     ) {
-        // ID-1, ID-2, ID-6, case 2
         let (_folder, home) = fresh();
         let journal = Journal::open(&home, PATIENCE).unwrap();
         let records = session_of("s");
@@ -359,7 +356,7 @@ proptest! {
         for index in again {
             take(&journal, &records[index..=index]);
         }
-        // A prompt opens a session again; nobody takes its end back.
+        // A prompt reopens a session; a record cannot undo its end.
         take(&journal, &records[6..]);
         prop_assert_eq!(rows(&journal), expected);
     }
@@ -373,7 +370,7 @@ fn a_prompt_that_is_taken_twice_does_not_open_its_ended_session() {
     take(&journal, &records);
     let before = rows(&journal);
     assert!(journal.session("s").unwrap().unwrap().is_completed());
-    // As a record from the spool that a hook and the deferred process take at once.
+    // As a hook and the deferred process store the same spool record at once.
     for record in &records[1..] {
         take(&journal, std::slice::from_ref(record));
         assert_eq!(rows(&journal), before);
@@ -382,7 +379,6 @@ fn a_prompt_that_is_taken_twice_does_not_open_its_ended_session() {
 
 #[test]
 fn parallel_prompts_are_numbered_without_a_gap() {
-    // ID-4
     let (_folder, home) = fresh();
     drop(Journal::open(&home, PATIENCE).unwrap());
     thread::scope(|scope| {
@@ -412,7 +408,6 @@ fn parallel_prompts_are_numbered_without_a_gap() {
 
 #[test]
 fn prompts_without_an_id_are_told_by_text_and_time() {
-    // ID-3
     let (_folder, journal) = journal_with_session("s");
     let prompt = |text: &str, at: i64| Record {
         prompt_id: None,
@@ -433,7 +428,6 @@ fn prompts_without_an_id_are_told_by_text_and_time() {
 
 #[test]
 fn what_happens_under_a_private_prompt_is_counted_and_not_stored() {
-    // PR-10, PR-11, case 3
     let (_folder, journal) = journal_with_session("s");
     let private = [
         under("p-1", prompted("s", "")),
@@ -465,7 +459,6 @@ fn what_happens_under_a_private_prompt_is_counted_and_not_stored() {
 
 #[test]
 fn events_that_came_before_their_private_prompt_are_taken_back() {
-    // ID-5, PR-11
     let (_folder, journal) = journal_with_session("s");
     take(
         &journal,
@@ -487,7 +480,6 @@ fn events_that_came_before_their_private_prompt_are_taken_back() {
 
 #[test]
 fn events_of_an_unknown_prompt_count_once_it_is_known_or_over() {
-    // ID-5, case 8
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &[used("s", event("t1", "Edit", "a.rs"))]);
@@ -520,7 +512,6 @@ fn events_of_an_unknown_prompt_count_once_it_is_known_or_over() {
 
 #[test]
 fn the_later_payload_of_a_tools_run_wins() {
-    // PF-2
     let (_folder, journal) = journal_with_session("s");
     let failed = ToolEvent {
         outcome: Outcome::Failed,
@@ -548,7 +539,7 @@ fn the_later_payload_of_a_tools_run_wins() {
 
 #[test]
 fn a_batch_tells_only_what_no_other_event_told() {
-    // Whichever comes first.
+    // In either order.
     let from_batch = ToolEvent {
         is_from_batch: true,
         outcome: Outcome::Failed,
@@ -597,7 +588,6 @@ fn a_long_session_keeps_less_of_each_event() {
 
 #[test]
 fn a_turn_has_one_end_for_each_text() {
-    // SP-2, SP-5, case 16
     let (_folder, journal) = journal_with_session("s");
     take(&journal, &[prompted("s", "Go"), spoke("s", "")]);
     assert_eq!(count(&journal, "turn_end"), 0);
@@ -619,7 +609,6 @@ fn a_turn_has_one_end_for_each_text() {
 
 #[test]
 fn states_follow_the_events() {
-    // SM-1
     let (_folder, journal) = journal_with_session("s");
     let state = || journal.session("s").unwrap().unwrap().state;
     assert_eq!(state(), "initialized");
@@ -715,7 +704,7 @@ fn a_session_is_lost_with_its_client_or_by_its_silence() {
     assert_eq!(given_up.end_reason.as_deref(), Some(LOST));
     assert_eq!(given_up.ended_at, Some(at));
     assert_eq!(journal.lease(at + 5).unwrap().unwrap().session, "known");
-    // It was only a long run of a tool.
+    // A long tool call, not a lost session.
     take(&journal, &[used("known", event("t1", "Bash", "a"))]);
     assert!(!journal.session("known").unwrap().unwrap().is_completed());
 }
@@ -776,7 +765,6 @@ fn a_record_that_the_tables_refuse_stands_in_nobodys_way() {
 
 #[test]
 fn a_forgotten_session_leaves_no_row() {
-    // RT-4
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &session_of("s"));
@@ -804,7 +792,6 @@ fn a_forgotten_session_leaves_no_row() {
 
 #[test]
 fn a_file_of_the_first_version_is_brought_up() {
-    // ST-6
     assert_eq!(i64::try_from(schema::VERSIONS.len()).unwrap(), VERSION);
     let (_folder, home) = fresh();
     Connection::open(home.journal())
@@ -827,7 +814,6 @@ fn a_file_of_the_first_version_is_brought_up() {
 
 #[test]
 fn retention_lets_go_what_is_past_its_term() {
-    // RT-1, RT-2
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &session_of("s"));
@@ -856,13 +842,13 @@ fn retention_lets_go_what_is_past_its_term() {
     assert_eq!(count(&journal, "prompt"), 1);
     let session = journal.session("s").unwrap().unwrap();
     assert!(session.is_pruned);
-    // The note that is made anew says what it said.
+    // The rewritten note has the same content.
     let account = journal.session_digest("s").unwrap().unwrap();
     assert_eq!(account.ask.as_deref(), Some("Add limits to the login"));
     assert_eq!(account.files, ["/w/src/a.rs"]);
 }
 
-/// A session of two prompts, with a task for a subagent and a summary of the client under the first.
+/// A session of two prompts. The first has a subagent's task and a summary by the client.
 fn session_of_two_prompts() -> Vec<Record> {
     let at = now().timestamp_millis();
     let later = |seconds: i64, prompt: &str, record: Record| Record {
@@ -899,7 +885,6 @@ fn session_of_two_prompts() -> Vec<Record> {
 
 #[test]
 fn a_forgotten_prompt_leaves_no_word() {
-    // RT-4
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &session_of_two_prompts());
@@ -908,12 +893,12 @@ fn a_forgotten_prompt_leaves_no_word() {
     let forgotten = journal.forget_prompt("s", 1, 0).unwrap();
     let expected = ForgottenPrompt {
         tool_events: 1,
-        // Its answer, and what the client summed up after it.
+        // Its answer, and the client's summary after it.
         turn_ends: 2,
     };
     assert_eq!(forgotten, Some(expected));
     assert_eq!(journal.forget_prompt("s", 1, 0).unwrap(), None);
-    // Nothing that comes late, or twice, brings it back.
+    // Late and repeated events do not restore it.
     take(&journal, &session_of_two_prompts());
     let contents = journal.contents("s").unwrap().unwrap();
     let text = format!("{contents:?}").to_lowercase();
@@ -940,7 +925,6 @@ fn a_forgotten_prompt_leaves_no_word() {
 
 #[test]
 fn a_prompt_without_an_id_is_forgotten_too() {
-    // ID-3, RT-4
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     let records = session_of_two_prompts().into_iter().map(|record| Record {
@@ -958,7 +942,7 @@ fn a_prompt_without_an_id_is_forgotten_too() {
 
 #[test]
 fn what_comes_after_a_forgotten_prompt_is_not_taken_for_what_is_gone() {
-    // The numbers of the events that are gone are given again.
+    // The numbers of deleted events are assigned again.
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     let mut records = session_of_two_prompts();
@@ -992,7 +976,7 @@ fn what_comes_after_a_forgotten_prompt_is_not_taken_for_what_is_gone() {
 
 #[test]
 fn the_note_of_a_forgotten_prompt_is_made_again() {
-    // A process that ends before it has written the note leaves it to the next one.
+    // If the process ends before it writes the note, the next one writes it.
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();
     take(&journal, &session_of_two_prompts());

@@ -1,12 +1,12 @@
-//! What happened before and after a time, over all sessions of a project.
+//! Events before and after a time, in all sessions of a project.
 
 use anamnesis_session::observe::Observation;
 use rusqlite::{Row, params_from_iter, types::Value};
 
 use super::{Error, Journal};
 
-/// What of sessions is told: their beginnings, what a person asked, what was observed. Of one time, in
-/// this order.
+/// The events of a timeline: session starts, prompts of a person and observations; in this order at
+/// the same time.
 const MOMENTS: &str = "
   SELECT started_at AS at, id AS session, project, 0 AS what, NULL AS text FROM session
   UNION ALL
@@ -16,36 +16,33 @@ const MOMENTS: &str = "
   SELECT observation.at, session.id, project, 2, body FROM observation
     JOIN session ON session.id = observation.session";
 
-/// What a moment was.
+/// The kind of a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A session began.
     Session,
-    /// A person asked this.
+    /// A person sent this prompt.
     Prompt(String),
-    /// This was observed.
+    /// This observation was made.
     Observation(Box<Observation>),
 }
 
-/// Something that happened in a session.
+/// An event in a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moment {
-    /// When, milliseconds since 1970.
+    /// The time, milliseconds since 1970.
     pub at: i64,
     /// The client's id of the session.
     pub session: String,
     /// The session's project.
     pub project: String,
-    /// What it was.
+    /// The event.
     pub event: Event,
 }
 
 impl Journal {
-    /// The last moments up to a time and the first ones after it, in their order; of the projects of
-    /// these keys, or of all where there are none.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the last moments up to a time and the first ones after it, in order; of the projects
+    /// with these keys, or of all if there are none.
     pub fn around(
         &self,
         projects: &[String],
@@ -82,7 +79,7 @@ impl Journal {
         let rows = (self.connection.prepare_cached(&sql)?)
             .query_map(params_from_iter(values), moment)?
             .collect::<Result<Vec<_>, _>>()?;
-        // An observation of another version may have another form.
+        // Another version may write observations in another format.
         Ok(rows.into_iter().flatten().collect())
     }
 }

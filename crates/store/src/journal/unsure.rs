@@ -17,9 +17,6 @@ const TERM: i64 = 30 * 24 * 60 * 60 * 1000;
 
 impl Journal {
     /// Tells whether lost rows may have marked something in a session as private.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
     pub fn is_unsure(&self, session: &str) -> Result<bool, Error> {
         Ok(self
             .connection

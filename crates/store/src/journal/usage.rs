@@ -1,9 +1,9 @@
-//! What was made of the notes that were shown: uses by turn, and the receipts that come of them.
+//! How shown notes were used: uses by turn, and the receipts made from them.
 //!
-//! What a session was shown and what it used are counted in the transaction that puts them into a
-//! receipt, so each counts once whenever the process is killed. A receipt that other machines are
-//! told waits here, with its key, until it stands in its file; appending it twice changes nothing. One
-//! that stays on this machine is kept here for as long as its session is known.
+//! Shown and used notes are counted in the transaction that adds them to a receipt, so each counts
+//! once even if the process is killed. A receipt for other machines is stored here with its key until
+//! it is in its file; appending it twice changes nothing. A receipt that stays on this machine is
+//! kept as long as its session.
 
 use std::collections::BTreeMap;
 
@@ -18,54 +18,51 @@ use serde_json::Value;
 
 use super::{Error, Held, Journal};
 
-/// How many tool events of a turn are looked at, the last ones.
+/// The number of tool events of a turn that are examined, the last ones.
 const MAX_EVENTS: i64 = 200;
 
-/// What a context did last, as far as it may be looked at.
+/// The last turn of a context, without private parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LastTurn {
     /// The number of the prompt.
     pub number: u32,
-    /// The prompt; none where nobody typed one.
+    /// The prompt; none if no person typed it.
     pub prompt: Option<String>,
-    /// The tools that ran, in their order.
+    /// The tool calls, in order.
     pub events: Vec<TurnEvent>,
 }
 
-/// A tool that ran in a turn.
+/// A tool call in a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnEvent {
-    /// Its name.
+    /// The tool's name.
     pub tool: String,
-    /// What it was given; null where that is not kept.
+    /// Its input; null if not stored.
     pub input: Value,
-    /// When it was, milliseconds since 1970.
+    /// Its time, milliseconds since 1970.
     pub at: i64,
 }
 
-/// What became of what was given, for a person to look at.
+/// A report on injected notes, for a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Prompts of a person.
+    /// The number of prompts of a person.
     pub prompts: usize,
-    /// Prompts at which notes were looked for.
+    /// The number of prompts with a search for notes.
     pub asked: usize,
-    /// Those of them at which none was given.
+    /// The number of searches that injected nothing.
     pub silent: usize,
-    /// Notes that were given at prompts.
+    /// The number of notes injected at prompts.
     pub given: usize,
-    /// What was held back, how often for each reason.
+    /// The number of withheld notes by reason.
     pub held: BTreeMap<String, usize>,
-    /// For each note in how many sessions it was given, and in how many of them it was used.
+    /// For each note, the number of sessions in which it was injected, and in which it was used.
     pub notes: BTreeMap<NoteId, (usize, usize)>,
 }
 
 impl Journal {
-    /// What happened since the last prompt in the session's own context, or in that of a subagent;
-    /// nothing where the prompt is private.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns what a session or subagent did since the last prompt; nothing if the prompt is
+    /// private.
     pub fn last_turn(&self, session: &str, agent: &str) -> Result<Option<LastTurn>, Error> {
         let prompt = self
             .connection
@@ -112,10 +109,8 @@ impl Journal {
         }))
     }
 
-    /// Takes note that a context used notes in a turn. The surer of two words on one counts.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that a context used notes in a turn. Of two records on one note, the more certain one
+    /// counts.
     pub fn used(
         &self,
         session: &str,
@@ -142,11 +137,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts what a session was shown and what it used, so far as it is not counted yet, into the
-    /// receipts that `part` makes of it. Tells whether there was anything.
-    ///
-    /// # Errors
-    /// When SQLite refuses; then nothing is counted.
+    /// Adds what a session was shown and used, and is not counted yet, to the receipts that `part`
+    /// makes from it. Returns whether there was anything.
     pub fn count_usage(
         &self,
         session: &str,
@@ -169,10 +161,8 @@ impl Journal {
         })
     }
 
-    /// Keeps what is to be told until it stands in its file, and what is not for good.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Stores receipts for other machines until they are in their file, and those of this machine
+    /// permanently.
     pub fn keep_receipts(
         &self,
         session: Option<&str>,
@@ -229,10 +219,7 @@ impl Journal {
         Ok(usage)
     }
 
-    /// The sessions that are over and of which something is not counted yet.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the ended sessions with uncounted notes.
     pub fn uncounted_sessions(&self) -> Result<Vec<String>, Error> {
         Ok(self
             .connection
@@ -246,10 +233,7 @@ impl Journal {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The receipts that wait to be written to their file, each with the key it is known by here.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the receipts that are not in their file yet, each with its key in the journal.
     pub fn waiting_receipts(&self) -> Result<Vec<(String, Vec<Receipt>)>, Error> {
         let rows: Vec<(String, String)> = self
             .connection
@@ -268,10 +252,7 @@ impl Journal {
             .collect())
     }
 
-    /// A receipt stands in its file, or nobody is to be told of it: then it is kept here.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Records that a receipt is in its file, or stays on this machine and is kept here.
     pub fn receipt_settled(&self, key: &str, is_told: bool) -> Result<(), Error> {
         let statement = if is_told {
             "DELETE FROM receipt WHERE key = ?"
@@ -282,10 +263,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The receipts that stay on this machine.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the receipts that stay on this machine.
     pub fn kept_receipts(&self) -> Result<Vec<LocalReceipt>, Error> {
         let texts: Vec<String> = self
             .connection
@@ -298,10 +276,7 @@ impl Journal {
         Ok(kept.flatten().collect())
     }
 
-    /// Changes whenever what is kept does: nothing of it is ever rewritten.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns a value that changes whenever the kept receipts do. They are never rewritten.
     pub fn kept_stamp(&self) -> Result<String, Error> {
         Ok(self.connection.query_row(
             "SELECT count(*) || ' ' || coalesce(max(key), '') FROM receipt WHERE is_kept = 1",
@@ -310,10 +285,7 @@ impl Journal {
         )?)
     }
 
-    /// The session that was last given a note.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the session into which a note was injected last.
     pub fn last_session_given(&self, note: NoteId) -> Result<Option<String>, Error> {
         Ok(self
             .connection
@@ -325,10 +297,7 @@ impl Journal {
             .optional()?)
     }
 
-    /// What became of what was given since a time, milliseconds since 1970.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
+    /// Returns the report since a time, milliseconds since 1970.
     pub fn usage_report(&self, since: i64) -> Result<Report, Error> {
         let number = |count: i64| usize::try_from(count).unwrap_or(0);
         let connection = &self.connection;
@@ -447,12 +416,12 @@ mod tests {
         assert_eq!((receipts.len(), receipts[0].shown.len()), (1, 1));
         assert_eq!(receipts[0].used[0].weight, Weight::Implicit);
         assert_eq!(journal.kept_receipts().unwrap().len(), 1);
-        // Killed before it was told: the same receipt waits.
+        // After a kill before the append, the same receipt is pending.
         assert_eq!(told(&journal), receipts);
         let key = receipts[0].key().to_string();
         journal.receipt_settled(&key, true).unwrap();
         assert_eq!(told(&journal), []);
-        // A surer word on the same use counts; a less sure one does not.
+        // A more certain record of the same use counts; a less certain one does not.
         journal
             .used("s", "", 1, &[(note(1), Weight::Explicit)], now())
             .unwrap();
@@ -487,7 +456,7 @@ mod tests {
         assert_eq!(told(&journal), []);
         assert_eq!(journal.kept_receipts().unwrap().len(), 1);
         assert_ne!(journal.kept_stamp().unwrap(), before);
-        // It goes with its session.
+        // It is deleted with its session.
         journal.forget_session("s").unwrap();
         assert_eq!(journal.kept_receipts().unwrap(), []);
         assert_eq!(journal.kept_stamp().unwrap(), before);

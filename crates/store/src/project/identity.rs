@@ -1,13 +1,13 @@
-//! What this machine knows of projects: which folder had which key, and which keys are one project.
+//! This machine's records of projects: the key of each folder, and the keys that mean the same
+//! project.
 //!
-//! The key that a folder gives by itself changes when its remote is renamed or added, when the folder
-//! is renamed, when a marker is put into it; two folders that have nothing in common may give the
-//! same one. So the records keep for each folder, recognised by its inode and when it was made,
-//! what key it had. One key after another in one folder: that is an alias, which travels in the
-//! receipts. Everything else that looks alike is a hint for a person.
+//! A folder's key changes when its remote is added or renamed, when the folder is renamed, or when a
+//! marker is added. Unrelated folders may have the same key. The journal therefore stores the key of
+//! each folder, identified by inode and creation time. If a folder's key changes, the old key becomes
+//! an alias, which is synced in the usage log. All other similarities are hints for a person.
 //!
-//! Recognising a folder reads a few rows and writes none; what is to be kept is handed back, so that
-//! a hook keeps it in its one transaction.
+//! Recognising a folder reads a few rows and writes none. It returns the rows to store, so that a
+//! hook can write them in its one transaction.
 
 use std::{
     collections::BTreeMap,
@@ -28,63 +28,60 @@ use crate::{
     usage_log::{self, Receipts},
 };
 
-/// How the names of rows begin: what a place has been, which remote a key belongs to, which other
-/// keys a project has.
+/// The key prefixes in `meta`: the state of a place, the remote of a key, the other keys of a
+/// project.
 const PLACE: &str = "place ";
 const BOUND: &str = "bound ";
 const SAME: &str = "same ";
 
-/// How many commits are looked through for the first one.
+/// The maximum number of commits in the search for the first one.
 const MAX_COMMITS: usize = 10_000;
 
-/// How many digits of a commit tell repositories of one name apart.
+/// The number of digits of a commit that distinguish repositories with the same name.
 const SUFFIX_LENGTH: usize = 4;
 
-/// A folder's project, and what is new about it.
+/// A folder's project, and new facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// The project.
     pub project: Project,
-    /// Rows of the records, to be written with [`Journal::set_meta`].
+    /// Rows to write with [`Journal::set_meta`].
     pub rows: Vec<(String, String)>,
 }
 
-/// Two keys that may be one project; nobody but a person can tell.
+/// Two keys that may mean the same project, which only a person can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
     /// One key.
     pub one: String,
     /// The other one.
     pub other: String,
-    /// What they have in common.
+    /// Why.
     pub reason: &'static str,
 }
 
-/// What a person may want to settle about the folders of this machine.
+/// Doubts about the folders of this machine, for a person to settle.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Doubts {
-    /// Names that several folders without git have, which are one project for that, and the folders.
+    /// Names of several folders without git, which therefore share a project, with the folders.
     pub shared: Vec<(String, Vec<PathBuf>)>,
-    /// Keys that a marker says and that are not followed, and the folder of the marker.
+    /// Keys in ignored markers, with the folder of the marker.
     pub untrusted: Vec<(String, PathBuf)>,
 }
 
-/// What the records know of the folders of projects.
+/// Read access to the records of projects.
 #[derive(Debug)]
 pub struct Places<'a> {
     journal: Option<&'a Journal>,
 }
 
 impl<'a> Places<'a> {
-    /// Asks these records. Without any, a folder's key is what it gives by itself.
+    /// Uses this journal. Without one, a folder's key depends only on the folder.
     pub fn new(journal: Option<&'a Journal>) -> Self {
         Self { journal }
     }
 
-    /// Finds the project of a folder, as [`Project::of`] does, and what the records say of it.
-    ///
-    /// # Errors
-    /// When the records cannot be read.
+    /// Finds the project of a folder as [`Project::of`] does, with the records.
     pub fn recognize(
         &self,
         folder: &Path,
@@ -114,7 +111,7 @@ impl<'a> Places<'a> {
         if before.as_ref() != Some(&row) {
             rows.push((place_name, row.to_json()));
         }
-        // Folders outside of git share a name with whoever has it.
+        // Any folder outside git may have the same name.
         if bound.is_none() && row.key == given && project.step != Step::Folder {
             rows.push((bound_name, Bound::of(&place).to_json()));
         }
@@ -135,20 +132,14 @@ impl<'a> Places<'a> {
         Ok(Known { project, rows })
     }
 
-    /// The other keys of the project that somebody names.
-    ///
-    /// # Errors
-    /// When the records cannot be read.
+    /// Returns the other keys of a project.
     pub fn others(&self, key: &str) -> Result<Vec<String>, journal::Error> {
         let name = format!("{SAME}{key}");
         let same = self.rows(&[&name])?.remove(&name);
         Ok(same.as_deref().map(read_keys).unwrap_or_default())
     }
 
-    /// Finds what is doubtful about the folders that are still where they were last.
-    ///
-    /// # Errors
-    /// When the records cannot be read.
+    /// Finds doubts about folders that are still in their last place.
     pub fn doubts(&self) -> Result<Doubts, journal::Error> {
         let mut doubts = Doubts::default();
         let Some(journal) = self.journal else {
@@ -178,7 +169,7 @@ impl<'a> Places<'a> {
         Ok(doubts)
     }
 
-    /// The key of a folder that is new, or gives another key than before.
+    /// Returns the key of a folder that is new or has another key than before.
     fn choose(
         &self,
         place: &Place,
@@ -206,7 +197,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Tells whether a repository begins with the commit of the one that has its name.
+    /// Tells whether a repository has the same first commit as the one with its name.
     fn has_first_commit(&self, place: &Place, bound: &Bound) -> Result<bool, journal::Error> {
         let name = format!("{PLACE}{}", bound.place);
         let row = self.rows(&[&name])?.remove(&name);
@@ -225,7 +216,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The same for callers that change what is known.
+/// Write access to the records of projects.
 #[derive(Debug)]
 pub struct Identities<'a> {
     journal: &'a Journal,
@@ -236,7 +227,7 @@ pub struct Identities<'a> {
 }
 
 impl<'a> Identities<'a> {
-    /// Names what is changed: the records, and the receipts of this machine.
+    /// Uses this journal and this machine's usage log.
     pub fn new(
         journal: &'a Journal,
         receipts: &'a Receipts,
@@ -253,10 +244,7 @@ impl<'a> Identities<'a> {
         }
     }
 
-    /// Follows the marker of a folder from now on, and returns its key; nothing when it is followed.
-    ///
-    /// # Errors
-    /// When the records cannot be read or written.
+    /// Follows the marker of a folder from now on. Returns its key; none if it is followed already.
     pub fn trust(
         &self,
         folder: &Path,
@@ -274,10 +262,7 @@ impl<'a> Identities<'a> {
         Ok(Some(key))
     }
 
-    /// Says that `key` is the same project as `same_as`; tells whether that is new.
-    ///
-    /// # Errors
-    /// When the records or the receipts cannot be written.
+    /// Makes `key` an alias of `same_as`. Returns whether that is new.
     pub fn merge(&self, key: &str, same_as: &str) -> Result<bool, usage_log::Error> {
         let known = self.receipts.aliases();
         let Some(alias) = Alias::new(key, same_as) else {
@@ -290,10 +275,7 @@ impl<'a> Identities<'a> {
         Ok(true)
     }
 
-    /// Takes back every alias of `key`, and returns the keys that it was the same as.
-    ///
-    /// # Errors
-    /// When the records or the receipts cannot be written.
+    /// Removes all aliases of `key`. Returns the keys that were the same project.
     pub fn split(&self, key: &str) -> Result<Vec<String>, usage_log::Error> {
         let counts = self.receipts.read_all().0.total();
         let holding = counts
@@ -319,10 +301,7 @@ impl<'a> Identities<'a> {
         Ok(others)
     }
 
-    /// Writes down what folders have shown since: first commits, and keys that came after others.
-    ///
-    /// # Errors
-    /// When the records or the receipts cannot be written.
+    /// Stores new facts about folders: first commits, and keys that replaced others.
     pub fn settle(&self) -> Result<(), usage_log::Error> {
         let same = self.journal.metas_under(SAME)?;
         let mut learned = Vec::new();
@@ -350,16 +329,13 @@ impl<'a> Identities<'a> {
         if learned.is_empty() {
             return Ok(());
         }
-        // What a person took back is not learned again.
+        // An alias that a person removed is not added again.
         let judged = self.receipts.read_all().0.total().aliases;
         learned.retain(|alias| !judged.contains_key(alias));
         self.say(learned, Vec::new())
     }
 
-    /// Takes up the aliases of all machines; after the receipts changed.
-    ///
-    /// # Errors
-    /// When the records cannot be written.
+    /// Stores the aliases of all machines, after the usage logs changed.
     pub fn refresh(&self, counts: &Counts) -> Result<(), journal::Error> {
         let aliases = Aliases::from_counts(counts);
         let keys = aliases.keys();
@@ -398,11 +374,8 @@ impl<'a> Identities<'a> {
         })
     }
 
-    /// Why a key is another's, and in which folder that was seen; nothing when no folder of this
-    /// machine shows it.
-    ///
-    /// # Errors
-    /// When the records cannot be read.
+    /// Returns why a key is an alias, and the folder that showed it; none if it was no folder of this
+    /// machine.
     pub fn reason(
         &self,
         key: &str,
@@ -418,10 +391,7 @@ impl<'a> Identities<'a> {
         }))
     }
 
-    /// Keys that may be one project.
-    ///
-    /// # Errors
-    /// When the records cannot be read.
+    /// Returns keys that may mean the same project.
     pub fn hints(&self) -> Result<Vec<Hint>, journal::Error> {
         let places = Places::new(Some(self.journal));
         let mut by_commit: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -471,21 +441,21 @@ impl<'a> Identities<'a> {
     }
 }
 
-/// A folder that gives a project its key, wherever it is moved on its disk.
+/// A folder that determines a key, identified independently of its path.
 struct Place {
-    /// A hash of what stays the same when the folder is renamed.
+    /// A hash that does not change when the folder is renamed.
     id: String,
     /// The folder.
     folder: PathBuf,
-    /// The repository that it is in.
+    /// Its repository.
     repository: Option<Repository>,
 }
 
 impl Place {
-    /// The place that gave a key; none for keys that no folder gave.
+    /// Returns the place that determined a key; none if no folder did.
     fn of(step: &Step, folder: &Path) -> Option<Self> {
         match step {
-            // The marker lies in a folder of its own.
+            // The marker is in its own folder.
             Step::Marker(path) => Self::at(path.parent()?.parent()?),
             Step::Remote(root) | Step::Repository(root) => Self::at(root),
             Step::Folder => Self::at(folder),
@@ -497,7 +467,7 @@ impl Place {
         let folder = fs::canonicalize(folder).ok()?;
         let repository = Repository::around(&folder);
         let (lasting, below) = match &repository {
-            // All work trees have it in common.
+            // All worktrees share it.
             Some(repository) => {
                 let below = folder.strip_prefix(&repository.root).unwrap_or(&folder);
                 (repository.common.as_path(), below)
@@ -509,7 +479,7 @@ impl Place {
         let made = made.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let mark = match made {
             Some(made) => format!("{} {}", Stamp::of(&metadata).inode, made.as_nanos()),
-            // An inode alone is used again.
+            // Inode numbers are reused, so the creation time is included.
             None => fs::canonicalize(lasting).ok()?.display().to_string(),
         };
         Some(Self {
@@ -523,7 +493,7 @@ impl Place {
         format!("{PLACE}{}", self.id)
     }
 
-    /// The folder as it may stand in the records: its name can hold a secret like any other text.
+    /// Returns the folder's path for storage, redacted because its name may contain a credential.
     fn written(&self) -> String {
         redact(&one_line(&self.folder.to_string_lossy()))
             .text
@@ -544,15 +514,15 @@ impl Place {
         opened.is_some_and(|opened| opened.head().is_ok())
     }
 
-    /// A few digits that tell it from others of its name.
+    /// Returns a few digits that distinguish it from others with its name.
     fn digits(&self) -> String {
         let mut digits = self.first_commit().unwrap_or_else(|| self.id.clone());
         digits.truncate(SUFFIX_LENGTH);
         digits
     }
 
-    /// Tells whether a marker says another project's key: one that is bound to another remote here, or
-    /// that has the form of a remote's and is not of its own.
+    /// Tells whether a marker has another project's key: one that is bound to another remote here, or
+    /// that looks like a remote's and is not its own.
     fn needs_trust(&self, key: &str, bound: Option<&Bound>) -> bool {
         // HOOK-03
         let remote = self.remote();
@@ -568,13 +538,13 @@ impl Place {
     }
 }
 
-/// The first commit of the branch that is checked out, going back by first parents; none where
-/// libgit2 cannot tell, or the way is too long.
+/// Returns the first commit of the checked-out branch by first parents; none if libgit2 cannot tell
+/// or the history is too long.
 fn first_commit(repository: &Repository) -> Option<String> {
     let opened = git2::Repository::open(&repository.root).ok()?;
     let mut commit = opened.head().ok()?.peel_to_commit().ok()?;
     for _ in 0..MAX_COMMITS {
-        // A shallow clone ends before its first commit.
+        // A shallow clone lacks its first commit.
         if commit.parent_count() == 0 {
             return (!opened.is_shallow()).then(|| commit.id().to_string());
         }
@@ -583,27 +553,27 @@ fn first_commit(repository: &Repository) -> Option<String> {
     None
 }
 
-/// What is kept of a place.
+/// The stored state of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
-    /// Where it was last.
+    /// Its last path.
     folder: String,
-    /// The key that it gave by itself.
+    /// The key that it determines.
     given: String,
-    /// The step that gave it.
+    /// The source of that key.
     step: String,
-    /// The key that it has.
+    /// Its current key.
     key: String,
-    /// The keys that it had before, each with the reason of the change.
+    /// Its earlier keys, each with the reason of the change.
     was: Vec<(String, String)>,
-    /// The first commit, if there is one that can be told.
+    /// The first commit, if known.
     first: Option<String>,
-    /// Whether somebody looked for it: a long history is gone through once.
+    /// Whether the first commit was searched for. A long history is searched once.
     is_looked_at: bool,
 }
 
 impl Row {
-    /// The row of a place that is new, or gives another key than before.
+    /// Returns the row of a place that is new or has another key than before.
     fn after(before: Option<&Self>, place: &Place, given: &Project, key: String) -> Self {
         let step = match given.step {
             Step::Marker(_) => "marker",
@@ -634,7 +604,7 @@ impl Row {
         }
     }
 
-    /// The place, if it is still where it was last.
+    /// Returns the place if it still has its last path.
     fn place(&self, id: &str) -> Option<Place> {
         Place::at(Path::new(&self.folder)).filter(|place| place.id == id)
     }
@@ -671,7 +641,7 @@ impl Row {
     }
 }
 
-/// Who had a key first on this machine.
+/// The first place with a key on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bound {
     place: String,

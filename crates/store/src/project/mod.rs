@@ -1,8 +1,9 @@
-//! Finds the project of a folder: the marker, the git remote, the repository's folder, the folder.
+//! Finds the project of a folder: by a marker, the git remote, the repository's folder, or the
+//! folder.
 //!
-//! Git's configuration is read with libgit2, which runs nothing and asks nobody. A repository can
-//! set its key and nothing else. Reading needs no repository that libgit2 can open, so a clone with
-//! a reference format it does not know has its project, too.
+//! libgit2 reads git's configuration without running anything. A repository can set only its own key.
+//! A repository that libgit2 cannot open, for example because of its reference format, has a project
+//! too.
 
 mod identity;
 
@@ -18,13 +19,13 @@ use git2::{Config, ConfigLevel};
 
 use crate::fs::file;
 
-/// The name of the marker file below a project's folder.
+/// The path of the marker file in a project's folder.
 const MARKER: &str = ".anamnesis/project";
 
-/// The largest marker file that is read, in bytes.
+/// The maximum size of a marker file, in bytes.
 const MAX_MARKER_LENGTH: usize = 4096;
 
-/// Which step gave a project its key.
+/// The source of a project's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A marker file.
@@ -35,27 +36,27 @@ pub enum Step {
     Repository(PathBuf),
     /// The name of the folder itself.
     Folder,
-    /// There was nothing to go by.
+    /// There is no source.
     Nothing,
-    /// It was named.
+    /// The key was named explicitly.
     Named,
 }
 
-/// A project: its key and where the key came from.
+/// A project: its key and the key's source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// The key, or `global` when nothing told the project.
+    /// The key, or `global` without a source.
     pub key: String,
-    /// The step that gave it.
+    /// The source.
     pub step: Step,
-    /// The other keys that the project has or had.
+    /// The project's other keys, past and present.
     pub also: Vec<String>,
-    /// What a marker says that is not followed, since it is another project's key.
+    /// The key in a marker that is ignored because it belongs to another project.
     pub untrusted: Option<String>,
 }
 
 impl Project {
-    /// A project that somebody named.
+    /// Returns a project that was named explicitly.
     pub fn named(key: &str) -> Self {
         Self::new(key.to_owned(), Step::Named)
     }
@@ -69,14 +70,14 @@ impl Project {
         }
     }
 
-    /// Every key of the project, the one it has now first.
+    /// Returns all keys of the project, the current one first.
     pub fn all_keys(&self) -> Vec<String> {
         let mut keys = vec![self.key.clone()];
         keys.extend(self.also.iter().cloned());
         keys
     }
 
-    /// Finds the project of `folder`, which is absolute; `user_home` ends the search for a marker.
+    /// Finds the project of the absolute path `folder`; `user_home` ends the search for a marker.
     pub fn of(folder: &Path, user_home: Option<&Path>) -> Self {
         match marker(folder, user_home) {
             Some((key, path)) => Self::new(key, Step::Marker(path)),
@@ -84,7 +85,7 @@ impl Project {
         }
     }
 
-    /// Finds the project of `folder` as if there were no marker.
+    /// Finds the project of `folder`, ignoring markers.
     fn without_marker(folder: &Path) -> Self {
         if let Some(repository) = Repository::around(folder) {
             if let Some(key) = repository.remote() {
@@ -107,8 +108,7 @@ impl Project {
     }
 }
 
-/// The branch that is checked out in the repository around a folder; none outside git and on a
-/// detached head.
+/// Returns the checked-out branch; none outside git and on a detached head.
 pub fn branch_of(folder: &Path) -> Option<String> {
     let head = Repository::around(folder)?.directory.join("HEAD");
     let (bytes, ..) = file::read_head(&head, MAX_MARKER_LENGTH).ok()?;
@@ -117,12 +117,12 @@ pub fn branch_of(folder: &Path) -> Option<String> {
     Some(branch.to_owned())
 }
 
-/// The folder of the repository that a folder lies in, its links resolved; none outside git.
+/// Returns the folder of the enclosing repository with links resolved; none outside git.
 pub(crate) fn repository_around(folder: &Path) -> Option<PathBuf> {
     Repository::around(folder).map(|repository| repository.root)
 }
 
-/// The nearest marker with text, from `folder` upward, below the user's home and the root.
+/// Returns the nearest marker with text, from `folder` upward, below the user's home and the root.
 fn marker(folder: &Path, user_home: Option<&Path>) -> Option<(String, PathBuf)> {
     folder
         .ancestors()
@@ -135,20 +135,20 @@ fn marker(folder: &Path, user_home: Option<&Path>) -> Option<(String, PathBuf)> 
         })
 }
 
-/// A git repository on the disk.
+/// A git repository on disk.
 struct Repository {
-    /// The work tree's folder.
+    /// The worktree's folder.
     root: PathBuf,
-    /// The folder that git keeps of this work tree.
+    /// The git folder of this worktree.
     directory: PathBuf,
-    /// The folder with the configuration that all work trees share.
+    /// The git folder with the configuration that all worktrees share.
     common: PathBuf,
 }
 
 impl Repository {
-    /// Finds the repository that `folder` lies in, as git does: the nearest `.git` upward.
+    /// Finds the repository of `folder` as git does: the nearest `.git` upward.
     fn around(folder: &Path) -> Option<Self> {
-        // Git names a repository by its real path.
+        // Git uses the resolved path of a repository.
         let folder = fs::canonicalize(folder).ok()?;
         folder.ancestors().find_map(|root| {
             let git = root.join(".git");
@@ -171,13 +171,12 @@ impl Repository {
         })
     }
 
-    /// The key that the remote `origin` gives.
+    /// Returns the key from the remote `origin`.
     fn remote(&self) -> Option<String> {
         self.origin().as_deref().and_then(project_key::of_remote)
     }
 
-    /// The name of the repository's folder: of a linked work tree the name of the folder that it
-    /// belongs to.
+    /// Returns the name of the repository's folder; for a linked worktree, that of the main worktree.
     fn name(&self) -> Option<String> {
         let is_linked = self.common != self.directory;
         let folder = match fs::canonicalize(&self.common) {
@@ -186,15 +185,15 @@ impl Repository {
             _ => self.root.clone(),
         };
         let name = folder.file_name()?.to_string_lossy().into_owned();
-        // A bare repository is called so.
+        // Bare repositories have this suffix.
         let is_bare = is_linked && name.len() > ".git".len();
         let bare = name.strip_suffix(".git").filter(|_| is_bare);
         Some(bare.map_or_else(|| name.clone(), str::to_owned))
     }
 
-    /// The address of the remote `origin`, with `url.*.insteadOf` applied as git does.
+    /// Returns the URL of the remote `origin`, with `url.*.insteadOf` applied as in git.
     fn origin(&self) -> Option<String> {
-        // Includes that depend on the repository count only where libgit2 can open it.
+        // Conditional includes apply only if libgit2 can open the repository.
         let config = if let Ok(repository) = git2::Repository::open(&self.root) {
             repository.config().ok()?
         } else {
@@ -209,7 +208,7 @@ impl Repository {
     }
 }
 
-/// Replaces the longest beginning that a `url.<base>.insteadOf` names by its base.
+/// Replaces the longest prefix that a `url.<base>.insteadOf` names with its base.
 fn instead_of(config: &Config, address: String) -> String {
     let mut best: Option<(usize, String)> = None;
     let Ok(mut entries) = config.entries(Some("^url\\..*\\.insteadof$")) else {
@@ -242,7 +241,7 @@ fn is_git_directory(path: &Path) -> bool {
         && (path.join("objects").is_dir() || path.join("commondir").is_file())
 }
 
-/// A linked work tree names the folder that holds the shared configuration in a file.
+/// A linked worktree has a file that names the folder with the shared configuration.
 fn common_of(directory: &Path) -> PathBuf {
     match file::read_head(&directory.join("commondir"), MAX_MARKER_LENGTH) {
         Ok((bytes, ..)) => directory.join(String::from_utf8_lossy(&bytes).trim()),

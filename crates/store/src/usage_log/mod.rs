@@ -1,13 +1,13 @@
-//! The receipts of all machines: `memory/.usage/<machine>/<YYYY-MM>.jsonl`, one receipt a line.
+//! The usage logs of all machines: `memory/.usage/<machine>/<YYYY-MM>.jsonl`, one receipt per line.
 //!
-//! One installation writes to one folder, so git never has two versions of a file to merge. The
-//! folder's name ends in the installation's random id, which its `owner` file holds in full: two
-//! machines of one name that never met write to two folders. The id belongs to the place where
-//! `journal.db` was made, so a copied home draws one of its own.
+//! Each installation writes to its own folder, so git never merges two versions of a file. The
+//! folder's name ends in the installation's random id, which its `owner` file has in full, so two
+//! machines with the same name use different folders. The id depends on `journal.db`, so a copied
+//! home gets a new one.
 //!
-//! Lines are only appended. Of a month that is long over the owner writes down the counts in
-//! `<YYYY-MM>.fold.json` and removes the lines; who sees both reads the counts. Everything is read as
-//! a stranger's: within limits, links not followed, what is not understood counted and passed over.
+//! Lines are only appended. The owner compacts an old month: it writes the counts to
+//! `<YYYY-MM>.fold.json` and removes the lines. If both exist, the counts are read. All files are
+//! untrusted: reads are limited, links are not followed, and invalid lines are counted and skipped.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,42 +33,42 @@ use crate::{
     journal::{self, Journal},
 };
 
-/// The file that says whose a folder is.
+/// The file that names the owner of a folder.
 const OWNER: &str = "owner";
 
-/// How the file of a month's lines ends, and the one of its counts.
+/// The file endings of a month's lines and of its counts.
 const LINES: &str = ".jsonl";
 const COUNTS: &str = ".fold.json";
 
-/// The longest name of a machine's folder, in bytes.
+/// The maximum length of a machine's folder name, in bytes.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// How much of an installation's id stands in its folder's name, in hexadecimal digits: more where
-/// another installation has the shorter name already.
+/// The number of hexadecimal digits of an installation's id in its folder's name. More are used if
+/// another installation has the shorter name.
 const ID_LENGTHS: [usize; 3] = [8, 16, 32];
 
-/// The largest file that is read whole, in bytes. A busy machine's month has some hundred thousand.
+/// The maximum size of a file, in bytes. A busy machine's month has some hundred thousand.
 const MAX_FILE_LENGTH: usize = 16 * 1024 * 1024;
 
-/// How many files are looked at.
+/// The maximum number of files.
 const MAX_FILES: usize = 10_000;
 
-/// How much is read of all files together, in bytes.
+/// The maximum number of bytes that are read of all files.
 const MAX_TOTAL_LENGTH: usize = 256 * 1024 * 1024;
 
-/// Receipts cannot be written.
+/// The usage log cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another process wrote to them for longer than this caller can wait.
+    /// Another process holds the lock for longer than the caller's timeout.
     #[error("the receipts are being written by another anamnesis process")]
     Locked,
-    /// A folder is in the way of another installation's, under every name this one could have.
+    /// Every possible folder name of this installation belongs to another one.
     #[error("{0} belongs to another installation")]
     Taken(String),
     /// A folder cannot be used.
     #[error(transparent)]
     Folder(#[from] home::Error),
-    /// This machine's records cannot be used.
+    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] journal::Error),
     /// The file system refused.
@@ -81,25 +81,25 @@ pub enum Error {
     },
 }
 
-/// What could not be read, or not all of it.
+/// A file that could not be read, or not completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The file, relative to the store.
     pub path: String,
-    /// What is wrong with it.
+    /// The fault.
     pub trouble: Trouble,
 }
 
-/// What is wrong with a file.
+/// The fault of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// So many of its lines are no receipts.
+    /// The number of invalid lines.
     Undecodable(u64),
-    /// It is no compacted month.
+    /// It is not a valid compacted month.
     NoCounts,
-    /// It, or all files together, are longer than what is read.
+    /// It exceeds the limit, alone or with the other files.
     TooLong,
-    /// The file system refused, or it is no regular file.
+    /// The file cannot be read, or it is not a regular file.
     Unreadable(String),
 }
 
@@ -118,49 +118,43 @@ impl fmt::Display for Problem {
     }
 }
 
-/// How far a file was read.
+/// The position up to which a file was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// How many bytes, up to a line end.
+    /// The number of bytes, up to a line end.
     pub length: usize,
-    /// SHA-256 of them: whether the file was only appended to.
+    /// SHA-256 of these bytes, which shows whether the file was only appended to.
     pub hash: [u8; 32],
-    /// How many of its lines were no receipts.
+    /// The number of invalid lines among them.
     pub undecodable: u64,
-    /// What the file was then: as long as it stays that, it is not opened.
+    /// The stamp of the file. While it is unchanged, the file is not opened.
     pub stamp: Stamp,
 }
 
-/// How far each file was read, by its path below the folder of all receipts.
+/// The position in each file, by its path in the folder of the usage logs.
 pub type Progress = BTreeMap<String, Position>;
 
-/// A file that was read changed otherwise than by more lines at its end.
+/// A file changed other than by appended lines.
 struct Rewritten;
 
-/// The receipts of a store.
+/// The usage logs of a store.
 #[derive(Debug, Clone)]
 pub struct Receipts {
     home: Home,
 }
 
 impl Receipts {
-    /// Names the receipts of a store; nothing is touched.
+    /// Returns the usage logs of a store. Nothing is read.
     pub fn new(home: Home) -> Self {
         Self { home }
     }
 
-    /// The id of this installation: 128 random bits, drawn when they are first asked for.
-    ///
-    /// # Errors
-    /// When this machine's records cannot be used.
+    /// Returns the id of this installation: 128 random bits, created at the first call.
     pub fn installation(&self, journal: &Journal) -> Result<String, Error> {
         Ok(journal.get_or_create_random(&journal::installation_key(&self.home.journal()))?)
     }
 
-    /// The mark of a session in receipts.
-    ///
-    /// # Errors
-    /// When this machine's records cannot be used.
+    /// Returns the mark of a session in receipts.
     pub fn session_mark(&self, journal: &Journal, session: &str) -> Result<SessionMark, Error> {
         Ok(SessionMark::new(
             &journal.get_or_create_random("session_salt")?,
@@ -171,8 +165,8 @@ impl Receipts {
     /// Appends a receipt to this installation's folder; `machine` is the name of the machine.
     ///
     /// # Errors
-    /// When another process keeps the receipts for longer than `patience`, or they cannot be written.
-    /// The same receipt may be appended again: it counts once.
+    /// [`Error::Locked`] if another process holds the lock for longer than `patience`. A retry is safe,
+    /// because a repeated receipt counts once.
     pub fn append(
         &self,
         journal: &Journal,
@@ -184,10 +178,10 @@ impl Receipts {
         self.append_locked(&lock, journal, machine, receipt)
     }
 
-    /// Writes the receipts that wait in the records, each once, however many processes do so at a time.
+    /// Writes the pending receipts of the journal, each once, even if several processes do so.
     ///
     /// # Errors
-    /// As [`Receipts::append`]; what could not be written goes on waiting.
+    /// As [`Receipts::append`]. Unwritten receipts stay pending.
     pub fn settle(
         &self,
         journal: &Journal,
@@ -198,7 +192,7 @@ impl Receipts {
             return Ok(());
         }
         let lock = self.lock(patience)?;
-        // Asked again: whoever had the lock may have written them.
+        // Queried again, because the previous holder of the lock may have written them.
         for (key, waiting) in journal.waiting_receipts()? {
             for receipt in &waiting {
                 self.append_locked(&lock, journal, machine, receipt)?;
@@ -217,7 +211,7 @@ impl Receipts {
     ) -> Result<(), Error> {
         let folder = self.folder(journal, machine)?;
         let mut month = Month::from_time(receipt.at());
-        // A clock that was wrong may lead into a month whose lines nobody reads any more.
+        // After a wrong clock, the month may be one whose lines are no longer read.
         while folder.join(format!("{month}{COUNTS}")).exists() {
             month = month.next();
         }
@@ -225,10 +219,7 @@ impl Receipts {
         append_lines(&path, &receipt.to_lines()).map_err(|source| self.refused(&path, source))
     }
 
-    /// Compacts the months of this installation that ended long ago, and returns their paths.
-    ///
-    /// # Errors
-    /// As [`Receipts::append`].
+    /// Compacts the old months of this installation. Returns their paths.
     pub fn compact(
         &self,
         journal: &Journal,
@@ -266,21 +257,21 @@ impl Receipts {
         (fold, problems)
     }
 
-    /// Reads what was appended since `progress`, and takes it up into the fold that belongs to it. When
-    /// something else changed, all is read again.
+    /// Reads the lines appended since `progress` and adds them to the fold that belongs to it. If
+    /// anything else changed, everything is read again.
     ///
-    /// What it returns is wrong with all files, not only with those that changed.
+    /// Returns the problems of all files, not only of those that changed.
     pub fn read(&self, progress: &mut Progress, fold: &mut Fold) -> Vec<Problem> {
         if let Ok(problems) = self.read_on(progress, fold) {
             return problems;
         }
         progress.clear();
         *fold = Fold::default();
-        // From the start nothing can have been rewritten.
+        // A read from the start cannot meet a rewritten file.
         self.read_on(progress, fold).unwrap_or_default()
     }
 
-    /// Changes whenever a file of receipts does, as far as that can be told without opening it.
+    /// Returns a value that changes with every file, without opening one.
     pub fn stamp(&self) -> String {
         let mut hash = Sha256::new();
         for machine in self.machines() {
@@ -298,13 +289,13 @@ impl Receipts {
         hash.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The notes that were purged on some machine.
+    /// Returns the notes that were purged on any machine.
     pub fn gone(&self) -> BTreeSet<NoteId> {
         let gone = self.read_all().0.total().gone;
         gone.into_iter().map(PortableId::id).collect()
     }
 
-    /// Which project keys are one project.
+    /// Returns the aliases of project keys.
     pub fn aliases(&self) -> Aliases {
         Aliases::from_counts(&self.read_all().0.total())
     }
@@ -337,7 +328,7 @@ impl Receipts {
                 }
             }
         }
-        // What was read before and is there no longer must not count.
+        // A file that was removed must not count.
         if !reading.known.is_empty() {
             return Err(Rewritten);
         }
@@ -345,18 +336,16 @@ impl Receipts {
         Ok(reading.problems)
     }
 
-    /// The names of the folders that this installation writes to: several when the machine was renamed.
+    /// Returns the names of this installation's folders. There are several after a rename of the
+    /// machine.
     ///
-    /// Changes elsewhere are not this installation's to send. A copied home has lines of the one that
-    /// it was copied from, which that one may have sent, added to or compacted since.
-    ///
-    /// # Errors
-    /// When this machine's records cannot be used.
+    /// This installation does not sync changes in other folders. A copied home has a folder of the
+    /// original installation, which may have changed it since.
     pub fn own_folders(&self, journal: &Journal) -> Result<Vec<String>, Error> {
         Ok(self.folders_of(&self.installation(journal)?))
     }
 
-    /// The folders of an installation, by its id.
+    /// Returns the folders of an installation, by its id.
     pub fn folders_of(&self, installation: &str) -> Vec<String> {
         let mut machines = self.machines();
         machines.retain(|machine| {
@@ -366,7 +355,7 @@ impl Receipts {
         machines
     }
 
-    /// The folders of machines, in order.
+    /// Returns the folders of all machines, in order.
     fn machines(&self) -> Vec<String> {
         let folder = self.home.receipts();
         if !home::is_real_folder(&folder) {
@@ -379,7 +368,7 @@ impl Receipts {
         machines
     }
 
-    /// Finds the folder of this installation, and makes it if there is none.
+    /// Returns the folder of this installation; creates it if it is missing.
     fn folder(&self, journal: &Journal, machine: &str) -> Result<PathBuf, Error> {
         let installation = self.installation(journal)?;
         let root = self.home.receipts();
@@ -391,7 +380,7 @@ impl Receipts {
             home::ensure_folder(&folder)?;
             match owner_of(&folder) {
                 Some(owner) if owner == installation => return Ok(folder),
-                // A folder that somebody wrote to and that says nothing of its owner is not ours.
+                // A folder with files but without an owner is foreign.
                 None if is_unused(&folder) => {
                     let path = folder.join(OWNER);
                     file::write_atomic(&path, format!("{installation}\n").as_bytes())
@@ -419,29 +408,29 @@ impl Receipts {
 /// One pass over all files.
 struct Reading<'a> {
     receipts: &'a Receipts,
-    /// How far each file was read before, of those that did not come up yet.
+    /// The previous positions of files that were not visited yet.
     known: Progress,
     read: Progress,
     fold: &'a mut Fold,
     problems: Vec<Problem>,
-    /// How many more files are looked at.
+    /// The number of files that may still be read.
     files: usize,
-    /// How much more is read.
+    /// The number of bytes that may still be read.
     length: usize,
 }
 
-/// What a pass finds in the place of a file.
+/// A file found by a pass.
 enum Found {
-    /// What was there before.
+    /// Unchanged since the last read.
     Same,
-    /// What it holds now, as far as it is read.
+    /// The content, as far as it was read.
     Bytes(Vec<u8>, Stamp),
-    /// Nothing that can be read.
+    /// Not readable.
     Nothing,
 }
 
 impl Reading<'_> {
-    /// Takes up a compacted month; tells whether it is one.
+    /// Adds a compacted month. Returns whether it is valid.
     fn counts(&mut self, source: &ReceiptSource, name: &str) -> Result<bool, Rewritten> {
         let key = format!("{}/{name}", source.machine);
         let before = self.known.remove(&key);
@@ -477,7 +466,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Takes up what was appended to the lines of a month.
+    /// Adds the lines that were appended to a month.
     fn lines(&mut self, source: &ReceiptSource, name: &str) -> Result<(), Rewritten> {
         let key = format!("{}/{name}", source.machine);
         let before = self.known.remove(&key);
@@ -564,8 +553,8 @@ impl Reading<'_> {
     }
 }
 
-/// Appends lines, one `write` each. A torn line that a killed process left is ended first, or the
-/// next one would be lost with it.
+/// Appends lines, one `write` each. A partial line of a killed process is ended first, or the next
+/// line would be lost with it.
 fn append_lines(path: &Path, lines: &[String]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(io::Error::new(
@@ -593,8 +582,8 @@ fn append_lines(path: &Path, lines: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the counts of a month and removes its lines. Tells whether it did: lines that this program
-/// does not understand in full stay.
+/// Writes the counts of a month and removes its lines. Returns false if this version does not
+/// understand all lines; they stay.
 fn compact_file(source: &ReceiptSource, lines: &Path, counts: &Path) -> io::Result<bool> {
     let is_written = file::read_head(counts, MAX_FILE_LENGTH).is_ok_and(|(bytes, ..)| {
         FoldFile::parse(&bytes).is_ok_and(|file| file.month == source.month)
@@ -614,12 +603,12 @@ fn compact_file(source: &ReceiptSource, lines: &Path, counts: &Path) -> io::Resu
         }
         file::write_atomic(counts, fold.compact(source).to_json().as_bytes())?;
     }
-    // A process that was killed here left both; who reads takes the counts.
+    // A kill here leaves both; the counts take precedence.
     fs::remove_file(lines)?;
     Ok(true)
 }
 
-/// The lines that have their line end.
+/// Returns the complete lines.
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
     bytes
@@ -627,7 +616,7 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// The installation that writes to a folder, as it says itself.
+/// Returns the owner of a folder, according to its `owner` file.
 fn owner_of(folder: &Path) -> Option<String> {
     let (bytes, ..) = file::read_head(&folder.join(OWNER), 256).ok()?;
     let owner = String::from_utf8(bytes).ok()?;
@@ -638,7 +627,7 @@ fn is_unused(folder: &Path) -> bool {
     months_in(folder, LINES).is_empty() && months_in(folder, COUNTS).is_empty()
 }
 
-/// The files of a folder that are named by a month and end in `ending`, in order.
+/// Returns the files of a folder that are named by a month and end in `ending`, in order.
 fn months_in(folder: &Path, ending: &str) -> Vec<(String, Month)> {
     let mut months: Vec<_> = names_in(folder)
         .filter_map(|name| {
@@ -655,7 +644,8 @@ fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// What a folder's name may consist of: it is a path on every machine.
+/// Tells whether a character is allowed in a folder's name, which must be a valid path on every
+/// system.
 fn is_machine_folder(name: &str) -> bool {
     (1..=MAX_NAME_LENGTH).contains(&name.len())
         && !name.starts_with('.')
@@ -666,8 +656,8 @@ fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-')
 }
 
-/// The beginning of a machine's folder name: its name as far as a folder can have it, with room for
-/// an installation's whole id behind it.
+/// Returns the beginning of a machine's folder name: the valid characters of its name, with space for
+/// a full installation id.
 fn folder_name(machine: &str) -> String {
     let most = MAX_NAME_LENGTH - "-".len() - ID_LENGTHS[2];
     let mapped = machine

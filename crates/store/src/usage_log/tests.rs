@@ -33,7 +33,7 @@ fn used(now: DateTime<Utc>, turn: u32) -> Receipt {
     receipt
 }
 
-/// An installation: a home and its records.
+/// An installation: a home and its journal.
 struct Installation {
     folder: tempfile::TempDir,
     receipts: Receipts,
@@ -81,7 +81,7 @@ impl Installation {
         self.receipts.compact(&self.journal, now, PATIENCE).unwrap()
     }
 
-    /// Every file of all receipts.
+    /// Every file of the usage logs.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let root = self.receipts.home.receipts();
         let machines = self.receipts.machines().into_iter();
@@ -96,7 +96,7 @@ impl Installation {
     fn write(&self, path: &str, bytes: &[u8]) {
         let path = self.receipts.home.receipts().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // As git does: a file of its own in the old one's place.
+        // As git does: a new file replaces the old one.
         let temporary = path.with_extension("tmp");
         fs::write(&temporary, bytes).unwrap();
         fs::rename(&temporary, path).unwrap();
@@ -204,7 +204,7 @@ fn a_copied_home_is_an_installation_of_its_own() {
             .all(|(path, bytes)| theirs.get(path) == Some(bytes))
     );
     assert_eq!(copy.receipts.read_all().0.total().receipts, 2);
-    // The first one stays what it was.
+    // The first one is unchanged.
     assert_eq!(laptop.folder(), laptop.folder());
     laptop.append(&used(now(), 3));
     assert_eq!(laptop.files().len(), 2);
@@ -283,12 +283,12 @@ fn a_month_is_compacted_once_and_by_its_owner() {
     assert_eq!(laptop.compact(days(70)).len(), 1);
     assert!(!lines.exists());
     assert_eq!(laptop.receipts.read_all().0.months(), before);
-    // Killed between the two steps.
+    // A kill between the two steps.
     fs::write(&lines, &kept).unwrap();
     assert_eq!(laptop.receipts.read_all().0.months(), before);
     assert_eq!(laptop.compact(days(70)).len(), 1);
     assert!(!lines.exists());
-    // A clock that was set back.
+    // The clock was set back.
     laptop.append(&used(now(), 3));
     assert_eq!(laptop.receipts.read_all().0.total().receipts, 3);
     assert!(!lines.exists());
@@ -429,17 +429,17 @@ fn processes_that_write_at_once_tear_no_line() {
 /// One step of a script; the number names the machine.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Something somebody does, outside of a session.
+    /// An action outside of a session.
     Act(usize),
-    /// A session's receipt, of that many uses.
+    /// A session's receipt with this many uses.
     Flush(usize, u32),
-    /// A process is killed after it wrote a part of a line.
+    /// A process is killed after writing a part of a line.
     Crash(usize, usize),
     Compact(usize),
     Sync(usize),
-    /// The whole disk of a machine is copied to a further one.
+    /// A machine's disk is copied to a new machine.
     Clone(usize),
-    /// What was appended is taken up.
+    /// Reads the appended lines.
     Read(usize),
     Wait(i64),
 }
@@ -478,8 +478,8 @@ impl Machine {
         }
     }
 
-    /// Merges with the shared files, file by file as git does; a file that both sides changed is a
-    /// conflict. Only what is the installation's own is sent.
+    /// Merges with the shared files as git does: a file that both sides changed is a conflict. Only
+    /// the installation's own files are sent.
     fn sync(&mut self, shared: &mut Files) {
         let Installation {
             receipts, journal, ..
@@ -605,7 +605,7 @@ proptest! {
     }
 }
 
-/// What a machine that was never there reads in the shared files.
+/// What a new machine reads in the shared files.
 fn months_of(shared: &Files) -> BTreeMap<Month, anamnesis_note::usage_log::Counts> {
     let reader = Installation::new();
     for (path, bytes) in shared {

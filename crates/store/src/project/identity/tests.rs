@@ -5,7 +5,7 @@ use crate::fs::home::Home;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Projects on a machine with records.
+/// Projects on a machine with a journal.
 struct Machine {
     fixture: Fixture,
     journal: Journal,
@@ -24,7 +24,7 @@ impl Machine {
         }
     }
 
-    /// A repository with a commit of its own.
+    /// A repository with its own commit.
     fn repository(&self, path: &str) -> PathBuf {
         let folder = self.fixture.repository(path);
         Fixture::git(
@@ -45,7 +45,7 @@ impl Machine {
         fs::write(folder.join(".anamnesis/project"), key).unwrap();
     }
 
-    /// What a session that starts in a folder does.
+    /// Runs what a session start does in a folder.
     fn start(&self, folder: &Path) -> Project {
         let known = Places::new(Some(&self.journal))
             .recognize(folder, Some(self.fixture.folder.path()))
@@ -106,10 +106,10 @@ fn a_remote_that_is_added_and_changed_makes_aliases() {
         .reason("b.example/acme/shop", "a.example/acme/shop")
         .unwrap();
     assert!(why.unwrap().0 == "the remote changed");
-    // Whoever has the old key has the notes of all, too.
+    // A query with the old key finds all notes, too.
     let others = Places::new(Some(&machine.journal)).others("shop").unwrap();
     assert_eq!(others, ["a.example/acme/shop", "b.example/acme/shop"]);
-    // Nothing is written twice.
+    // No row is written twice.
     machine.identities().settle().unwrap();
     assert_eq!(machine.receipts.read_all().0.total().receipts, 2);
 }
@@ -158,7 +158,7 @@ fn repositories_of_one_name_do_not_share_and_copies_do() {
         digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
         "{key}"
     );
-    // Each keeps its key, and a third one has its own.
+    // Each keeps its key, and the third one gets its own.
     assert_eq!(
         (machine.key(&second), machine.key(&first)),
         (key.clone(), "api".to_owned())
@@ -170,9 +170,9 @@ fn repositories_of_one_name_do_not_share_and_copies_do() {
     Fixture::git(&machine.fixture.path("d"), &["clone", "--quiet", &from]);
     Fixture::git(&copy, &["remote", "remove", "origin"]);
     assert_eq!(machine.key(&copy), "api");
-    // A folder without git has no history to tell it by.
+    // A folder without git has no history that identifies it.
     assert_eq!(machine.key(&machine.fixture.path("e/api")), "api");
-    // Nor is a repository of one name as yet the other.
+    // A repository with the same name does not count yet either.
     let empty = machine.fixture.repository("f/api");
     assert!(machine.key(&empty).starts_with("api~"));
 }
@@ -215,7 +215,7 @@ fn a_marker_reads_no_other_projects_notes() {
             assert!(matches!(project.step, Step::Remote(_)));
         }
     }
-    // In a folder without git, too.
+    // Also in a folder without git.
     let unpacked = machine.fixture.path("unpacked");
     Machine::mark(&unpacked, "diary");
     assert_eq!(machine.key(&unpacked), "unpacked");
@@ -241,7 +241,7 @@ fn a_marker_reads_no_other_projects_notes() {
     );
     machine.identities().settle().unwrap();
     assert_eq!(machine.pairs(), []);
-    // What a person trusted is one key, not whatever comes after it.
+    // The person trusted one key, not later ones.
     Machine::mark(&unpacked, "h.example/me/plain");
     assert_eq!(
         machine.start(&unpacked).untrusted.as_deref(),
@@ -376,7 +376,7 @@ fn folders_that_a_person_may_want_to_settle_are_found() {
         fs::create_dir_all(root.join(path)).unwrap();
         machine.start(&root.join(path));
     }
-    // In git a name is told apart.
+    // In git, repositories with the same name are distinguished.
     machine.start(&machine.repository("in-git/api"));
     let cloned = machine.cloned("cloned", "https://github.com/stranger/tool");
     Machine::mark(&cloned, "github.com/acme/shop");
