@@ -141,7 +141,7 @@ impl RemovedRegions {
 /// A text that still changes after eight passes becomes empty.
 ///
 /// ```
-/// let stripped = crate::privacy::strip("deploy <private>with K9</private> today");
+/// let stripped = anamnesis_text::privacy::strip("deploy <private>with K9</private> today");
 /// assert_eq!(stripped.text, "deploy  today");
 /// assert!(stripped.private);
 /// ```
@@ -173,7 +173,7 @@ pub fn strip(text: &str) -> Stripped<'_> {
 ///
 /// ```
 /// let mut value = serde_json::json!({"lines": ["x", "<private>", "k=1", "</private>", "y"]});
-/// crate::privacy::strip_json(&mut value);
+/// anamnesis_text::privacy::strip_json(&mut value);
 /// assert_eq!(value, serde_json::json!({"lines": ["x", "", "", "", "y"]}));
 /// ```
 pub fn strip_json(value: &mut Value) -> RemovedRegions {

@@ -74,7 +74,7 @@ words! {
     /// The origin of a note. A file with another word is unreadable, as for the Python version's
     /// index.
     Source {
-        /// A person, or an agent on request (see [`Note::is_by_agent`]).
+        /// A person, or an agent on request (see [`Note::is_by_agent`](super::Note::is_by_agent)).
         Human = "human",
         /// The end of a session.
         SessionEnd = "session-end",

@@ -1,6 +1,6 @@
 //! The ranking engine: finds and scores notes for a query.
 //!
-//! BM25 over the index's postings finds the best twenty notes; [`rerank`] reads their text and
+//! BM25 over the index's postings finds the best twenty notes; `rerank` reads their text and
 //! reorders them. A query has one or more segments, such as the sentences of a prompt. Each segment
 //! is scored by itself, and a note keeps its best segment's score.
 //!
