@@ -358,7 +358,11 @@ impl Repository {
         for path in files {
             let name = path.strip_prefix(git).unwrap_or(&path).to_string_lossy();
             let name = name.replace('\\', "/");
-            if path.extension().is_some_and(|ending| ending == "lock") {
+            // git ignores files that begin with a dot: those of file managers, editors and NFS.
+            let is_hidden = path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if is_hidden || path.extension().is_some_and(|ending| ending == "lock") {
                 continue;
             }
             match self.git.find_reference(&name) {

@@ -106,9 +106,9 @@ fn check(git: &Path, since: Option<SystemTime>) -> Result<usize, Error> {
                 Ok(bytes) if is_object(&bytes, oid) => {}
                 // Packed or moved in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return Err(Error::io(&path)(error));
-                }
+                // Other errors pass by themselves: no file handles left, a network drive that does
+                // not answer.
+                Err(error) if !is_damage(&error) => return Err(Error::io(&path)(error)),
                 Ok(_) | Err(_) => {
                     let aside = git.join(BROKEN);
                     fs::create_dir_all(&aside).map_err(Error::io(&aside))?;
@@ -118,6 +118,13 @@ fn check(git: &Path, since: Option<SystemTime>) -> Result<usize, Error> {
         }
     }
     Ok(seen)
+}
+
+/// Returns whether a file is unreadable for good: a bad sector, or a folder in its place.
+fn is_damage(error: &io::Error) -> bool {
+    const EIO: i32 = 5;
+    let is_bad_sector = cfg!(unix) && error.raw_os_error() == Some(EIO);
+    is_bad_sector || error.kind() == io::ErrorKind::IsADirectory
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {

@@ -674,6 +674,17 @@ fn what_is_refused_or_out_of_reach_is_not_damaged() {
 }
 
 #[test]
+fn hidden_files_beside_the_references_are_not_damage() {
+    let (_fleet, laptop, _, git) = pair();
+    for name in [".DS_Store", ".nfs000000000000a1b2", ".main.swp"] {
+        overwrite(&git.join("refs/heads").join(name), b"not a reference");
+    }
+    laptop.write("three");
+    laptop.sync();
+    assert!(set_aside_repositories(&laptop.home).is_empty());
+}
+
+#[test]
 fn a_kill_while_a_repository_is_replaced_loses_no_history() {
     // GIT-14
     let (_fleet, laptop, _, git) = pair();
