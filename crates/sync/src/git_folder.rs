@@ -6,7 +6,7 @@ use std::{
 };
 
 use anamnesis_store::fs::{file, home::is_real_folder};
-use git2::{ErrorClass, ErrorCode};
+use git2::{ErrorClass, ErrorCode, Oid};
 use ulid::Ulid;
 
 use crate::{error::Error, tree::MAX_FILE};
@@ -110,6 +110,13 @@ pub(crate) fn take_ready(tree: &Path) -> Result<bool, Error> {
 pub(crate) fn text(path: &Path) -> String {
     let bytes = file::read_head(path, MAX_FILE).map(|(bytes, ..)| bytes);
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+/// Tells whether the log of a reference shows that it existed: a line that begins with a commit.
+pub(crate) fn has_moved(git: &Path, reference: &str) -> bool {
+    let log = text(&git.join("logs").join(reference));
+    let mut before = log.lines().filter_map(|line| line.split(' ').next());
+    before.any(|before| before.parse().is_ok_and(|oid: Oid| !oid.is_zero()))
 }
 
 pub(crate) fn folder_names(folder: &Path) -> Vec<String> {

@@ -162,10 +162,8 @@ impl Repository {
                 Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(true),
                 Err(error) => Err(Error::damaged(git, error.message())),
             };
-            // Nothing deletes the branch after its first commit.
-            if is_missing(BRANCH)?
-                && (!is_missing(JOINED)? || git.join("logs").join(BRANCH).exists())
-            {
+            // Nothing deletes the branch after its first commit. libgit2 writes the log first.
+            if is_missing(BRANCH)? && (!is_missing(JOINED)? || git_folder::has_moved(git, BRANCH)) {
                 return Err(Error::damaged(git, "the branch main is missing"));
             }
             return Ok(());

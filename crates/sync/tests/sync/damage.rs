@@ -685,6 +685,32 @@ fn hidden_files_beside_the_references_are_not_damage() {
 }
 
 #[test]
+fn a_power_cut_in_the_first_commit_is_not_damage() {
+    // GIT-14
+    let fleet = Fleet::new();
+    let laptop = fleet.machine("laptop");
+    laptop.write("one");
+    laptop.sync();
+    // libgit2 writes the log, then the reference; the tip that was joined follows the push.
+    let git = laptop.folder().join(".git");
+    let log = git.join("logs/refs/heads/main");
+    let line = fs::read_to_string(&log).unwrap();
+    let line = line.lines().next().unwrap();
+    assert!(line.starts_with("0000000000000000000000000000000000000000 "));
+    for reference in ["refs/heads/main", "refs/anamnesis", "refs/remotes"] {
+        let path = git.join(reference);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    overwrite(&log, line.as_bytes());
+    laptop.sync();
+    assert!(set_aside_repositories(&laptop.home).is_empty());
+}
+
+#[test]
 fn a_kill_while_a_repository_is_replaced_loses_no_history() {
     // GIT-14
     let (_fleet, laptop, _, git) = pair();
