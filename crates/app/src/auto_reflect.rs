@@ -1,7 +1,8 @@
-//! Has the model that was named reflect on a project by itself, in the deferred process, never in a hook.
+//! Reflects on projects automatically with the configured model. Runs in the deferred process only.
 //!
-//! A project is asked about when a session of it is over and noted, enough sessions wait that no reflection was
-//! made of, and none was begun in a day. What comes of it is used or proposed as `review` says.
+//! A project is due when a session of it has ended and has its note, enough session notes are not
+//! yet reflected on, and no reflection began within a day. The setting `review` decides whether the
+//! new notes are used or proposed.
 
 use anamnesis_distill::reflection;
 use anamnesis_store::{
@@ -18,16 +19,16 @@ use crate::{
     summary::{MAX_TIME, spend, tomorrow},
 };
 
-/// The kind of job that is done here.
+/// The job kind that this module handles.
 pub const KIND: &str = REFLECTION;
 
-/// How long after a project was reflected on it is not asked about again.
+/// The minimum time between two reflections on a project.
 const PAUSE: TimeDelta = TimeDelta::days(1);
 
-/// Under this name the journal holds why the last one came to nothing.
+/// The journal key for the reason why the last reflection failed; empty if it succeeded.
 const PROBLEM: &str = "auto_reflect_problem";
 
-/// Does a job of the queue, whatever comes of it.
+/// Runs a job of the queue. The job is done even if the reflection fails.
 pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journal::Error> {
     let now = context.environment.now;
     let at = now.timestamp_millis();
@@ -68,7 +69,7 @@ pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journ
     journal.done(job, at)
 }
 
-/// The notes of a project that it is time to reflect on.
+/// Returns the session notes of a project, if a reflection on it is due.
 fn due(
     context: &Context,
     journal: &Journal,
@@ -81,7 +82,7 @@ fn due(
     }
     let mut waiting = reflection::pending(&context.notes, journal, &[project.to_owned()])?;
     let mut sources = waiting.by_project.remove(project).unwrap_or_default();
-    // What the person had proposed and did not want is not proposed again.
+    // Notes whose reflection the person rejected are not proposed again.
     for reflection in &earlier {
         let taken = reflection::unchanged(&context.notes, reflection);
         sources.retain(|source| !taken.contains(&source.path));
@@ -90,7 +91,7 @@ fn due(
     Ok(is_due.then_some(sources))
 }
 
-/// What a person should know of it: why the last one came to nothing.
+/// Returns why the last reflection failed, for the person.
 pub fn problem(journal: &Journal) -> Option<String> {
     let problem = journal.meta(PROBLEM).ok()??;
     (!problem.is_empty()).then_some(problem)

@@ -1,8 +1,8 @@
-//! A batch: what one command does to many notes, as one commit that one `undo` takes back.
+//! A change: the edits that one command makes, as one commit that one `undo` reverts.
 //!
-//! It is worked out first, from the notes as they were read, and shown. Where one of them has changed
-//! when it is to be written, nothing is written. What hooks and editors left before is committed apart,
-//! so that the undo gives back the bytes that were there.
+//! The edits are computed from the notes as they were read, and can be shown first. If a note has
+//! changed by the time of writing, nothing is written. Earlier uncommitted edits get their own
+//! commit, so that the undo restores the exact bytes.
 
 use anamnesis_note::{
     id::NoteId,
@@ -17,16 +17,16 @@ use ulid::Ulid;
 
 use crate::{context::Context, failure::Failure, sync};
 
-/// A file that is to have other bytes.
+/// A file and its new contents.
 struct Edit {
     path: NotePath,
     before: Vec<u8>,
     after: String,
 }
 
-/// What a command is going to do.
+/// The edits that a command is going to make.
 pub struct Batch<'a> {
-    /// The store that is changed.
+    /// The store to change.
     pub context: &'a Context,
     /// The command's name, for commits and messages.
     pub verb: &'static str,
@@ -35,7 +35,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch of a command, with nothing in it.
+    /// Creates an empty change for a command.
     pub fn new(context: &'a Context, verb: &'static str) -> Self {
         Self {
             context,
@@ -45,10 +45,10 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Takes up a note that is to say something else: the lines of keys that change, and no others.
+    /// Adds an edit of a note. Only the lines of changed keys are rewritten.
     pub fn change(&mut self, stored: &Stored, after: &Note) -> Result<(), Failure> {
         let after = Note {
-            // What the file says of its tree is not ours to mend.
+            // The folder decides the scope, so the scope in the file is left alone.
             scope: stored.file.note().scope,
             ..after.clone()
         };
@@ -66,7 +66,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Takes up a file that is to have another text.
+    /// Adds a replacement of a file's full text.
     pub fn overwrite(&mut self, stored: &Stored, after: String) -> Result<(), Failure> {
         let before = self.read(stored)?;
         self.edits.push(Edit {
@@ -77,12 +77,12 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Takes up a new note.
+    /// Adds a new note.
     pub fn make(&mut self, note: Note) {
         self.made.push(note);
     }
 
-    /// The bytes of a note that was read as it is.
+    /// Returns the bytes of a note, if it has not changed since it was read.
     fn read(&self, stored: &Stored) -> Result<Vec<u8>, Failure> {
         if self.context.notes.stamp(stored.path) == Some(stored.stamp) {
             return Ok(self.context.notes.bytes(stored.path)?);
@@ -90,7 +90,7 @@ impl<'a> Batch<'a> {
         Err(changed_meanwhile())
     }
 
-    /// Does it.
+    /// Writes and commits all edits.
     pub fn apply(self) -> Result<Done, Failure> {
         let context = self.context;
         let journal = context.journal();
@@ -110,7 +110,7 @@ impl<'a> Batch<'a> {
         }
         let written = self.write(&lock, journal.as_ref());
         drop(lock);
-        // What was written before something failed can be taken back as well.
+        // Commits even after a partial write, so that `undo` can revert it.
         let edited = self.edits.iter().map(|edit| edit.path);
         let paths = edited.chain(self.made.iter().map(NotePath::of));
         let (travelling, local): (Vec<NotePath>, Vec<NotePath>) =
@@ -138,7 +138,7 @@ impl<'a> Batch<'a> {
         for edit in &self.edits {
             let after = edit.after.as_bytes();
             notes.overwrite(lock, edit.path, after)?;
-            // A note that was a person's in this form is theirs in the new one: a person has done this.
+            // The person ran this command. A note they wrote or approved here stays theirs.
             if let Some(journal) = journal
                 && journal.was_written_here(edit.path.id, &edit.before)?
             {
@@ -155,11 +155,11 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What was done.
+/// The result of [`Batch::apply`].
 pub struct Done {
-    /// The batch by which it can be undone, if something of it travels.
+    /// The change that `undo` reverts; `None` if no syncing note was touched.
     pub batch: Option<Ulid>,
-    /// New notes of this machine, which no batch has.
+    /// New machine-local notes, which are not in git and which `undo` does not revert.
     pub local: Vec<NoteId>,
 }
 
@@ -168,7 +168,7 @@ fn changed_meanwhile() -> Failure {
         .hint("run it again")
 }
 
-/// Tells whether changes may be made: an agent may look at what could be done, and no more.
+/// Refuses `--apply` for an agent, which may only look at what would be done.
 pub fn check_person(context: &Context, apply: bool) -> Result<(), Failure> {
     if apply && context.environment.is_agent {
         return Err(Failure::failed("only a person can apply this")

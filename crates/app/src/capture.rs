@@ -1,4 +1,4 @@
-//! Writes a session's note and takes it up in the index, for hooks, the deferred process and commands.
+//! Writes a session's note and indexes it, for hooks, the deferred process and commands.
 
 use std::{io::BufReader, ops::Range, path::Path, time::Duration};
 
@@ -16,10 +16,10 @@ use chrono::{DateTime, Utc};
 
 use crate::{context::Context, learn};
 
-/// How long the index is waited for: a session may be waiting for this.
+/// The timeout for the index lock. It is short because a session may be waiting.
 const INDEX_PATIENCE: Duration = Duration::from_millis(20);
 
-/// How much of the end of a transcript is read for the last answer, in bytes.
+/// How many bytes from the end of a transcript are searched for the last answer.
 const TRANSCRIPT_END: u64 = 4 * 1024 * 1024;
 
 /// Writes or updates the note of a session.
@@ -36,10 +36,10 @@ pub fn write(
     Ok(outcome)
 }
 
-/// Writes or updates the note of a session that the journal knows, and says so in the journal. Tells
-/// what was wrong with the transcript, if it was needed and could not be read.
+/// Writes or updates the note of a session in the journal, and marks it as noted there. Returns a
+/// warning if the transcript was needed and could not be read.
 ///
-/// `source` is what set it off; without one it is how the session ended, if it has.
+/// `source` is what triggered the capture; without it, how the session ended counts, if it has.
 pub fn write_known(
     context: &Context,
     journal: &Journal,
@@ -50,7 +50,7 @@ pub fn write_known(
     Ok(written.and_then(|(_, warning)| warning))
 }
 
-/// As [`write_known`], with what became of the note; none for a session that is unknown or excluded.
+/// Like [`write_known`], but also returns the outcome; `None` for an unknown or excluded session.
 pub fn write_session(
     context: &Context,
     journal: &Journal,
@@ -79,7 +79,7 @@ pub fn write_session(
     let exclusions = context.exclusions();
     let folder = session.folder.as_deref().map(Path::new);
     if folder.is_some_and(|folder| exclusions.excludes(folder)) {
-        // Excluded since; the session was still recorded.
+        // The folder was excluded after the session had been recorded.
         settle().map_err(|error| error.to_string())?;
         return Ok(None);
     }
@@ -94,7 +94,7 @@ pub fn write_session(
     };
     let mut outcome =
         write(context, Some(journal), &account, &request).map_err(|error| error.to_string())?;
-    // A client may be gone before the hook of its end has come: the end that was heard of counts.
+    // The client may exit before its `SessionEnd` hook runs. An end recorded meanwhile counts.
     let heard = journal.session(id).map_err(|error| error.to_string())?;
     let heard = heard.as_ref().and_then(source_of);
     if source.is_none() && heard.is_some() && heard != request.source {
@@ -107,13 +107,13 @@ pub fn write_session(
     }
     settle().map_err(|error| error.to_string())?;
     if let Err(error) = learn::count(context, journal, id, learn::PATIENCE) {
-        // It waits in the records.
+        // The counts stay in the journal until they can be written.
         context.log(&format!("what session {id} used waits: {error}"));
     }
     Ok(Some((outcome, completed.err())))
 }
 
-/// The tag that tells how a session ended.
+/// Returns the tag for how a session ended.
 fn source_of(session: &Session) -> Option<&'static str> {
     match session.end_reason.as_deref() {
         _ if !session.is_completed() => None,
@@ -122,11 +122,11 @@ fn source_of(session: &Session) -> Option<&'static str> {
     }
 }
 
-/// Adds to the account of a session what only its transcript has.
+/// Adds to a session's digest what only its transcript contains.
 ///
-/// That is all of it, where no event told anything and nothing of it was forgotten; the part from
-/// before the install; and the answer of a turn that was broken off. What was said while recording was
-/// switched off is not looked for.
+/// That is everything if no event was recorded and no prompt was forgotten, the part from before
+/// the installation, and the last answer of an interrupted turn. Text from a time when recording
+/// was paused is left out.
 fn complete(
     context: &Context,
     journal: &Journal,
@@ -147,7 +147,7 @@ fn complete(
     };
     let (extent, resumed, since, unanswered, echoes, has_forgotten, is_unsure) =
         known().map_err(|error: journal::Error| error.to_string())?;
-    // It is unknown what was private in it, and the transcript may repeat that.
+    // The private parts of this session are unknown, and the transcript may repeat them.
     if is_unsure && read(context, path, None, ALWAYS)?.is_some_and(|whole| whole.private) {
         return Ok(());
     }
@@ -166,7 +166,7 @@ fn complete(
             account.prepend(&SessionDigest::from(&earlier));
         }
     }
-    // Only what came after the prompt: what came before it may have been private.
+    // Reads only what follows the prompt, because earlier text may be private.
     if extent.has_action
         && let Some(since) = time(unanswered)
         && let Some(end) = read(context, path, Some(TRANSCRIPT_END), since..ALWAYS.end)?
@@ -179,8 +179,8 @@ fn complete(
     Ok(())
 }
 
-/// Reads what a session's transcript, or its end, has from a span of time; none when the client has
-/// not written one yet.
+/// Reads a time span of a session's transcript, or of its last `end` bytes. Returns `None` if the
+/// client has not written a transcript yet.
 pub fn read(
     context: &Context,
     path: Option<&Path>,
@@ -209,13 +209,12 @@ pub fn read(
     Ok(Some(transcript))
 }
 
-/// All times.
+/// A span that includes all times.
 pub const ALWAYS: Range<DateTime<Utc>> = DateTime::<Utc>::MIN_UTC..DateTime::<Utc>::MAX_UTC;
 
-/// Opens a transcript; `None` when the client has not written one yet.
+/// Opens a transcript; `None` if the client has not written one yet.
 ///
-/// A path that lies elsewhere than in Claude Code's folder is somebody's attempt to have a file read
-/// that is none of ours.
+/// A path outside Claude Code's folder is refused: a forged payload could name any file.
 fn open(context: &Context, path: &Path, end: Option<u64>) -> Result<Option<std::fs::File>, String> {
     use std::io::{Seek, SeekFrom};
 
@@ -235,7 +234,7 @@ fn open(context: &Context, path: &Path, end: Option<u64>) -> Result<Option<std::
     if let Some(end) = end
         && metadata.len() > end
     {
-        // The line that the position falls into is broken, and passed over like any other.
+        // The first line is cut here. The parser skips it like any invalid line.
         file.seek(SeekFrom::Start(metadata.len() - end))
             .map_err(|error| error.to_string())?;
     }

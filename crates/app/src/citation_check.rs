@@ -1,5 +1,5 @@
-//! When it is looked whether what notes cite is still there: by the deferred process once an hour, for
-//! the project of the session that was last heard of, and by commands that tell of it.
+//! Decides when to check whether the files that notes cite still exist. The deferred process checks
+//! the project of the latest session once an hour. Commands that report the result check at once.
 
 use std::{path::Path, time::Duration};
 
@@ -12,13 +12,13 @@ use anamnesis_store::{
 
 use crate::{context::Context, failure::Failure, pause};
 
-/// How long a look is good for.
+/// How long a check is valid.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// How the name of the time of a project's last look begins.
+/// The prefix of the journal key for the time of a project's last check.
 const LOOKED: &str = "cited ";
 
-/// Looks, if it is time to. A fault is a line in the log: nothing fails for it.
+/// Checks citations if the last check is too old. Errors are only logged.
 pub fn follow(context: &Context, journal: &Journal) {
     let sessions = journal.sessions(None, 1).unwrap_or_default();
     let Some(folder) = sessions.into_iter().find_map(|session| session.folder) else {
@@ -33,7 +33,7 @@ pub fn follow(context: &Context, journal: &Journal) {
     let last = journal.meta(&name_of(&project)).ok().flatten();
     let last: Option<i64> = last.and_then(|time| time.parse().ok());
     let is_recent = last.is_some_and(|last| {
-        // A clock that was set back is no reason to wait for it.
+        // If the clock was set back, the last check lies in the future and does not count.
         (0..i64::try_from(INTERVAL.as_millis()).unwrap_or(i64::MAX)).contains(&(now - last))
     });
     if is_recent || pause::why(context, &[folder], || project.clone()).is_some() {
@@ -44,8 +44,8 @@ pub fn follow(context: &Context, journal: &Journal) {
     }
 }
 
-/// Looks now, for the project of the folder that a command stands in. A fault is a line in the log: what
-/// was found before is told all the same.
+/// Checks the project of the current folder now. Errors are only logged, because earlier results
+/// can still be reported.
 pub fn look_here(context: &Context) {
     let (Some(folder), Some(journal)) = (Context::current_folder(), context.journal()) else {
         return;
@@ -69,7 +69,7 @@ fn look(
         now,
         limits: Limits::default(),
     };
-    // Before the look: one that is killed each time would come again and again.
+    // Stored before the check, so that a check that gets killed is not retried at once.
     journal.set_meta(&name_of(project), &now.timestamp_millis().to_string())?;
     let index = Index::open(&context.home)?;
     citation::look(journal, &index, &context.notes, &request)

@@ -1,5 +1,5 @@
-//! Claude Code's own memory: copied into notes by the deferred process and by `import`, and not
-//! repeated to sessions that have it anyway.
+//! Imports Claude Code's own memory into notes, in the deferred process and in `import`. Sessions
+//! that already have that memory do not get the copies injected.
 
 use std::path::Path;
 
@@ -12,10 +12,9 @@ use anamnesis_store::{
 
 use crate::{context::Context, failure::Failure};
 
-/// Brings the notes in step with the memory, before anything else is done with them. Whoever calls
-/// it brings the index in step.
+/// Imports Claude Code's memory, unless that is switched off. Errors are only logged.
 ///
-/// Nothing is done where that is switched off. A fault is a line in the log: nothing fails for it.
+/// Runs before any other work on notes. The caller updates the index.
 pub fn follow(context: &Context, journal: &Journal) {
     let is_off = context.environment.is_native_off
         || !context.config.import_native
@@ -45,7 +44,7 @@ pub fn follow(context: &Context, journal: &Journal) {
     }
 }
 
-/// Brings the notes in step with the memory in one of the client's folders.
+/// Imports the memory in one of the client's folders.
 pub fn import(
     context: &Context,
     journal: &Journal,
@@ -62,7 +61,8 @@ pub fn import(
     Ok(claude_memory::import(&context.notes, journal, &request)?)
 }
 
-/// The notes of a project that a session here has from the memory itself.
+/// Returns the imported notes of a project, which sessions on this machine have from the memory
+/// itself.
 pub fn copies(journal: Option<&Journal>, project: &str) -> Vec<(NoteId, Stamp)> {
     journal
         .and_then(|journal| journal.native_copies(project).ok())

@@ -1,8 +1,8 @@
-//! Claude Code's process: told from a later one of the same number by the time of its start.
+//! Identifies Claude Code's process by its id and start time, because ids are reused.
 
 use anamnesis_session::event::ClientProcess;
 
-/// The process that a hook runs in, from the number that the client gives.
+/// Returns the client's process, from the process id that the client passes to hooks.
 pub fn process(number: Option<&str>) -> Option<ClientProcess> {
     let id = number?.trim().parse().ok()?;
     Some(ClientProcess {
@@ -11,31 +11,32 @@ pub fn process(number: Option<&str>) -> Option<ClientProcess> {
     })
 }
 
-/// Tells whether a process is still there; none where that cannot be known.
+/// Tells whether a process is still running; `None` if that cannot be determined.
 pub fn is_running(process: ClientProcess) -> Option<bool> {
     let expected = process.started?;
     match started(process.id) {
         Some(started) => Some(started == expected),
-        // Without /proc nothing can be told of anybody.
+        // If even our own process is not found, `/proc` is not available.
         None => started(i64::from(std::process::id())).map(|_| false),
     }
 }
 
-/// When a process began, in clock ticks since the system's start; none if it is gone.
+/// Returns when a process started, in clock ticks since boot; `None` if it is gone.
 ///
-/// The fields of `/proc/PID/stat`: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
+/// Fields of `/proc/PID/stat`: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
 #[cfg(target_os = "linux")]
 fn started(id: i64) -> Option<i64> {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The second field, the program's name in brackets, may hold anything.
+    // The second field is the program's name in parentheses, which may contain any character.
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     let state = fields.next()?;
-    // The start is the 22nd field. A zombie only waits for its parent to notice.
+    // The start time is field 22. A zombie has ended, so it does not count as running.
     fields.nth(18)?.parse().ok().filter(|_| state != "Z")
 }
 
-/// Other systems do not tell without code of their own: a session is then given up by its silence.
+/// Other systems need native code for this. There, a session counts as lost after a time
+/// without events.
 #[cfg(not(target_os = "linux"))]
 fn started(_id: i64) -> Option<i64> {
     None
@@ -74,7 +75,7 @@ mod tests {
         let running = process(Some(&child.id().to_string())).unwrap();
         assert_eq!(is_running(running), Some(true));
         child.kill().unwrap();
-        // Killed and not yet waited for: a zombie.
+        // The killed child is a zombie until it is waited for.
         while is_running(running) == Some(true) {
             std::thread::yield_now();
         }

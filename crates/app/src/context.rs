@@ -1,4 +1,4 @@
-//! What every command works on: the store, the settings, the project, who asks.
+//! The context of a command: the store, the settings, the project and who runs it.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,24 +19,24 @@ use anamnesis_text::clean::one_line;
 
 use crate::{environment::Environment, failure::Failure, format};
 
-/// How long a command waits for a lock. A person would rather wait than be told to try again.
+/// The lock timeout of a command. Waiting is better than asking a person to try again.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The store and everything that goes with it.
+/// A store with its settings and the environment of this process.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The process's environment.
     pub environment: Environment,
-    /// The folder of the store.
+    /// The store's folder.
     pub home: Home,
-    /// The notes in it.
+    /// The notes in the store.
     pub notes: Notes,
     /// The settings of this machine.
     pub config: Config,
 }
 
 impl Context {
-    /// Opens the store of a command; its folders are made if they are missing.
+    /// Opens the store for a command and creates missing folders.
     pub fn open(environment: Environment) -> Result<Self, Failure> {
         let context = Self::of(environment, PATIENCE)?;
         context
@@ -46,7 +46,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Names the store; nothing is touched.
+    /// Refers to a store without creating anything. Fails if the path contains a broken link.
     pub fn of(environment: Environment, patience: Duration) -> Result<Self, Failure> {
         let context = Self::unchecked(environment, patience)?;
         context
@@ -56,7 +56,7 @@ impl Context {
         Ok(context)
     }
 
-    /// As [`Context::of`], but without the check for a broken link: `doctor` reports one itself.
+    /// Like [`Context::of`], but without the check for broken links, which `doctor` reports itself.
     pub fn unchecked(environment: Environment, patience: Duration) -> Result<Self, Failure> {
         let root = environment.store.clone().ok_or_else(|| {
             Failure::environment("no home folder is known".to_owned())
@@ -72,12 +72,12 @@ impl Context {
         })
     }
 
-    /// Waits longer for the notes from now on.
+    /// Sets a longer lock timeout for the notes.
     pub fn be_patient(&mut self, patience: Duration) {
         self.notes = Notes::new(self.home.clone(), patience);
     }
 
-    /// The name of this machine in notes.
+    /// Returns this machine's name as used in notes.
     pub fn machine_id(&self) -> String {
         let environment = &self.environment;
         let name = environment
@@ -91,7 +91,7 @@ impl Context {
         name.unwrap_or_else(|| "unknown".to_owned())
     }
 
-    /// Who acts in a command, for commits.
+    /// Returns who runs this command, for commits: `agent` or `person`.
     pub fn actor(&self) -> &'static str {
         if self.environment.is_agent {
             "agent"
@@ -100,29 +100,30 @@ impl Context {
         }
     }
 
-    /// The folder that this process stands in.
+    /// The current folder of this process.
     pub fn current_folder() -> Option<PathBuf> {
         std::env::current_dir().ok()
     }
 
-    /// A path for people: as they gave it, with `~` for their home.
+    /// Formats a path for people: as they spelled it, with `~` for their home.
     pub fn shown(&self, path: &Path) -> String {
         let user_home = self.environment.user_home.as_deref();
         format::home_path(&self.home.as_named(path), user_home)
     }
 
-    /// The folders that are excluded.
+    /// The excluded folders.
     pub fn exclusions(&self) -> Exclusions {
         let user_home = self.environment.user_home.as_deref();
         Exclusions::new(&self.config.exclude, user_home)
     }
 
-    /// The project of a folder.
+    /// Returns the project of a folder.
     pub fn project_of(&self, folder: &Path) -> Project {
         self.known(self.journal_to_read().as_ref(), folder).project
     }
 
-    /// The project of a folder as far as these records know it, and what they do not know yet.
+    /// Recognises the project of a folder with the help of the journal. Also returns what the
+    /// journal does not know of it yet.
     pub fn known(&self, journal: Option<&Journal>, folder: &Path) -> Known {
         let user_home = self.environment.user_home.as_deref();
         match Places::new(journal).recognize(folder, user_home) {
@@ -137,18 +138,18 @@ impl Context {
         }
     }
 
-    /// This machine's records as they are, to be read only; none where there are none yet.
+    /// Opens the journal read-only; `None` if there is none yet.
     pub fn records(&self) -> Result<Option<Journal>, Failure> {
         Ok(Journal::open_to_read(&self.home, PATIENCE)?)
     }
 
-    /// This machine's records as they are, if they can be had at once.
+    /// Opens the journal read-only, if it is not locked.
     fn journal_to_read(&self) -> Option<Journal> {
         let journal = Journal::open_to_read(&self.home, Duration::from_millis(100));
         journal.ok().flatten()
     }
 
-    /// The project of the command line, else of the folder this process stands in.
+    /// Returns the project named on the command line, or else the current folder's.
     pub fn project(&self, named: Option<&str>) -> Project {
         match named {
             Some(key) => {
@@ -161,8 +162,8 @@ impl Context {
         }
     }
 
-    /// The project of a note that is written: the named one, for an agent that of its session wherever
-    /// its shell stands, else that of this folder.
+    /// Returns the project for a new note: the named one, or else the current folder's. An agent's
+    /// default is the project of its session, because its shell may be in any folder.
     pub fn project_to_write(&self, named: Option<&str>) -> Project {
         let of_session = || {
             let session = self.agent_session()?;
@@ -175,7 +176,7 @@ impl Context {
         }
     }
 
-    /// The session of the agent that runs this, if it is one and its session is known.
+    /// The session of the agent that runs this command, if both are known.
     pub fn agent_session(&self) -> Option<&str> {
         let environment = &self.environment;
         environment
@@ -184,13 +185,12 @@ impl Context {
             .filter(|_| environment.is_agent)
     }
 
-    /// The index, in step with the notes as they are now.
+    /// Opens the index and brings it up to date with the notes.
     pub fn index(&self) -> Result<Index, Failure> {
         Ok(Index::in_step(&self.home, &self.notes, PATIENCE)?)
     }
 
-    /// The index for a caller in a hurry: in step with the notes, or as it is while another process
-    /// writes it.
+    /// Opens the index without waiting: up to date, or as it is while another process writes.
     pub fn index_without_waiting(&self) -> Result<Index, Failure> {
         let opened = Index::in_step_or_as_is(&self.home, &self.notes, Duration::from_millis(20));
         match opened {
@@ -199,17 +199,17 @@ impl Context {
         }
     }
 
-    /// Takes up a note that was just written, if the index is free within `patience`.
+    /// Indexes a note that was just written, if the index lock is free within `patience`.
     pub fn take_up(&self, stored: &Stored, patience: Duration) {
         writing::take_up(&self.home, stored, patience, self.environment.now);
     }
 
-    /// This machine's records; without them a command goes on and says so in the log.
+    /// Opens the journal. On failure the error is logged and the command continues without it.
     pub fn journal(&self) -> Option<Journal> {
         self.journal_within(PATIENCE)
     }
 
-    /// As [`Context::journal`], for callers that cannot wait for long.
+    /// Like [`Context::journal`], with a timeout.
     pub fn journal_within(&self, patience: Duration) -> Option<Journal> {
         match Journal::open(&self.home, patience) {
             Ok(journal) => Some(journal),
@@ -225,7 +225,7 @@ impl Context {
         log::append(&self.home, self.environment.now, text);
     }
 
-    /// The one note that a person means by what they typed.
+    /// Finds the one note that matches what a person typed.
     pub fn resolve(index: &Index, typed: &str) -> Result<Entry, Failure> {
         index.resolve(typed).map_err(|error| match error {
             Unresolvable::NotAnId => Failure::usage(format!("\"{typed}\" is not an id"))
@@ -252,13 +252,13 @@ impl Context {
         })
     }
 
-    /// The short id of a note, as long as it has to be.
+    /// Returns the shortest unique id of a note.
     pub fn short(index: &Index, id: NoteId) -> String {
         index.short_id(id).unwrap_or_else(|_| id.to_string())
     }
 }
 
-/// A file is there and cannot be read.
+/// The failure for a note whose file exists but cannot be read.
 fn unreadable(problem: &Problem) -> Failure {
     let name = problem.path.rsplit('/').next().unwrap_or_default();
     let id = name.strip_suffix(".md").unwrap_or(name);

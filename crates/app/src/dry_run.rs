@@ -1,7 +1,7 @@
-//! What a hook would give for a text, tried out: the same question, the same choice, the same block.
+//! Dry run of recall: shows what a hook would inject for a text, using the same code.
 //!
-//! Nothing is recorded, made or brought up to date: index and records are only read, as they are. What
-//! a hook would not see for that reason is not seen here, either.
+//! Nothing is recorded or updated. Index and journal are read as they are, so the result misses
+//! what a hook would miss.
 
 use anamnesis_recall::note_set::Silence;
 use anamnesis_session::intake::MAX_TEXT;
@@ -17,33 +17,34 @@ use crate::{
     remember, session,
 };
 
-/// What is tried.
+/// The input of a dry run.
 #[derive(Debug, Clone, Copy)]
 pub struct Trial<'a> {
     /// The prompt, or the task of a subagent.
     pub text: &'a str,
-    /// The hook that is imitated.
+    /// The hook to imitate.
     pub lane: Lane,
-    /// The project that asks; without it the one of the session, or of this folder.
+    /// The project; by default the session's, or that of the current folder.
     pub project: Option<&'a str>,
-    /// The session that asks, as it was typed, with what it was given before; without it a new one.
+    /// The id of a session, as typed. What was injected in it is not injected again. By default a
+    /// new session is assumed.
     pub session: Option<&'a str>,
 }
 
-/// What came of it.
+/// The result of a dry run.
 pub struct Tried {
-    /// The project that was asked.
+    /// The project that was used.
     pub project: Project,
     /// The hook that was imitated.
     pub lane: Lane,
-    /// What recall says, or why it was not asked.
+    /// The recall result, or why recall did not run.
     pub outcome: Result<Answer, String>,
-    /// Whether there are notes that the index does not know yet.
+    /// Whether some notes are not in the index yet.
     pub is_behind: bool,
 }
 
 impl Tried {
-    /// Everything that is known of it, for scripts.
+    /// Returns the full result as JSON.
     pub fn json(&self) -> Value {
         let answer = self.outcome.as_ref().ok();
         let run = answer.map(|answer| &answer.run);
@@ -60,14 +61,14 @@ impl Tried {
         })
     }
 
-    /// The block that the hook would give; empty where it would give nothing.
+    /// Returns the block that the hook would inject; empty if there is none.
     pub fn block(&self) -> &str {
         self.outcome
             .as_ref()
             .map_or("", |answer| &answer.block.text)
     }
 
-    /// Why nothing comes, where nothing comes.
+    /// Returns why nothing would be injected, if nothing would.
     pub fn silence(&self) -> Option<&str> {
         match &self.outcome {
             Ok(answer) => answer.outcome.silence.map(Silence::as_str),
@@ -77,10 +78,7 @@ impl Tried {
 }
 
 impl Trial<'_> {
-    /// Does what the hook of the lane does, up to the point where it would be recorded.
-    ///
-    /// # Errors
-    /// When index or records cannot be read, or there is no such session.
+    /// Runs the same steps as the hook, without recording them.
     pub fn run(self, context: &Context) -> Result<Tried, Failure> {
         let journal = context.records()?;
         let session = match (self.session, &journal) {
@@ -106,7 +104,7 @@ impl Trial<'_> {
                 project: &project,
                 journal: journal.as_ref(),
                 lane: self.lane,
-                // A subagent has seen nothing.
+                // A subagent starts with an empty context.
                 ledger: match self.lane {
                     Lane::Prompt => ledger,
                     Lane::Agent => Ledger::new(),
@@ -125,7 +123,7 @@ impl Trial<'_> {
         })
     }
 
-    /// What is asked of memory, or why nothing is.
+    /// Returns the sentences to search for, or why recall does not run.
     fn asked(
         self,
         context: &Context,
@@ -145,7 +143,7 @@ impl Trial<'_> {
         let kept;
         let text = match self.lane {
             Lane::Prompt => self.text,
-            // The task of a subagent waits in the records until it begins.
+            // The hook stores a subagent's task in the journal first, which sanitises it.
             Lane::Agent => {
                 kept = sanitize::text(self.text, echoes, MAX_TEXT).value;
                 &kept

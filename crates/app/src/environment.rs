@@ -1,8 +1,8 @@
-//! Every variable of the environment that Anamnesis reads, in one place.
+//! All environment variables that Anamnesis reads, in one place.
 //!
-//! The environment is read once, here; everything else is handed values. Claude Code applies the
-//! `env` of a project's settings to hooks, the server and the commands that it runs, so a cloned
-//! repository can set any variable there. See `docs/decisions/0050-environment-of-a-project.md`.
+//! The environment is read once, here; other code gets values. Claude Code applies the `env` of a
+//! project's settings to hooks, the server and the commands that it runs, so a cloned repository
+//! can set any variable there. See `docs/decisions/0050-environment-of-a-project.md`.
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +22,12 @@ use anamnesis_store::{
 use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
 use chrono::{DateTime, Utc};
 
-/// A variable and what it does. The list in the documentation is compared with this one.
+/// A variable and its meaning. A test compares this list with the documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Variable {
-    /// Its name.
+    /// The variable's name.
     pub name: &'static str,
-    /// What it does, one sentence.
+    /// What it does, in one sentence.
     pub meaning: &'static str,
 }
 
@@ -35,7 +35,7 @@ macro_rules! variables {
     ($($constant:ident = $name:literal, $meaning:literal;)+) => {
         $(const $constant: &str = $name;)+
 
-        /// Every variable that is read.
+        /// All variables that are read.
         pub const VARIABLES: &[Variable] = &[$(Variable { name: $name, meaning: $meaning },)+];
     };
 }
@@ -87,8 +87,8 @@ variables! {
 
 /// The variables that name a store, a remote, a model, an address or a key.
 ///
-/// In a process that Claude Code starts they are ignored unless the person's own `config.json` lists
-/// them under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not among them: its value is
+/// A process that Claude Code starts ignores them, unless the user's own `config.json` lists them
+/// under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not listed because its value is
 /// never used, see [`crate::remote::adopt`].
 pub const GUARDED: [&str; 18] = [
     HOME_FOLDER,
@@ -111,7 +111,7 @@ pub const GUARDED: [&str; 18] = [
     NO_PROXY,
 ];
 
-/// Who started this process, and so who may have set its environment.
+/// Who started this process and may therefore have set its environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     /// A person's shell, or Anamnesis itself with an environment that it chose.
@@ -120,10 +120,10 @@ pub enum Caller {
     Client,
 }
 
-/// The variables of this process that count.
+/// The environment variables of this process, without the ignored ones.
 #[derive(Debug, Clone)]
 struct Variables {
-    /// The guarded variables that are set and do not count.
+    /// The guarded variables that are set and ignored.
     ignored: Vec<&'static str>,
 }
 
@@ -162,7 +162,7 @@ impl Variables {
     }
 }
 
-/// Compares names of variables as the system does.
+/// Compares variable names; Windows ignores case.
 fn is_same(a: &str, b: &str) -> bool {
     if cfg!(windows) {
         a.eq_ignore_ascii_case(b)
@@ -171,17 +171,17 @@ fn is_same(a: &str, b: &str) -> bool {
     }
 }
 
-/// The store of a user who names no other one.
+/// The default store of a user.
 pub fn default_store(user_home: &Path) -> PathBuf {
     user_home.join(".anamnesis")
 }
 
-/// What the environment says of a model.
+/// The environment variables that configure a model.
 #[derive(Clone, Default)]
 pub struct Reflection(BTreeMap<&'static str, String>);
 
 impl fmt::Debug for Reflection {
-    // There may be a key among them.
+    // Prints names only, because a value may be a key.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(self.0.keys()).finish()
     }
@@ -200,68 +200,68 @@ impl Reflection {
     }
 }
 
-/// What is set for a program that is to do nothing of ours.
+/// The variables that disable our hooks in a program that we start.
 pub const OURS: [(&str, &str); 1] = [(INTERNAL, "1")];
 
-/// What tells a program that it runs in a session of Claude Code.
+/// The variables that tell a program that it runs in a Claude Code session.
 pub const OF_A_SESSION: [&str; 4] = [CLAUDE_CODE, CLAUDE_ENTRY, CLAUDE_SESSION, CLAUDE_PROJECT];
 
-/// What the environment says.
+/// The values that Anamnesis takes from the environment.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a variable that is set or not"
 )]
 pub struct Environment {
-    /// The store's root, if a home can be told at all.
+    /// The store's root; `None` if no home folder is known.
     pub store: Option<PathBuf>,
     /// The user's home.
     pub user_home: Option<PathBuf>,
-    /// Claude Code's folder.
+    /// Claude Code's folder, by default `~/.claude`.
     pub claude_folder: Option<PathBuf>,
-    /// Where Claude Code keeps its servers, among much else.
+    /// Claude Code's `.claude.json`, which lists its MCP servers among other things.
     pub claude_state: Option<PathBuf>,
-    /// The session's project, for hooks.
+    /// The session's project folder, for hooks.
     pub project_folder: Option<PathBuf>,
-    /// The name of this machine, if one is set.
+    /// This machine's name, if a variable sets it.
     pub machine_id: Option<String>,
-    /// The remote, if one is set. It may hold a password.
+    /// The remote, if a variable sets it. It may contain a password.
     pub remote: Option<String>,
-    /// What Claude Code says was answered for the plugin's option, for hooks. A project can set it,
-    /// too. It may hold a password.
+    /// The plugin's option `remote` as passed to hooks. A project can set this variable, too. It
+    /// may contain a password.
     pub plugin_remote: Option<String>,
-    /// What is set of a model, by the names of the variables. It may hold a key.
+    /// The model variables that are set, by name. One of them may be a key.
     pub reflection: Reflection,
     variables: Variables,
-    /// How many session notes of a project a reflection waits for.
+    /// How many session notes a project needs before it is reflected on.
     pub min_episodics: usize,
-    /// The name that the system gives this machine.
+    /// The system's host name.
     pub host_name: Option<String>,
-    /// Whether everything is switched off.
+    /// Whether `ANAMNESIS_OFF` switches the hooks off.
     pub is_off: bool,
-    /// Whether Claude Code's own memory is left alone.
+    /// Whether importing Claude Code's own memory is switched off.
     pub is_native_off: bool,
-    /// How many notes a project has to have to be merged.
+    /// How many notes a project needs before `merge` looks at it.
     pub merge_min: usize,
-    /// How far down a right note counts when a merge is tried.
+    /// The rank up to which an expected note counts as found when a merge is evaluated.
     pub merge_depth: usize,
-    /// Whether Anamnesis itself started what this runs in.
+    /// Whether Anamnesis itself started the surrounding program.
     pub is_internal: bool,
-    /// Whether Claude Code runs this for the model.
+    /// Whether Claude Code runs this process as a command of the model.
     pub is_agent: bool,
-    /// The session that a command of the model's runs in.
+    /// The session that this command runs in, if the model runs it.
     pub session: Option<String>,
-    /// Whether a person sits before Claude Code's screen.
+    /// Whether Claude Code runs interactively on a person's screen.
     pub is_interactive: bool,
     /// Claude Code's process id.
     pub client_process: Option<String>,
     /// The user's editor.
     pub editor: Option<OsString>,
-    /// Whether the terminal takes UTF-8.
+    /// Whether the terminal accepts UTF-8.
     pub is_utf8: bool,
-    /// The folders that programs are looked for in.
+    /// The `PATH` variable.
     pub path: Option<OsString>,
-    /// The time that counts as now, from the beginning of this process to its end.
+    /// The current time for this process, fixed when it starts.
     pub now: DateTime<Utc>,
     /// When this process read its environment.
     pub started: Instant,
@@ -308,7 +308,7 @@ impl Environment {
         let store = path(HOME_FOLDER)
             .map(expand)
             .or_else(|| user_home.as_deref().map(default_store))
-            // A relative store would be another one in each folder.
+            // A relative path would name another store in each folder.
             .and_then(|store| std::path::absolute(store).ok());
         let locale = [LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name));
         Self {
@@ -349,7 +349,7 @@ impl Environment {
         }
     }
 
-    /// The same, begun now.
+    /// Returns a copy whose `now` is the current time.
     #[must_use]
     pub fn at_present(&self) -> Self {
         Self {
@@ -359,13 +359,13 @@ impl Environment {
         }
     }
 
-    /// The time that has come by now.
+    /// Returns the current time, counted from `now`.
     pub fn current_time(&self) -> DateTime<Utc> {
         self.now + self.started.elapsed()
     }
 }
 
-/// Tells whether a text may be a session's id: it becomes a line of notes.
+/// Tells whether a text is a valid session id. Ids are written into notes as one line.
 fn is_session_id(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
@@ -381,8 +381,8 @@ fn host_name() -> Option<String> {
     None
 }
 
-/// The roots of the checkouts that a session works in: the repositories around the folders that
-/// Claude Code names.
+/// Returns the roots of the checkouts that a session works in: the repositories around the folders
+/// that Claude Code names.
 fn checkouts_of_session(variables: &Variables) -> Vec<PathBuf> {
     let folders = [variables.path(CLAUDE_PROJECT), env::current_dir().ok()];
     let folders = folders.into_iter().flatten();
@@ -394,8 +394,8 @@ fn checkouts_of_session(variables: &Variables) -> Vec<PathBuf> {
     checkouts.collect()
 }
 
-/// Tells whether a folder is in one of these checkouts. A folder that does not exist yet is where its
-/// nearest ancestor is.
+/// Tells whether a folder is in one of these checkouts. For a folder that does not exist yet, its
+/// nearest existing ancestor decides.
 fn is_inside(folder: &Path, checkouts: &[PathBuf]) -> bool {
     !checkouts.is_empty()
         && folder
@@ -404,7 +404,8 @@ fn is_inside(folder: &Path, checkouts: &[PathBuf]) -> bool {
             .is_some_and(|real| checkouts.iter().any(|root| real.starts_with(root)))
 }
 
-/// The home folder of the account that runs this process, whatever the environment says.
+/// Returns the home folder of this process's account, from the user database instead of the
+/// environment.
 #[cfg(unix)]
 fn account_home() -> Option<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::current());
@@ -417,8 +418,8 @@ fn account_home() -> Option<PathBuf> {
 }
 
 impl Environment {
-    /// The variables of Anamnesis that are set here and ignored in a session, unless they change
-    /// nothing.
+    /// Returns the Anamnesis variables that are set here but ignored in sessions. Leaves out those
+    /// that equal the default.
     pub fn ignored_in_sessions(&self) -> Vec<&'static str> {
         let home = self.user_home.as_deref();
         let is_default = |name: &str| {
@@ -429,7 +430,7 @@ impl Environment {
         names
     }
 
-    /// The key in a provider's own variable.
+    /// Returns the key in a provider's own variable.
     pub fn provider_key(&self, provider: Provider) -> Option<String> {
         let name = match provider {
             Provider::DeepSeek => DEEPSEEK_KEY,
@@ -439,24 +440,25 @@ impl Environment {
         self.variables.text(name)
     }
 
-    /// How servers are reached.
+    /// Returns the proxies for requests to a model.
     pub fn proxies(&self) -> Proxies {
         let first = |names: &[&str]| names.iter().find_map(|name| self.variables.text(name));
         Proxies {
             https: first(&[HTTPS_PROXY_SMALL, HTTPS_PROXY]),
-            // In capitals it is a header of a request where a web server starts programs.
+            // CGI programs get a request's `Proxy` header as `HTTP_PROXY` (httpoxy), so only
+            // the lower-case name is read.
             http: first(&[HTTP_PROXY]),
             all: first(&[ALL_PROXY_SMALL, ALL_PROXY]),
             none: first(&[NO_PROXY_SMALL, NO_PROXY]),
         }
     }
 
-    /// The environment that the user's git runs in.
+    /// Returns the environment for the user's git.
     pub fn for_git(&self) -> GitEnvironment {
         GitEnvironment::choose(self.counting(env::vars_os()))
     }
 
-    /// Those of these variables that count, with the user's real home.
+    /// Drops ignored variables and replaces `HOME` by the user's real home.
     fn counting<'a>(
         &'a self,
         variables: impl Iterator<Item = (OsString, OsString)> + 'a,
@@ -469,7 +471,8 @@ impl Environment {
         })
     }
 
-    /// The environment of a command that runs for the person, who was asked, and not for the agent.
+    /// Returns the environment for a command that the person approved, so that it does not run as
+    /// the agent's.
     pub fn for_person(&self) -> Vec<(OsString, OsString)> {
         let mut variables: Vec<_> = self
             .counting(env::vars_os())
@@ -481,7 +484,7 @@ impl Environment {
         variables
     }
 
-    /// The value of a variable that overrides a setting.
+    /// Returns the value of the variable that overrides a setting, if it is set.
     pub fn over(&self, setting: &Setting) -> Option<&str> {
         match setting.variable? {
             MACHINE_ID => self.machine_id.as_deref(),
@@ -493,10 +496,10 @@ impl Environment {
 }
 
 impl Environment {
-    /// The environment of a process that Anamnesis starts for itself: enough to find the store, to
-    /// reach the remote and to ask the configured model. Other keys of the user's are left out.
+    /// Returns the environment for a process that Anamnesis starts for itself: enough to find the
+    /// store, the remote and the configured model. The user's other keys are left out.
     ///
-    /// It has passed the guard, so the process may trust it.
+    /// Ignored variables are removed already, so the process may trust what is left.
     pub fn inherited(&self) -> Vec<(OsString, OsString)> {
         const KEPT: [&str; 18] = [
             MACHINE_ID,

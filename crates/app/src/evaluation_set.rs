@@ -1,8 +1,8 @@
-//! The questions that recall is measured by: `eval/eval.jsonl` of this machine, or another file.
+//! The evaluation set for recall: `eval/eval.jsonl` of this machine, or another file.
 //!
-//! A line is one question with the notes that answer it. A person may write and change lines by hand, so
-//! nothing but a forgotten note or session takes one out, and a line that cannot be read is named and
-//! left as it is. The file never travels: it holds words of prompts.
+//! A line is one question and the notes that answer it. People may edit lines, so only forgetting a
+//! note or a session removes one. Invalid lines are reported and kept. The file never syncs,
+//! because it contains words of prompts.
 
 use std::{
     io,
@@ -19,41 +19,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::{context::Context, failure::Failure, format};
 
-/// The largest set that is read, in bytes.
+/// The largest file that is read, in bytes.
 const MAX_LENGTH: usize = 64 * 1024 * 1024;
 
-/// How much of a question is kept, in characters: as much as of a prompt.
+/// The maximum length of a question in characters, the same as of a stored prompt.
 const MAX_QUERY: usize = 8_000;
 
-/// The source of a question that is the title of its note.
+/// The `source` of a question that is the title of its note.
 pub const TITLE: &str = "title";
 
-/// What the source of a question begins with that is a prompt; `SESSION#NUMBER` follows.
+/// The prefix of `source` for a question that is a prompt; `SESSION#NUMBER` follows.
 const PROMPT: &str = "prompt:";
 
-/// What the source of a question begins with that a model asked; its label follows.
+/// The prefix of `source` for a question that a model asked; the model's label follows.
 const MODEL: &str = "llm:";
 
-/// A question, and which notes answer it.
+/// A question and the notes that answer it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    /// What is asked.
+    /// The question.
     pub query: String,
-    /// The ids of the notes.
+    /// The ids of the notes that answer it.
     pub relevant_ids: Vec<String>,
-    /// Their titles, for whoever reads the file.
+    /// The notes' titles, for people who read the file.
     #[serde(default)]
     pub note_titles: Vec<String>,
-    /// Whether it is measured without being asked for.
+    /// Whether it is used by default. Questions that are not approved are used on request only.
     #[serde(default)]
     pub approved: bool,
-    /// Where it comes from.
+    /// Where the question comes from.
     #[serde(default)]
     pub source: String,
 }
 
 impl Case {
-    /// The title of a note as the question for it. That it answers is sure, so it is approved.
+    /// Creates a question from a note's title. The note certainly answers it, so it is approved.
     pub fn of_title(note: &Note, echoes: &PrivateTokens) -> Self {
         Self {
             query: fit(&plain(&note.title), echoes),
@@ -64,8 +64,8 @@ impl Case {
         }
     }
 
-    /// A prompt and the notes that it needed. A note that was opened may have been the wrong one, so
-    /// somebody has to approve it.
+    /// Creates a question from a prompt and the notes that were opened for it. One may have been
+    /// the wrong one, so a person has to approve it.
     pub fn of_prompt(
         text: &str,
         (session, number): (&str, i64),
@@ -82,7 +82,7 @@ impl Case {
         }
     }
 
-    /// A question that a model asked of a note; somebody has to approve it.
+    /// Creates a question that a model asked about a note. A person has to approve it.
     pub fn by_model(query: &str, note: &Note, label: &str, echoes: &PrivateTokens) -> Self {
         Self {
             query: fit(&plain(query), echoes),
@@ -98,12 +98,12 @@ impl Case {
         self.source.starts_with(MODEL)
     }
 
-    /// The notes; what is no id is none.
+    /// The ids of the notes; invalid ids are skipped.
     pub fn notes(&self) -> impl Iterator<Item = NoteId> {
         self.relevant_ids.iter().filter_map(|id| id.parse().ok())
     }
 
-    /// The first word of its source, in one word.
+    /// The part of `source` before the colon, or `other`.
     pub fn kind(&self) -> &str {
         match self.source.split(':').next().unwrap_or_default() {
             "" => "other",
@@ -111,7 +111,7 @@ impl Case {
         }
     }
 
-    /// Whether it is a prompt of a session, of this number where there is one.
+    /// Whether it is a prompt of this session, and the one with this number if one is given.
     fn is_of(&self, session: &str, number: Option<i64>) -> bool {
         let origin = self.source.strip_prefix(PROMPT);
         origin
@@ -122,30 +122,30 @@ impl Case {
     }
 }
 
-/// Makes a text fit to be kept.
+/// Sanitises a text for the file.
 fn fit(text: &str, echoes: &PrivateTokens) -> String {
     sanitize::text(text, echoes, MAX_QUERY).value
 }
 
-/// A text without the signs that mean something to a search: nobody typed them for one.
+/// Removes the search operators from a text.
 fn plain(text: &str) -> String {
     text.replace(['"', '*'], " ").trim().to_owned()
 }
 
-/// A set as it is in its file.
+/// An evaluation set and its file.
 #[derive(Debug)]
 pub struct Set {
     path: PathBuf,
-    /// Every line as it is.
+    /// All lines of the file, unchanged.
     lines: Vec<String>,
-    /// The questions with the numbers of their lines, from 1 on.
+    /// The valid questions and their line numbers, from 1.
     pub cases: Vec<(usize, Case)>,
-    /// The lines that cannot be read, with the reason.
+    /// The numbers of invalid lines, with the reason.
     pub bad: Vec<(usize, String)>,
 }
 
 impl Set {
-    /// Reads a set; of a file that is not there, none.
+    /// Reads a set; `None` if the file does not exist.
     pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let failed = |reason: String| {
             let path = one_line(&path.display().to_string());
@@ -190,8 +190,7 @@ impl Set {
         set
     }
 
-    /// Appends questions to the set of a file, as it is by now; those that are asked there already are
-    /// left out. Returns what was added.
+    /// Appends questions to a file, except those that it already contains. Returns what was added.
     pub fn append(context: &Context, path: &Path, cases: Vec<Case>) -> Result<Vec<Case>, Failure> {
         let _lock = context.notes.lock()?;
         let mut set = Self::read(path)?.unwrap_or_else(|| Self::parse(path, ""));
@@ -224,7 +223,7 @@ impl Set {
             })
     }
 
-    /// Takes questions out of this machine's own set.
+    /// Removes questions from this machine's own set.
     fn retain(home: &Home, keep: impl Fn(&Case) -> bool) -> Result<(), Failure> {
         let Some(mut set) = Self::read(&home.evaluation())? else {
             return Ok(());
@@ -247,13 +246,14 @@ impl Set {
     }
 }
 
-/// Takes out of this machine's own set what asks for a note that is forgotten. The notes are locked by
-/// the caller.
+/// Removes the questions about forgotten notes from this machine's own set. The caller holds the
+/// lock of the notes.
 pub fn forget_notes(home: &Home, is_gone: impl Fn(NoteId) -> bool) -> Result<(), Failure> {
     Set::retain(home, |case| !case.notes().any(&is_gone))
 }
 
-/// Takes the prompts of a session out of it, or one of them. The notes are locked by the caller.
+/// Removes a session's prompts, or one of them, from this machine's own set. The caller holds the
+/// lock of the notes.
 pub fn forget_session(home: &Home, session: &str, prompt: Option<i64>) -> Result<(), Failure> {
     Set::retain(home, |case| !case.is_of(session, prompt))
 }

@@ -1,4 +1,5 @@
-//! Tools that are not recorded: those of the settings, our own, and reads of what is ours already.
+//! Tool calls that are not recorded: tools that the settings exclude, our own tools, and access to
+//! our own or the client's files.
 
 use std::path::Path;
 
@@ -7,13 +8,14 @@ use anamnesis_store::fs::home::is_below;
 
 use crate::context::Context;
 
-/// How the client names the tools of our own server, as a plugin's and as one of the user's.
+/// The prefixes of our own tools, installed as a plugin or by the user.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_anamnesis_", "mcp__anamnesis__"];
 
-/// The fields in which tools name a file or a folder.
+/// The parameters in which tools name a file or a folder.
 const PATHS: [&str; 3] = ["file_path", "notebook_path", "path"];
 
-/// Takes from an event what is not recorded: it becomes one that is not acted on.
+/// Removes the calls that are not recorded from an event. The event of a single such call becomes
+/// [`Event::Other`].
 pub fn unrecorded(context: &Context, event: &mut Event) {
     let is_skipped = match event {
         Event::PreToolUse(call) | Event::PostToolUse(call) | Event::PostToolUseFailure(call) => {
@@ -30,7 +32,7 @@ pub fn unrecorded(context: &Context, event: &mut Event) {
     }
 }
 
-/// Tells whether no run of a tool of this name is recorded.
+/// Tells whether calls of a tool are never recorded.
 pub fn is_skipped_name(context: &Context, tool: &str) -> bool {
     OWN_TOOLS.iter().any(|own| tool.starts_with(own)) || context.config.skips(tool)
 }
@@ -43,7 +45,7 @@ fn is_skipped(context: &Context, call: &ToolCall) -> bool {
             .any(|path| is_ours(context, Path::new(path)))
 }
 
-/// Tells whether a path lies in the store, or among the client's transcripts and memories.
+/// Tells whether a path is in the store, or among the client's transcripts and memories.
 fn is_ours(context: &Context, path: &Path) -> bool {
     context.home.contains(path)
         || context

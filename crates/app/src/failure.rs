@@ -1,23 +1,23 @@
-//! What a command tells when it cannot do what it was asked, and the exit code that goes with it.
+//! The failure of a command: message, hint and exit code.
 
 use std::process::ExitCode;
 
 use anamnesis_note::draft::InvalidDraft;
 use anamnesis_store::{claude_memory, index, journal, notes, settings::config, usage_log, writing};
 
-/// Something looks wrong and needs the user, but the command was done.
+/// The exit code of a command that succeeded and found a problem that needs the user.
 pub const NEEDS_ATTENTION: u8 = 3;
 
-/// Whose turn it is.
+/// The kind of a failure, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The command could not be done.
+    /// The command failed.
     Failed,
-    /// The command line makes no sense, or an input is missing.
+    /// The command line is invalid, or an input is missing.
     Usage,
 }
 
-/// Why a command failed: what happened, and what to do.
+/// Why a command failed, and what to do.
 #[derive(Debug)]
 pub struct Failure {
     kind: Kind,
@@ -26,7 +26,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The command could not be done.
+    /// The command failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self {
             kind: Kind::Failed,
@@ -35,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// The command line makes no sense.
+    /// The command line is invalid.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
             kind: Kind::Usage,
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// The machine is not as the command needs it.
+    /// The machine does not meet a requirement of the command.
     pub fn environment(message: impl Into<String>) -> Self {
         Self::failed(message)
     }
@@ -56,7 +56,7 @@ impl Failure {
         self
     }
 
-    /// Adds a line to what happened.
+    /// Adds a line to the message.
     #[must_use]
     pub fn also(mut self, line: &str) -> Self {
         self.message.push('\n');
@@ -69,7 +69,7 @@ impl Failure {
         &self.message
     }
 
-    /// What to do about it, if there is something.
+    /// What to do about it, if anything.
     pub fn next_step(&self) -> Option<&str> {
         self.hint.as_deref()
     }

@@ -1,11 +1,11 @@
-//! Forgets notes: their text goes to the trash and out of everything that was derived from it.
+//! Forgets notes: moves their text to the trash and removes it from everything derived from it.
 
 use anamnesis_store::notes::NotePath;
 
 use crate::{context::Context, evaluation_set, failure::Failure};
 
-/// Forgets notes: their text goes to the trash, and out of everything that was made of it. Who calls
-/// sees to it that this is committed.
+/// Forgets notes: moves their text to the trash and removes it from everything derived from it. The
+/// caller commits.
 pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Failure> {
     let journal = context.journal();
     let now = context.environment.now;

@@ -5,13 +5,13 @@ use std::path::Path;
 use anamnesis_note::note::parse_timestamp;
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// The columns that a line of text fits into.
+/// The width of text in columns.
 pub const WIDTH: usize = 80;
 
-/// How many lines a list shows unless it is asked for all.
+/// How many lines a list shows by default.
 pub const LIST_LENGTH: usize = 20;
 
-/// A number of things: `1 note`, `1,204 notes`.
+/// Formats a count: `1 note`, `1,204 notes`.
 pub fn count(amount: usize, thing: &str) -> String {
     format!(
         "{} {thing}{}",
@@ -20,7 +20,7 @@ pub fn count(amount: usize, thing: &str) -> String {
     )
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub fn number(amount: usize) -> String {
     let digits = amount.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -33,7 +33,7 @@ pub fn number(amount: usize) -> String {
     out
 }
 
-/// A number of bytes, for people.
+/// Formats a number of bytes.
 pub fn size(bytes: u64) -> String {
     let rounded = |unit: u64| number(usize::try_from(bytes / unit).unwrap_or(usize::MAX));
     match bytes {
@@ -43,7 +43,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// How long ago something was, for people.
+/// Formats how long ago something was.
 pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = (now - time).num_seconds();
     match seconds {
@@ -55,7 +55,7 @@ pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// How old something is, short.
+/// Formats an age in its short form.
 pub fn age(text: &str, now: DateTime<Utc>) -> String {
     let Some(time) = parse_timestamp(text) else {
         return "age unknown".to_owned();
@@ -69,23 +69,23 @@ pub fn age(text: &str, now: DateTime<Utc>) -> String {
     }
 }
 
-/// A day, from milliseconds since 1970.
+/// Formats a day, from milliseconds since 1970.
 pub fn date(milliseconds: i64) -> String {
     DateTime::from_timestamp_millis(milliseconds)
         .map_or_else(String::new, |time| time.date_naive().to_string())
 }
 
-/// A time, from milliseconds since 1970.
+/// Converts milliseconds since 1970.
 pub fn time(milliseconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
 }
 
-/// A time as scripts are given it, from milliseconds since 1970.
+/// Formats a time for JSON output, from milliseconds since 1970.
 pub fn iso(milliseconds: i64) -> String {
     time(milliseconds).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// A text in lines of at most [`WIDTH`] columns, each indented; every line ends.
+/// Wraps a text at [`WIDTH`] columns and indents each line. Every line ends with a line break.
 pub fn wrapped(text: &str, indent: usize) -> String {
     let room = WIDTH.saturating_sub(indent).max(1);
     let mut out = String::with_capacity(text.len() + text.len() / 8);
@@ -97,7 +97,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
                 .nth(room)
                 .map_or(rest.len(), |(end, _)| end);
             let (head, _) = rest.split_at(end);
-            // Between two words if there are two, else anywhere.
+            // Breaks at a space if there is one, or else anywhere.
             let end = match head.rfind(' ') {
                 Some(blank) if end < rest.len() && !head[..blank].trim().is_empty() => blank,
                 _ => end,
@@ -117,7 +117,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
     out
 }
 
-/// A path with `~` for the user's home.
+/// Formats a path with `~` for the user's home.
 pub fn home_path(path: &Path, user_home: Option<&Path>) -> String {
     match user_home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
@@ -138,7 +138,7 @@ pub fn shorten(text: &str, length: usize) -> String {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     if word.contains([
         ' ', '\'', '"', '$', '`', '\\', ';', '&', '|', '(', ')', '<', '>', '*', '?',
@@ -215,7 +215,7 @@ mod tests {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
         assert_eq!(wrapped(&long, 4).split_whitespace().count(), 40);
-        // Without a blank anywhere, and with letters of several bytes.
+        // A text of multi-byte letters without a space.
         let solid = wrapped(&"ä".repeat(200), 2);
         let lengths: Vec<usize> = solid.lines().map(|line| line.chars().count()).collect();
         assert_eq!(lengths, [80, 80, 46]);

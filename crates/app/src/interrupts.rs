@@ -1,20 +1,20 @@
-//! Keeps Ctrl-C away from a few writes that are whole or not at all.
+//! Blocks Ctrl-C during a few writes that must not be half done.
 
-/// As long as this is kept, Ctrl-C in the terminal is a sign like any other: for a few writes that are
-/// whole or not at all.
+/// Guard that disables Ctrl-C in the terminal until it is dropped.
 pub struct WithoutInterrupts {
     #[cfg(unix)]
     before: Option<(std::fs::File, rustix::termios::Termios)>,
 }
 
-/// Keeps Ctrl-C away for a moment, where there is a terminal.
+/// Disables Ctrl-C in the terminal, if there is one.
 pub fn without_interrupts() -> WithoutInterrupts {
     #[cfg(unix)]
     {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let quiet = || {
             let terminal = std::fs::File::open("/dev/tty").ok()?;
-            // A process in the background would be stopped for touching it, and Ctrl-C is not for it.
+            // Changing the terminal from the background would stop this process. Ctrl-C does not
+            // reach it anyway.
             let group = rustix::termios::tcgetpgrp(&terminal).ok()?;
             if group != rustix::process::getpgrp() {
                 return None;
@@ -36,7 +36,7 @@ impl Drop for WithoutInterrupts {
     fn drop(&mut self) {
         use rustix::termios::{OptionalActions, tcsetattr};
         if let Some((terminal, before)) = &self.before {
-            // A terminal that is gone needs nothing.
+            // If the terminal is gone, there is nothing to restore.
             let _ = tcsetattr(terminal, OptionalActions::Now, before);
         }
     }

@@ -1,4 +1,4 @@
-//! Repairs a damaged `journal.db` and says what was saved.
+//! Repairs a damaged `journal.db` and reports what was saved.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use anamnesis_text::clean::one_line;
 
 use crate::{context::Context, format::count};
 
-/// Checks the journal, and repairs it if it is damaged.
+/// Checks the journal and repairs it if it is damaged.
 pub fn repair(context: &Context, patience: Duration) -> Result<Option<Repair>, Error> {
     let repair = journal::repair(&context.home, patience, context.environment.now)?;
     if let Some(repair) = &repair {
@@ -17,7 +17,7 @@ pub fn repair(context: &Context, patience: Duration) -> Result<Option<Repair>, E
     Ok(repair)
 }
 
-/// The result of a repair as a sentence.
+/// Formats the result of a repair as a sentence.
 pub fn sentence(context: &Context, repair: &Repair) -> String {
     let kept = context.home.quarantine().join(&repair.kept);
     format!(
@@ -27,7 +27,7 @@ pub fn sentence(context: &Context, repair: &Repair) -> String {
     )
 }
 
-/// How many rows a repair saved.
+/// Formats how many rows a repair saved.
 pub fn rows_saved(repair: &Repair) -> String {
     let rows = count(repair.rows, "row");
     match repair.incomplete.is_empty() {

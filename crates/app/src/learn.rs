@@ -1,7 +1,7 @@
-//! Learning from use: what a turn used, and the receipts that come of it.
+//! Learning from use: detects what a turn used, and writes receipts for the usage log.
 //!
-//! Nothing here is in a session's way: a receipt that cannot be written now waits in the records, and
-//! the deferred process writes it.
+//! This never delays a session. A receipt that cannot be written now stays in the journal until the
+//! deferred process writes it.
 
 use std::{cell::OnceCell, collections::HashMap, time::Duration};
 
@@ -24,21 +24,20 @@ use chrono::{DateTime, Utc};
 
 use crate::context::Context;
 
-/// How long a hook waits for the receipts.
+/// How long a hook waits for the lock of the usage log.
 pub const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What a context used in a turn of the notes that it was given.
+/// The injected notes that one turn used.
 #[derive(Debug)]
 pub struct TurnUses {
-    /// The subagent whose context it is; empty for the session's own.
+    /// The subagent; empty for the session's own context.
     agent: String,
-    /// The number of the turn.
     turn: u32,
     notes: Vec<(NoteId, Weight)>,
 }
 
 impl TurnUses {
-    /// Keeps it, within the transaction of whoever calls.
+    /// Stores the uses in the journal, within the caller's transaction.
     pub fn keep(
         &self,
         journal: &Journal,
@@ -49,8 +48,8 @@ impl TurnUses {
     }
 }
 
-/// What a context has used by the end of a turn; nothing where it was given nothing. `agent` is empty
-/// for the session's own context.
+/// Detects what the last turn used of the injected notes; `None` if nothing. `agent` is empty for
+/// the session's own context.
 pub fn uses(
     context: &Context,
     journal: &Journal,
@@ -78,7 +77,7 @@ pub fn uses(
                     Some(stored.note())
                 })
                 .as_ref()?;
-            // What it said when it was given is not known any more.
+            // The note has changed, so the injected text is no longer known.
             if text_hash(&note.body) != shown.hash {
                 return None;
             }
@@ -106,7 +105,7 @@ pub fn uses(
         answer,
         calls: &calls,
     };
-    // Opened once a word has to be weighed; without an index all weigh the same.
+    // The index is opened only if a word has to be weighed. Without it, all weights are equal.
     let index = OnceCell::new();
     let rarity = |term: &str| {
         let known = index.get_or_init(|| {
@@ -126,7 +125,7 @@ pub fn uses(
     }))
 }
 
-/// Makes the receipt of what a session was shown and used since the last one, and writes it.
+/// Writes a receipt for what a session was shown and used since its last one.
 pub fn count(
     context: &Context,
     journal: &Journal,
@@ -142,7 +141,7 @@ pub fn count(
     settle(context, journal, patience)
 }
 
-/// Makes the receipts of sessions that are over and have none, and writes what waits.
+/// Writes receipts for ended sessions that have none, and all pending ones.
 pub fn count_finished(
     context: &Context,
     journal: &Journal,
@@ -154,8 +153,7 @@ pub fn count_finished(
     settle(context, journal, patience)
 }
 
-/// Makes and writes the receipt of what somebody said of notes. Tells whether all of it is told to other
-/// machines.
+/// Writes a receipt for feedback about notes. Returns whether all of it goes to the other machines.
 pub fn tell(
     context: &Context,
     journal: &Journal,
@@ -179,7 +177,7 @@ pub fn tell(
     Ok(kept.is_empty())
 }
 
-/// Writes the receipts that wait. Where nothing is to be told to other machines any more, they stay.
+/// Writes the pending receipts. If sharing them is switched off, they stay on this machine.
 fn settle(
     context: &Context,
     journal: &Journal,
@@ -203,7 +201,7 @@ fn mark(
     Receipts::new(context.home.clone()).session_mark(journal, session)
 }
 
-/// Whether a note travels; nothing where no other machine is to be told of it.
+/// Returns a note's scope; `None` if receipts are not shared with other machines.
 fn scope(context: &Context, id: NoteId) -> Option<Scope> {
     let path = context.config.learn.sync.then(|| context.notes.find(id))?;
     path.map(|path| path.scope)

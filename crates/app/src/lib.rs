@@ -1,8 +1,8 @@
-//! The operations of Anamnesis: what a command, a hook or a tool does, without the way it is asked for.
+//! The operations of Anamnesis: what a command, hook or tool does, independent of its interface.
 //!
-//! An operation takes a [`context::Context`] and returns a typed outcome or a [`failure::Failure`]. It
-//! prints nothing and knows neither the command line nor MCP. This is the one library that reads the
-//! process's environment, in [`environment`].
+//! An operation takes a [`context::Context`] and returns a typed outcome or a [`failure::Failure`].
+//! It prints nothing and knows neither the command line nor MCP. Only [`environment`] reads
+//! the process's environment.
 
 pub mod auto_reflect;
 pub mod batch;

@@ -1,8 +1,8 @@
-//! The model that a person named, if they named one whole.
+//! The configured model, if its configuration is complete.
 //!
-//! Nothing is asked because a key happens to lie about: a provider, a model and an address have to be
-//! set, in `config.json` or in the environment of a person's own terminal. Only then a key of the
-//! provider's own variable is looked at.
+//! A key in the environment alone never enables a model. Provider, model and address must be set,
+//! in `config.json` or in the environment of a person's own terminal. Only then is the provider's
+//! own key variable read.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -15,13 +15,13 @@ use serde_json::Map;
 
 use crate::{context::Context, environment, failure::Failure};
 
-/// The longest that an answer may take, in seconds.
+/// The longest timeout for an answer, in seconds.
 const MAX_TIMEOUT: u32 = 600;
 
-/// What is set of a model cannot be used as it is.
+/// The configuration of a model is incomplete or invalid.
 #[derive(Debug)]
 pub struct Unusable {
-    /// What is missing or wrong; it holds no key.
+    /// What is missing or wrong. Never contains a key.
     pub problem: String,
     /// What to do about it.
     pub hint: &'static str,
@@ -42,7 +42,7 @@ impl From<Unusable> for Failure {
     }
 }
 
-/// What is set: a variable goes over the file, and one that makes no sense counts as not set.
+/// Returns the model settings. A valid variable overrides the file; an invalid one is ignored.
 pub fn settings(context: &Context) -> Reflection {
     let mut keys = Config::keys(&context.home).unwrap_or_default();
     if !matches!(
@@ -56,14 +56,14 @@ pub fn settings(context: &Context) -> Reflection {
             && let Some(over) = context.environment.over(setting)
             && let Ok(value) = setting.parse(&[over.to_owned()])
         {
-            // It is an object, so it takes a member.
+            // `reflection` is an object by now, so this cannot fail.
             let _ = setting.put(&mut keys, Some(value));
         }
     }
     Config::of(&keys).reflection
 }
 
-/// The model that is set; none where none is.
+/// Returns the configured model; `None` if none is configured.
 pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
     let settings = settings(context);
     let provider = Provider::parse(settings.provider).unwrap_or(Provider::Heuristic);
@@ -139,7 +139,7 @@ pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
     })))
 }
 
-/// Claude Code's own command.
+/// Finds Claude Code's own command, as a model.
 fn program(context: &Context, model: String, timeout: Duration) -> Result<Model, Unusable> {
     let folders = context
         .environment
@@ -148,7 +148,7 @@ fn program(context: &Context, model: String, timeout: Duration) -> Result<Model,
         .flat_map(std::env::split_paths);
     let name = format!("claude{}", std::env::consts::EXE_SUFFIX);
     let path: Option<PathBuf> = folders
-        // A relative one would be another program in each folder.
+        // A relative folder would select a different program in each current folder.
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(&name))
         .find(|path| path.is_file());

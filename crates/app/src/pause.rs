@@ -1,7 +1,6 @@
-//! Whether Anamnesis is switched off, and by what.
+//! Whether recording and recall are switched off, and by what.
 //!
-//! Off means that hooks keep nothing and give nothing: no record, no note, no line in the log. What a
-//! person or an agent asks for by a command is done all the same.
+//! While off, hooks record and inject nothing and write no log line. Commands and tools still work.
 
 use std::path::Path;
 
@@ -9,12 +8,12 @@ use anamnesis_store::project::Project;
 
 use crate::context::Context;
 
-/// What switches it off: the first that does.
+/// What switches the hooks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Off {
-    /// The environment.
+    /// The environment variable.
     Variable,
-    /// Settings that may say so, but cannot be understood.
+    /// Settings that cannot be parsed, and might say so.
     Settings,
     /// `pause --all`.
     Everywhere,
@@ -25,7 +24,7 @@ pub enum Off {
 }
 
 impl Off {
-    /// Why it is off, in a few words.
+    /// The reason in a few words.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Variable => "ANAMNESIS_OFF is set",
@@ -36,7 +35,7 @@ impl Off {
         }
     }
 
-    /// How to go on.
+    /// How to switch it on again.
     pub fn hint(self) -> &'static str {
         match self {
             Self::Variable => "unset ANAMNESIS_OFF",
@@ -48,9 +47,9 @@ impl Off {
     }
 }
 
-/// Tells what switches it off for a session in any of these folders, if something does.
+/// Returns what switches the hooks off for a session in any of these folders.
 ///
-/// The project is asked for only where some project is paused: finding it takes reading files.
+/// `project` is called only if some project is paused, because recognising a project reads files.
 pub fn why(context: &Context, folders: &[&Path], project: impl FnOnce() -> Project) -> Option<Off> {
     let config = &context.config;
     if context.environment.is_off {
@@ -71,7 +70,7 @@ pub fn why(context: &Context, folders: &[&Path], project: impl FnOnce() -> Proje
     is_paused.then_some(Off::Project)
 }
 
-/// Tells what switches it off where this process stands.
+/// Returns what switches the hooks off in the current folder or the session's project.
 pub fn here(context: &Context) -> Option<Off> {
     let session = context.environment.project_folder.clone();
     let current = Context::current_folder();

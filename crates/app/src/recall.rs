@@ -1,5 +1,5 @@
-//! Recall as hooks and commands do it: what is asked, what is known, what comes of it as a block and
-//! as a record. Nothing is recorded here.
+//! Recall for hooks and commands: builds the question, chooses the notes, and returns the block and
+//! the journal records. Nothing is recorded here.
 
 use std::collections::HashMap;
 
@@ -29,20 +29,20 @@ use anamnesis_text::{
 use crate::context::Context;
 use crate::format;
 
-/// How many held-back notes the records tell of.
+/// How many held-back notes the journal keeps per recall.
 const MAX_HELD: usize = 10;
 
-/// At which occasion notes come unasked.
+/// An occasion at which notes are injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// A prompt of the person's.
+    /// A prompt of the person.
     Prompt,
     /// The task of a subagent.
     Agent,
 }
 
 impl Lane {
-    /// The word in the records.
+    /// The name in the journal.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",
@@ -50,7 +50,7 @@ impl Lane {
         }
     }
 
-    /// Whether the person wants it.
+    /// Whether the settings enable it.
     fn is_on(self, recall: &config::Recall) -> bool {
         match self {
             Self::Prompt => recall.prompt,
@@ -58,7 +58,7 @@ impl Lane {
         }
     }
 
-    /// How much may come. A subagent works on one task and has less to read it with.
+    /// Returns the limits and the token budget. A subagent gets less, because it works on one task.
     pub fn limits(self, recall: &config::Recall) -> (Limits, Budget) {
         let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
         let limits = Limits {
@@ -82,25 +82,25 @@ impl Lane {
     }
 }
 
-/// The context that notes are wanted for.
+/// The context that notes are recalled for.
 pub struct Asker<'a> {
     /// The store.
     pub context: &'a Context,
-    /// The project that asks.
+    /// The project to recall for.
     pub project: &'a Project,
-    /// This machine's records, where there are some.
+    /// The journal, if there is one.
     pub journal: Option<&'a Journal>,
-    /// The hook that asks.
+    /// The hook.
     pub lane: Lane,
-    /// What it has seen.
+    /// The notes that this context has already seen.
     pub ledger: Ledger,
     /// The subagent; empty for the session's own context.
     pub agent: String,
 }
 
-/// What came of it.
+/// The result of a recall.
 pub struct Answer {
-    /// What is injected.
+    /// The block to inject.
     pub block: Block,
     /// The notes in the block, for the journal.
     pub shown: Vec<Shown>,
@@ -110,17 +110,17 @@ pub struct Answer {
     pub outcome: Outcome,
 }
 
-/// Why memory is not asked at all.
+/// Why recall does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
-    /// The person wants nothing at such occasions.
+    /// The settings disable it for this occasion.
     SwitchedOff(Lane),
-    /// It is a command, or no person typed it.
+    /// The text is a command, or no person typed it.
     NoQuestion,
 }
 
 impl Unasked {
-    /// The words that explain it to a person.
+    /// The reason, for a person.
     pub fn reason(self) -> &'static str {
         match self {
             Self::SwitchedOff(Lane::Prompt) => "recall.prompt is off",
@@ -130,10 +130,10 @@ impl Unasked {
     }
 }
 
-/// What of a text is asked: nothing that the records would not keep of it.
+/// Returns the sentences of a text to search for. The text is masked like one that is recorded.
 ///
 /// # Errors
-/// Why it is not asked.
+/// The reason why recall does not run.
 pub fn question(
     text: &str,
     echoes: &PrivateTokens,
@@ -152,7 +152,7 @@ pub fn question(
     ))
 }
 
-/// What the person is told of it, in a line; nothing where nothing came.
+/// Returns the line that tells the person what was recalled; `None` if nothing was.
 pub fn line(outcome: &Outcome) -> Option<String> {
     let first = outcome.given.first()?;
     let title = format::shorten(&one_line(&first.recalled.note.title), 50);
@@ -163,10 +163,7 @@ pub fn line(outcome: &Outcome) -> Option<String> {
 }
 
 impl Asker<'_> {
-    /// Chooses and renders what comes with a question.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
+    /// Chooses and renders the notes for a question.
     pub fn recall(&self, sentences: &[String]) -> Result<Answer, Error> {
         let (outcome, block) = match note_set::small_talk(sentences) {
             Some(outcome) => (outcome, Block::default()),
@@ -217,7 +214,7 @@ impl Asker<'_> {
     }
 }
 
-/// What the block holds of each note, for the records.
+/// Returns how much of each note the block contains, for the journal.
 fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
     let levels: HashMap<NoteId, Level> = block.levels.iter().copied().collect();
     outcome
@@ -236,7 +233,8 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
         .collect()
 }
 
-/// What index and records know of notes, with links as the settings want them.
+/// Combines index and journal as the source of links and usage; settings decide about learned
+/// links.
 pub fn known<'a>(
     context: &Context,
     index: &'a Index,

@@ -1,7 +1,7 @@
-//! Has the model that was named distil the session notes of a project.
+//! Distils the session notes of a project with the configured model.
 //!
-//! What it answers is taken whole or not at all, and then used at once or left to the person, as
-//! `review` says.
+//! The answer is accepted as a whole or not at all. The setting `review` decides whether the new
+//! notes are used or proposed.
 
 use anamnesis_distill::{
     model::Model,
@@ -25,33 +25,33 @@ use crate::{
     sync::{self, short_batch},
 };
 
-/// What a model is asked about the session notes of a project.
+/// The request to a model about a project's session notes.
 pub struct Question<'a> {
     project: &'a str,
     sources: &'a [Stored],
     prompt: Prompt,
 }
 
-/// What came of it.
+/// The result of a reflection.
 pub struct Distilled {
     /// The new notes.
     pub notes: Vec<Note>,
-    /// How many notes were left out since the person had that text forgotten.
+    /// How many notes were dropped because the person had forgotten that text.
     pub forgotten: usize,
     /// Whether they are active or proposed.
     pub fate: Fate,
 }
 
-/// What became of the notes.
+/// What happened to the new notes.
 pub enum Fate {
-    /// They are in use; the batch by which that can be undone.
+    /// They are in use, as the change with this id if they were committed.
     Used(Option<String>),
-    /// They wait for the person.
+    /// They are pending until the person decides.
     Proposed,
 }
 
 impl<'a> Question<'a> {
-    /// Builds the question about a project's session notes.
+    /// Builds the request for a project's session notes.
     pub fn new(context: &Context, project: &'a str, sources: &'a [Stored]) -> Self {
         let notes: Vec<Note> = sources.iter().map(Stored::note).collect();
         let material = reflection::material(notes.iter().collect());
@@ -67,12 +67,12 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// What it costs to ask, in tokens.
+    /// The size of the request, in tokens.
     pub fn cost(&self) -> usize {
         self.prompt.tokens()
     }
 
-    /// Asks, and does with the answer what the person has set. On failure nothing is written.
+    /// Asks the model and uses or proposes the notes in its answer. On failure nothing is written.
     pub fn ask(
         &self,
         context: &Context,
@@ -101,13 +101,13 @@ impl<'a> Question<'a> {
         key: &str,
     ) -> Result<Distilled, String> {
         let (mut notes, forgotten) = self.distilled(context, journal, model)?;
-        // Where nothing is left there is nothing to wait for: the sessions are done with.
+        // If no note is left, there is nothing to review and the sources are marked at once.
         let fate = if context.config.review == Review::Proposals && !notes.is_empty() {
             self.refuse_changed(context)?;
             reflection::propose(&context.notes, journal, key, &mut notes).map_err(told)?;
             Fate::Proposed
         } else {
-            // What hooks and editors left is not part of the batch: an undo would take it back, too.
+            // Commits earlier edits separately, so that `undo` does not revert them.
             sync::commit_all(context, Some(journal))
                 .map_err(|failure| failure.message().to_owned())?;
             self.write(context, &notes)?;
@@ -122,8 +122,8 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Asks: the notes that the answer becomes, and how many are left out since the person had that text
-    /// forgotten. Nothing is written.
+    /// Asks the model. Returns the new notes and how many were dropped because the person had
+    /// forgotten that text. Nothing is written.
     pub fn distilled(
         &self,
         context: &Context,
@@ -151,9 +151,9 @@ impl<'a> Question<'a> {
         Err("a session note was changed meanwhile; try again".to_owned())
     }
 
-    /// Writes the new notes and marks those they were made from, all or nothing.
+    /// Writes the new notes and marks their sources, all or nothing.
     pub fn write(&self, context: &Context, notes: &[Note]) -> Result<(), String> {
-        // Ctrl-C comes before or after, not in the middle.
+        // Ctrl-C must not interrupt this in the middle.
         let _whole = without_interrupts();
         let lock = context.notes.lock().map_err(told)?;
         self.refuse_changed(context)?;

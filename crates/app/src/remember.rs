@@ -1,4 +1,4 @@
-//! Makes a note of what somebody wants remembered: by command, or typed in a session.
+//! Saves what a person asks to remember, by command or typed in a session.
 
 use std::time::Duration;
 
@@ -16,16 +16,17 @@ use anamnesis_text::clean::one_line;
 
 use crate::{context::Context, failure::Failure, format};
 
-/// How long the index is waited for: the reply is better with the id that it knows to be short enough.
+/// The timeout for the index lock. It is longer than a hook's because the reply shows the shortest
+/// unique id.
 pub const INDEX_PATIENCE: Duration = Duration::from_millis(150);
 
-/// The text that a prompt asks to be remembered, if that is what the prompt is.
+/// Returns the text to remember, if the prompt is `/memory-remember`.
 pub fn asked_for(prompt: &str) -> Option<&str> {
     typed(prompt, "memory-remember")
 }
 
-/// What a person typed behind a command of ours, if that is what the prompt is. The client gives it to
-/// the hook as it was typed, before any model has seen it.
+/// Returns what a person typed after one of our slash commands. The client passes it to the hook as
+/// typed, before any model sees it.
 pub fn typed<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
     let name = prompt.trim_start().strip_prefix('/')?;
     let name = name.strip_prefix("anamnesis:").unwrap_or(name);
@@ -33,7 +34,7 @@ pub fn typed<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
 }
 
-/// Saves the words of a person as a fact of a project, and says so.
+/// Saves a person's words as a fact and returns the reply.
 ///
 /// # Errors
 /// A sentence that says why nothing was saved.
@@ -71,10 +72,10 @@ pub fn save_words(
     ))
 }
 
-/// Tells what a note that is to be written is to those that there are.
+/// Compares a new note with the existing ones.
 ///
 /// # Errors
-/// Why an agent may not write it.
+/// The reason why an agent may not write it.
 pub fn admit(
     context: &Context,
     journal: Option<&Journal>,
@@ -107,7 +108,8 @@ pub fn admit(
     })
 }
 
-/// What is said of a note that was written and is not new; none where it is.
+/// Returns a remark about a new note that repeats or may contradict another; `None` for a novel
+/// one.
 pub fn remark_of(index: &Index, short: &str, novelty: Novelty) -> Option<String> {
     let (other, note) = named(index, novelty.note()?);
     Some(match novelty {
@@ -122,7 +124,7 @@ pub fn remark_of(index: &Index, short: &str, novelty: Novelty) -> Option<String>
     })
 }
 
-/// A note's short id, and how it is named in a sentence.
+/// Returns a note's short id, and its name for use in a sentence.
 fn named(index: &Index, id: NoteId) -> (String, String) {
     let short = Context::short(index, id);
     let title = index.get(id).ok().flatten().map(|entry| entry.title);
@@ -131,7 +133,7 @@ fn named(index: &Index, id: NoteId) -> (String, String) {
     (short, note)
 }
 
-/// Writes a new note and takes it up in the records and the index.
+/// Writes a new note and adds it to the journal and the index.
 pub fn save(context: &Context, journal: Option<&Journal>, note: &Note) -> Result<Stored, Failure> {
     let writer = Writer {
         home: &context.home,

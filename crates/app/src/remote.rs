@@ -1,7 +1,7 @@
-//! The remote: which one holds, whether it can be one, and how it is shown.
+//! The remote: which address is in effect, whether it is valid, and how it is shown.
 //!
-//! An address may hold a password. Nothing that is printed, logged or recorded comes from the address
-//! itself, only from here.
+//! An address may contain a password. Anything that is printed, logged or recorded about it must
+//! come from this module.
 
 use anamnesis_store::{fs::file, journal::Journal, settings::config::Config};
 use anamnesis_sync::remote::{self, InvalidRemote, Remote};
@@ -10,33 +10,33 @@ use serde_json::Value;
 
 use crate::context::Context;
 
-/// How much of Claude Code's settings is read, in bytes.
+/// How many bytes of Claude Code's settings are read.
 const MAX_SETTINGS: usize = 4 * 1024 * 1024;
 
-/// The name of the plugin in those settings, before the name of its marketplace.
+/// The plugin's name in those settings, before `@` and its marketplace.
 const PLUGIN: &str = "anamnesis";
 
-/// Why a remote is not used that only the environment names.
+/// The reason for not using a remote that only the environment names.
 const UNCONFIRMED: &str = "your own settings of Claude Code do not name it";
 
-/// Under this name the records keep the hash of the plugin's answer that was last looked at.
+/// The journal key for the hash of the plugin's last known option value.
 const SEEN: &str = "plugin_remote";
 
-/// Under this name the records keep why the plugin's answer was not taken; empty when it was.
+/// The journal key for why the plugin's option was not used; empty if it was.
 const REFUSED: &str = "plugin_remote_refused";
 
-/// The address that holds: the variable's, else the file's.
+/// Returns the address in effect: the variable's, or else the file's.
 pub fn address(context: &Context) -> Option<&str> {
     let environment = context.environment.remote.as_deref();
     environment.or(context.config.remote.as_deref())
 }
 
-/// Makes a remote of an address.
+/// Parses an address.
 pub fn parse(address: &str, config: &Config) -> Result<Remote, InvalidRemote> {
     Remote::parse(address, config.sync.allow_http)
 }
 
-/// An address as it may be seen, whether it makes sense or not.
+/// Returns an address without credentials, even if it is invalid.
 pub fn shown(address: &str) -> String {
     match Remote::parse(address, true) {
         Ok(remote) => one_line(remote.shown()),
@@ -44,20 +44,20 @@ pub fn shown(address: &str) -> String {
     }
 }
 
-/// Why the address that holds is none.
+/// Returns why the address in effect is invalid.
 pub fn problem(context: &Context) -> Option<String> {
     let error = parse(address(context)?, &context.config).err()?;
     Some(error.to_string())
 }
 
-/// Why the answer that the plugin was given last was not taken.
+/// Returns why the plugin's last option value was not used.
 pub fn refused(journal: &Journal) -> Option<String> {
     let refused = journal.meta(REFUSED).ok().flatten();
     refused.filter(|refused| !refused.is_empty())
 }
 
-/// The value of the plugin's option `remote` in the user's own settings of Claude Code, where its
-/// dialog stores it. The client ignores the same key in a project's settings, so a repository cannot
+/// Returns the plugin's option `remote` from the user's own settings of Claude Code, where its
+/// dialog stores it. The client ignores this key in a project's settings, so a repository cannot
 /// set it.
 fn configured(context: &Context) -> Option<String> {
     let path = context.environment.claude_folder.as_ref()?;
@@ -71,11 +71,10 @@ fn configured(context: &Context) -> Option<String> {
     (!answer.is_empty()).then(|| answer.to_owned())
 }
 
-/// Copies the remote that the person gave the plugin into `config.json` when it has changed.
+/// Copies the plugin's option `remote` into `config.json` if it has changed.
 ///
-/// The variable only says that there may be a new answer; its value is never used, because a project
-/// can set it. Returns what the records keep of it from now on, and a line for the log when it was
-/// not copied.
+/// The variable only signals a change. Its value is never used, because a project can set it.
+/// Returns the journal entries to store, and a log line if the option was not copied.
 pub fn adopt(
     context: &Context,
     journal: &Journal,
@@ -100,7 +99,7 @@ pub fn adopt(
             });
             match kept {
                 Ok(()) => (vec![(SEEN, seen), (REFUSED, String::new())], None),
-                // Not seen, so the next hook tries again.
+                // The value is not stored as seen, so the next hook tries again.
                 Err(error) => (Vec::new(), Some(format!("the plugin's remote: {error}"))),
             }
         }

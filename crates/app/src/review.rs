@@ -1,6 +1,6 @@
-//! What a person decides about notes that wait: on a terminal, or in a dialogue that the client shows.
+//! The person's decisions about pending notes, in a terminal or in a dialog of the client.
 //!
-//! Each decision is one commit, so that it can be taken back as one. A model reaches none of this.
+//! Each decision is one commit, so that `undo` can revert it. No tool or agent can call this.
 
 use std::collections::BTreeSet;
 
@@ -26,18 +26,19 @@ use crate::{
     forget, learn, sync,
 };
 
-/// What was decided about notes.
+/// A decision about pending notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// They are right: a proposal is used, both texts of a clash stay, the rest was seen.
+    /// Accept: a proposal becomes active, both texts of a conflict stay, other notes count as seen.
     Approve,
-    /// The same, and this note is replaced.
+    /// Accept, and replace this other note.
     Replace(NoteId),
-    /// They are not wanted: forgotten, or, where an agent forgot one, brought back.
+    /// Reject: forget the note, or restore it if an agent forgot it.
     Reject,
 }
 
-/// Does what was decided about notes that wait; the batch by which it can be undone, if it is in git.
+/// Applies a decision about pending notes. Returns the change that `undo` reverts, if anything was
+/// committed.
 pub fn decide(
     context: &Context,
     journal: &Journal,
@@ -45,7 +46,7 @@ pub fn decide(
     decision: Decision,
 ) -> Result<Option<Ulid>, Failure> {
     let reflections = journal.proposed_reflections()?;
-    // What hooks and editors left is no part of the decision: taking that back would take it back, too.
+    // Commits earlier edits separately, so that undoing the decision does not revert them.
     sync::commit_all(context, Some(journal))?;
     let mut touched = BTreeSet::new();
     for waiting in waiting {
@@ -78,7 +79,7 @@ pub fn decide(
     Ok(batch)
 }
 
-/// Lets a note be used, or says that it was seen.
+/// Activates a note, or marks it as seen or verified.
 fn approve(
     context: &Context,
     journal: &Journal,
@@ -121,7 +122,7 @@ fn approve(
     seen(context, journal, &lock, &stored)
 }
 
-/// Tells whether a proposal takes the place of a note that stays on this machine: then it stays, too.
+/// Tells whether a proposal replaces a machine-local note. The proposal then stays local, too.
 fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Failure> {
     let note = context.notes.read(path)?.note();
     let ids = note.supersedes.iter().filter_map(|id| id.parse().ok());
@@ -129,7 +130,7 @@ fn replaces_local(context: &Context, path: NotePath) -> Result<bool, Failure> {
     Ok(places.any(|place| place.scope == Scope::MachineLocal))
 }
 
-/// Takes note that a person has seen a note as it is now.
+/// Records that a person has seen a note in its current form.
 fn seen(
     context: &Context,
     journal: &Journal,
@@ -141,7 +142,7 @@ fn seen(
     Ok(())
 }
 
-/// Forgets a note, or brings back what an agent had forgotten.
+/// Forgets a note, or restores one that an agent forgot.
 fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result<(), Failure> {
     let path = waiting.entry.path;
     if waiting.reason != PendingReason::Forgotten {
@@ -153,8 +154,8 @@ fn reject(context: &Context, journal: &Journal, waiting: &PendingNote) -> Result
     Ok(journal.remembered(path.id)?)
 }
 
-/// Marks the notes that a reflection was made of, so that the next one does not take them again. One that
-/// says something else since was not reflected on.
+/// Marks the sources of a reflection, so that the next one skips them. Sources that have changed
+/// since are not marked.
 fn mark_sources(context: &Context, reflection: &Reflection) -> Result<Vec<NoteId>, Failure> {
     let lock = context.notes.lock()?;
     let mut marked = Vec::new();
@@ -165,7 +166,7 @@ fn mark_sources(context: &Context, reflection: &Reflection) -> Result<Vec<NoteId
     Ok(marked)
 }
 
-/// What waits, of projects or, if none is named, of all.
+/// Returns the pending notes of these projects, or of all if the list is empty.
 pub fn waiting(
     context: &Context,
     index: &Index,

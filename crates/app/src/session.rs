@@ -1,14 +1,14 @@
-//! Finds the recorded session that a person means.
+//! Finds a recorded session by what a person typed.
 
 use anamnesis_store::journal::{Journal, Session};
 use anamnesis_text::clean::one_line;
 
 use crate::{failure::Failure, format::shorten};
 
-/// Characters that a session's id has to be given with, at least.
+/// The minimum length of a typed session id, in characters.
 const MIN_ID: usize = 6;
 
-/// The session that a person means by what they typed.
+/// Finds the session that matches what a person typed.
 pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
     let mut found = journal.sessions_named(typed.trim())?;
     if found

@@ -1,8 +1,8 @@
 //! Starts `anamnesis work` so that it outlives the hook.
 //!
-//! The client ends a hook that it gives up together with all its children, in a session of their own
-//! or not; a process whose parent is gone it does not find. So the hook starts a process that starts
-//! the real one and ends at once.
+//! When the client cancels a hook, it kills all of its descendants, even those in a session of
+//! their own (`setsid`). It cannot find a process whose parent has exited. So the hook starts a
+//! process that starts the real one and exits at once.
 
 use std::{
     env, io,
@@ -14,19 +14,19 @@ use anamnesis_store::journal;
 
 use crate::{context::Context, environment::Environment};
 
-/// The option of `work` that makes it start the real one and end.
+/// The option of `work` that starts the real process and exits.
 pub const DETACH: &str = "--detach";
 
-/// The option of `work` that makes it look for damage in the index.
+/// The option of `work` that checks the index for damage.
 pub const CHECK: &str = "--check";
 
-/// Under this name a hook leaves in the journal that it met damage in the index.
+/// The journal key with which a hook reports damage in the index.
 pub const INDEX_DAMAGED: &str = "index_damaged";
 
-/// What is said of a record that cannot be read.
+/// The message for a record that cannot be read.
 pub const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quarantine/ now";
 
-/// Starts the deferred process and waits for nothing.
+/// Starts the deferred process and does not wait for it.
 pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
     if check {
         spawn(environment, &["work", DETACH, CHECK])
@@ -48,7 +48,7 @@ pub fn repair_if_damaged(environment: Environment) {
     }
 }
 
-/// Starts the process that does the work; the caller ends right after.
+/// Starts the process that does the work; the caller exits right after.
 pub fn start_detached(environment: &Environment, check: bool) -> io::Result<()> {
     if check {
         spawn(environment, &["work", CHECK])
@@ -57,7 +57,7 @@ pub fn start_detached(environment: &Environment, check: bool) -> io::Result<()> 
     }
 }
 
-/// Runs a command of ours as the person's, who was asked; what it says.
+/// Runs one of our commands on behalf of the person, who approved it. Returns its output.
 pub fn run_for_person(environment: &Environment, arguments: &[&str]) -> Result<String, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new(program)
@@ -84,7 +84,7 @@ fn spawn(environment: &Environment, arguments: &[&str]) -> io::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // Not in the project's folder: that could not be removed or unmounted meanwhile.
+    // Not in the project's folder, which could not be removed or unmounted meanwhile.
     if let Some(folder) = env::temp_dir()
         .ancestors()
         .last()

@@ -1,8 +1,8 @@
-//! Has a model tell a session better than rules can, in the deferred process, never in a hook.
+//! Summarises sessions with the configured model, in the deferred process or a command, never in a
+//! hook.
 //!
-//! A session's note is there before: it was made by rule, and stays as it is unless a valid answer takes
-//! the place of its text. A session is asked about once, whatever comes of it, and a day has a budget,
-//! which is counted before anything is sent.
+//! The rule-based note exists first and is replaced only by a valid answer. Each session is sent at
+//! most once, whatever the result. A daily budget is charged before anything is sent.
 
 use std::time::Duration;
 
@@ -23,23 +23,22 @@ use chrono::{DateTime, Days, NaiveTime, Utc};
 
 use crate::{context::Context, model};
 
-/// How much of a session a model is sent, in tokens.
+/// How many tokens of a session are sent to a model.
 const MAX_TOKENS: usize = 24_000;
 
-/// What an answer is taken to cost, in tokens.
+/// The estimated size of an answer, in tokens.
 const ANSWER: usize = 2_000;
 
-/// How long ago a session may have ended: naming a model does not send years of them.
+/// How long ago a session may have ended. Configuring a model must not send years of sessions.
 const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long the deferred process waits for one answer at most; other work waits behind it.
+/// The timeout for one answer. Other deferred work has to wait for it.
 pub const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// Queues what ended lately, if a model is named: the sessions and, where that is wanted, a look at their
-/// projects. A session that ends meanwhile is in both or in none, since a reflection takes up what a
-/// summary made of its note.
+/// Queues recently ended sessions for a summary and, if enabled, their projects for a reflection.
+/// One transaction queues both, because a reflection uses the summaries.
 pub fn queue(context: &Context, journal: &Journal) -> Result<(), journal::Error> {
-    // Before the transaction: hooks wait for that.
+    // Checked before the transaction, because hooks wait for its lock.
     if !matches!(model::find(context), Ok(Some(_))) {
         return Ok(());
     }
@@ -55,14 +54,14 @@ pub fn queue(context: &Context, journal: &Journal) -> Result<(), journal::Error>
     })
 }
 
-/// Does a job of the queue, whatever comes of it.
+/// Runs a job of the queue. The job is done even if the summary fails.
 pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journal::Error> {
     let now = context.environment.now;
     let Ok(Some(model)) = model::find(context) else {
-        // No model is named any more.
+        // The model was removed from the settings.
         return journal.done(job, now.timestamp_millis());
     };
-    // What was kept private since it was queued stays here, too.
+    // A session with a private part is never sent, even if it became private after it was queued.
     let record = if journal.has_private_part(&job.session)? {
         None
     } else {
@@ -86,7 +85,7 @@ pub fn work(context: &Context, journal: &Journal, job: &Job) -> Result<(), journ
     journal.done(job, at)
 }
 
-/// When there is a budget again.
+/// Returns when the next daily budget starts.
 pub fn tomorrow(now: DateTime<Utc>) -> i64 {
     let today = now.date_naive();
     let tomorrow = today.checked_add_days(Days::new(1)).unwrap_or(today);
@@ -96,7 +95,7 @@ pub fn tomorrow(now: DateTime<Utc>) -> i64 {
         .timestamp_millis()
 }
 
-/// Asks, and puts the answer in the place of the text that rules made.
+/// Asks the model and replaces the rule-based text by its answer.
 fn tell(
     context: &Context,
     journal: &Journal,
@@ -110,7 +109,7 @@ fn tell(
         .map_err(|error| error.to_string())?;
     let told = reply::summary(&answer).map_err(|violation| violation.to_string())?;
     let Summary::Note { title, body } = told else {
-        // That nothing happened is one model's view; the note that rules made stands.
+        // The model found nothing worth noting. The rule-based note stays.
         return Ok(());
     };
     let label = one_line(&model.label());
@@ -124,8 +123,8 @@ fn tell(
     Ok(())
 }
 
-/// What a model is told of a session that the records know: what was asked, which files were touched, what
-/// failed, and the last words. None where nothing is known.
+/// Builds the description of a recorded session for the model: prompts, changed files, failures and
+/// the last answer. Returns `None` if nothing is known.
 fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::Error> {
     let Some(mut account) = journal.session_digest(session)? else {
         return Ok(None);
@@ -141,7 +140,7 @@ fn record(journal: &Journal, session: &str) -> Result<Option<String>, journal::E
     Ok(told(asked, account, observed, &echoes))
 }
 
-/// The parts of a session as they are told, a line each.
+/// Formats the parts of a session as sections with one line per item.
 fn told(
     asked: Vec<String>,
     account: SessionDigest,
@@ -169,11 +168,11 @@ fn told(
     (!text.is_empty()).then_some(text)
 }
 
-/// Has the model that is named tell a session whose note a command wrote just now, of what its transcript
-/// says; once, and within the day's budget. The note that rules made stands if that fails.
+/// Summarises a session whose note a command has just written, from its transcript or the journal.
+/// The session is sent once and within the daily budget. On failure the rule-based note stays.
 ///
 /// # Errors
-/// Why it was not told.
+/// The reason why there is no summary.
 pub fn tell_now(
     context: &Context,
     journal: &Journal,
@@ -208,7 +207,7 @@ pub fn tell_now(
     }
 }
 
-/// Counts what it costs to ask and to be answered, if the day has that much left.
+/// Charges the daily budget for a request and its answer, if enough is left.
 pub fn spend(
     context: &Context,
     journal: &Journal,
@@ -226,7 +225,7 @@ pub fn spend(
     journal.spend(session, asking + ANSWER, budget, &today, at)
 }
 
-/// What a person should know of it: that a day's budget is used up, or that answers were not taken.
+/// Returns what the person should know: the budget is used up, or the last answer was rejected.
 pub fn problem(context: &Context, journal: &Journal) -> Option<String> {
     let now = context.environment.now.timestamp_millis();
     match journal.put_off_summaries(now).ok()? {
@@ -243,5 +242,5 @@ pub fn problem(context: &Context, journal: &Journal) -> Option<String> {
     }
 }
 
-/// The kind of job that is done here.
+/// The job kind that this module handles.
 pub const KIND: &str = SUMMARY;

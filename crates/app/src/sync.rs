@@ -1,7 +1,7 @@
-//! The notes' repository, for commands, the deferred process and `status`.
+//! The git repository of the notes, for commands, the deferred process and `status`.
 //!
-//! A command commits what it did before it ends. What hooks leave is committed by the deferred
-//! process, which also syncs. How the last sync went is kept in this machine's records.
+//! A command commits its changes before it ends. The deferred process commits what hooks wrote, and
+//! syncs. The journal stores how the last sync went.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,47 +22,48 @@ use ulid::Ulid;
 
 use crate::{context::Context, failure::Failure, format, remote};
 
-/// How long one call of git may take.
+/// The timeout for one call of git.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// What the records call the state of sync.
+/// The journal key for the sync history.
 const HISTORY: &str = "sync";
 
-/// Set by hooks when a session has begun or ended: the time, in milliseconds.
+/// The journal key with which hooks request a sync at a session's start or end: the time in
+/// milliseconds.
 pub const WANTED: &str = "sync_wanted";
 
-/// When a sync last brought notes, in milliseconds.
+/// The journal key for when a sync last brought notes, in milliseconds.
 pub const ARRIVED: &str = "sync_arrived";
 
-/// The waits after one, two, three and more failures in a row.
+/// The back-off after one, two, three and more failures in a row.
 const BACK_OFF_MINUTES: [i64; 5] = [1, 5, 15, 60, 240];
 
-/// How many characters of a batch people are shown. It is random, so few are enough.
+/// How many characters of a change's id people see. The id is random, so few are enough.
 const SHORT_BATCH: usize = 6;
 
-/// How the syncs of this machine went.
+/// The sync history of this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
-    /// When the remote last had everything, milliseconds since 1970.
+    /// When the remote last had everything, in milliseconds since 1970.
     pub in_step_at: Option<i64>,
-    /// When the last one was begun.
+    /// When the last sync started.
     pub tried_at: Option<i64>,
-    /// Since when every one has failed.
+    /// Since when every sync has failed.
     pub failing_since: Option<i64>,
-    /// How many have failed in a row.
+    /// How many syncs have failed in a row.
     pub failures: usize,
-    /// Why the last one failed.
+    /// Why the last sync failed.
     pub error: Option<String>,
-    /// Whether that was because the remote could not be reached.
+    /// Whether it failed because the remote could not be reached.
     pub is_offline: bool,
     /// What to do about it.
     pub advice: Option<String>,
-    /// What waits for the person.
+    /// What was held back until the person decides.
     pub held: Option<String>,
 }
 
 impl History {
-    /// Reads it from the records.
+    /// Loads the history from the journal.
     pub fn load(journal: &Journal) -> Self {
         let text = journal.meta(HISTORY).ok().flatten().unwrap_or_default();
         let says: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -96,7 +97,7 @@ impl History {
         journal.set_meta(HISTORY, &says.to_string())
     }
 
-    /// Takes up how a sync went.
+    /// Adds the result of a sync.
     fn add(&mut self, result: &Result<Synced, Error>, now: i64) {
         self.tried_at = Some(now);
         match result {
@@ -111,7 +112,7 @@ impl History {
                     self.in_step_at = Some(now);
                 }
             }
-            // Somebody else's sync says how it went itself.
+            // Another process is syncing and records its own result.
             Err(Error::Busy) => {}
             Err(error) => {
                 self.failing_since.get_or_insert(now);
@@ -123,8 +124,8 @@ impl History {
         }
     }
 
-    /// Tells whether the deferred process has to sync: something asks for it since the last time, and
-    /// the last failures are long enough ago.
+    /// Tells whether the deferred process has to sync: a sync was requested since the last one, and
+    /// the back-off has passed.
     pub fn is_due(&self, wanted: Option<i64>, now: i64) -> bool {
         let Some(tried) = self.tried_at else {
             return true;
@@ -133,25 +134,25 @@ impl History {
             return wanted.is_some_and(|wanted| wanted >= tried);
         }
         let step = (self.failures - 1).min(BACK_OFF_MINUTES.len() - 1);
-        // A clock that was set back must not put it off for ever.
+        // If the clock was set back, the sync must not be delayed indefinitely.
         now < tried || now - tried >= BACK_OFF_MINUTES[step] * 60_000
     }
 }
 
-/// How things stand with the other machines, for `status` and `doctor`.
+/// The state of sync, for `status` and `doctor`.
 pub struct Standing {
-    /// The repository, without the network.
+    /// The state of the local repository.
     pub state: State,
-    /// How the last syncs went.
+    /// The results of the last syncs.
     history: History,
-    /// The remote as it may be shown.
+    /// The remote, without credentials.
     pub remote: Option<String>,
-    /// Why nothing can be synced, if nothing can.
+    /// Why syncing is impossible, if it is.
     problem: Option<String>,
 }
 
 impl Standing {
-    /// Looks at the repository and the records.
+    /// Loads the state from the repository and the journal.
     pub fn load(context: &Context, journal: Option<&Journal>) -> Self {
         let (remote, mut problem) = match remote(context) {
             Ok(remote) => (remote, None),
@@ -170,7 +171,7 @@ impl Standing {
         }
     }
 
-    /// How it stands, in a few words.
+    /// The state in a few words.
     pub fn text(&self, now: DateTime<Utc>) -> String {
         if let Some(problem) = &self.problem {
             return format!("cannot be done: {problem}");
@@ -202,7 +203,7 @@ impl Standing {
         }
     }
 
-    /// The line of `status`.
+    /// The line for `status`.
     pub fn line(&self, now: DateTime<Utc>) -> String {
         let text = self.text(now);
         let hint = match (&self.problem, &self.remote) {
@@ -215,7 +216,7 @@ impl Standing {
         let text = match &self.remote {
             Some(remote) if self.problem.is_none() => {
                 let both = format!("{remote} · {text}");
-                // What is told of it matters more than where it is.
+                // If both do not fit, the state matters more than the address.
                 if both.chars().count() <= room {
                     both
                 } else {
@@ -227,7 +228,7 @@ impl Standing {
         format!("sync:  {}{hint}\n", format::shorten(&text, room))
     }
 
-    /// All of it, for scripts.
+    /// The full state as JSON.
     pub fn json(&self) -> Value {
         let at = |milliseconds: Option<i64>| milliseconds.map(format::iso);
         json!({
@@ -246,7 +247,7 @@ impl Standing {
         })
     }
 
-    /// Tells whether the person has to do something, or may have to.
+    /// Tells whether the person may have to do something.
     pub fn needs_attention(&self) -> bool {
         self.problem.is_some()
             || self.history.held.is_some()
@@ -267,7 +268,7 @@ impl Standing {
     }
 }
 
-/// What was held back, in one sentence that says what to do.
+/// Describes what was held back, in one sentence.
 pub fn held_text(held: &Held) -> String {
     match held {
         Held::MassDeletion { gone, of } => format!("the remote dropped {gone} of {of} notes"),
@@ -278,7 +279,7 @@ pub fn held_text(held: &Held) -> String {
     }
 }
 
-/// What to do about a fault, where that is known.
+/// Returns what to do about an error, if known.
 fn advice(error: &Error) -> Option<String> {
     match error {
         Error::Network(error) => error.advice(),
@@ -286,7 +287,7 @@ fn advice(error: &Error) -> Option<String> {
     }
 }
 
-/// The remote that is set; none without one.
+/// Returns the configured remote, if any.
 pub fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
     let Some(address) = remote::address(context) else {
         return Ok(None);
@@ -299,7 +300,7 @@ pub fn remote(context: &Context) -> Result<Option<Remote>, Failure> {
         })
 }
 
-/// What carries the notes of a store, and keeps in the records how it went.
+/// A sync backend that records its results in the journal.
 pub struct Carrier<'a> {
     context: &'a Context,
     journal: Option<&'a Journal>,
@@ -309,7 +310,7 @@ pub struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Carries to a remote, or nowhere without one.
+    /// Creates a backend for a remote, or for local commits only if there is none.
     pub fn new(
         context: &'a Context,
         journal: Option<&'a Journal>,
@@ -337,7 +338,7 @@ impl<'a> Carrier<'a> {
             history.save(journal)?;
         }
         if result.as_ref().is_ok_and(|synced| synced.pulled > 0) {
-            // What other machines found out about projects.
+            // Receipts may carry project identities that other machines found.
             let receipts = Receipts::new(self.context.home.clone());
             let machine = self.context.machine_id();
             let now = environment.now;
@@ -349,7 +350,8 @@ impl<'a> Carrier<'a> {
         }
         match result {
             Ok(synced) if !synced.changed.is_empty() => {
-                // Now, not when it was begun: a prompt that came meanwhile could not know.
+                // The current time, not the start of the sync: prompts in between did not have
+                // these notes yet.
                 let arrived = environment.current_time().timestamp_millis();
                 journal.set_meta(ARRIVED, &arrived.to_string())
             }
@@ -400,7 +402,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Syncs with the remote that is set.
+/// Syncs with the configured remote.
 pub fn run(
     context: &Context,
     journal: Option<&Journal>,
@@ -411,7 +413,7 @@ pub fn run(
     Ok(carrier.sync()?)
 }
 
-/// What carries the notes of a store, for who keeps no record of how it went.
+/// Creates a backend that does not record its results.
 pub fn backend<'a>(
     context: &'a Context,
     journal: Option<&Journal>,
@@ -434,7 +436,7 @@ pub fn backend<'a>(
     GitBackend::new(&context.home, &context.notes, settings)
 }
 
-/// The machines that the history of the notes names, this one aside.
+/// Returns the other machines in the git history of the notes.
 pub fn other_machines(context: &Context) -> Vec<String> {
     let own = context.machine_id();
     let repository = Repository::open(&context.home, &own, context.environment.now);
@@ -445,10 +447,10 @@ pub fn other_machines(context: &Context) -> Vec<String> {
     machines
 }
 
-/// Commits what a command did to notes; the batch by which it can be undone.
+/// Commits a command's changes to notes. Returns the change that `undo` reverts.
 ///
-/// A commit that fails costs nothing but its undo: the note is on the disk, and the deferred process
-/// commits it.
+/// If the commit fails, the change cannot be undone. The notes are on disk, and the deferred
+/// process commits them later.
 pub fn commit(
     context: &Context,
     verb: &str,
@@ -457,7 +459,7 @@ pub fn commit(
     commit_by(context, context.actor(), verb, notes)
 }
 
-/// The same, by somebody else than who runs the command.
+/// Like [`commit`], with a given actor.
 pub fn commit_by(
     context: &Context,
     actor: &str,
@@ -483,7 +485,7 @@ pub fn commit_by(
     }
 }
 
-/// Commits whatever changed in `memory/`: what hooks wrote, and what was edited by hand.
+/// Commits all changes in `memory/`, whether hooks wrote them or somebody edited files.
 pub fn commit_all(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
     commit_folder(context, journal).map_err(not_committed)
 }
@@ -502,22 +504,23 @@ fn log_set_aside(context: &Context, backend: &GitBackend<'_>) {
     }
 }
 
-/// Says that a damaged repository was set aside, if it was.
+/// Returns a line that says that a damaged repository was set aside, if it was.
 fn set_aside_line(context: &Context, backend: &GitBackend<'_>) -> Option<String> {
     let aside = backend.set_aside()?;
     let folder = context.home.relative(&aside.folder);
     Some(one_line(&format!("memory/.git {}", aside.told(&folder))))
 }
 
-/// Checks the repository of the notes and replaces a damaged one; returns what was done, if anything.
+/// Checks the repository of the notes and replaces a damaged one. Returns what was done, if
+/// anything.
 pub fn repair(context: &Context, patience: Duration) -> Result<Option<String>, Error> {
     let backend = backend(context, None, None, Answer::None, patience);
     backend.repair()?;
     Ok(set_aside_line(context, &backend))
 }
 
-/// The same, for who comes back: while another process syncs, which begins by committing all there is,
-/// nothing is done.
+/// Like [`commit_all`], but does nothing while another process syncs, which commits everything
+/// first.
 pub fn commit_what_is_left(context: &Context, journal: Option<&Journal>) -> Result<(), Failure> {
     match commit_folder(context, journal) {
         Ok(()) | Err(Error::Busy) => Ok(()),
@@ -530,7 +533,7 @@ fn not_committed(error: Error) -> Failure {
     Failure::failed(format!("commit: {error}"))
 }
 
-/// A batch as people are shown it.
+/// Formats a change's id for people.
 pub fn short_batch(batch: Ulid) -> String {
     let name = batch.to_string();
     name[name.len() - SHORT_BATCH..].to_owned()

@@ -1,4 +1,4 @@
-//! Tasks: adds one, sets its status, and reads what a person typed about them at a prompt.
+//! Tasks: adds one, sets its status, and parses `/memory-task` in a prompt.
 
 use anamnesis_note::{
     draft::{Draft, NoteChange, saved},
@@ -20,12 +20,12 @@ use crate::{
     remember::{self, INDEX_PATIENCE},
 };
 
-/// Tells whether a note is a task that was not forgotten.
+/// Tells whether a note is a task and not forgotten.
 pub fn is_task(entry: &Entry) -> bool {
     entry.kind == Kind::Task && entry.state != State::Forgotten
 }
 
-/// Sets the status of a task, and tells which one it had.
+/// Sets the status of a task and returns the previous one.
 pub fn set_status(
     context: &Context,
     entry: &Entry,
@@ -44,7 +44,7 @@ pub fn set_status(
     Ok((before, stored))
 }
 
-/// The word that brings a task to a status.
+/// Returns the subcommand that sets a status.
 pub fn word_of(status: Status) -> &'static str {
     match status {
         Status::Pending => "reopen",
@@ -54,16 +54,16 @@ pub fn word_of(status: Status) -> &'static str {
     }
 }
 
-/// What a person asks of their tasks at a prompt.
+/// A person's request about tasks in a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// To keep a task.
+    /// Add a task with this text.
     Add(&'a str),
-    /// To set the status of one.
+    /// Set the status of the task with this id.
     Set(Status, &'a str),
 }
 
-/// What a prompt asks of the tasks, if that is what it does. Alone the command only lists them.
+/// Parses a `/memory-task` prompt; `None` for the bare command, which only lists tasks.
 pub fn asked_for(prompt: &str) -> Option<Asked<'_>> {
     let text = remember::typed(prompt, "memory-task").filter(|text| !text.is_empty())?;
     let change = text.split_once(char::is_whitespace).and_then(|(word, id)| {
@@ -77,7 +77,7 @@ pub fn asked_for(prompt: &str) -> Option<Asked<'_>> {
     Some(change.unwrap_or(Asked::Add(text)))
 }
 
-/// Does what a person asks of their tasks, and says so in a line.
+/// Carries out a request about tasks and returns the reply.
 ///
 /// # Errors
 /// A sentence that says why nothing was done.
@@ -114,7 +114,7 @@ fn keep(
     ))
 }
 
-/// The line for what a person asked and cannot be done.
+/// The reply to a request that cannot be carried out.
 fn not_done(why: &str) -> String {
     format!("not done: {} · /memory-task", one_line(why))
 }
@@ -123,7 +123,7 @@ fn finish(context: &Context, status: Status, id: &str) -> Result<String, Failure
     let index = Index::open(&context.home)?;
     let entry = match Context::resolve(&index, id) {
         Ok(entry) => entry,
-        // A slip of the person's is no fault of the hook.
+        // A mistyped id is not an error of the hook.
         Err(failure) => return Ok(not_done(failure.message())),
     };
     let short = Context::short(&index, entry.id());

@@ -1,8 +1,8 @@
 //! The command for a terminal: a copy of the program in the store, and a link to it on PATH.
 //!
-//! The plugin's own folder is on no shell's PATH, and goes with each update of the plugin. So the copy
-//! stands in the store's `bin/`, where the deferred process keeps it at the newest version; both are
-//! made when somebody asks for them, and never otherwise.
+//! The plugin's own folder is not on PATH, and updates of the plugin replace it. So the store's
+//! `bin/` has a copy, which the deferred process keeps up to date. Copy and link are created only
+//! on request.
 
 use std::{
     env,
@@ -18,53 +18,53 @@ use anamnesis_store::{
 
 use crate::{context::Context, environment::Environment, format, format::quoted};
 
-/// Under this name the records keep the version and the stamp of the program that was copied last.
+/// The journal key for the version and the file stamp of the last copied program.
 const COPIED: &str = "terminal_command";
 
-/// What is at the place of the link.
+/// What exists at the link's path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Place {
     /// Nothing.
     Free,
-    /// A link to the copy.
+    /// A link to our copy.
     Ours,
     /// Something else, which is left alone.
     Taken,
 }
 
-/// Another `anamnesis` that a shell finds first.
+/// Another `anamnesis` that comes first on PATH.
 #[derive(Debug)]
 pub struct Other {
     path: PathBuf,
-    /// What it is called: whose it is, where that can be told.
+    /// A description of its origin, as far as it can be detected.
     whose: &'static str,
 }
 
 impl Other {
-    /// One line that says so.
+    /// Returns a line that names it.
     pub fn first_on_path(&self, context: &Context) -> String {
         let path = format::home_path(&self.path, context.environment.user_home.as_deref());
         format!("{} comes first on PATH: {path}", self.whose)
     }
 }
 
-/// The copy in the store.
+/// The path of the copy in the store.
 fn copy_of(context: &Context) -> PathBuf {
     context.home.bin().join(program())
 }
 
-/// The name of the program's file.
+/// The program's file name.
 fn program() -> String {
     format!("anamnesis{}", env::consts::EXE_SUFFIX)
 }
 
-/// Where the link is, below the user's home.
+/// The path of the link, below the user's home.
 pub fn link(environment: &Environment) -> Option<PathBuf> {
     let user_home = environment.user_home.as_ref()?;
     Some(user_home.join(".local/bin").join(program()))
 }
 
-/// What is at the place of the link.
+/// Checks what exists at the link's path.
 pub fn place(context: &Context) -> Place {
     let Some(link) = link(&context.environment) else {
         return Place::Taken;
@@ -76,10 +76,7 @@ pub fn place(context: &Context) -> Place {
     }
 }
 
-/// Makes the copy and the link, if its place is free.
-///
-/// # Errors
-/// When the file system refuses. What was in the place of the link is there still.
+/// Creates the copy, and the link if its path is free. Other files at that path are never replaced.
 pub fn install(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
     home::ensure_folder(&context.home.bin()).map_err(io::Error::other)?;
     if let Some(journal) = journal {
@@ -92,17 +89,18 @@ pub fn install(context: &Context, journal: Option<&Journal>) -> io::Result<()> {
         if let Some(folder) = link.parent() {
             fs::create_dir_all(folder)?;
         }
-        // Not the resolved path: it changes where the store is moved and replaced by a link.
+        // Not the resolved path, which breaks if the store is moved and replaced by a link.
         let target = context.home.as_named(&copy_of(context));
         std::os::unix::fs::symlink(target, link)?;
     }
     Ok(())
 }
 
-/// Brings the copy up to this program's version, where there is one or a link to it. A newer one stays.
+/// Updates the copy to this program's version, if there is a copy or a link to it. A newer copy
+/// stays.
 ///
 /// # Errors
-/// When the file system or the records refuse. The copy is then the one that was there.
+/// The file system or the journal fails. The old copy is still in place.
 pub fn keep(context: &Context, journal: &Journal) -> io::Result<()> {
     if !home::is_real_folder(&context.home.bin()) && place(context) != Place::Ours {
         return Ok(());
@@ -126,13 +124,13 @@ pub fn keep(context: &Context, journal: &Journal) -> io::Result<()> {
     journal.set_meta(COPIED, &mark).map_err(io::Error::other)
 }
 
-/// This program, unless it is that file.
+/// Returns the path of this program, unless it is `file`.
 fn other_than(file: &Path) -> io::Result<Option<PathBuf>> {
     let own = env::current_exe()?.canonicalize()?;
     Ok((file.canonicalize().ok().as_ref() != Some(&own)).then_some(own))
 }
 
-/// The numbers of the version that a text begins with.
+/// Parses the version number at the start of a text.
 fn numbers(text: &str) -> Vec<u64> {
     let version = text.split([' ', '-', '+']).next().unwrap_or_default();
     version
@@ -141,10 +139,10 @@ fn numbers(text: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Copies a program so that there is the old one or the new one, never a part of it.
+/// Copies a program atomically.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    // Whoever made one of that name and was killed is gone: the lock of the deferred process is held,
-    // or a person asks for it at a terminal.
+    // A leftover temporary file belongs to a killed process: the deferred process holds its lock
+    // here, and otherwise a person runs this in a terminal.
     let temporary = to.with_extension("new");
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -165,7 +163,7 @@ pub fn is_found(context: &Context) -> bool {
     first_on_path(context).is_some() && other(context).is_none()
 }
 
-/// What a person types to run this program.
+/// Returns what a person types to run this program.
 pub fn typed(context: &Context) -> String {
     if is_found(context) {
         return "anamnesis".to_owned();
@@ -179,7 +177,7 @@ pub fn typed(context: &Context) -> String {
     quoted(&path.display().to_string())
 }
 
-/// The first `anamnesis` on PATH, if it is neither this program nor the copy of it.
+/// Returns the first `anamnesis` on PATH, if it is neither this program nor its copy.
 pub fn other(context: &Context) -> Option<Other> {
     let path = first_on_path(context)?;
     let real = path.canonicalize().ok()?;
@@ -200,25 +198,25 @@ pub fn other(context: &Context) -> Option<Other> {
     Some(Other { path, whose })
 }
 
-/// The `anamnesis` that a shell finds.
+/// Returns the first `anamnesis` on PATH.
 fn first_on_path(context: &Context) -> Option<PathBuf> {
     let folders = context.environment.path.iter().flat_map(env::split_paths);
     let mut paths = folders.map(|folder| folder.join(program()));
     paths.find(|path| path.is_file())
 }
 
-/// Tells whether a file is a script for Python, as its package manager writes them.
+/// Tells whether a file is a Python script as package managers generate them.
 fn starts_python(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
     let text = String::from_utf8_lossy(&head);
-    // A path that is too long for the first line stands in the second one.
+    // If the interpreter's path is too long for the shebang, it is in the second line.
     read.is_ok()
         && text.starts_with("#!")
         && text.lines().take(3).any(|line| line.contains("python"))
 }
 
-/// Tells whether a shell finds programs in that folder.
+/// Tells whether a folder is on PATH.
 pub fn is_on_path(environment: &Environment, folder: &Path) -> bool {
     let mut folders = environment.path.iter().flat_map(env::split_paths);
     folders.any(|on_path| on_path == folder)
@@ -248,7 +246,7 @@ mod tests {
         let context = context(folder.path());
         let journal = context.journal().unwrap();
         let copied = copy_of(&context);
-        // Nobody asked for one.
+        // The copy was not requested.
         keep(&context, &journal).unwrap();
         assert!(!context.home.bin().exists());
         home::ensure_folder(&context.home.bin()).unwrap();
@@ -256,7 +254,7 @@ mod tests {
         let own = fs::read(env::current_exe().unwrap()).unwrap();
         assert!(fs::read(&copied).unwrap() == own);
         assert_eq!(fs::read_dir(context.home.bin()).unwrap().count(), 1);
-        // While it is known to be a copy of this program, it is not looked into.
+        // If version and stamp are unchanged, the contents are not compared.
         fs::write(&copied, "same").unwrap();
         keep(&context, &journal).unwrap();
         assert!(fs::read(&copied).unwrap() == b"same");
@@ -267,7 +265,7 @@ mod tests {
             keep(&context, &journal).unwrap();
             assert!(fs::read(&copied).unwrap() == own, "{last}");
         }
-        // What a newer version left is not taken back, unless it is gone.
+        // A newer version's copy is not downgraded, but a missing one is replaced.
         journal.set_meta(COPIED, "99.0.0 1 1").unwrap();
         fs::write(&copied, "newer").unwrap();
         keep(&context, &journal).unwrap();

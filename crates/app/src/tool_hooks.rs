@@ -1,4 +1,4 @@
-//! What comes at a tool: a warning when it is about to run, and what mended its failure before.
+//! Hooks around tool calls: injects warnings before a call, and a known fix after a failure.
 
 use anamnesis_note::{
     id::NoteId,
@@ -24,30 +24,27 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::format;
 
-/// How many session notes are read for a command that failed before.
+/// How many session notes are searched for a command that failed before.
 const MAX_SESSIONS: usize = 20;
 
-/// What comes.
+/// What a hook adds to a tool call.
 pub struct AtTool {
-    /// What the model is told beside the result; none where the call is stopped.
+    /// The context to inject; `None` if the call is denied.
     pub context: Option<String>,
-    /// Why the call is stopped.
+    /// Why the call is denied.
     pub denial: Option<String>,
     /// The note, for the journal.
     pub shown: Shown,
 }
 
-/// A warning that may fit a call, as its file is now.
+/// A warning that may match a call, read from its file.
 struct Fitting {
     note: Note,
     is_persons: bool,
     relevance: Option<Relevance>,
 }
 
-/// The warning for a call that is about to run.
-///
-/// # Errors
-/// When the index cannot be read.
+/// Returns the warning for a call that is about to run.
 pub fn warn(
     context: &Context,
     journal: &Journal,
@@ -71,8 +68,8 @@ pub fn warn(
         ) else {
             continue;
         };
-        // What a file says of its author is a label; only what was written here is known to be a
-        // person's.
+        // The author in the file is only a label. A note is the person's only if this machine
+        // recorded that they wrote it.
         let is_persons = !entry.by_agent
             && journal
                 .was_written_here(entry.id(), &bytes)
@@ -137,11 +134,11 @@ pub fn warn(
     }))
 }
 
-/// In the records, in place of how much of a note came: what was seen in its session did, and `hash`
-/// is of that.
+/// The `level` of an injected observation in the journal. Its `hash` is that of the observation's
+/// title, not of a note.
 pub const OBSERVATION: &str = "observation";
 
-/// How a failure was mended before, in another session of the project.
+/// Returns how the same failure was fixed in another session of the project.
 pub fn mended(
     context: &Context,
     journal: &Journal,
@@ -171,7 +168,7 @@ pub fn mended(
     })
 }
 
-/// What the records of this machine have of the same failure.
+/// Looks for the same failure in this machine's journal.
 fn observed(
     context: &Context,
     journal: &Journal,
@@ -184,7 +181,7 @@ fn observed(
         .resolved(&signature, &project.all_keys(), session, 1)
         .ok()?
         .pop()?;
-    // The session's note tells it whole, if it was written.
+    // Refers to the session's note for details, if it was written.
     let id = NoteId::of_session(&resolved.session);
     let index = Index::open(&context.home).ok();
     let note = index.and_then(|index| {
@@ -197,8 +194,8 @@ fn observed(
     Some((mended, id, "mended the same failure"))
 }
 
-/// What the last session notes have of the same command: a failure on another machine is in no record
-/// of this one, and notes tell of no error.
+/// Looks for the same command in the latest session notes. They include other machines, whose
+/// failures are not in this journal, and contain commands but no error texts.
 fn noted(
     context: &Context,
     project: &Project,

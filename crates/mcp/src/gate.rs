@@ -1,9 +1,9 @@
-//! What happens before a client has said who it is.
+//! The protocol before a client has introduced itself.
 //!
-//! A client opens with `initialize`, or with requests that each say who asks, mostly after a
-//! `server/discover`. Any other request before that is answered with "method not found", and the
-//! server stays up: a client that tries something newer first gets its answer and tries the older way.
-//! The protocol's library would end the server at some of these messages.
+//! A client opens with `initialize`, or with self-describing requests, usually after
+//! `server/discover`. Any other earlier request gets "method not found" and the server keeps
+//! running, so that a client can try a newer protocol first and fall back. The protocol library
+//! would stop the server at some of these messages.
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -13,7 +13,7 @@ use rmcp::{
 };
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-/// A pipe that lets nothing through before an opening, and tells when it has closed.
+/// A transport that passes on nothing before an opening request, and signals when it has closed.
 pub(crate) struct Gate<T> {
     pipe: T,
     is_open: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Gate<T> {
 }
 
 impl<T> Gate<T> {
-    /// The receiver is told when nothing comes any more, or nobody listens.
+    /// The receiver completes when the transport has closed or is dropped.
     pub(crate) fn new(pipe: T) -> (Self, Receiver<()>) {
         let (closed, is_closed) = oneshot::channel();
         let gate = Self {
@@ -33,11 +33,11 @@ impl<T> Gate<T> {
     }
 }
 
-/// What a request before an opening is.
+/// The kind of a request before the opening.
 enum Knock {
-    /// It opens.
+    /// It opens the connection.
     Opening,
-    /// It may be answered, and opens nothing.
+    /// It may be answered but does not open the connection.
     Question,
     /// It is too early.
     Early,
@@ -85,7 +85,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Gate<T> {
             if self.is_open {
                 return Some(message);
             }
-            // What is no request wants no answer.
+            // Only requests get an answer.
             let JsonRpcMessage::Request(asked) = &message else {
                 continue;
             };

@@ -1,5 +1,5 @@
-//! What the program around a server does for it: all that needs git, the network, this machine's
-//! settings, or files beside the notes.
+//! The interface to the surrounding program, for everything that needs git, the network, the
+//! settings or files other than notes.
 
 use anamnesis_app::failure::Failure;
 use anamnesis_note::{agent_policy::Review, usage_log::Usage};
@@ -8,48 +8,48 @@ use chrono::{DateTime, Utc};
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
-/// The program around a server.
+/// The program that runs the server.
 pub trait Host: Send + Sync {
-    /// The time that has come by now.
+    /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
 
-    /// What becomes of what a model writes, as the person has it set now.
+    /// Returns the current setting for how notes of a model are reviewed.
     fn review(&self) -> Review;
 
-    /// How sync stands.
+    /// Returns the state of sync.
     fn standing(&self) -> Standing;
 
-    /// Says that a tool changed notes, so that they are committed soon. The server itself never touches
-    /// git: nobody waits for that, and a session's changes are one commit.
+    /// Signals that a tool changed notes, so that they are committed soon. The server itself never
+    /// runs git: nobody has to wait for it, and a session's changes become one commit.
     fn changed(&self);
 
     /// Requests a repair of `journal.db` after a tool met damage in it. It runs in the background.
     fn met_damage(&self);
 
-    /// Lets the notes be used that a reflection of this key proposed; what came of it, in words. Only a
-    /// dialogue that the client shows the person may lead here.
+    /// Activates the notes that the reflection with this key proposed, and returns the reply.
+    /// Called only after the person accepts in the client's dialog.
     ///
     /// # Errors
-    /// Why they wait as before.
+    /// The reason why the notes stay pending.
     fn approve(&self, reflection: &str) -> Result<String, Unable>;
 
-    /// Forgets a note: its text goes to the trash, and out of everything that was made of it. `reason`
-    /// is a line for this machine's log.
+    /// Forgets a note: moves its text to the trash and removes it from everything derived from it.
+    /// `reason` is a line for this machine's log.
     ///
     /// # Errors
-    /// Why it is as it was.
+    /// The reason why the note is unchanged.
     fn forget(&self, note: NotePath, reason: Option<&str>) -> Result<(), Unable>;
 
-    /// Takes note of what was said of notes in a session; tells whether other machines are told, too.
+    /// Records feedback about notes in a session. Returns whether other machines get it, too.
     ///
     /// # Errors
-    /// Why nothing was noted.
+    /// The reason why nothing was recorded.
     fn tell(&self, session: Option<&str>, usage: &Usage) -> Result<bool, Unable>;
 
-    /// Brings the notes of the person's machines together.
+    /// Syncs the notes with the person's other machines.
     ///
     /// # Errors
-    /// Why that could not be done.
+    /// The reason why the sync failed.
     fn sync(&self) -> Result<Synced, Unable>;
 }
 
@@ -88,21 +88,21 @@ pub struct Standing {
     pub detail: String,
 }
 
-/// What became of a sync.
+/// The result of a sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Synced {
     /// Whether the remote has everything that is here.
     pub pushed: bool,
-    /// Commits that came from the remote.
+    /// How many commits came from the remote.
     pub pulled: usize,
-    /// Texts that clashed; both are kept.
+    /// How many conflicting texts were found; both versions are kept.
     pub conflicts: usize,
     /// The newest commit.
     pub head: Option<String>,
-    /// What became of it, in a few words.
+    /// The result in a few words.
     pub detail: String,
-    /// What was found in the remote and not taken, a line each.
+    /// What was not accepted from the remote, one line each.
     pub problems: Vec<String>,
-    /// What waits for the person.
+    /// What was held back until the person decides.
     pub held: Option<String>,
 }

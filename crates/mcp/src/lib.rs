@@ -1,13 +1,17 @@
-//! The notes as tools of a model: an MCP server over a pipe.
+//! The notes as MCP tools, over stdin and stdout.
 //!
-//! It says nothing of its own accord, opens no port and starts no process. A client starts it, asks,
-//! and closes the pipe; then it ends. Whoever calls the library hands it the store, the project and
-//! the clock.
+//! The server sends only answers, opens no port and starts no process. A client starts it, sends
+//! requests and closes stdin; then it exits. The caller passes in the store, the project and the
+//! clock.
 //!
-//! Invariants: nothing but answers of the protocol is written; what a tool is called, what it takes
-//! and what it is for is the same in every store, so that no note can speak through it; what notes say
-//! goes out as fields of an answer, without secrets, private regions and signs that cannot be seen; what
-//! a tool writes is an agent's, and changes, hides or approves nothing that is a person's.
+//! Invariants:
+//! - Only protocol messages are written to stdout.
+//! - Names, parameters and descriptions of tools are the same in every store, so that no note can
+//!   speak through them.
+//! - Note texts are returned as fields of an answer, without secrets, private regions and invisible
+//!   characters.
+//! - What a tool writes is an agent's. A tool never changes, hides or approves what belongs to a
+//!   person.
 
 mod serve;
 

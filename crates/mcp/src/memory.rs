@@ -1,5 +1,5 @@
-//! What tools work on: the store, the project of the session, the clock; and what they say when they
-//! cannot do what they were asked.
+//! The context of the tools: the store, the session's project and the clock. Also the errors that
+//! tools return.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -26,47 +26,47 @@ use crate::{
     tool::Tool,
 };
 
-/// How long a tool waits for another process that writes.
+/// The lock timeout of a tool that reads.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long what an editor changes in its place, so that no folder shows it, may go unseen: to look at
-/// every note takes longer than a search.
+/// How long an in-place edit may go unnoticed. Such an edit does not change the folder's time, and
+/// checking every note takes longer than a search.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a change waits for other processes that write. A model would rather wait than ask again.
+/// The lock timeout of a tool that writes. Waiting is better for a model than asking again.
 pub(crate) const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many of several notes an error names.
+/// How many matching notes an error lists.
 const MAX_NAMED: usize = 10;
 
-/// How many characters of what somebody sent are sent back.
+/// How many characters of an input an error quotes.
 const MAX_QUOTED: usize = 300;
 
-/// The store, and whose session it is.
+/// The store and the session that uses it.
 pub struct Memory {
-    /// Where the store is.
+    /// The store's folder.
     pub home: Home,
-    /// The session's project; none where the client does not name one.
+    /// The session's project, if the client names one.
     pub project: Option<Project>,
-    /// The version that clients are told.
+    /// The version that clients see.
     pub version: &'static str,
-    /// Whether links follow from use.
+    /// Whether links learned from use are included.
     pub with_learned: bool,
-    /// The name of this machine in notes.
+    /// This machine's name in notes.
     pub machine_id: String,
-    /// The client's id of the session, where the client names it.
+    /// The client's id of the session, if the client names it.
     pub session: Option<String>,
-    /// What the notes are counted to that a model writes: so many a session.
+    /// The key under which a model's notes are counted against the limit per session.
     pub counted_to: String,
     /// How many session notes a project needs before it is reflected on.
     pub min_reflected: usize,
-    /// The program around the server.
+    /// The surrounding program.
     pub host: Box<dyn Host>,
-    /// When every note was looked at.
+    /// When all notes were last checked for changes.
     pub last_look: LastLook,
 }
 
-/// When every note was looked at last; never, to begin with.
+/// When all notes were last checked; initially never.
 #[derive(Debug, Default)]
 pub struct LastLook(Mutex<Option<Instant>>);
 
@@ -82,7 +82,7 @@ impl LastLook {
 }
 
 impl Memory {
-    /// The time that has come by now.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.host.now()
     }
@@ -91,8 +91,8 @@ impl Memory {
         Notes::new(self.home.clone(), PATIENCE)
     }
 
-    /// The index, in step with the notes but for what was changed in its place in the last seconds; as it
-    /// is while another process writes it. Where it cannot even be read it is waited for.
+    /// Opens the index, up to date except for in-place edits of the last seconds. While another
+    /// process writes, it is used as it is. If it cannot even be read, this waits.
     pub(crate) fn index(&self) -> Result<Index, Refusal> {
         let notes = self.notes();
         if self.last_look.is_recent()
@@ -110,12 +110,13 @@ impl Memory {
         Ok(index)
     }
 
-    /// This machine's records; none where nothing was recorded yet.
+    /// Opens the journal read-only; `None` if nothing was recorded yet.
     pub(crate) fn records(&self) -> Result<Option<Journal>, Refusal> {
         Ok(Journal::open_to_read(&self.home, PATIENCE)?)
     }
 
-    /// The keys of the project that a model names: `.` is the session's. None named is all of them.
+    /// Returns the keys of a named project, where `.` is the session's. An empty list means all
+    /// projects.
     pub(crate) fn keys(&self, named: Option<&str>) -> Result<Vec<String>, Refusal> {
         let project = match named {
             None => return Ok(Vec::new()),
@@ -130,7 +131,7 @@ impl Memory {
         Ok(project.all_keys())
     }
 
-    /// The session's project.
+    /// Returns the session's project.
     pub(crate) fn own_project(&self) -> Result<&Project, Refusal> {
         self.project.as_ref().ok_or_else(|| {
             Refusal::new(
@@ -141,7 +142,7 @@ impl Memory {
         })
     }
 
-    /// The one note that a model means by an id or a part of one.
+    /// Finds the one note with an id or a part of one.
     pub(crate) fn resolve(index: &Index, typed: &str) -> Result<Entry, Refusal> {
         index.resolve(typed).map_err(|error| match error {
             Unresolvable::NotAnId => Refusal::new(
@@ -180,7 +181,7 @@ impl Memory {
     }
 }
 
-/// Why a tool did not do what it was asked, for a model to act on.
+/// Why a tool call failed, in a form that a model can act on.
 #[derive(Debug, Serialize)]
 pub(crate) struct Refusal {
     code: &'static str,
@@ -211,7 +212,7 @@ impl Refusal {
         Self::new("bad_argument", quoted(message), hint)
     }
 
-    /// An argument is nothing that a tool may say.
+    /// An argument that tools must not set.
     pub(crate) fn not_for_tools(name: &str, parameters: &str) -> Self {
         Self::new(
             "not_for_tools",
@@ -229,7 +230,7 @@ impl Refusal {
         )
     }
 
-    /// The note has nothing to be done.
+    /// The note is not a task.
     pub(crate) fn no_task(id: NoteId) -> Self {
         Self::new(
             "no_task",
@@ -238,31 +239,29 @@ impl Refusal {
         )
     }
 
-    /// There is no such tool.
+    /// The tool does not exist.
     pub(crate) fn unknown_tool(name: &str, tools: &[Tool]) -> Self {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
         let message = format!("there is no tool \"{}\"", quoted(name));
         Self::new("unknown_tool", message, names.join(", "))
     }
 
-    /// Something is wrong with the store or with us.
+    /// The store or the program has an error.
     pub(crate) fn internal(message: &str) -> Self {
         let hint = "a person can find out more: anamnesis doctor";
         Self::new("failed", quoted(message), hint)
     }
 
-    /// What happened.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
     pub(crate) fn value(&self) -> Value {
-        // Three texts always have a form.
+        // A struct of three strings always serialises.
         serde_json::to_value(self).unwrap_or_default()
     }
 
     pub(crate) fn json(&self) -> String {
-        // As above.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -331,7 +330,7 @@ impl From<Unable> for Refusal {
     }
 }
 
-/// What was sent, fit to be sent back.
+/// Shortens an input and makes it inert, for quoting in an error.
 fn quoted(text: &str) -> String {
     let head: String = text.chars().take(MAX_QUOTED).collect();
     inert_line(&head)

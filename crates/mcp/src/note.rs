@@ -1,4 +1,4 @@
-//! A note as tools show it.
+//! A note as tools return it.
 
 use anamnesis_note::{id::NoteId, note::parse_timestamp};
 use anamnesis_recall::render::{inert, inert_line};
@@ -90,7 +90,7 @@ impl Named {
         }
     }
 
-    /// The names of notes, of those that are there.
+    /// Returns the names of the notes that exist.
     pub(crate) fn all(index: &Index, ids: &[NoteId]) -> Result<Vec<Self>, index::Error> {
         let mut named = Vec::with_capacity(ids.len());
         for id in ids {
@@ -100,28 +100,28 @@ impl Named {
     }
 }
 
-/// A title as it may be shown.
+/// Makes a title safe to return.
 pub(crate) fn title(text: &str) -> String {
     cut(&inert_line(text), MAX_TITLE_LENGTH)
 }
 
-/// Whole days since the content last changed; none where the file does not say.
+/// Whole days since the content last changed; `None` if the file does not say.
 pub(crate) fn age(entry: &Entry, now: DateTime<Utc>) -> Option<i64> {
     let changed = parse_timestamp(&entry.updated_at).or_else(|| parse_timestamp(&entry.created_at));
     changed.map(|changed| (now - changed).num_days().max(0))
 }
 
-/// What a note costs a model, in tokens, roughly.
+/// The approximate size of a note in tokens.
 pub(crate) fn tokens(entry: &Entry) -> i64 {
     entry.length.saturating_add(3) / 4
 }
 
-/// The text of a note as it is on the disk now; none where the file is gone or is no note.
+/// Reads a note's text from disk; `None` if the file is gone or invalid.
 pub(crate) fn body(notes: &Notes, entry: &Entry) -> Option<String> {
     Some(shown(&notes.read(entry.path).ok()?))
 }
 
-/// The text of a note as it may be shown.
+/// Makes a note's text safe to return.
 pub(crate) fn shown(stored: &Stored) -> String {
     let mut body = inert(&stored.note().body).trim_end().to_owned();
     if !stored.whole {
@@ -130,7 +130,7 @@ pub(crate) fn shown(stored: &Stored) -> String {
     body
 }
 
-/// Cuts to a number of characters and marks the cut.
+/// Cuts a text to a number of characters and marks the cut.
 pub(crate) fn cut(text: &str, length: usize) -> String {
     match text.char_indices().nth(length) {
         Some((at, _)) => format!("{} …", text[..at].trim_end()),

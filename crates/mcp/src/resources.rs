@@ -1,8 +1,8 @@
 //! Notes as resources, for a person who mentions one in a prompt: `memory://ID`.
 //!
-//! Clients ask for the list at every start, and show it as somebody types: it is short, the words to
-//! tell a note by stand in its description, and a completion finds the others. Whatever the list says,
-//! any note can be read, as `memory_get` gives it.
+//! Clients fetch the list at every start and show it while somebody types. So the list is short,
+//! descriptions contain the words that identify a note, and completion finds the others. Any note
+//! can be read, listed or not; the contents are those of `memory_get`.
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
@@ -25,30 +25,30 @@ use crate::{
 
 const SCHEME: &str = "memory://";
 
-/// The one template, and the name of what stands in its braces.
+/// The only URI template and the name of its variable.
 const TEMPLATE: &str = "memory://{id}";
 const ARGUMENT: &str = "id";
 
 const MIME_TYPE: &str = "application/json";
 
-/// How many of each type are listed, the newest: a note that lasts is mentioned more often than what
-/// one session did.
+/// How many notes of each type are listed, newest first. Lasting notes are mentioned more often
+/// than session notes.
 const LISTED: [(NoteType, usize); 3] = [
     (NoteType::Procedural, 20),
     (NoteType::Semantic, 20),
     (NoteType::Episodic, 10),
 ];
 
-/// How many notes a completion names.
+/// How many notes a completion returns.
 const MAX_COMPLETED: usize = 20;
 
-/// The notes that a person will most likely mention.
+/// Lists the notes that a person is most likely to mention.
 pub(crate) fn list(memory: &Memory) -> Result<Vec<Resource>, ErrorData> {
     let entries = listed(memory).map_err(|refusal| broken(&refusal))?;
     Ok(entries.iter().map(described).collect())
 }
 
-/// How any note is named.
+/// Returns the URI template for all notes.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = ResourceTemplate::new(TEMPLATE, "note")
         .with_title("Note")
@@ -59,7 +59,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![template]
 }
 
-/// One note, as `memory_get` gives it.
+/// Reads a note, with the contents of `memory_get`.
 pub(crate) fn read(memory: &Memory, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let not_found = |refusal: &Refusal| {
         let message = refusal.message().to_owned();
@@ -75,7 +75,7 @@ pub(crate) fn read(memory: &Memory, uri: &str) -> Result<ReadResourceResult, Err
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// The ids that somebody may mean who has typed this much: a part of an id, or words of the note.
+/// Completes an id from a part of it or from words of the note.
 pub(crate) fn complete(
     memory: &Memory,
     asked: &CompleteRequestParams,
@@ -97,8 +97,8 @@ pub(crate) fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// What is in use here: of the session's project and of all projects, or of any where the client
-/// names none.
+/// Selects notes of the session's project and global ones, or all notes if the client names no
+/// project.
 fn here(memory: &Memory) -> Filter {
     let projects = memory.project.as_ref().map_or_else(Vec::new, |project| {
         let mut keys = project.all_keys();
@@ -135,12 +135,13 @@ fn meant(memory: &Memory, typed: &str) -> Result<Vec<Entry>, Refusal> {
     if !by_id.is_empty() {
         return Ok(by_id);
     }
-    // One more than is named tells whether there are more.
+    // One extra hit shows whether there are more.
     let hits = search(&index, &words, &here(memory), MAX_COMPLETED + 1)?;
     Ok(hits.into_iter().map(|hit| hit.entry).collect())
 }
 
-/// The notes whose id begins or ends so, of any project; none where this is no part of an id.
+/// Returns the notes of any project whose id begins or ends with this text; empty if it is not part
+/// of an id.
 fn by_id(index: &Index, typed: &str) -> Result<Vec<Entry>, Refusal> {
     let Ok(part) = IdPrefix::parse(typed) else {
         return Ok(Vec::new());
@@ -150,7 +151,7 @@ fn by_id(index: &Index, typed: &str) -> Result<Vec<Entry>, Refusal> {
     Ok(entries)
 }
 
-/// A query for what somebody is typing: its words, of which the last is not at its end yet.
+/// Builds a prefix query from an unfinished input.
 fn beginning_of(typed: &str) -> String {
     let words = typed.split(|character: char| !character.is_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -177,7 +178,7 @@ fn uri_of(id: NoteId) -> String {
     format!("{SCHEME}{id}")
 }
 
-/// What went wrong with the store, and not with what was asked.
+/// Maps an error of the store, as opposed to one of the request.
 fn broken(refusal: &Refusal) -> ErrorData {
     ErrorData::internal_error(refusal.message().to_owned(), Some(refusal.value()))
 }
@@ -193,7 +194,7 @@ mod tests {
             (" .. \u{0} ", ""),
             ("stu", "stu*"),
             ("stub ser", "stub ser*"),
-            // No sign of the language of queries is passed on.
+            // Query operators are removed.
             ("\"stub* OR ser", "stub OR ser*"),
         ] {
             assert_eq!(beginning_of(typed), query, "{typed:?}");

@@ -1,4 +1,4 @@
-//! The life of a server: one thread, one pipe, gone when it closes.
+//! Runs the server: one thread and one connection, until stdin closes.
 
 use std::{io::Cursor, time::Duration};
 
@@ -11,32 +11,33 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 use crate::{gate::Gate, memory::Memory, server::Server};
 
-/// The longest message that is read, in bytes: more than the largest note takes. What is longer is
-/// skipped, up to its line end.
+/// The longest message that is read, in bytes; more than the largest note needs. Longer messages
+/// are skipped up to their line end.
 const MAX_MESSAGE_LENGTH: usize = 4 * 1024 * 1024;
 
-/// How long tools may go on once the client has left: what was asked just before gets its answer, and
-/// a sync that waits for the network keeps nobody.
+/// How long tools may run after the client has left. The last request still gets its answer, but a
+/// sync that waits for the network does not keep the process alive.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The server could not run to its end.
+/// The server stopped with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused what a server needs to wait for messages.
+    /// The system cannot provide an async runtime.
     #[error("cannot wait for messages: {0}")]
     Runtime(#[source] std::io::Error),
-    /// The client cannot be talked to.
+    /// The handshake with the client failed.
     #[error("the client and the server do not understand each other: {0}")]
     Protocol(#[source] Box<ServerInitializeError>),
-    /// The server broke off.
+    /// The server's task panicked or was cancelled.
     #[error("the server broke off: {0}")]
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// Serves over stdin and stdout until stdin closes. `read_before` is what was read of stdin already.
+/// Serves over stdin and stdout until stdin closes. `read_before` are the bytes that were already
+/// read from stdin.
 ///
 /// # Errors
-/// When the system or the client makes it impossible.
+/// The runtime cannot start, the handshake fails, or the server's task panics.
 pub fn serve(memory: Memory, read_before: Vec<u8>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -44,15 +45,15 @@ pub fn serve(memory: Memory, read_before: Vec<u8>) -> Result<(), Error> {
         .map_err(Error::Runtime)?;
     let input = Cursor::new(read_before).chain(tokio::io::stdin());
     let served = runtime.block_on(serve_over(memory, input, tokio::io::stdout()));
-    // A thread may still wait for stdin; nobody waits for it.
+    // A thread may still block on stdin, so the shutdown does not wait for it.
     runtime.shutdown_background();
     served
 }
 
-/// Serves over a pair of streams until the first one ends.
+/// Serves over a pair of streams until the input ends.
 ///
 /// # Errors
-/// When the client makes it impossible.
+/// The handshake fails, or the server's task panics.
 pub async fn serve_over<R, W>(memory: Memory, input: R, output: W) -> Result<(), Error>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -62,12 +63,12 @@ where
     let (gate, closed) = Gate::new(pipe);
     let running = match Server::new(memory).serve(gate).await {
         Ok(running) => running,
-        // The client left before it said who it is.
+        // The client closed the connection before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(Error::Protocol(Box::new(error))),
     };
     let ending = tokio::spawn(running.waiting());
-    // The gate drops its end: nothing is ever sent.
+    // The gate drops the sender when the transport closes; nothing is ever sent.
     let _ = closed.await;
     match tokio::time::timeout(GRACE, ending).await {
         Ok(Ok(Ok(QuitReason::JoinError(error)) | Err(error)) | Err(error)) => {
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
     use crate::tests::memory;
 
-    /// What a server says to these messages before their stream ends.
+    /// Sends messages, closes the stream and returns the server's answers.
     fn said(messages: &[Value]) -> Vec<Value> {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());

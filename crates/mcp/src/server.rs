@@ -1,4 +1,4 @@
-//! What the protocol is told: who this is, what tools there are, and what a call came to.
+//! The protocol handler: describes the server and its tools, and answers requests.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
     tools::{self, reflect},
 };
 
-/// What a model is told at the start of a session.
+/// The instructions that a model gets at session start.
 pub(crate) const INSTRUCTIONS: &str = "\
 Anamnesis is this person's memory over sessions, projects and machines.
 
@@ -42,11 +42,11 @@ proposal waits for the person; never call it saved.
 CLAUDE.md and Claude Code's own memory hold rules of this project on this machine and are in the \
 context anyway; here is what other sessions, projects, machines need.";
 
-/// The name of the question that the person is asked.
+/// The id of the question to the person.
 const DECISION: &str = "decision";
 
-/// Has the client ask the person about what a reflection of this key proposed. There is nothing to fill
-/// in: who accepts has them used, and all else leaves them for later.
+/// Builds the client dialog that asks the person about a reflection's proposals. The form is empty:
+/// accepting activates the notes, anything else leaves them pending.
 fn ask(question: &str, key: String) -> Option<InputRequiredResult> {
     let schema = json!({ "type": "object", "properties": {} });
     let asked = ElicitRequestParams::FormElicitationParams {
@@ -59,7 +59,7 @@ fn ask(question: &str, key: String) -> Option<InputRequiredResult> {
     Some(InputRequiredResult::new(Some(questions), Some(key)))
 }
 
-/// The server, as the protocol's library wants it.
+/// The handler for the protocol library.
 pub(crate) struct Server {
     memory: Arc<Memory>,
     tools: Vec<Tool>,
@@ -73,7 +73,7 @@ impl Server {
         }
     }
 
-    /// Runs a tool. What goes wrong is told to the model, which can do something about it.
+    /// Runs a tool. Errors go to the model, which can act on them.
     async fn call(&self, asked: CallToolRequestParams) -> CallToolResult {
         let arguments = asked.arguments.unwrap_or_default();
         let answer = match self.tools.iter().find(|tool| tool.name == asked.name) {
@@ -86,12 +86,13 @@ impl Server {
         }
         match answer {
             Ok(answer) => CallToolResult::structured(answer),
-            // Text alone: clients hold structured content to the schema of an answer.
+            // Errors are plain text, because clients validate structured content against the output
+            // schema.
             Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.json())]),
         }
     }
 
-    /// Does what the person decided in the client's dialogue.
+    /// Applies the person's decision in the client's dialog.
     fn decided(&self, key: &str, answered: Option<InputResponses>) -> CallToolResult {
         let decision = answered.unwrap_or_default().remove(DECISION);
         let decision = decision.unwrap_or_default();
@@ -107,7 +108,7 @@ impl Server {
         }
     }
 
-    /// Runs a tool on a thread of its own, so that others can be asked meanwhile.
+    /// Runs a tool on its own thread, so that the server can answer other requests meanwhile.
     async fn run_aside(&self, tool: &Tool, arguments: JsonObject) -> Result<Value, Refusal> {
         let (run, memory) = (tool.run(), Arc::clone(&self.memory));
         let answer = tokio::task::spawn_blocking(move || run(&memory, arguments)).await;
@@ -151,7 +152,8 @@ impl ServerHandler for Server {
         let key = asked.arguments.as_ref().and_then(|asked| asked.get("key"));
         let key = key.and_then(Value::as_str).map(str::to_owned);
         let answer = self.call(asked).await;
-        // Only a client can be answered by the person; a model that calls a tool cannot answer itself.
+        // The person answers this in the client's dialog. A model cannot answer it with a tool
+        // call.
         let capabilities = context.meta.client_capabilities();
         let can_ask = capabilities.is_some_and(|client| client.elicitation.is_some());
         let question = key
@@ -225,7 +227,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_an_object_without_alternatives_at_its_root() {
-        // Clients rewrite or drop a tool whose root has any.
+        // Clients rewrite or drop a tool whose root schema has alternatives.
         for tool in server().tools.iter().map(Tool::described) {
             let output = tool.output_schema.expect("every tool says what it gives");
             for schema in [&tool.input_schema, &output] {

@@ -1,4 +1,4 @@
-//! Tools that write, called without a pipe.
+//! Tests of the writing tools, called without a connection.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ use crate::{
     tools,
 };
 
-/// What a server wants of the program around it, noted down and not done.
+/// The calls that a server makes to its host, recorded and not carried out.
 type Wishes = Arc<Mutex<Vec<String>>>;
 
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Host for Alone {
     }
 }
 
-/// A memory of a session without a project.
+/// A memory for a session without a project.
 pub(crate) fn memory(home: Home) -> Memory {
     Memory {
         home,
@@ -106,7 +106,7 @@ pub(crate) fn memory(home: Home) -> Memory {
     }
 }
 
-/// A store with a session at work in it.
+/// A store with an active session.
 struct Session {
     _folder: tempfile::TempDir,
     memory: Memory,
@@ -164,7 +164,7 @@ impl Session {
         self.memory.notes()
     }
 
-    /// A note on the disk.
+    /// Reads a note from disk.
     fn note(&self, id: &Value) -> Note {
         let id: NoteId = id.as_str().unwrap().parse().unwrap();
         let notes = self.notes();
@@ -175,7 +175,7 @@ impl Session {
         self.notes().list().notes.len()
     }
 
-    /// Puts a note of the person's there and gives its id.
+    /// Creates a note of the person and returns its id.
     fn persons(&self, project: &str, title: &str) -> Value {
         let mut note = Note::new(
             NoteId::made_of(title),
@@ -196,7 +196,7 @@ impl Session {
         notes.bytes(notes.find(id).unwrap()).unwrap()
     }
 
-    /// What the program was asked for since the last time.
+    /// Returns the calls to the host since the last time.
     fn wishes(&self) -> Vec<String> {
         std::mem::take(&mut *self.wishes.lock().unwrap())
     }
@@ -250,7 +250,7 @@ fn what_a_model_writes_is_the_agents() {
             && said.contains(" insight for acme, by agent · Undo: memory_forget "),
         "{said}"
     );
-    // For all projects: it waits for the person, on this machine.
+    // A global note is proposed and stays on this machine.
     let global = session.gives(
         "memory_write",
         json!({ "body": "Nobody likes tabs here.", "project": GLOBAL }),
@@ -265,7 +265,7 @@ fn what_a_model_writes_is_the_agents() {
         said.starts_with("proposed #") && said.contains("not used until a person approves it"),
         "{said}"
     );
-    // Without a project of the session that is the default.
+    // If the session has no project, global is the default.
     let nowhere = Session {
         memory: memory(session.memory.home.clone()),
         ..Session::open()
@@ -467,7 +467,7 @@ fn what_is_known_is_refused_and_what_is_like_it_is_named() {
         session.refuses("memory_write", json!({ "body": format!("  {text}\n") })),
         "known"
     );
-    // In another project nobody said it.
+    // In another project the text is new.
     let elsewhere = session.gives("memory_write", json!({ "body": text, "project": "other" }));
     assert_eq!(elsewhere["decision"], "novel");
     let otherwise = session.gives("memory_write", json!({ "body": text.replace("30", "60") }));
@@ -479,12 +479,12 @@ fn what_is_known_is_refused_and_what_is_like_it_is_named() {
     );
     let forced = session.gives("memory_write", json!({ "body": text, "force": true }));
     assert_eq!(forced["decision"], "known");
-    // The other one that is like it is named, too.
+    // The other similar note is listed, too.
     let similar: Vec<_> = forced["similar"].as_array().unwrap().iter().collect();
     assert_eq!(similar.len(), 2, "{forced}");
     assert_eq!(similar[0]["id"], first["id"]);
     assert_eq!(similar[1]["id"], otherwise["id"]);
-    // One that takes its place may say the same and more.
+    // A note that replaces another may repeat it and add to it.
     let replacing = session.gives("memory_write", json!({ "body": format!("{text} Above that it answers 429 with a Retry-After header."), "supersedes": [first["id"], otherwise["id"], forced["id"]] }));
     assert_eq!(
         (&replacing["decision"], &replacing["state"]),
@@ -623,13 +623,13 @@ fn where_the_person_approves_everything_all_is_proposed() {
     };
     let written = session.gives("memory_write", json!({ "body": "Carts hold cents." }));
     is_proposal(&written["id"]);
-    // What waits anyway may be changed in its place.
+    // A pending note may be changed in place.
     let amended = session.gives(
         "memory_amend",
         json!({ "id": written["id"], "addition": "Since May." }),
     );
     assert_eq!(amended["id"], written["id"]);
-    // What is in use may not, even an agent's own.
+    // An active note may not, even if it is the agent's own.
     let bytes = session.bytes(&used["id"]);
     let amended = session.gives(
         "memory_amend",
@@ -652,7 +652,7 @@ fn where_the_person_approves_everything_all_is_proposed() {
 
 #[test]
 fn what_is_a_persons_is_proposed() {
-    // INJ-07: no act of a model changes or hides a note of the person's, or one for all projects.
+    // INJ-07: a model never changes or hides a note of the person or a global one.
     let session = Session::open();
     let persons = [
         session.persons("acme", "Rate limits live in limit.rs"),
@@ -701,7 +701,7 @@ fn what_is_a_persons_is_proposed() {
     assert!(session.note(&own).supersedes.is_empty());
     let written = session.gives("memory_write", json!({ "body": "Tabs are fine in Makefiles, they have to be.", "supersedes": [persons[0]] }));
     assert_eq!(written["state"], "proposed");
-    // What is the agent's may point at what is a person's.
+    // An agent's note may link to a person's note.
     let linked = session.gives(
         "memory_connect",
         json!({ "from": own, "to": persons[0], "relation": "contradicts", "weight": 0.5 }),
@@ -785,7 +785,7 @@ fn one_note_is_forgotten_and_said_to_be_good_or_bad() {
         let told = session.gives("memory_feedback", json!({ "id": id, "said": said }));
         assert_eq!(told["told"], true);
     }
-    // That a person's note is right is for a person to say.
+    // Only a person can verify a person's note.
     assert_eq!(
         session.wishes(),
         [
@@ -843,7 +843,7 @@ fn what_a_person_made_theirs_is_theirs() {
     let id: NoteId = own["id"].as_str().unwrap().parse().unwrap();
     let notes = session.notes();
     let path = notes.find(id).unwrap();
-    // A person makes it theirs.
+    // The person takes over the note.
     let theirs = |note: &mut Note| note.actor = None;
     notes.update(&notes.lock().unwrap(), path, theirs).unwrap();
     let before = session.bytes(&own["id"]);
@@ -852,7 +852,7 @@ fn what_a_person_made_theirs_is_theirs() {
     assert_eq!(session.bytes(&own["id"]), before);
 }
 
-/// Session notes of the project, as hooks leave them.
+/// Creates session notes of the project, as hooks do.
 fn with_sessions(session: &Session, titles: &[&str]) -> Vec<NoteId> {
     let notes = session.notes();
     let lock = notes.lock().unwrap();
@@ -869,7 +869,7 @@ fn with_sessions(session: &Session, titles: &[&str]) -> Vec<NoteId> {
     titles.iter().map(write).collect()
 }
 
-/// A good answer.
+/// A valid answer.
 const DISTILLED: &str = r#"[{"type":"semantic","title":"The broker keeps ten minutes","body":"More is dropped."},
     {"type":"procedural","title":"Restart the broker","body":"`make broker`, then wait."}]"#;
 
@@ -928,7 +928,7 @@ fn a_reflection_is_proposed_and_nothing_else_changes() {
         question.contains("fact: The broker keeps ten minutes\nMore is dropped."),
         "{question}"
     );
-    // The key is good for one answer.
+    // The key is valid for one answer.
     assert_eq!(
         session.refuses("memory_reflect", json!({ "key": key, "answer": DISTILLED })),
         "bad_key"
@@ -961,7 +961,7 @@ fn an_answer_that_is_not_what_was_asked_for_leaves_nothing() {
             "not_as_asked",
             "{answer}"
         );
-        // Whoever answered wrongly may not try again with the same key.
+        // After an invalid answer the key cannot be used again.
         assert_eq!(
             session.refuses("memory_reflect", json!({ "key": key, "answer": "[]" })),
             "bad_key"
@@ -1051,7 +1051,7 @@ fn what_the_person_had_forgotten_is_not_proposed_again() {
     assert!(answered["said"].as_str().unwrap().contains("1 left out"));
 }
 
-/// What somebody may send as a value, and what nobody in their right mind does.
+/// Generates arbitrary argument values, including hostile ones.
 fn any_value() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         Just("01JZ00000000000000007Q4KZ9".to_owned()),
@@ -1110,7 +1110,7 @@ fn whatever_a_tool_is_given_it_answers() {
         Ok(())
     });
     ran.unwrap();
-    // Whatever was written is a note, and lies where notes lie.
+    // All files are valid notes in the folders for notes.
     let store = session.memory.home.root();
     let listed = session.memory.notes().list();
     assert!(listed.problems.is_empty(), "{:?}", listed.problems);

@@ -1,5 +1,5 @@
-//! A tool: its name, what it is for, what it takes and gives as JSON Schema, and the function behind
-//! it, which knows nothing of the protocol.
+//! A tool: name, description, JSON Schema of input and output, and a function that does not depend
+//! on the protocol.
 
 use std::{any::Any, borrow::Cow, str::FromStr, sync::Arc};
 
@@ -24,23 +24,23 @@ use crate::memory::{Memory, Refusal};
 
 pub(crate) type Run = dyn Fn(&Memory, JsonObject) -> Result<Value, Refusal> + Send + Sync;
 
-/// What a tool does to the memory, as clients are told: they may ask the person first.
+/// The effect of a tool, as announced to clients, which may ask the person first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Reads and changes nothing.
+    /// Read-only.
     Reads,
-    /// Adds something each time.
+    /// Adds something on every call.
     Adds,
-    /// Adds something; saying it again adds nothing.
+    /// Adds something; repeating the call adds nothing.
     Notes,
-    /// May take the place of what was there; saying it again changes nothing more.
+    /// May replace something; repeating the call changes nothing more.
     Replaces,
-    /// Goes out over the network, and takes nothing away.
+    /// Uses the network and deletes nothing.
     Reaches,
 }
 
-/// What a note says of itself, or a person decides. A model that names one of these as an argument is
-/// told that it is not to be had, and not only that it is unknown.
+/// Fields that a note's origin or a person determines. A model that passes one as an argument gets
+/// a specific error instead of "unknown parameter".
 const NOT_FOR_TOOLS: &[&str] = &[
     "prov_source",
     "prov_actor",
@@ -63,7 +63,7 @@ const NOT_FOR_TOOLS: &[&str] = &[
     "hard",
 ];
 
-/// A tool.
+/// A tool with its handler.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     title: &'static str,
@@ -75,7 +75,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// Makes a tool that changes nothing of a function.
+    /// Creates a read-only tool.
     pub(crate) fn reading<P, A>(
         name: &'static str,
         title: &'static str,
@@ -89,7 +89,7 @@ impl Tool {
         Self::writing(name, title, description, Effect::Reads, run)
     }
 
-    /// Makes a tool of a function.
+    /// Creates a tool with an effect.
     pub(crate) fn writing<P, A>(
         name: &'static str,
         title: &'static str,
@@ -125,23 +125,23 @@ impl Tool {
         }
     }
 
-    /// Whether it may take longer than a model's next question should have to wait.
+    /// Whether it may block other requests for too long.
     pub(crate) fn is_slow(&self) -> bool {
         self.effect == Effect::Reaches
     }
 
-    /// The function behind it.
+    /// Returns the handler.
     pub(crate) fn run(&self) -> Arc<Run> {
         Arc::clone(&self.run)
     }
 
-    /// What a client is told of it.
+    /// Returns the description for clients.
     pub(crate) fn described(&self) -> rmcp::model::Tool {
         let annotations = ToolAnnotations::with_title(self.title)
             .read_only(self.effect == Effect::Reads)
             .open_world(self.effect == Effect::Reaches);
         let annotations = match self.effect {
-            // What else could be said means something for tools that change something only.
+            // The other annotations are meaningful only for tools that change something.
             Effect::Reads => annotations,
             Effect::Adds => annotations.destructive(false).idempotent(false),
             Effect::Notes | Effect::Reaches => annotations.destructive(false).idempotent(true),
@@ -153,7 +153,7 @@ impl Tool {
     }
 }
 
-/// The first argument that a tool does not take and no tool may set.
+/// Returns the first argument that this tool does not take and that no tool may set.
 fn not_for_tools<'a>(arguments: &'a JsonObject, input: &JsonObject) -> Option<&'a str> {
     let taken = input.get("properties").and_then(Value::as_object);
     let is_taken = |name: &str| taken.is_some_and(|taken| taken.contains_key(name));
@@ -161,7 +161,8 @@ fn not_for_tools<'a>(arguments: &'a JsonObject, input: &JsonObject) -> Option<&'
     names.find(|name| NOT_FOR_TOOLS.contains(name) && !is_taken(name))
 }
 
-/// The schema of a type in as few words as it can be said: every one is paid for in a session.
+/// Generates the schema of a type in as few words as possible, because every session pays for it in
+/// tokens.
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
@@ -182,13 +183,13 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     }
 }
 
-/// Takes away number formats, which say nothing to a model.
+/// Removes number formats, which are useless to a model.
 fn terse(schema: &mut Schema) {
     schema.remove("format");
 }
 
-/// Takes away `null` where leaving a parameter out says the same. What a tool answers may be null, and
-/// clients hold it to its schema.
+/// Removes `null` from optional parameters, which can be left out. Output schemas keep it, because
+/// clients validate answers against them.
 fn without_null(schema: &mut Schema) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|of| of != "null");
@@ -202,22 +203,22 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// The names of the parameters, for a model that got one wrong.
+/// Lists the parameter names, for an error message.
 fn parameters(input: &JsonObject) -> String {
     let properties = input.get("properties").and_then(Value::as_object);
     let names = properties.into_iter().flat_map(JsonObject::keys);
     names.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// One of the words that a field of a note may have.
+/// A value of a note's field with a fixed vocabulary.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Word<T>(pub(crate) T);
 
-/// A field of a note that has one of few words.
+/// A note's field with a fixed vocabulary.
 pub(crate) trait Vocabulary: Sized + Copy + 'static {
     const NAME: &'static str;
     const ALL: &'static [Self];
-    /// The word that models are shown.
+    /// The word that models see.
     fn shown(self) -> &'static str;
     fn read(word: &str) -> Result<Self, UnknownWord>;
 }
@@ -306,7 +307,7 @@ impl<T: Vocabulary> JsonSchema for Word<T> {
     }
 }
 
-/// A trigger, on the one line that it is written on.
+/// A trigger, written as one line.
 #[derive(Debug, Clone)]
 pub(crate) struct Line(pub(crate) Trigger);
 

@@ -1,5 +1,5 @@
-//! How tools change notes: in an agent's name, as many as a session has, and only what is new. What a
-//! person wrote, and what applies to all projects, a tool cannot change: it proposes the change.
+//! Changes notes on behalf of tools: in the agent's name, within a session's limit, and only with
+//! new content. For a person's note or a global one, a tool only proposes the change.
 
 use anamnesis_note::{
     agent_policy,
@@ -28,13 +28,14 @@ use crate::{
     note::{Named, Note},
 };
 
-/// The longest note that a tool writes, as a file, in bytes. Whoever opens it pays for all of it.
+/// The longest note file that a tool writes, in bytes. Everyone who opens a note pays for all of
+/// it.
 const MAX_LENGTH: usize = 64 * 1024;
 
-/// How many notes that are like a new one are named.
+/// How many similar notes an answer lists.
 const MAX_SIMILAR: usize = 5;
 
-/// What two notes have in common at least that say nearly the same, from 0 to 1.
+/// The minimum similarity, from 0 to 1, of two notes that say nearly the same.
 pub(crate) const NEARLY_THE_SAME: f64 = 0.5;
 
 /// A note that was written, with what it is to the others.
@@ -64,7 +65,7 @@ struct Like {
     consider: [&'static str; 2],
 }
 
-/// A change of the notes that a tool makes.
+/// A change to notes by a tool.
 pub(crate) struct Writing<'a> {
     memory: &'a Memory,
     pub(crate) notes: Notes,
@@ -77,14 +78,14 @@ impl<'a> Writing<'a> {
         Ok(Self {
             memory,
             notes: Notes::new(memory.home.clone(), WRITE_PATIENCE),
-            // Without the records nobody knows how much was written and what was forgotten.
+            // Without the journal, neither the limit nor forgotten texts could be checked.
             journal: Journal::open(&memory.home, WRITE_PATIENCE)?,
             now: memory.now(),
         })
     }
 
-    /// The index, in step with the notes: what is there has to be found, and what was written. Only
-    /// where others write it for very long it is taken as it is.
+    /// Opens the index up to date, because existing and new notes must be found. After a long wait
+    /// for other writers it is used as it is.
     pub(crate) fn index(&self) -> Result<Index, Refusal> {
         Ok(Index::in_step_or_as_is(
             &self.memory.home,
@@ -111,8 +112,9 @@ impl<'a> Writing<'a> {
         self.save(index, &note, Some(novelty))
     }
 
-    /// Changes a note, or proposes the change where it is none of an agent's, or where `is_reaching`
-    /// says that it would hide one that is not. Tells whether anything is another way than it was.
+    /// Changes a note. Proposes the change instead if the note is not an agent's, or if
+    /// `is_reaching` says that it would hide one that is not. Returns whether anything changed or
+    /// would change.
     pub(crate) fn change(
         &self,
         index: Index,
@@ -120,7 +122,7 @@ impl<'a> Writing<'a> {
         is_reaching: bool,
         change: impl Fn(&mut note::Note),
     ) -> Result<(Written, bool), Refusal> {
-        // What the file says counts: the index may be behind.
+        // Checks the file, because the index may be out of date.
         let review = self.memory.host.review();
         let is_proposed = |note: &note::Note| {
             agent_policy::is_out_of_reach(&note.project, note.source, note.is_by_agent())
@@ -129,7 +131,7 @@ impl<'a> Writing<'a> {
         if is_reaching || is_proposed(&self.notes.read(entry.path)?.note()) {
             return Ok((self.propose(index, entry, change)?, true));
         }
-        // The index is open for writing as long as it lives.
+        // This index holds the write lock until it is dropped.
         drop(index);
         let lock = self.notes.lock()?;
         let before = self.notes.read(entry.path)?.note();
@@ -164,8 +166,8 @@ impl<'a> Writing<'a> {
         Ok((written, is_changed))
     }
 
-    /// Proposes a change: the note as it would be, which replaces the one that it is once a person
-    /// approves it. Nothing else changes.
+    /// Proposes a change as a new note that replaces the current one once a person approves it.
+    /// Nothing else changes.
     fn propose(
         &self,
         index: Index,
@@ -179,7 +181,7 @@ impl<'a> Writing<'a> {
         let mut changed = before.clone();
         change(&mut changed);
         refuse_long(&changed, before.render().len())?;
-        // No proposal keeps itself at the top.
+        // A proposal cannot pin itself.
         changed.pinned = before.pinned;
         if changed == before {
             return Err(Refusal::new(
@@ -204,7 +206,7 @@ impl<'a> Writing<'a> {
         self.save(index, &proposal, novelty)
     }
 
-    /// Tells what a note is to those that there are.
+    /// Compares a note with the existing ones.
     fn judge(
         &self,
         index: &Index,
@@ -240,7 +242,7 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// Says no to a text that a person had forgotten.
+    /// Refuses a text that a person had forgotten.
     fn refuse_forgotten(&self, body: &str) -> Result<(), Refusal> {
         match self.journal.forgotten_at(body)? {
             Some(at) => Err(forgotten(at)),
@@ -254,7 +256,7 @@ impl<'a> Writing<'a> {
         note: &note::Note,
         novelty: Option<Novelty>,
     ) -> Result<Written, Refusal> {
-        // The index is open for writing as long as it lives; saving wants it, too.
+        // This index holds the write lock until it is dropped, and saving needs the lock.
         drop(index);
         let writer = Writer {
             home: &self.memory.home,
@@ -273,10 +275,10 @@ impl<'a> Writing<'a> {
         Ok(written)
     }
 
-    /// A note as it lies on the disk now.
+    /// Returns a note as it is on disk.
     fn written(&self, stored: &Stored, novelty: Option<Novelty>) -> Result<Written, Refusal> {
         let id = stored.path.id;
-        // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
+        // The note is on disk, so an outdated index is not an error.
         let index = self.index().ok();
         let known = index
             .as_ref()
@@ -297,7 +299,7 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// The notes that are like a new one, of its project and for all.
+    /// Returns the notes similar to a new one, of its project and global ones.
     fn like(&self, index: &Index, entry: &Entry, novelty: Novelty) -> Result<Vec<Like>, Refusal> {
         let mut projects = self.memory.keys(Some(&entry.project))?;
         projects.push(note::GLOBAL.to_owned());
@@ -330,7 +332,7 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// The one note that a model means and that is there.
+/// Finds the one note with this id that is not forgotten.
 pub(crate) fn present(index: &Index, typed: &str) -> Result<Entry, Refusal> {
     let entry = Memory::resolve(index, typed)?;
     if entry.state == note::State::Forgotten {
@@ -339,12 +341,12 @@ pub(crate) fn present(index: &Index, typed: &str) -> Result<Entry, Refusal> {
     Ok(entry)
 }
 
-/// Tells whether a note is out of a tool's reach.
+/// Tells whether a tool must not change a note.
 pub(crate) fn is_out_of_reach(entry: &Entry) -> bool {
     agent_policy::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
 }
 
-/// Says no to a note that is too long, unless it was longer before.
+/// Refuses a note that is too long, unless it was longer before.
 fn refuse_long(note: &note::Note, before: usize) -> Result<(), Refusal> {
     let length = note.render().len();
     if length <= MAX_LENGTH.max(before) {
@@ -357,13 +359,13 @@ fn refuse_long(note: &note::Note, before: usize) -> Result<(), Refusal> {
     ))
 }
 
-/// What the index would say of a note.
+/// Returns the index entry for a note that is not indexed yet.
 fn entry_of(stored: &Stored) -> Result<Entry, Refusal> {
     let entry = Index::of([stored.clone()])?.get(stored.path.id)?;
     entry.ok_or_else(|| Refusal::internal("the note cannot be read back"))
 }
 
-/// How a note is named in a sentence.
+/// Returns a note's id and title, for use in a sentence.
 fn name(index: &Index, id: NoteId) -> String {
     let title = index.get(id).ok().flatten().map(|entry| entry.title);
     let title = crate::note::title(&title.unwrap_or_default());

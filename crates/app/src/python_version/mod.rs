@@ -1,7 +1,7 @@
-//! The Python version's hooks and server in Claude Code's files: finding them, taking them out, and
-//! putting the very bytes back.
+//! Finds the Python version's hooks and server in Claude Code's files, removes them, and restores
+//! the exact bytes.
 //!
-//! Nothing is ever added there. A file that cannot be understood is not touched.
+//! Nothing is ever added. A file that cannot be parsed is not changed.
 
 mod removal;
 
@@ -20,20 +20,20 @@ use serde_json::Value;
 use self::removal::{Hook, Removal, Server};
 use crate::{environment::Environment, failure::Failure, format};
 
-/// The largest file of Claude Code's that is read, in bytes.
+/// The largest of Claude Code's files that is read, in bytes.
 const MAX_LENGTH: usize = 64 * 1024 * 1024;
 
-/// What is put behind the name of a file for the bytes that it had.
+/// The suffix of a backup file.
 const BACKUP: &str = ".anamnesis-backup";
 
-/// What is there of the Python version.
+/// The entries of the Python version that were found.
 #[derive(Debug)]
 pub struct Found {
     hooks: Option<Change<Hook>>,
     servers: Option<Change<Server>>,
 }
 
-/// A file of Claude Code's with something to take out.
+/// A file of Claude Code with entries to remove.
 #[derive(Debug)]
 struct Change<T> {
     path: PathBuf,
@@ -41,10 +41,10 @@ struct Change<T> {
     removal: Removal<T>,
 }
 
-/// Looks for the Python version.
+/// Looks for entries of the Python version.
 ///
 /// # Errors
-/// When a file is there and is no JSON object; nothing can be said of it then.
+/// A file exists but is not a JSON object, so it is unknown whether it has entries.
 pub fn find(environment: &Environment, server: &str) -> Result<Found, Failure> {
     let look = |path: Option<PathBuf>| -> Result<Option<(PathBuf, String)>, Failure> {
         let Some(path) = path else { return Ok(None) };
@@ -74,14 +74,12 @@ pub fn find(environment: &Environment, server: &str) -> Result<Found, Failure> {
     Ok(Found { hooks, servers })
 }
 
-/// Under this name the records hold whether sessions were noted by it, too, when somebody last looked.
+/// The journal key that tells whether the Python version recorded sessions as well, as of the last
+/// check.
 const NOTED_TWICE: &str = "noted_twice";
 
-/// Looks whether the Python version's hooks are on, and writes it down for a session's start, which has
-/// no time to look.
-///
-/// # Errors
-/// When the records cannot be read or written.
+/// Checks whether the Python version's hooks are active. Stores the result for the hook at session
+/// start, which has no time to check.
 pub fn note_hooks(environment: &Environment, journal: &Journal) -> Result<(), journal::Error> {
     let text = settings_of(environment).and_then(|path| read(&path).ok());
     let removal = text.and_then(|text| removal::of_hooks(&text, is_ours).ok());
@@ -95,13 +93,13 @@ pub fn note_hooks(environment: &Environment, journal: &Journal) -> Result<(), jo
     journal.set_meta(NOTED_TWICE, mark)
 }
 
-/// Tells whether sessions were noted by it, too, when somebody last looked.
+/// Tells whether the Python version was recording sessions as well at the last check.
 pub fn is_noting(journal: &Journal) -> bool {
     let mark = journal.meta(NOTED_TWICE).ok().flatten();
     mark.is_some_and(|mark| !mark.is_empty())
 }
 
-/// Where Claude Code keeps the user's settings.
+/// The path of the user's settings of Claude Code.
 fn settings_of(environment: &Environment) -> Option<PathBuf> {
     let folder = environment.claude_folder.as_ref()?;
     Some(folder.join("settings.json"))
@@ -116,14 +114,14 @@ fn unusable(environment: &Environment, path: &Path, why: &str) -> Failure {
     .hint(format!("mend {path}, then run it again"))
 }
 
-/// Tells whether a command is one that the Python version wrote into the settings: it has its
-/// variables in front, or its name, and one of its three verbs.
+/// Tells whether the Python version wrote this hook command. Such a command contains one of its
+/// three verbs, after its name or its variables.
 fn is_ours(command: &str) -> bool {
     const VERBS: [&str; 3] = ["inject", "sync", "capture"];
     let is_named = VERBS
         .iter()
         .any(|verb| command.contains(&format!("anamnesis {verb}")));
-    // The program may have been called by any other name.
+    // The program may have any other name, so its variables and a verb are enough.
     let mut words = command.split_whitespace();
     is_named || (command.contains("ANAMNESIS_") && words.any(|word| VERBS.contains(&word)))
 }
@@ -140,7 +138,7 @@ fn is_server(name: &str, server: &Value, own_name: &str) -> bool {
 }
 
 impl<T> Change<T> {
-    /// A change, if there is something to take out.
+    /// Creates a change, if there is anything to remove.
     fn of(path: PathBuf, before: String, removal: Removal<T>) -> Option<Self> {
         (!removal.removed.is_empty()).then_some(Self {
             path,
@@ -149,9 +147,9 @@ impl<T> Change<T> {
         })
     }
 
-    /// Writes the file without the entries; its bytes are kept beside it.
+    /// Writes the file without the entries and keeps a backup next to it.
     fn make(&self) -> io::Result<()> {
-        // The file may be a link into a folder of its owner's.
+        // Users may keep the file elsewhere, for example with their dotfiles, and link to it.
         let path = self.path.canonicalize()?;
         if read(&path)? != self.before {
             return Err(io::Error::other("it has just been changed"));
@@ -162,17 +160,17 @@ impl<T> Change<T> {
 }
 
 impl Found {
-    /// Whether there is anything.
+    /// Whether anything was found.
     pub fn is_some(&self) -> bool {
         self.hooks.is_some() || self.servers.is_some()
     }
 
-    /// Whether sessions are noted by it, too.
+    /// Whether the Python version records sessions as well.
     pub fn has_hooks(&self) -> bool {
         self.hooks.is_some()
     }
 
-    /// What is there in a few words, a line for each file.
+    /// A short summary, one line per file.
     pub fn summary(&self, user_home: Option<&Path>) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(change) = &self.hooks {
@@ -192,7 +190,7 @@ impl Found {
         lines
     }
 
-    /// Each entry on a line.
+    /// One line per entry.
     pub fn entries(&self) -> Vec<String> {
         let hooks = self.hooks.iter().flat_map(|change| &change.removal.removed);
         let servers = self
@@ -201,7 +199,7 @@ impl Found {
             .flat_map(|change| &change.removal.removed);
         let hooks = hooks.map(|hook| {
             let command = one_line(&hook.command);
-            // What comes first are variables; what tells one from another is the end.
+            // Commands begin with variables; only their ends differ.
             let skipped = command.chars().count().saturating_sub(COMMAND_LENGTH);
             let end: String = command.chars().skip(skipped).collect();
             let cut = if skipped > 0 { "…" } else { "" };
@@ -212,10 +210,10 @@ impl Found {
             .collect()
     }
 
-    /// Takes everything out, and returns the backups that were made.
+    /// Removes all entries and returns the paths of the backups.
     ///
     /// # Errors
-    /// When a file cannot be written, or was changed since it was read; it is as it was then.
+    /// A file cannot be written or has changed since it was read. That file is left as it is.
     pub fn remove(&self, user_home: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
         let mut backups = Vec::new();
         let failed = |path: &Path, error: &io::Error| {
@@ -241,27 +239,24 @@ impl Found {
     }
 }
 
-/// How much of a command is shown, in characters.
+/// How many characters of a command are shown.
 const COMMAND_LENGTH: usize = 55;
 
-/// What became of a file whose bytes were to be put back.
+/// The result of restoring a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// It has the very bytes again that it had.
+    /// The file has its original bytes again.
     Done(PathBuf),
-    /// It was changed since, so what was taken out has to be put back by hand.
+    /// The file has changed since, so the entries must be restored by hand.
     Changed {
         /// The file.
         path: PathBuf,
-        /// The bytes that it had.
+        /// The backup with the original bytes.
         backup: PathBuf,
     },
 }
 
-/// Puts back what was taken out, where the files are as they were left.
-///
-/// # Errors
-/// When a file cannot be read or written.
+/// Restores the removed entries in files that have not changed since.
 pub fn restore(environment: &Environment, server: &str) -> io::Result<Vec<Restored>> {
     let mut restored = Vec::new();
     if let Some(path) = settings_of(environment) {
@@ -276,7 +271,7 @@ pub fn restore(environment: &Environment, server: &str) -> io::Result<Vec<Restor
     Ok(restored)
 }
 
-/// Puts the bytes of a file's backup back, if it is what taking the entries out `left`.
+/// Restores a file from its backup, if it still equals what `left` computes from the backup.
 fn put_back(path: &Path, left: impl Fn(&str) -> Option<String>) -> io::Result<Option<Restored>> {
     let backup = backup_of(path);
     let before = match read(&backup) {
@@ -294,14 +289,14 @@ fn put_back(path: &Path, left: impl Fn(&str) -> Option<String>) -> io::Result<Op
     Ok(Some(Restored::Done(path)))
 }
 
-/// Where the bytes are kept that a file had.
+/// The path of a file's backup.
 fn backup_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(BACKUP);
     name.into()
 }
 
-/// Reads a file of Claude Code's, which may be reached by a link.
+/// Reads one of Claude Code's files, following links.
 fn read(path: &Path) -> io::Result<String> {
     let path = path.canonicalize()?;
     let (bytes, _, is_whole) = file::read_head(&path, MAX_LENGTH)?;
@@ -311,7 +306,7 @@ fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
-/// Writes a file whole or not at all, with the mode of another one.
+/// Replaces a file atomically, with the mode of another one.
 fn replace(path: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
     let mode = fs::metadata(like)?.permissions();
     file::write_atomic(path, bytes)?;

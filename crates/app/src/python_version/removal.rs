@@ -1,8 +1,8 @@
-//! Takes entries out of Claude Code's JSON files by their place in the text.
+//! Removes entries from Claude Code's JSON files by their position in the text.
 //!
-//! Only the entries go, each with one comma, and what they leave empty; no other byte changes. So the
-//! order of keys, numbers, indentation and line ends stay as their owner wrote them. What a text is
-//! made of is told by serde_json; here are only places.
+//! Only the entries are removed, each with one comma, and containers that become empty. All other
+//! bytes stay, including the order of keys, numbers, indentation and line ends. serde_json parses
+//! the text; this module only computes positions.
 
 use std::{fmt, iter, ops::Range};
 
@@ -12,35 +12,32 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// A text without some of its entries, and what these were.
+/// A text without the removed entries.
 #[derive(Debug)]
 pub(crate) struct Removal<T> {
-    /// The text that is left.
+    /// The remaining text.
     pub(crate) text: String,
-    /// What went, in the order of the text.
+    /// The removed entries, in text order.
     pub(crate) removed: Vec<T>,
 }
 
 /// A hook in Claude Code's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hook {
-    /// The event.
     pub(crate) event: String,
-    /// The command.
     pub(crate) command: String,
 }
 
-/// A server that Claude Code starts.
+/// A server in Claude Code's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// Its name.
     pub(crate) name: String,
 }
 
-/// Takes out the hooks whose command `goes`.
+/// Removes the hooks for whose command `goes` returns true.
 ///
 /// # Errors
-/// When the text is no JSON object.
+/// The text is not a JSON object.
 pub(crate) fn of_hooks(
     text: &str,
     goes: impl Fn(&str) -> bool,
@@ -61,7 +58,7 @@ pub(crate) fn of_hooks(
             is_empty |= fate.goes();
             fate
         });
-        // A matcher alone matches for nothing.
+        // A group whose last hook was removed has only its matcher left.
         if is_empty { Fate::Goes } else { fate }
     };
     let text_left = without(text, |root| {
@@ -77,10 +74,10 @@ pub(crate) fn of_hooks(
     })
 }
 
-/// Takes out the servers that `goes` tells by name and configuration.
+/// Removes the servers for whose name and configuration `goes` returns true.
 ///
 /// # Errors
-/// When the text is no JSON object.
+/// The text is not a JSON object.
 pub(crate) fn of_servers(
     text: &str,
     goes: impl Fn(&str, &Value) -> bool,
@@ -107,7 +104,7 @@ pub(crate) fn of_servers(
     })
 }
 
-/// The command of a hook, with its arguments where they stand apart.
+/// Returns a hook's command line, including the arguments in `args`.
 fn command_of(hook: &RawValue) -> Option<String> {
     let hook: Value = serde_json::from_str(hook.get()).ok()?;
     let mut command = hook.get("command")?.as_str()?.to_owned();
@@ -121,11 +118,11 @@ fn command_of(hook: &RawValue) -> Option<String> {
 
 type Span = Range<usize>;
 
-/// What becomes of a value.
+/// What happens to a value.
 enum Fate {
-    /// It goes, with all that is in it.
+    /// The value is removed as a whole.
     Goes,
-    /// It stays but for these parts.
+    /// The value stays, without these spans.
     Stays(Vec<Span>),
 }
 
@@ -139,13 +136,13 @@ impl Fate {
     }
 }
 
-/// The text of a JSON object without what `fate` finds in it.
+/// Returns the text of a JSON object without what `fate` removes.
 fn without(text: &str, fate: impl FnOnce(&RawValue) -> Fate) -> serde_json::Result<String> {
     let root: &RawValue = serde_json::from_str(text)?;
     let _: Members<'_> = serde_json::from_str(root.get())?;
     let cuts = match fate(root) {
         Fate::Stays(cuts) => cuts,
-        // Its braces stay.
+        // The root's braces stay.
         Fate::Goes => {
             let braces = span(text, root);
             iter::once(braces.start + 1..braces.end - 1).collect()
@@ -161,7 +158,7 @@ fn without(text: &str, fate: impl FnOnce(&RawValue) -> Fate) -> serde_json::Resu
     Ok(left)
 }
 
-/// Decides on the members of that name of an object.
+/// Decides about the members of an object with this name.
 fn member(
     text: &str,
     object: &RawValue,
@@ -177,7 +174,7 @@ fn member(
     })
 }
 
-/// Decides on each member of an object; anything else stays.
+/// Decides about each member of an object; other values stay.
 fn members(text: &str, object: &RawValue, mut decide: impl FnMut(&str, &RawValue) -> Fate) -> Fate {
     let Ok(Members(members)) = serde_json::from_str(object.get()) else {
         return Fate::stays();
@@ -191,7 +188,7 @@ fn members(text: &str, object: &RawValue, mut decide: impl FnMut(&str, &RawValue
     }))
 }
 
-/// Decides on each element of an array; anything else stays.
+/// Decides about each element of an array; other values stay.
 fn elements(text: &str, array: &RawValue, mut decide: impl FnMut(&RawValue) -> Fate) -> Fate {
     let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
         return Fate::stays();
@@ -203,13 +200,13 @@ fn elements(text: &str, array: &RawValue, mut decide: impl FnMut(&RawValue) -> F
     )
 }
 
-/// What becomes of a value whose parts have these places and fates: it goes when nothing is left of
-/// it. One that was empty before stays.
+/// Combines the fates of a value's parts. The value is removed if it becomes empty, but stays if it
+/// was empty before.
 fn among(parts: impl Iterator<Item = (Span, Fate)>) -> Fate {
     let mut cuts = Vec::new();
     let mut is_empty = true;
-    // Where the part before this one ended; what goes takes along the comma before it, or, while
-    // nothing stays, the one behind it.
+    // The end of the previous part. A removed part takes the comma before it. If nothing before it
+    // stays, it takes the comma after it.
     let mut before: Option<usize> = None;
     let mut first = None;
     for (place, fate) in parts {
@@ -234,13 +231,13 @@ fn among(parts: impl Iterator<Item = (Span, Fate)>) -> Fate {
     }
 }
 
-/// Where a part of the text stands in it.
+/// Returns the position of a part within the text.
 fn span(text: &str, part: &RawValue) -> Span {
     let start = part.get().as_ptr().addr() - text.as_ptr().addr();
     start..start + part.get().len()
 }
 
-/// The members of an object as they are written, doubled keys included.
+/// The members of an object in text order, including duplicate keys.
 struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -287,7 +284,7 @@ pub(super) mod tests {
                 " {\"a\": 1.0e2 , \"hooks\": {}}\r\n",
                 " {\"a\": 1.0e2 , \"hooks\": {}}\r\n",
             ),
-            // The only hook there is takes all along that only held it.
+            // Removing the only hook also removes its empty containers.
             (
                 r#"{"a": 1, "hooks": {"Stop": [{"hooks": [{"command": "ours"}]}]}, "b": 2}"#,
                 r#"{"a": 1, "b": 2}"#,
@@ -296,7 +293,7 @@ pub(super) mod tests {
                 r#"{"hooks": {"Stop": [{"matcher": "x", "hooks": [{"command": "ours"}]}]}}"#,
                 "{}",
             ),
-            // The first, the middle and the last one of a list.
+            // The first, the middle and the last entry of a list.
             (
                 r#"{"hooks": {"Stop": [{"hooks": [
                     {"command": "ours 1"},
@@ -308,12 +305,12 @@ pub(super) mod tests {
                     {"command": "theirs", "timeout": 5} , {"command": "also"}
                 ]}]}}"#,
             ),
-            // Groups and events that are left empty go; those that were empty stay.
+            // Groups and events that become empty are removed; those that were empty stay.
             (
                 r#"{"hooks":{"A":[{"hooks":[{"command":"ours"}]},{"hooks":[]}],"B":[{"matcher":"m","hooks":[{"command":"ours"}]}],"C":[]}}"#,
                 r#"{"hooks":{"A":[{"hooks":[]}],"C":[]}}"#,
             ),
-            // An escaped key is the same key; a doubled one is looked at twice.
+            // An escaped key is the same key. Both members of a duplicate key are checked.
             (
                 r#"{"hook\u0073": {"A": [{"hooks": [{"command": "\u006furs"}]}], "A": [{"hooks": [{"command": "ours"}, 5]}]}}"#,
                 r#"{"hook\u0073": {"A": [{"hooks": [5]}]}}"#,
@@ -321,7 +318,7 @@ pub(super) mod tests {
         ] {
             assert_eq!(hooks(before).text, after);
         }
-        // What is no hook is left alone, whatever it says.
+        // Values that are not hooks stay, whatever they contain.
         for text in [
             r#"{"hooks": "ours"}"#,
             r#"{"hooks": ["ours"]}"#,
@@ -380,7 +377,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What removing does to the meaning, without regard to the text.
+    /// Reference implementation: removes the entries from the parsed value.
     fn pruned(mut root: Value) -> Value {
         let Some(events) = root.get_mut("hooks").and_then(Value::as_object_mut) else {
             return root;
@@ -399,7 +396,7 @@ pub(super) mod tests {
         root
     }
 
-    /// Writes a value with these blanks between its parts.
+    /// Serialises a value with the given whitespace between its parts.
     fn written(value: &Value, blanks: &mut impl Iterator<Item = &'static str>) -> String {
         let mut text = blanks.next().unwrap_or_default().to_owned();
         match value {
@@ -449,7 +446,7 @@ pub(super) mod tests {
         })
     }
 
-    /// The text of settings, with blanks of any kind between their parts.
+    /// Generates settings with arbitrary whitespace.
     pub(in crate::python_version) fn text() -> impl Strategy<Value = String> {
         let blank = prop_oneof![Just(""), Just(" "), Just("\n  "), Just("\t"), Just("\r\n")];
         (document(), proptest::collection::vec(blank, 1..40))
@@ -468,7 +465,7 @@ pub(super) mod tests {
                 expected.as_object_mut().unwrap().shift_remove("hooks");
             }
             prop_assert_eq!(left.to_string(), expected.to_string());
-            // Nothing was put in, and where nothing goes nothing changes.
+            // The result is a subsequence of the input, and equals it if nothing is removed.
             let mut rest = text.chars();
             prop_assert!(found.text.chars().all(|sign| rest.any(|other| other == sign)));
             prop_assert_eq!(found.text == text, found.removed.is_empty());

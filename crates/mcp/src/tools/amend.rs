@@ -1,4 +1,4 @@
-//! `memory_amend`: another title, text or field for a note.
+//! `memory_amend`: changes a note's title, text or fields.
 
 use anamnesis_note::{
     agent_policy::MAX_CONFIDENCE,

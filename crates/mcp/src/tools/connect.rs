@@ -1,4 +1,4 @@
-//! `memory_connect`: a link from one note to another.
+//! `memory_connect`: links one note to another.
 
 use anamnesis_note::link::{Link, Relation};
 use rmcp::schemars::JsonSchema;
@@ -72,7 +72,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Linked, Refusal> {
     }
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
-    // A link that leads to a forgotten note can be taken away.
+    // Removing is allowed even if the target note is forgotten.
     let [from, to] = [from, to].map(|id| {
         if remove {
             Memory::resolve(&index, &id)

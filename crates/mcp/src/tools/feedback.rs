@@ -1,4 +1,4 @@
-//! `memory_feedback`: whether a note helped.
+//! `memory_feedback`: rates a note.
 
 use anamnesis_note::usage_log::{Feedback, Usage};
 use rmcp::schemars::JsonSchema;
@@ -54,7 +54,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Noted, Refusal> {
     let writing = Writing::begin(memory)?;
     let index = writing.index()?;
     let entry = present(&index, &id)?;
-    // Telling opens the index, too.
+    // Recording the feedback opens the index as well.
     drop(index);
     let is_good = said == Said::Good;
     let feedback = if is_good {
@@ -62,7 +62,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Noted, Refusal> {
     } else {
         Feedback::Bad
     };
-    // That a person's note is right is for a person to say.
+    // Only a person can verify a person's note.
     let is_verified = is_good && !is_out_of_reach(&entry);
     let usage = Usage {
         feedback: vec![(entry.id(), feedback)],

@@ -1,4 +1,4 @@
-//! `memory_forget`: one note, which can be brought back.
+//! `memory_forget`: forgets one note, which can be restored.
 
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Forgotten, Refusal> {
     let entry = present(&index, &id)?;
     let links = index.links_of(&[entry.id()])?;
     let links = links.iter().filter(|edge| edge.to == entry.id()).count();
-    // The index is open for writing as long as it lives.
+    // This index holds the write lock until it is dropped.
     drop(index);
     let short = writing.short(entry.id());
     memory.host.forget(entry.path, reason.as_deref())?;

@@ -1,4 +1,4 @@
-//! `memory_get`: whole notes by their ids.
+//! `memory_get`: returns full notes by id.
 
 use anamnesis_note::note::State;
 use anamnesis_store::index::{Entry, Index};
@@ -11,10 +11,10 @@ use crate::{
     tool::Tool,
 };
 
-/// How many notes are opened at once.
+/// How many notes one call returns.
 const MAX_IDS: usize = 20;
 
-/// How much text one answer has, in characters: clients cut what is much longer.
+/// The maximum text of one answer, in characters. Clients cut longer answers.
 const MAX_LENGTH: usize = 40_000;
 
 pub(super) fn tool() -> Tool {
@@ -77,12 +77,12 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Opened, Refusal> {
     Ok(Opened { result })
 }
 
-/// A note with its text, as far as one answer goes.
+/// Returns a note with its text, up to the maximum of one answer.
 pub(crate) fn whole(memory: &Memory, index: &Index, entry: &Entry) -> Result<Whole, Refusal> {
     open(memory, index, entry, 0, MAX_LENGTH)
 }
 
-/// A note with what there is room for of its text, from a character on.
+/// Returns a note with at most `room` characters of its text, starting at `from`.
 fn open(
     memory: &Memory,
     index: &Index,

@@ -1,4 +1,4 @@
-//! `memory_list`: the notes, newest first.
+//! `memory_list`: lists notes, newest first.
 
 use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::search::MAX_HITS;

@@ -1,4 +1,4 @@
-//! The tools, one file each: what it takes, what it gives, and one function.
+//! The tools, one file each: parameters, answer and function.
 
 mod amend;
 mod connect;
@@ -20,7 +20,7 @@ pub(crate) use self::get::whole;
 
 use crate::tool::Tool;
 
-/// Every tool, in the order in which clients are told of them.
+/// All tools, in the order in which clients see them.
 pub(crate) fn all() -> Vec<Tool> {
     vec![
         search::tool(),

@@ -1,4 +1,4 @@
-//! `memory_pathway`: how two notes hang together, or what is around one.
+//! `memory_pathway`: shows how two notes are connected, or which notes are near one.
 
 use anamnesis_note::{id::NoteId, link::Edge};
 use anamnesis_recall::{
@@ -110,7 +110,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     let derived = |ids: &[NoteId]| {
         let mut edges = known.links(ids);
         if similar {
-            // What cannot be compared is not similar.
+            // Notes that cannot be compared have no similarity links.
             edges.extend(like.links(ids).unwrap_or_default());
         }
         edges

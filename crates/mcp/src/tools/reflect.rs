@@ -1,9 +1,9 @@
-//! `memory_reflect`: the session's own model distils session notes, in two calls. What it answers is
-//! parsed as strictly as any model's, and waits for the person.
+//! `memory_reflect`: the session's own model distils session notes, in two calls. Its answer is
+//! parsed as strictly as any model's, and stays pending.
 //!
-//! The first call gives the notes and a key; the second one brings the answer, once, for just those notes
-//! as they were. Only this tool makes notes of reflection, and none of them is in use before the person,
-//! asked by the client or by `anamnesis review`, says so.
+//! The first call returns the notes and a key. The second call passes the answer, once, and only if
+//! those notes have not changed. No other tool creates reflection notes. None is used before the
+//! person accepts it, in the client's dialog or in `anamnesis review`.
 
 use anamnesis_distill::{
     prompts,
@@ -27,16 +27,16 @@ use crate::{
 
 pub(crate) const NAME: &str = "memory_reflect";
 
-/// How much of notes is given at once, in characters: clients cut what is longer.
+/// How many characters of notes one call returns. Clients cut longer answers.
 const MAX_MATERIAL: usize = 60_000;
 
-/// How many notes an answer may have.
+/// How many notes an answer may contain.
 const MAX_PROPOSED: usize = 20;
 
-/// How many characters of each text the person is shown when they are asked.
+/// How many characters of each text the question to the person shows.
 const MAX_SHOWN: usize = 400;
 
-/// What stands for the model in notes: the server is not told which it is.
+/// The model's name in notes, because the server does not know which model it is.
 const MODEL: &str = "claude-code";
 
 pub(super) fn tool() -> Tool {
@@ -106,7 +106,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Reflected, Refusal> {
     }
 }
 
-/// Gives the notes that wait, the newest first, as many as fit.
+/// Returns the pending session notes, newest first, as many as fit.
 fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Reflected, Refusal> {
     let keys = memory.keys(Some(project.unwrap_or(".")))?;
     let waiting = reflection::pending(&memory.notes(), journal, &keys)?;
@@ -162,7 +162,7 @@ fn begin(memory: &Memory, journal: &Journal, project: Option<&str>) -> Result<Re
     })
 }
 
-/// Takes an answer, whole or not at all, and leaves what it says to the person.
+/// Accepts an answer as a whole or not at all, and proposes its notes to the person.
 fn propose(
     memory: &Memory,
     journal: &Journal,
@@ -231,7 +231,7 @@ fn propose(
     })
 }
 
-/// What the person is asked about the notes that a reflection proposed; nothing where none of them waits.
+/// Builds the question to the person about a reflection's proposals; `None` if none is pending.
 pub(crate) fn question(memory: &Memory, key: &str) -> Option<String> {
     let journal = memory.records().ok()??;
     let waiting = journal.proposed_reflections().ok()?;

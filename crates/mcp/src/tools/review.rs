@@ -1,4 +1,4 @@
-//! `memory_review`: what is worth a look, without a change.
+//! `memory_review`: lists notes that may need attention. Read-only.
 
 use anamnesis_note::{
     id::NoteId,
@@ -23,8 +23,8 @@ use crate::{
 
 const DEFAULT_K: u64 = 20;
 
-/// How many of the newest notes are compared with all others: each costs ten searches by all its words,
-/// which is a second or more for all of them where there are 10,000 notes.
+/// How many of the newest notes are compared with all others. One comparison takes ten searches
+/// with all words of a note, so all ten take a second or more with 10,000 notes.
 const MAX_COMPARED: usize = 10;
 
 pub(super) fn tool() -> Tool {
@@ -181,8 +181,8 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     })
 }
 
-/// The pairs of which one is among the newest; those most alike first. Session notes are like each
-/// other by their form.
+/// Returns the similar pairs that include one of the newest notes, most similar first. Session notes
+/// do not count as newest, because their form makes them all similar.
 fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, Refusal> {
     let durable = entries
         .iter()
@@ -193,7 +193,7 @@ fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<
         .filter(|(likeness, _)| *likeness >= NEARLY_THE_SAME)
         .collect();
     pairs.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.cmp(other)));
-    // Both may be among the newest.
+    // A pair of two newest notes is found twice.
     pairs.dedup_by_key(|(_, ids)| *ids);
     let pair = |(likeness, ids): (f64, [NoteId; 2])| {
         Ok(Pair {

@@ -1,4 +1,4 @@
-//! `memory_search`: notes by words.
+//! `memory_search`: searches notes by words.
 
 use anamnesis_note::note::{Kind, NoteType, Scope};
 use anamnesis_recall::search::{Hit, MAX_HITS, POOL, search};
@@ -15,10 +15,10 @@ use crate::{
 
 const DEFAULT_K: usize = 8;
 
-/// How much of a note's text a hit shows, in characters.
+/// How many characters of a note's text a hit shows.
 const MAX_BODY_LENGTH: usize = 1_200;
 
-/// How much text all hits together show, in characters: clients cut what is much longer.
+/// How many characters of text all hits show together. Clients cut longer answers.
 const MAX_ALL_BODIES: usize = 30_000;
 
 pub(super) fn tool() -> Tool {
@@ -142,7 +142,7 @@ fn line(hit: &Hit, now: DateTime<Utc>) -> Shown {
     })
 }
 
-/// The hits with their texts, the later ones shorter where there would be too much of it.
+/// Returns the hits with their texts, shortened from the end of the list to the total limit.
 fn full(hits: &[Hit], notes: &Notes, now: DateTime<Utc>) -> Vec<Shown> {
     let mut room = MAX_ALL_BODIES;
     let shown = hits.iter().map(|hit| {

@@ -1,4 +1,5 @@
-//! `memory_status`: what the memory holds, and what came of it.
+//! `memory_status`: returns counts of notes and links, the state of sync and the use of injected
+//! notes.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -148,7 +149,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Status, Refusal> {
     })
 }
 
-/// Counts by what files say.
+/// Makes keys that come from files safe to return.
 fn inert(counts: Counts) -> Counts {
     let counts = counts.into_iter();
     counts

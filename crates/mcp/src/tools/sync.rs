@@ -1,4 +1,4 @@
-//! `memory_sync`: the notes of the person's machines are brought together, now.
+//! `memory_sync`: syncs the notes with the person's other machines now.
 
 use anamnesis_recall::render::inert_line;
 use anamnesis_store::index::Filter;
@@ -10,7 +10,7 @@ use crate::{
     tool::{Effect, Tool},
 };
 
-/// How many problems an answer names.
+/// How many problems an answer lists.
 const MAX_PROBLEMS: usize = 20;
 
 pub(super) fn tool() -> Tool {

@@ -1,4 +1,4 @@
-//! `memory_task`: what is to be done, and how far it is.
+//! `memory_task`: creates, lists and updates tasks.
 
 use anamnesis_note::{
     draft::{Draft, NoteChange},
@@ -147,7 +147,7 @@ fn update(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     one(memory, written, status, review)
 }
 
-/// The answer about one task.
+/// Builds the answer about one task.
 fn one(
     memory: &Memory,
     written: Written,
@@ -196,7 +196,7 @@ fn list(memory: &Memory, asked: &Parameters) -> Result<Shown, Refusal> {
     })
 }
 
-/// The notes that a task says it is about.
+/// Returns the notes that a task refers to.
 fn about(index: &anamnesis_store::index::Index, task: &Entry) -> Result<Vec<String>, Refusal> {
     let edges = index.links_of(&[task.id()])?;
     let about = edges

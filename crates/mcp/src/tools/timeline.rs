@@ -1,4 +1,4 @@
-//! `memory_timeline`: what came before and after a note or a time.
+//! `memory_timeline`: returns what happened before and after a note or a time.
 
 use anamnesis_note::note::parse_timestamp;
 use anamnesis_recall::render::inert_line;
@@ -19,7 +19,7 @@ use crate::{
 
 const DEFAULT_EACH: u64 = 5;
 
-/// How much of a prompt or an observation is shown, in characters.
+/// How many characters of a prompt or an observation are shown.
 const MAX_TEXT_LENGTH: usize = 300;
 
 pub(super) fn tool() -> Tool {
@@ -97,7 +97,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
         ..Filter::default()
     };
     items.extend(index.list(&filter, usize::MAX)?.iter().filter_map(of_note));
-    // What is of the same time stays in the order of sessions, prompts, notes.
+    // The sort is stable: at the same time, sessions come before prompts and notes.
     items.sort_by_key(|(time, _)| *time);
     let middle = items.partition_point(|(time, _)| *time <= at);
     let last = items.len().min(middle.saturating_add(after));
@@ -107,7 +107,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     })
 }
 
-/// The time that is meant, and of a note its project.
+/// Returns the requested time and, for a note, its project.
 fn moment_of(index: &Index, typed: &str) -> Result<(DateTime<Utc>, Option<String>), Refusal> {
     if let Some(time) = parse_timestamp(typed) {
         return Ok((time, None));
@@ -141,7 +141,7 @@ fn of_moment(moment: &Moment) -> (DateTime<Utc>, Item) {
     (at, item)
 }
 
-/// A note at the time at which it was made; none where it does not say.
+/// Places a note at its creation time; `None` if it has none.
 fn of_note(entry: &Entry) -> Option<(DateTime<Utc>, Item)> {
     let at = parse_timestamp(&entry.created_at)?;
     let item = Item {

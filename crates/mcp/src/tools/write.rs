@@ -1,4 +1,4 @@
-//! `memory_write`: a new note.
+//! `memory_write`: creates a note.
 
 use anamnesis_note::{
     draft::{Draft, safe_line},
@@ -91,7 +91,7 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Written, Refusal> {
     writing.add(index, draft, &replaced, asked.force)
 }
 
-/// The key of the project that a new note is for.
+/// Returns the project key for a new note.
 pub(super) fn project(memory: &Memory, named: Option<&str>) -> Result<String, Refusal> {
     match named {
         Some(".") => memory.own_project().map(|project| project.key.clone()),
@@ -102,7 +102,7 @@ pub(super) fn project(memory: &Memory, named: Option<&str>) -> Result<String, Re
     }
 }
 
-/// A link from the note that is written to one that is there.
+/// Parses a link from the new note to an existing one.
 fn link(index: &Index, line: &str) -> Result<Link, Refusal> {
     let bad = |message: String| Refusal::new("bad_argument", message, "a link is \"RELATION ID\"");
     let [relation, id] = line.split_whitespace().collect::<Vec<_>>()[..] else {
