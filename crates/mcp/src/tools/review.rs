@@ -181,8 +181,8 @@ fn run(memory: &Memory, asked: Parameters) -> Result<Shown, Refusal> {
     })
 }
 
-/// Returns the similar pairs that include one of the newest notes, most similar first. Session notes
-/// do not count as newest, because their form makes them all similar.
+/// Returns the similar pairs that include one of the newest notes, most similar first. Session
+/// notes do not count as newest, because their form makes them all similar.
 fn pairs(index: &Index, similar: &Similar<'_>, entries: &[Entry]) -> Result<Vec<Pair>, Refusal> {
     let durable = entries
         .iter()
