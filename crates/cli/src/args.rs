@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use anamnesis_note::note::{Kind, NoteType, Scope};
 
-/// Parses a value of a type that reads its own words.
+/// Parses a value of any type that implements `FromStr`.
 pub(crate) fn word<T>(text: &str) -> Result<T, String>
 where
     T: FromStr,

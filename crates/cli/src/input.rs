@@ -1,4 +1,4 @@
-//! Reads what a command is given on stdin.
+//! Reads stdin for commands.
 
 use std::io::Read as _;
 
@@ -7,7 +7,6 @@ use anamnesis_session::hook::MAX_PAYLOAD_LENGTH;
 
 use crate::ui;
 
-/// Reads stdin up to a limit.
 pub(crate) fn read_input(limit: usize) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
@@ -22,15 +21,15 @@ pub(crate) fn read_input(limit: usize) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Reads stdin as text; bytes that are no UTF-8 are replaced.
+/// Reads stdin as text. Invalid UTF-8 is replaced.
 pub(crate) fn read_text() -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&read_input(MAX_TEXT_LENGTH)?).into_owned())
 }
 
-/// The largest text that a command takes, in bytes.
+/// The size limit of a text on stdin, in bytes.
 pub(crate) const MAX_TEXT_LENGTH: usize = 16 * 1024 * 1024;
 
-/// What a hook may have put on stdin of `inject` and `capture`; nothing when it is no JSON object.
+/// The fields of a hook payload that `inject` and `capture` use; empty if stdin is no JSON object.
 #[derive(Debug, Default, serde::Deserialize)]
 pub(crate) struct HookInput {
     #[serde(default)]

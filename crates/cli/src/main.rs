@@ -1,7 +1,7 @@
 //! The `anamnesis` binary: hooks for Claude Code, commands for people.
 //!
-//! Composition only: what is stored, chosen and said is decided in the libraries. The first argument
-//! decides everything: `hook` goes to the fast path, which knows nothing of the command line.
+//! This crate only composes the libraries. The first argument selects the path: `hook` goes to the
+//! fast path, which does not load the command line parser.
 
 mod args;
 mod commands;
@@ -14,12 +14,12 @@ use std::{env, ffi::OsStr, process::ExitCode};
 use anamnesis_app::environment::{Caller, Environment};
 
 fn main() -> ExitCode {
-    // Whatever is made, by us or by git for us, is for its owner alone.
+    // Files that we or git create are readable only by their owner.
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let mut arguments = env::args_os().skip(1);
-    // The event is taken from stdin; more arguments are a mistake in somebody's settings, and no
-    // reason to show an error under every prompt.
+    // The event is on stdin. Extra arguments are a mistake in the settings, but must not cause an
+    // error at every prompt.
     let first = arguments.next();
     if first.as_deref() == Some("hook".as_ref()) {
         return hook::main();
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     commands::main(Environment::read(caller(first.as_deref())))
 }
 
-/// Clients start the server, with `serve` or without a verb, and pipe into it.
+/// MCP clients start the server with `serve` or without a verb, and use pipes.
 fn caller(verb: Option<&OsStr>) -> Caller {
     let is_client = match verb {
         Some(verb) => verb == "serve",

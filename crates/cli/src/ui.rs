@@ -1,7 +1,7 @@
-//! How things look: ids, kinds, ages, numbers, marks, and where they are printed.
+//! Formats ids, kinds, ages, numbers and marks, and prints them.
 //!
-//! Data goes to stdout, all else to stderr. A closed pipe is a normal end. Everything can be read
-//! without colour, so there is none.
+//! Data goes to stdout, everything else to stderr. A closed pipe is a normal end. There is no
+//! colour.
 
 use std::{
     io::{self, BufRead, IsTerminal, Read, Write},
@@ -19,17 +19,17 @@ pub(crate) use anamnesis_app::format::{
     LIST_LENGTH, WIDTH, age, ago, count, date, home_path, iso, number, shorten, size, time, wrapped,
 };
 
-/// How a command ended.
+/// The result of a command.
 pub(crate) type Outcome = Result<ExitCode, Failure>;
 
-/// Where a command prints.
+/// Prints for a terminal.
 #[derive(Debug)]
 pub(crate) struct Ui {
     is_utf8: bool,
 }
 
 impl Ui {
-    /// Prints for a terminal that takes UTF-8, or not.
+    /// `is_utf8` tells whether the terminal accepts UTF-8.
     pub(crate) fn new(is_utf8: bool) -> Self {
         Self { is_utf8 }
     }
@@ -41,7 +41,7 @@ impl Ui {
         let _ = stdout.flush();
     }
 
-    /// Prints data that is somebody else's text: no sign of it is replaced.
+    /// Prints somebody else's text, without replacing characters.
     #[expect(
         clippy::unused_self,
         reason = "all printing goes through the one value"
@@ -56,35 +56,35 @@ impl Ui {
         reason = "all printing goes through the one value"
     )]
     pub(crate) fn json(&self, value: &serde_json::Value) {
-        // JSON is UTF-8 whatever the terminal takes.
+        // JSON is UTF-8 whatever the terminal accepts.
         let _ = writeln!(io::stdout().lock(), "{value:#}");
     }
 
-    /// Prints what is no data.
+    /// Prints to stderr what is not data.
     pub(crate) fn note(&self, text: &str) {
         let _ = io::stderr().lock().write_all(self.encode(text).as_bytes());
     }
 
-    /// Asks the person at the terminal; anything but a clear yes is a no.
+    /// Asks the person at the terminal. Only a clear yes counts as yes.
     pub(crate) fn asks(&self, question: &str) -> bool {
         self.note(&format!("{question} [y/N] "));
         answer().is_some_and(|answer| is_yes(&answer))
     }
 
-    /// Asks the person at the terminal, for whom Enter is a yes; what is neither is a no.
+    /// Asks the person at the terminal, with yes for Enter. Any unclear answer counts as no.
     pub(crate) fn asks_with_yes(&self, question: &str) -> bool {
         self.note(&format!("{question} [Y/n] "));
         answer().is_some_and(|answer| answer.is_empty() || is_yes(&answer))
     }
 
-    /// Asks the person at the terminal for one of the words that the question names; nothing when the
-    /// terminal is closed.
+    /// Asks the person at the terminal for one of the words in the question; `None` if the terminal
+    /// is closed.
     pub(crate) fn chooses(&self, question: &str) -> Option<String> {
         self.note(question);
         answer()
     }
 
-    /// Puts words in the place of the signs that a terminal may not have.
+    /// Replaces characters that the terminal may not be able to show.
     fn encode(&self, text: &str) -> String {
         if self.is_utf8 {
             return text.to_owned();
@@ -101,7 +101,7 @@ impl Ui {
                 _ => out.push('?'),
             }
         }
-        // The sign of a warning is a letter everywhere; as the first of a line it is a word here.
+        // The loop keeps `!`, because it is ASCII. At the start of a line it is a warning sign.
         out.lines()
             .map(|line| {
                 line.strip_prefix("! ")
@@ -112,7 +112,7 @@ impl Ui {
     }
 }
 
-/// The line that is typed; nothing when the terminal is closed.
+/// The line that is typed; `None` if the terminal is closed.
 fn answer() -> Option<String> {
     let mut line = String::new();
     let length = io::stdin().lock().take(100).read_line(&mut line).ok()?;
@@ -123,22 +123,22 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer, "y" | "Y" | "yes")
 }
 
-/// Tells whether a person sits before stdin.
+/// Tells whether stdin is a terminal.
 pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Tells whether a person sees stderr.
+/// Tells whether stderr is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Puts a text in the place of the last line of a terminal that has not ended.
+/// Overwrites the current line of the terminal.
 pub(crate) fn progress(text: &str) {
     let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
 }
 
-/// A line that says what is waited for, on a terminal only, and is gone afterwards.
+/// A progress line. It is printed only on a terminal, and erased afterwards.
 pub(crate) struct Progress {
     is_shown: bool,
 }
@@ -161,12 +161,12 @@ impl Drop for Progress {
     }
 }
 
-/// A note on one line, as it looks everywhere.
+/// Formats a note on one line, in the common form.
 pub(crate) fn note_line(entry: &Entry, short: &str, now: DateTime<Utc>) -> String {
     note_line_within(WIDTH, entry, short, now)
 }
 
-/// A note on one line of so many columns.
+/// Formats a note on one line of the given width.
 pub(crate) fn note_line_within(
     width: usize,
     entry: &Entry,
@@ -176,7 +176,7 @@ pub(crate) fn note_line_within(
     line_of(width, entry, short, &facts(entry, now))
 }
 
-/// A note on one line that ends, with something else than its author and age behind the title.
+/// Formats a note on one line, with `tail` instead of its author and age.
 pub(crate) fn line_with(entry: &Entry, short: &str, tail: &str) -> String {
     line_of(WIDTH, entry, short, tail) + "\n"
 }
@@ -190,7 +190,7 @@ fn line_of(width: usize, entry: &Entry, short: &str, tail: &str) -> String {
     format!("{head}{}  {tail}", shorten(&one_line(&entry.title), room))
 }
 
-/// Who wrote it, how old it is, and what is out of the ordinary.
+/// A note's author, age and unusual states.
 fn facts(entry: &Entry, now: DateTime<Utc>) -> String {
     let written = if entry.updated_at.is_empty() {
         &entry.created_at
@@ -213,7 +213,7 @@ fn facts(entry: &Entry, now: DateTime<Utc>) -> String {
     facts
 }
 
-/// A note as scripts are given it: the Python version's keys, then ours.
+/// A note as JSON: the Python version's keys first, then ours.
 pub(crate) fn note_json(entry: &Entry, note: Option<&Note>) -> serde_json::Value {
     let mut json = serde_json::json!({
         "id": entry.id().to_string(),

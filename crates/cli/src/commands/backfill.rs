@@ -1,8 +1,8 @@
-//! `backfill`: notes of the sessions from before the install, from Claude Code's own transcripts.
+//! `backfill`: writes notes for sessions from before the install, from Claude Code's transcripts.
 //!
-//! A list first, and notes only with `--apply`. Each note is written as soon as its transcript was
-//! read, the latest session first, so an interrupted run has done a part and the next one goes on;
-//! the index is brought in step once, at the end. A note that is there is never touched.
+//! Lists by default; writes notes only with `--apply`. Each note is written right after its
+//! transcript was read, newest session first, so an interrupted run can be continued. The index is
+//! refreshed once, at the end. An existing note is never touched.
 
 mod past;
 
@@ -30,17 +30,18 @@ use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 pub(super) use self::past::countable;
 
-/// How long the records are waited for.
+/// Timeout for opening the journal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The tag of these notes beside `session`.
+/// The tag that these notes have in addition to `session`.
 const SOURCE: &str = "backfill";
 
-/// Remember the sessions from before the install
+/// Create notes for sessions from before the install
 ///
 /// Reads Claude Code's own transcripts and lists which sessions of this project can be remembered,
-/// and why others are left out. With --apply their notes are written. It may be interrupted and run
-/// again at any time: what is noted, forgotten, excluded or paused is left alone.
+/// and why others are skipped. With --apply, their notes are written. A run can be interrupted and
+/// repeated at any time: sessions that already have a note, are forgotten, excluded or paused are
+/// left alone.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -50,22 +51,22 @@ pub(crate) struct Args {
     /// Write the notes
     #[arg(long)]
     apply: bool,
-    /// The sessions of this project instead
+    /// Use the sessions of this project instead
     #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
     project: Option<String>,
-    /// The sessions of every project
+    /// Use the sessions of every project
     #[arg(long)]
     everywhere: bool,
-    /// Only sessions of this day (YYYY-MM-DD) and later
+    /// Only sessions that ended on or after this day (YYYY-MM-DD)
     #[arg(long, value_name = "DATE")]
     since: Option<NaiveDate>,
-    /// Only so many sessions, the latest
+    /// Import at most this many sessions, newest first
     #[arg(short = 'k', long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// Sessions, too, that were not recorded though Anamnesis was there
+    /// Include sessions that were not recorded although Anamnesis was installed
     #[arg(long)]
     unrecorded: bool,
-    /// List all of them, not only the first twenty
+    /// List all, not only the first twenty
     #[arg(long)]
     all: bool,
     /// Print JSON
@@ -74,7 +75,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The options that choose the same sessions again.
+    /// Returns the options that select the same sessions again.
     fn options(&self) -> String {
         let mut options = String::new();
         if let Some(project) = &self.project {
@@ -96,7 +97,7 @@ impl Args {
     }
 }
 
-/// A transcript that is left out.
+/// A transcript that is skipped.
 #[derive(Debug)]
 struct Skipped {
     path: String,
@@ -104,16 +105,16 @@ struct Skipped {
     cause: Option<String>,
 }
 
-/// What was found.
+/// The result of a scan.
 #[derive(Debug, Default)]
 struct Findings {
     sessions: Vec<Session>,
     skipped: Vec<Skipped>,
-    /// How many are of other projects.
+    /// How many transcripts belong to other projects.
     elsewhere: usize,
-    /// How many were not looked at, because there were as many as were asked for.
+    /// How many transcripts were not read because `--limit` was reached.
     left: usize,
-    /// Why not all of it was done.
+    /// The error that ended the scan early.
     failure: Option<Failure>,
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         )
         .hint("in a terminal: anamnesis backfill --apply"));
     }
-    // A list leaves everything as it is.
+    // A dry run must not create the journal.
     let (context, journal) = if args.apply {
         let context = Context::open(environment)?;
         let journal = Journal::open(&context.home, PATIENCE)?;
@@ -168,7 +169,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     }
 }
 
-/// Looks at the transcripts and, if that is asked for, writes the notes.
+/// Scans the transcripts and writes the notes if `--apply` is set.
 fn look(
     args: &Args,
     context: &Context,
@@ -207,12 +208,12 @@ fn look(
                 source: Some(SOURCE),
                 now: context.environment.now,
             };
-            // The index follows at the end.
+            // The index is refreshed once, after the scan.
             match session_note::capture(&context.notes, journal, account, &request) {
                 Ok(Captured::Written(_)) => {}
                 Ok(Captured::Trivial) => finding = Skip::Trivial.into(),
                 Ok(Captured::Forgotten(_)) => finding = Skip::Forgotten.into(),
-                // Somebody wrote it while the transcript was read.
+                // Another process wrote the note while the transcript was read.
                 Ok(Captured::Unchanged(_)) => finding = Skip::Noted.into(),
                 Err(error) => {
                     findings.left = candidates.len() - number;
@@ -237,7 +238,7 @@ fn look(
     Ok(findings)
 }
 
-/// The report for people.
+/// Formats the report for people.
 fn text(args: &Args, wanted: &Wanted, findings: &Findings) -> String {
     let sessions = &findings.sessions;
     let count = ui::count(sessions.len(), "session");
@@ -305,7 +306,7 @@ fn text(args: &Args, wanted: &Wanted, findings: &Findings) -> String {
     text
 }
 
-/// Says what is left out, and why.
+/// Lists the skipped transcripts with their reasons.
 fn left_out(args: &Args, findings: &Findings, text: &mut String) {
     if findings.skipped.is_empty() {
         return;
@@ -326,7 +327,7 @@ fn left_out(args: &Args, findings: &Findings, text: &mut String) {
             ui::number(skipped.len()),
             skip.reason()
         );
-        // A file that cannot be read is named: something may be wrong with it.
+        // An unreadable file is named, because it may be damaged.
         let shown = match skip {
             _ if args.all => usize::MAX,
             Skip::Unreadable => 3,
@@ -340,7 +341,7 @@ fn left_out(args: &Args, findings: &Findings, text: &mut String) {
     }
 }
 
-/// The report for scripts.
+/// Formats the report for scripts.
 fn as_json(args: &Args, findings: &Findings) -> serde_json::Value {
     let sessions: Vec<_> = findings
         .sessions
@@ -368,7 +369,7 @@ fn as_json(args: &Args, findings: &Findings) -> serde_json::Value {
     })
 }
 
-/// A line on a terminal that says how far it is; elsewhere nothing.
+/// A progress bar on a terminal; elsewhere it prints nothing.
 struct Progress {
     total: usize,
     is_shown: bool,
@@ -376,10 +377,10 @@ struct Progress {
 }
 
 impl Progress {
-    /// How often the line changes.
+    /// The shortest time between two updates.
     const PAUSE: Duration = Duration::from_millis(100);
 
-    /// How many signs the bar has.
+    /// The width of the bar in characters.
     const LENGTH: usize = 30;
 
     fn new(total: usize) -> Self {
@@ -390,7 +391,7 @@ impl Progress {
         }
     }
 
-    /// Says that so many are done, if the last word on it is old enough.
+    /// Shows how many are done, at most once per `PAUSE`.
     fn show(&mut self, done: usize) {
         if !self.is_shown || self.last.is_some_and(|last| last.elapsed() < Self::PAUSE) {
             return;

@@ -1,4 +1,4 @@
-//! `backfill-provenance`: how old notes came to be.
+//! `backfill-provenance`: sets the provenance of old notes.
 
 use anamnesis_app::{batch::Batch, context::Context};
 use anamnesis_distill::upkeep::chores::source_by_tags;
@@ -11,11 +11,11 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// Tell by tags how old notes came to be
+/// Set the provenance of old notes from their tags
 ///
-/// Early versions did not write down who made a note, so all of theirs count as yours. The tag `import`
-/// marks what was imported, `session` what a session left. A note that says itself how it came to be
-/// keeps that.
+/// Early versions did not record who wrote a note, so all their notes count as yours. The tag
+/// `import` marks imported notes, `session` marks session notes. A note that already states its
+/// provenance keeps it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `--apply` and `--no-sync` of the commands that change many notes, and what they print.
+//! `--apply` and `--no-sync` for commands that change many notes, and their output.
 
 use std::process::ExitCode;
 
@@ -13,8 +13,8 @@ use anamnesis_sync::Answer;
 use super::{sync::PATIENCE as SYNC_PATIENCE, sync::outcome as sync_outcome};
 use crate::ui::{Outcome, Ui};
 
-/// Sends what was done to the other machines, unless that is not wanted, and says so as the Python
-/// version does; then how it is undone.
+/// Syncs unless `--no-sync` is set, prints the result in the Python version's form, and prints how
+/// to undo the change.
 pub(crate) fn send(context: &Context, verb: &str, done: &Done, no_sync: bool, ui: &Ui) {
     if no_sync {
         ui.print(&format!("{verb}: committed locally; reindexed (no sync)\n"));
@@ -22,7 +22,7 @@ pub(crate) fn send(context: &Context, verb: &str, done: &Done, no_sync: bool, ui
         let journal = context.journal();
         match sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
             Ok(synced) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&synced))),
-            // It is done here, whatever the network says.
+            // The change is saved, so a failed sync is not an error.
             Err(failure) => ui.note(&failure.text()),
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn send(context: &Context, verb: &str, done: &Done, no_sync: bool, ui
     }
 }
 
-/// As [`send`], for who has printed all there is to print.
+/// Like [`send`], for commands that have already printed everything.
 pub(crate) fn sync_silently(context: &Context, ui: &Ui) {
     let journal = context.journal();
     if let Err(failure) = sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
@@ -47,29 +47,28 @@ pub(crate) fn sync_silently(context: &Context, ui: &Ui) {
     }
 }
 
-/// Whether what is shown is to be done.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
-    /// Do it; without this it is only shown
+    /// Make the changes; without this option they are only shown
     #[arg(long)]
     apply: bool,
-    /// Do not send the notes to other machines
+    /// Do not sync afterwards
     #[arg(long)]
     no_sync: bool,
 }
 
 impl Apply {
-    /// Tells whether it was asked for.
+    /// Tells whether `--apply` is set.
     pub(crate) fn is_meant(&self) -> bool {
         self.apply
     }
 
-    /// Refuses it to an agent.
+    /// Refuses the change if the caller is an agent.
     pub(crate) fn check(&self, context: &Context) -> Result<(), Failure> {
         check_person(context, self.apply)
     }
 
-    /// Says how many of these there are, and does it if that was asked for.
+    /// Prints how many changes there are, and makes them if `--apply` is set.
     pub(crate) fn finish(
         &self,
         batch: Batch<'_>,

@@ -1,4 +1,4 @@
-//! `capture`: the note of a session, made by hand or by the Python version's hooks.
+//! `capture`: writes the note of a session, for a person or for the Python version's hooks.
 
 use std::{
     io::BufReader,
@@ -27,25 +27,25 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// How long a sync that is going on is waited for.
+/// Timeout for another sync that is running.
 const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Write the note of a session from its transcript
 ///
 /// Takes the JSON of a SessionEnd or PreCompact hook on stdin, if there is one. One session has one
-/// note: capturing it again brings the note up to date and never touches what you changed.
+/// note: capturing it again updates the note and never touches what you changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The transcript [default: the one that the hook names]
     #[arg(long, value_name = "FILE")]
     transcript: Option<PathBuf>,
-    /// The project [default: the one that the session began in]
+    /// The project [default: the one in which the session began]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// What set it off, kept as a tag
+    /// The event that triggered the capture; kept as a tag
     #[arg(long, default_value = "session-end", value_name = "TEXT")]
     source: String,
-    /// Do not send the note to other machines
+    /// Do not sync afterwards
     #[arg(long)]
     no_sync: bool,
 }
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         &SessionDigest::from(&transcript),
         &request,
     )?;
-    // The note is there: a model may tell the session better.
+    // The note is written. A model may write a better summary later.
     if let (Captured::Written(_), Some(journal), Some(session)) = (&captured, &journal, session)
         && let Err(reason) = summary::tell_now(context, journal, session, &transcript)
     {
@@ -139,8 +139,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Commits the note and, unless that is not wanted, syncs. Neither keeps the note from being there, so
-/// what goes wrong is said and no more.
+/// Commits the note, and syncs unless `no_sync` is set. The note is already written, so errors are
+/// only printed.
 fn send(id: NoteId, no_sync: bool, context: &Context, journal: Option<&Journal>, ui: &Ui) {
     let batch = sync::commit(context, "capture", [id]);
     if no_sync {
@@ -156,10 +156,10 @@ fn send(id: NoteId, no_sync: bool, context: &Context, journal: Option<&Journal>,
     }
 }
 
-/// Reads a transcript. By hand any regular file is one.
+/// Reads a transcript. A person may name any regular file.
 fn read(path: &Path, context: &Context) -> Result<Transcript, Failure> {
     let open = || {
-        // A person may name a link; what it leads to has to be a regular file all the same.
+        // A person may name a link, but its target must be a regular file.
         let real = path.canonicalize()?;
         file::open_regular(&real)
     };

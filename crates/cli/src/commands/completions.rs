@@ -1,4 +1,4 @@
-//! `completions`: for shells.
+//! `completions`: prints shell completions.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::ui::Ui;
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// bash, elvish, fish, powershell or zsh
+    /// The shell: bash, elvish, fish, powershell or zsh
     shell: Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `config`: the settings of this machine, where each comes from, and changing them.
+//! `config`: shows and changes the settings of this machine, with their sources.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -19,12 +19,12 @@ use serde_json::{Map, Value, json};
 
 use crate::ui::{self, Outcome, Ui};
 
-/// How many columns of a list a value has.
+/// The width of the value column.
 const VALUE_WIDTH: usize = 28;
 
 /// Show the settings of this machine, or change one
 ///
-/// They stand in `config.json` of the store. A variable of the environment goes over the file.
+/// Settings are stored in `config.json` of the store. An environment variable overrides the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Every setting: anamnesis config list")]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show every setting and where its value comes from
+    /// List every setting with its value and source
     List {
         /// Print JSON
         #[arg(long)]
@@ -49,13 +49,13 @@ enum Action {
     Set {
         /// The setting
         key: String,
-        /// Its value; several where it takes several, none for an empty list
+        /// The value; several values for a list, none for an empty list
         #[arg(allow_hyphen_values = true)]
         value: Vec<String>,
     },
-    /// Ask the model that is set for one word
+    /// Test the configured model with a one-word question
     Test,
-    /// Take a setting out of the file, so that its default holds
+    /// Remove a setting from the file, so that its default applies
     Unset {
         /// The setting
         key: String,
@@ -81,7 +81,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The setting that is meant.
 fn known(key: &str) -> Result<&'static Setting, Failure> {
     settings::find(key).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no setting \"{}\"", one_line(key)));
@@ -94,7 +93,7 @@ fn known(key: &str) -> Result<&'static Setting, Failure> {
     })
 }
 
-/// The setting that is meant, if it may be changed here and by this caller.
+/// Returns the setting of this key if this caller may change it.
 fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Failure> {
     let setting = known(key)?;
     if context.environment.is_agent {
@@ -102,7 +101,7 @@ fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Failure>
             .hint("run it in a terminal of your own"));
     }
     if setting.kind == Kind::Paused {
-        // They also remember since when: what was said meanwhile stays unread.
+        // `pause` also records the time, so that nothing said meanwhile is read later.
         return Err(
             Failure::usage("what is paused is changed by commands of their own")
                 .hint("anamnesis pause, or anamnesis resume"),
@@ -111,7 +110,7 @@ fn changeable(context: &Context, key: &str) -> Result<&'static Setting, Failure>
     Ok(setting)
 }
 
-/// The store whose `config.json` holds a setting.
+/// The store whose `config.json` holds the setting.
 fn owner(context: &Context, setting: &Setting) -> Result<Context, Failure> {
     let mut environment = context.environment.clone();
     if setting.name == TRUSTED_VARIABLES {
@@ -127,13 +126,13 @@ fn owner(context: &Context, setting: &Setting) -> Result<Context, Failure> {
     Ok(context)
 }
 
-/// The value that was typed.
+/// Parses the value that was typed.
 fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value, Failure> {
     if setting.kind == Kind::Address
         && let [address] = words
         && !address.trim().is_empty()
     {
-        // An address is never repeated: what is wrong with it may be where its password stands.
+        // The error never repeats the address, because the faulty part may be a password.
         remote::parse(address.trim(), &context.config)
             .map_err(|error| Failure::usage(error.to_string()).hint(REMOTES))?;
     }
@@ -157,7 +156,7 @@ fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value
     setting.parse(words).map_err(Failure::usage)
 }
 
-/// How long the model may take for one word.
+/// Timeout for the model's answer to a one-word question.
 const TEST_TIME: Duration = Duration::from_secs(15);
 
 /// Asks the model for one word.
@@ -179,18 +178,17 @@ fn test(context: &Context, ui: &Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a remote may be.
+/// The accepted forms of a remote.
 pub(super) const REMOTES: &str = "git@HOST:PATH, ssh://HOST/PATH, https://HOST/PATH or a folder";
 
-/// A value, where it comes from, and what it hides.
+/// A value, its source, and the value that it overrides.
 struct Effective {
     value: Value,
     source: Source,
-    /// What the file says, where a variable goes over it.
+    /// The value in the file, if a variable overrides it.
     hidden: Option<Value>,
 }
 
-/// Where a value comes from.
 enum Source {
     Variable(&'static str),
     File,
@@ -219,7 +217,7 @@ impl Effective {
     }
 }
 
-/// What holds without a file and without a variable.
+/// The value without a file and without a variable.
 fn default(context: &Context, setting: &Setting) -> Value {
     match setting.kind {
         Kind::MachineName => context.environment.host_name.clone().into(),
@@ -248,7 +246,7 @@ fn list(context: &Context, json: bool, ui: &Ui) {
     }
 }
 
-/// What to do about a file that makes no sense.
+/// The hint for a `config.json` that cannot be parsed.
 const MEND: &str = "anamnesis config set or unset the setting, or mend the file";
 
 fn as_json(setting: &Setting, found: &Effective) -> Value {
@@ -297,7 +295,7 @@ fn get(context: &Context, setting: &Setting, ui: &Ui) {
     ui.raw(&text);
 }
 
-/// Changes one setting and says what was before.
+/// Changes one setting and prints the previous value.
 fn change(
     context: &Context,
     setting: &Setting,
@@ -332,7 +330,7 @@ fn change(
         text.push_str(&format!("! {variable} is set and goes over it: {over}\n"));
     }
     match (value, setting.kind) {
-        // What was there is shown nowhere as a whole, and kept nowhere.
+        // The previous secret is neither shown nor kept, so no undo is printed.
         (_, Kind::Secret) if before.is_some() => {}
         (Some(_), Kind::Address) => text.push_str("→ anamnesis init   (reaches it and joins)\n"),
         _ => text.push_str(&format!("Undo: {}\n", undo(setting, before.as_ref()))),
@@ -341,7 +339,7 @@ fn change(
     Ok(())
 }
 
-/// The command that puts back what was before.
+/// Returns the command that restores the previous value.
 fn undo(setting: &Setting, before: Option<&Value>) -> String {
     let Some(before) = before else {
         return format!("anamnesis config unset {}", setting.name);
@@ -356,7 +354,7 @@ fn undo(setting: &Setting, before: Option<&Value>) -> String {
     format!("anamnesis config set {}{words}", setting.name)
 }
 
-/// A value as it may be seen: of an address nothing that is a credential, of a key next to nothing.
+/// A value without credentials: addresses lose them, keys are masked.
 fn public(setting: &Setting, value: &Value) -> Value {
     match value {
         Value::String(address) if setting.kind == Kind::Address => remote::shown(address).into(),
@@ -367,7 +365,6 @@ fn public(setting: &Setting, value: &Value) -> Value {
     }
 }
 
-/// A value on one line.
 fn shown(setting: &Setting, value: &Value) -> String {
     match public(setting, value) {
         Value::Null => "none".to_owned(),
@@ -383,7 +380,7 @@ fn shown(setting: &Setting, value: &Value) -> String {
     }
 }
 
-/// A single value as it is typed.
+/// Formats a single value the way it is typed.
 fn word(setting: &Setting, value: &Value) -> String {
     match value {
         Value::Bool(true) if setting.kind == Kind::Switch => "on".to_owned(),

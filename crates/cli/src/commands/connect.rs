@@ -1,4 +1,4 @@
-//! `connect`: a link from one note to another.
+//! `connect`: adds or removes a link between two notes.
 
 use std::process::ExitCode;
 
@@ -16,21 +16,22 @@ use crate::ui::{Outcome, Ui};
 
 /// Link a note to another one
 ///
-/// The link is a line of the first note. Linked notes come along with each other when one of them is
-/// recalled. A link that is there already stays; another weight takes the place of the old one.
+/// The link is stored as a line of the first note. Linked notes are recalled together. An existing
+/// link stays; a new weight replaces the old one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The note that says it: six or more characters of the beginning or end of its id
+    /// The source note: six or more characters of the start or end of its id
     from: String,
-    /// The note that it says it of
+    /// The target note: six or more characters of the start or end of its id
     to: String,
-    /// caused-by, elaborates, part-of, related-to, about, contradicts, warns-against or supersedes
+    /// The relation: caused-by, elaborates, part-of, related-to, about, contradicts, warns-against
+    /// or supersedes
     #[arg(long, short, value_parser = relation, default_value = "related-to")]
     relation: Relation,
-    /// What the link is worth, above 0 and at most 1 [default: what the relation is worth]
+    /// The weight of the link, above 0 and at most 1 [default: the weight of the relation]
     #[arg(long, value_parser = weight)]
     weight: Option<f64>,
-    /// Take the link away
+    /// Remove the link
     #[arg(long, conflicts_with = "weight")]
     remove: bool,
     /// Print JSON
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says no where there is nothing to link.
+/// Refuses links that make no sense.
 fn check(args: &Args, from: &Entry, to: &Entry) -> Result<(), Failure> {
     if from.id() == to.id() {
         return Err(Failure::usage("a note cannot be linked to itself"));

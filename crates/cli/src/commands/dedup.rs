@@ -1,4 +1,4 @@
-//! `dedup`: one note for those that are copies of it.
+//! `dedup`: merges exact duplicates.
 
 use anamnesis_app::{batch::Batch, context::Context};
 use anamnesis_distill::upkeep::chores;
@@ -11,11 +11,11 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// Let one note stand for those with the very same text
+/// Merge exact duplicates
 ///
-/// Looks at the texts alone, whatever the titles and projects: `upkeep` is more careful. The note for
-/// all projects stays, else the oldest. The others are replaced by it: they are hidden, and can be read
-/// by their ids.
+/// Compares only the texts, not titles or projects; `upkeep` is more careful. The note for all
+/// projects stays, else the oldest. It replaces the others: they are hidden, and can be read by
+/// their ids.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

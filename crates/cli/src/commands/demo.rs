@@ -1,4 +1,4 @@
-//! `demo`: a recorded session played through the real hooks, into a store that is thrown away.
+//! `demo`: plays a recorded session through the real hooks, into a temporary store.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::ui::{Outcome, Ui};
 
-/// A session of Claude Code, recorded with a scripted model and trimmed.
+/// A Claude Code session, recorded with a scripted model and trimmed.
 const TRANSCRIPT: &str = include_str!("../../demo/session.jsonl");
 
 /// The client's id of the recorded session.
@@ -29,10 +29,10 @@ const SESSION: &str = "5b0c8f1e-2f57-4f0a-9d3e-6a1c7e4b9d20";
 
 /// Play a recorded session and show what is remembered
 ///
-/// Nothing of yours is read or written.
+/// Uses a temporary store. None of your notes are read or written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keep the store and say where it is
+    /// Keep the temporary store and print its path
     #[arg(long)]
     keep: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
         NoteId::generate(environment.now)
     ));
     let stage = Stage::set(&folder)?;
-    // The deferred process would outlive the folder; while this is held there is none.
+    // A deferred process would outlive the folder. Holding its lock keeps it from starting.
     let no_work = lock::acquire(&stage.home, Subject::Work, Duration::ZERO);
     let result = stage.play(ui);
     if args.keep {
@@ -55,8 +55,9 @@ pub(crate) fn run(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
     result.map(|()| ExitCode::SUCCESS)
 }
 
-/// Removes a folder. A deferred process that was just started may put its lock file into it meanwhile,
-/// before it sees that the place is taken; there are as many of them as hooks were played.
+/// Removes a folder, with retries. A deferred process that was just started may create its lock
+/// file before it sees that the lock is held. There are at most as many of them as hooks were
+/// played.
 fn remove(folder: &Path) {
     const MAX_TRIES: usize = 100;
 
@@ -85,7 +86,7 @@ impl Stage {
             ))
         };
         home::ensure_folder(root).map_err(|error| failed(&error))?;
-        // The client names transcripts by the real path.
+        // The client names transcripts by their canonical path.
         let root = root.canonicalize().map_err(|error| failed(&error))?;
         let stage = Self {
             home: Home::new(root.join("home/.anamnesis")),
@@ -104,7 +105,7 @@ impl Stage {
     }
 
     fn play(&self, ui: &Ui) -> Result<(), Failure> {
-        // There is no deferred process, so the index is made here, as it would be.
+        // The deferred process would build the index, but none runs here.
         self.command(&["reindex"], None)?;
         ui.print("1. A session starts. Claude is given:\n");
         let first = self.hook(
@@ -135,7 +136,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Runs one hook as the client does, and reads its answer.
+    /// Runs one hook as the client does, and parses its answer.
     fn hook(&self, event: &Value, session: &str) -> Result<Value, Failure> {
         let mut payload = event.clone();
         payload["session_id"] = session.into();

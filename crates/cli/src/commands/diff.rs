@@ -1,4 +1,4 @@
-//! `diff`: what a batch did, note by note.
+//! `diff`: shows what a change did, note by note.
 
 use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
@@ -24,21 +24,21 @@ use crate::{
     ui::{self, LIST_LENGTH, Outcome, Ui},
 };
 
-/// How long the alignment of two texts may be improved.
+/// Time limit for improving the alignment of two texts.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The lines around a change.
+/// Context lines around a difference.
 const CONTEXT: usize = 2;
 
-/// Show what a batch did, note by note
+/// Show what a change did, note by note
 ///
-/// The lines that came and went, front matter first. Of a note it is what last happened to it. Secrets
-/// are masked.
+/// Prints added and removed lines, front matter first. For a note id, the latest change of that
+/// note is shown. Secrets are masked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A batch or a commit as `log` shows it, or a note's id
+    /// A change or a commit as `log` shows it, or a note's id
     what: String,
-    /// All notes, not only the first twenty
+    /// Show all notes, not only the first twenty
     #[arg(long)]
     all: bool,
     /// Print JSON, with the texts before and after
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The commit that is meant; with the note, if a note was named.
+/// Finds the commit; also returns the note, if a note was named.
 fn find(past: &Past<'_>, typed: &str) -> Result<(Event, Option<NoteId>), Failure> {
     let mut events = past.repository.find(typed)?;
     let notes = match IdPrefix::parse(typed) {
@@ -123,7 +123,7 @@ fn find(past: &Past<'_>, typed: &str) -> Result<(Event, Option<NoteId>), Failure
     }
 }
 
-/// Says that a note was never committed.
+/// The error for a note that was never committed.
 pub(super) fn without_history(past: &Past<'_>, note: NoteId) -> Failure {
     let short = past.short(note);
     Failure::failed(format!(
@@ -132,14 +132,14 @@ pub(super) fn without_history(past: &Past<'_>, note: NoteId) -> Failure {
     .hint(format!("anamnesis show {short}"))
 }
 
-/// Says that there is no such batch.
+/// The error for an unknown change.
 pub(super) fn nothing(typed: &str) -> Failure {
     let typed = one_line(typed);
     Failure::failed(format!("no batch \"{}\"", shorten(&typed, 40)))
         .hint("four or more characters of its end: anamnesis log")
 }
 
-/// Lists what a name stands for.
+/// The error for an ambiguous id, with the candidates.
 pub(super) fn ambiguous(typed: &str, lines: &[String]) -> Failure {
     let shown = lines.iter().take(LIST_LENGTH).cloned().collect::<Vec<_>>();
     let typed = one_line(typed);
@@ -196,12 +196,12 @@ fn did(difference: &Difference) -> &'static str {
     }
 }
 
-/// A file as it may be shown.
+/// Decodes and masks a file for display.
 fn text_of(file: &File) -> String {
     safe(&String::from_utf8_lossy(&file.bytes))
 }
 
-/// The lines that came and went from the text of one note to another's.
+/// Diffs the texts of two notes.
 pub(super) fn between(before: &Note, after: &Note) -> String {
     let mut out = String::new();
     if before.title != after.title {
@@ -222,14 +222,14 @@ fn body_lines(old: &str, new: &str) -> String {
         .to_string()
 }
 
-/// The lines that came and went.
+/// Formats the added and removed lines.
 fn lines(difference: &Difference) -> String {
     let text = |file: &Option<File>| file.as_ref().map(text_of).unwrap_or_default();
     let (before, after) = (text(&difference.before), text(&difference.after));
     let ((old_fields, old_body), (new_fields, new_body)) = (split(&before), split(&after));
     let mut out = String::new();
     for change in diff(old_fields, new_fields).iter_all_changes() {
-        // That it changed is why it stands here.
+        // Every change updates this timestamp, so it is noise.
         if change.value().starts_with("updated_at:") {
             continue;
         }
@@ -238,7 +238,7 @@ fn lines(difference: &Difference) -> String {
             ChangeTag::Insert => '+',
             ChangeTag::Equal => continue,
         };
-        // A note that is new or gone is told by its title and text.
+        // A note that was added or removed is described by its title and text.
         if difference.before.is_none() || difference.after.is_none() {
             let is_title = change.value().starts_with("title:");
             if !is_title {
@@ -258,10 +258,10 @@ fn diff<'a>(old: &'a str, new: &'a str) -> TextDiff<'a, 'a, 'a, str> {
         .diff_lines(old, new)
 }
 
-/// The front matter of a file and its text.
+/// Splits a file into front matter and text.
 fn split(text: &str) -> (&str, &str) {
     let fields = text.strip_prefix("---\n").and_then(|rest| {
-        // The end of the last line belongs to it, or it would differ from the same line elsewhere.
+        // The final newline stays, so that the last line equals the same line elsewhere.
         let (fields, body) = rest.split_at_checked(rest.find("\n---")? + 1)?;
         Some((fields, body.trim_start_matches('-')))
     });

@@ -1,6 +1,6 @@
-//! `doctor`: checks everything, says what is wrong and what to do about it.
+//! `doctor`: checks everything, reports what is wrong and how to fix it.
 //!
-//! What cannot be told is said to be unknown; degraded is never called healthy.
+//! A check that cannot be made is reported as unknown. Degraded is never reported as healthy.
 
 mod records;
 
@@ -40,7 +40,7 @@ use self::records::{damage, recording, records};
 use super::work;
 use crate::ui::{self, Outcome, Ui};
 
-/// The name of the Python version's server unless somebody chose another one.
+/// The default name of the Python version's MCP server.
 pub(super) const SERVER_NAME: &str = "anamnesis";
 
 /// The hooks that the plugin registers.
@@ -59,26 +59,26 @@ const EVENTS: [&str; 12] = [
     "SessionEnd",
 ];
 
-/// The oldest Claude Code that runs hooks without a shell.
+/// The oldest Claude Code version that runs hooks without a shell.
 const OLDEST_CLIENT: [u64; 3] = [2, 1, 139];
 
-/// How long Claude Code may have been used without a hook of ours before that is a fault.
+/// Claude Code activity without a hook for longer than this is a fault.
 const SILENCE: Duration = Duration::from_secs(3600);
 
-/// Check everything and say what to do
+/// Check everything and say how to fix it
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Args {
-    /// Repair what needs no judgement: file modes, the index, damaged or waiting records
+    /// Fix what needs no decision: file modes, the index, damaged or pending records
     #[arg(long)]
     fix: bool,
-    /// Print a text for a bug report: no note, no prompt, no name of yours
+    /// Print a text for a bug report, without notes, prompts or names
     #[arg(long, conflicts_with = "fix")]
     report: bool,
-    /// Every hook's times, every variable
+    /// Also print the times of every hook, and every variable
     #[arg(long)]
     verbose: bool,
     /// Print JSON
@@ -89,7 +89,7 @@ pub(crate) struct Args {
 /// The hint for a journal that cannot be used.
 const REPAIR: &str = "anamnesis doctor --fix   (repairs a damaged journal.db)";
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Well,
@@ -118,7 +118,7 @@ impl Level {
     }
 }
 
-/// One check: what was looked at, how it came out, what to do.
+/// One check: its subject, its result, and how to fix it.
 #[derive(Debug)]
 struct Check {
     name: &'static str,
@@ -148,7 +148,7 @@ impl Check {
     }
 }
 
-/// The short answer, for `status`.
+/// The summary for `status`.
 #[derive(Debug)]
 pub(super) struct Verdict {
     level: Level,
@@ -156,18 +156,18 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Tells whether nothing is known to be wrong.
+    /// Tells whether no fault is known.
     pub(super) fn is_well(&self) -> bool {
         self.level == Level::Well
     }
 
-    /// The answer in a few words.
+    /// The summary as text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// Judges by the records and the index alone.
+/// Checks only the journal and the index.
 pub(super) fn verdict(context: &Context, index: &Index) -> Verdict {
     let journal = context.journal();
     let problems = index.problems().map_or(0, |problems| problems.len());
@@ -192,7 +192,7 @@ pub(super) fn verdict(context: &Context, index: &Index) -> Verdict {
         .max()
         .unwrap_or(Level::Well);
     let text = match checks.iter().find(|check| check.level == worst) {
-        // Where all is well, the median alone: the line has to fit.
+        // A healthy store shows only the median, because the line is short.
         Some(check) if worst == Level::Well => {
             let hooks = check
                 .lines
@@ -278,7 +278,7 @@ fn shown(check: &Check) -> String {
     text
 }
 
-/// Every check, always in this order.
+/// Runs every check, always in this order.
 fn checks(context: &Context) -> Vec<Check> {
     let mut store = store(context);
     let is_usable = store.level != Level::Broken;
@@ -359,7 +359,7 @@ fn plugin(context: &Context, journal: Option<&Journal>) -> Check {
     }
 }
 
-/// Whether the user's settings enable the plugin; `None` when they do not name it.
+/// Whether the user's settings enable the plugin; `None` if they do not name it.
 fn is_enabled(context: &Context) -> Option<bool> {
     let settings = settings(context)?;
     let plugins = settings.get("enabledPlugins")?.as_object()?;
@@ -445,8 +445,8 @@ fn is_silent(context: &Context, last_at: i64) -> bool {
     let Some(folder) = &context.environment.claude_folder else {
         return false;
     };
-    // Where something is switched off, silence is as it should be; where the settings changed, it may
-    // have been so until then.
+    // Silence is expected while recording is off. After a change of the settings, it may have been
+    // off until then.
     let config = &context.config;
     if !config.exclude.is_empty() || config.is_unclear || config.paused != Paused::default() {
         return false;
@@ -513,7 +513,7 @@ fn store(context: &Context) -> Check {
 fn without_journal(error: &JournalError) -> Check {
     let check = Check::new("store", Level::Broken, one_line(&error.to_string()));
     match error {
-        // The error itself says what to do.
+        // This error already contains its hint.
         JournalError::Newer(_) => check,
         error if error.is_damage() => check.hint("anamnesis doctor --fix"),
         error if error.is_busy() => check.hint("try again in a moment"),
@@ -541,7 +541,8 @@ fn ignored_variables(context: &Context) -> Option<Check> {
     )))
 }
 
-/// The checkout that a store lies in; its own `memory/.git` is below it and does not count.
+/// Returns the git checkout that contains the store. The store's own `memory/.git` is below it and
+/// does not count.
 pub(super) fn enclosing_repository(root: &Path) -> Option<PathBuf> {
     root.ancestors()
         .find(|folder| folder.join(".git").exists())
@@ -638,7 +639,7 @@ fn notes_and_index(context: &Context) -> Vec<Check> {
     checks
 }
 
-/// Notes that replace each other; nothing when there are none.
+/// Reports notes that replace each other in a cycle.
 fn circles(index: &Index) -> Option<Check> {
     let circles = index.circles().ok()?;
     let first = *circles.first()?.first()?;
@@ -660,7 +661,7 @@ fn circles(index: &Index) -> Option<Check> {
     Some(check)
 }
 
-/// Notes with text that nobody sees; nothing when there are none.
+/// Reports notes with invisible characters.
 fn hidden_text(context: &Context, index: &Index) -> Option<Check> {
     let listed = context.notes.list().notes.into_iter().map(|(path, _)| path);
     let hiding: Vec<_> = listed
@@ -690,7 +691,7 @@ fn hidden_text(context: &Context, index: &Index) -> Option<Check> {
     Some(check)
 }
 
-/// Lines that say where a warning comes up and cannot be read; nothing when all can.
+/// Reports trigger lines that cannot be parsed.
 fn triggers(context: &Context, index: &Index) -> Option<Check> {
     let warnings = Filter {
         kind: Some(Kind::Antipattern),
@@ -726,8 +727,8 @@ fn triggers(context: &Context, index: &Index) -> Option<Check> {
     Some(check)
 }
 
-/// The number of the line of a file that an item of `when` stands on; of `when` itself where the item is
-/// written in another form.
+/// The line number of an item of `when` in a file; the line of `when` itself if the item is written
+/// in another form.
 fn line_of(file: &str, item: &str) -> usize {
     let lines = file.lines().zip(1..);
     let mut lines = lines.skip_while(|(line, _)| !line.starts_with("when:"));
@@ -743,14 +744,14 @@ fn is_note_name(path: &str) -> bool {
     id_of(path).is_some()
 }
 
-/// The id in a note's file name.
+/// Returns the id in a note's file name.
 fn id_of(path: &str) -> Option<NoteId> {
     path.rsplit('/').next()?.strip_suffix(".md")?.parse().ok()
 }
 
 fn privacy(context: &Context) -> Check {
     let mut check = modes_and_settings(context);
-    // The variable has its line in another row.
+    // The variable is reported in another row.
     let off = pause::here(context).filter(|off| *off != Off::Variable);
     if let Some(off) = off {
         check.lines.push(format!(
@@ -775,7 +776,7 @@ fn privacy(context: &Context) -> Check {
     check
 }
 
-/// Whether others can read what is here, and whether the settings make sense.
+/// Checks file permissions and the settings.
 fn modes_and_settings(context: &Context) -> Check {
     let open = context.home.open_to_others();
     if let Some((first, mode)) = open.first() {
@@ -809,7 +810,7 @@ fn modes_and_settings(context: &Context) -> Check {
     }
 }
 
-/// Folders whose project a person may want to settle; nothing when all are clear.
+/// Reports folders whose project is ambiguous.
 fn projects(context: &Context, journal: Option<&Journal>) -> Option<Check> {
     let doubts = Places::new(journal).doubts().ok()?;
     let shown = |folder: &Path| {
@@ -835,7 +836,7 @@ fn projects(context: &Context, journal: Option<&Journal>) -> Option<Check> {
     Some(check.hint(hint))
 }
 
-/// What other machines and this one have counted and cannot be read; nothing when all can.
+/// Reports usage logs of any machine that cannot be read.
 fn usage(context: &Context) -> Option<Check> {
     let (_, problems) = Receipts::new(context.home.clone()).read_all();
     let mut lines = problems
@@ -846,7 +847,7 @@ fn usage(context: &Context) -> Option<Check> {
     Some(check.hint("what cannot be read of them is not counted; no note is concerned"))
 }
 
-/// A remote that is set and can be none, or that the plugin was given and could be none.
+/// Reports an invalid remote, in the settings or from the plugin's options.
 fn remote_address(context: &Context, journal: Option<&Journal>) -> Option<Check> {
     let (line, problem, hint) = match remote::problem(context) {
         Some(problem) => (
@@ -865,7 +866,7 @@ fn remote_address(context: &Context, journal: Option<&Journal>) -> Option<Check>
     Some(check)
 }
 
-/// Damaged repositories that were set aside.
+/// Reports damaged repositories that were set aside.
 fn replaced_repositories(context: &Context) -> Vec<Check> {
     let folders = set_aside_repositories(&context.home).into_iter();
     let check = |folder: PathBuf| {
@@ -882,7 +883,7 @@ fn replaced_repositories(context: &Context) -> Vec<Check> {
     folders.map(check).collect()
 }
 
-/// How the notes travel, if they do.
+/// Reports how notes are synced, if a remote is set.
 fn synced(context: &Context, journal: Option<&Journal>) -> Check {
     if let Some(check) = remote_address(context, journal) {
         return check;
@@ -896,7 +897,7 @@ fn synced(context: &Context, journal: Option<&Journal>) -> Check {
     }
 }
 
-/// The model that sums things up; nothing where none is set.
+/// Reports the state of the configured model.
 fn named_model(context: &Context, journal: Option<&Journal>) -> Option<Check> {
     match model::find(context) {
         Ok(model) => {
@@ -957,7 +958,7 @@ fn beside(context: &Context) -> Check {
     }
 }
 
-/// Repairs what needs no judgement, and says what.
+/// Fixes what needs no decision, and returns what was fixed.
 fn fix(context: &Context) -> Vec<String> {
     let mut fixed = Vec::new();
     for (path, mode) in context.home.open_to_others() {
@@ -1017,7 +1018,7 @@ fn close(_: &Path) -> bool {
     false
 }
 
-/// Times of every hook, and every variable that is read.
+/// The times of every hook, and every variable that is read.
 fn verbose(context: &Context) -> String {
     let mut text = String::new();
     let runs = context
@@ -1050,7 +1051,7 @@ fn verbose(context: &Context) -> String {
     text
 }
 
-/// A text to paste into an issue: states and times, nothing of the user's.
+/// A text for a bug report: states and times, no user data.
 fn report(context: &Context, checks: &[Check]) -> String {
     let mut text = format!(
         "anamnesis {} on {} {}\n",

@@ -1,4 +1,4 @@
-//! `edit`: a note in the user's editor, or its title or text from the command line.
+//! `edit`: changes a note in the user's editor, or its title or text from the command line.
 
 use std::process::ExitCode;
 
@@ -22,18 +22,18 @@ use crate::{
 
 /// Change a note in your editor
 ///
-/// You get the whole file, front matter first. What you leave as it is stays byte for byte.
+/// Opens the whole file, front matter first. Parts that you do not change stay byte for byte.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
-    /// Give it this title instead of opening an editor
+    /// Set this title instead of opening an editor
     #[arg(long)]
     title: Option<String>,
-    /// Read its new text from stdin instead of opening an editor
+    /// Read the new text from stdin instead of opening an editor
     #[arg(long)]
     stdin: bool,
-    /// Take a file that cannot be read as a note, too, and write it back unchecked
+    /// Also open a file that cannot be parsed as a note, and save it unchecked
     #[arg(long, conflicts_with_all = ["title", "stdin"])]
     raw: bool,
 }
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             }
             entry.path
         }
-        // A file that cannot be read is not in the index, but it has a name.
+        // A file that cannot be parsed is not in the index, but its name contains the id.
         Err(failure) => unreadable(args, context).ok_or(failure)?,
     };
     drop(index);
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says no to a model that wants to change what is a person's or applies everywhere.
+/// Refuses an agent that wants to change a person's note or one that applies to all projects.
 pub(super) fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Result<(), Failure> {
     if !context.environment.is_agent || !write::is_out_of_reach(context, entry) {
         return Ok(());
@@ -116,7 +116,7 @@ pub(super) fn refuse_agent(context: &Context, entry: &Entry, act: &str) -> Resul
     )
 }
 
-/// What the agent wants changed of a note that is none of its own.
+/// Proposes the change of an agent to a note that it may not change itself.
 fn propose(args: &Args, context: &Context, ui: &Ui, index: Index, path: NotePath) -> Outcome {
     let before = context.notes.read(path)?.note();
     let mut changed = before.clone();
@@ -130,7 +130,7 @@ fn propose(args: &Args, context: &Context, ui: &Ui, index: Index, path: NotePath
     write::propose(context, ui, index, changed, "edit")
 }
 
-/// What the command line wants a note to be.
+/// The change that the command line asks for.
 fn change_of(args: &Args) -> Result<NoteChange, Failure> {
     let change = NoteChange {
         title: args.title.clone(),
@@ -181,7 +181,7 @@ fn from_command_line(
     Ok((stored.stamp != before).then_some(stored))
 }
 
-/// Lets the person change a note's file; nothing if they left it as it is.
+/// Opens a note's file in the person's editor; returns `None` if the file did not change.
 pub(super) fn in_editor(context: &Context, path: NotePath) -> Result<Option<Stored>, Failure> {
     let before = context.notes.bytes(path)?;
     let old = context.notes.read(path)?.file;

@@ -1,4 +1,4 @@
-//! `feedback`: whether a note helped.
+//! `feedback`: records whether a note helped.
 
 use std::process::ExitCode;
 
@@ -17,18 +17,18 @@ use anamnesis_text::clean::one_line;
 use super::write;
 use crate::ui::{Outcome, Ui};
 
-/// Say whether a note helped
+/// Rate a note
 ///
-/// It counts once a session, for how the note comes up from now on, on all your machines. Nothing in
-/// the note changes.
+/// A rating counts once per session. It changes how readily the note is injected, on all your
+/// machines, but not the note itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
     /// `good`: it helped; `bad`: it was wrong or in the way
     #[arg(value_parser = ["good", "bad"])]
     said: String,
-    /// The session it is about [default: the last one that was given the note]
+    /// The session that is rated [default: the last one with this note injected]
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     } else {
         Feedback::Bad
     };
-    // Who may say that a note is right has done so by this.
+    // Praise from someone who may verify the note also verifies it.
     let is_verified = is_good && !(context.environment.is_agent && write::is_a_persons(&entry));
     let usage = Usage {
         feedback: vec![(entry.id(), said)],
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says no where there is only a tombstone.
+/// Refuses a tombstone.
 pub(super) fn refuse_forgotten(entry: &Entry, short: &str) -> Result<(), Failure> {
     if entry.state == State::Forgotten {
         return Err(Failure::failed(format!("#{short} is forgotten"))
@@ -81,12 +81,12 @@ pub(super) fn refuse_forgotten(entry: &Entry, short: &str) -> Result<(), Failure
     Ok(())
 }
 
-/// Where it is noted, if that is not everywhere.
+/// Says where the rating is recorded, if not on all machines.
 pub(super) fn place(is_told: bool) -> &'static str {
     if is_told { "" } else { " on this machine" }
 }
 
-/// The one session whose id begins like this.
+/// Finds the one session with this id prefix.
 fn session(journal: &Journal, beginning: &str) -> Result<String, Failure> {
     let mut found = journal.sessions_named(beginning)?;
     let is_one = found.len() == 1 || found.first().is_some_and(|found| found.id == beginning);

@@ -1,4 +1,4 @@
-//! `forget` and its undo, `restore`; and forgetting a session, which has none.
+//! `forget`, its undo `restore`, and forgetting a session, which cannot be undone.
 
 mod session;
 
@@ -13,28 +13,28 @@ use crate::ui::{Outcome, Ui};
 
 /// Forget a note; its text goes to the trash
 ///
-/// A tombstone stays in its place, so that no import and no older copy brings it back. With
-/// `--session`: delete all that is recorded of a session, and its note, for good.
+/// A tombstone replaces it, so that no import and no older copy brings it back. With `--session`:
+/// permanently delete everything that is recorded of a session, and its note.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of an id; may be given more than once
+    /// A note's id: six or more characters of its start or end; repeatable
     #[arg(required_unless_present = "session", conflicts_with = "session")]
     ids: Vec<String>,
-    /// The session whose id begins like this, for good
+    /// Permanently delete the session whose id starts with this
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only this prompt of the session, with all that happened under it
+    /// Delete only this prompt of the session, with everything that happened under it
     #[arg(long, value_name = "N", requires = "session")]
     prompt: Option<i64>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, requires = "session")]
     yes: bool,
 }
 
-/// Bring a forgotten note back, byte for byte
+/// Restore a forgotten note, byte for byte
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Err(Failure::usage("an agent forgets one note at a time"));
     }
     let index = context.index()?;
-    // All of them are told before any is touched.
+    // All ids are resolved before the first note is changed.
     let mut entries = Vec::new();
     for typed in &args.ids {
         let entry = Context::resolve(&index, typed).map_err(|failure| {

@@ -1,4 +1,4 @@
-//! `help`: what a person needs first, and with `--all` everything.
+//! `help`: shows the everyday commands, or all of them with `--all`.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use super::Arguments;
 use crate::ui::{Outcome, Ui};
 
-/// What `--help` shows.
+/// The text of `--help`.
 pub(crate) const EVERYDAY: &str = "\
 Memory for Claude Code that stays yours: markdown notes, one binary, no daemon
 
@@ -23,7 +23,7 @@ Trouble    doctor  config
 Every command: anamnesis help --all      One of them: anamnesis help COMMAND
 ";
 
-/// What `help --all` shows.
+/// The text of `help --all`.
 pub(crate) const ALL: &str = "\
 Everyday
   status        Show what the memory holds here and whether it is healthy
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
                 return Err(Failure::usage(format!("there is no command \"{name}\""))
                     .hint("anamnesis help --all"));
             }
-            // What `--help` of the command prints; clap picks its short or long form there.
+            // Parsing `--help` lets clap choose the short or long form.
             match Arguments::try_parse_from(["anamnesis", name, "--help"]) {
                 Err(page) => page.render().to_string(),
                 Ok(_) => String::new(),

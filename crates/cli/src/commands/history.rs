@@ -1,4 +1,4 @@
-//! `history`: the versions of a note.
+//! `history`: lists the versions of a note.
 
 use std::process::ExitCode;
 
@@ -17,14 +17,14 @@ use crate::{
     ui::{self, LIST_LENGTH, Outcome, Ui},
 };
 
-/// Show the versions of a note
+/// List the versions of a note
 ///
-/// Newest first: when, on which machine, by whom, the batch, and what was changed.
+/// Newest first: time, machine, author, change, and what was changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of its id; it may be gone
+    /// The note's id: six or more characters of its start or end; the note may be deleted
     id: String,
-    /// All of them, not only the newest twenty
+    /// List all, not only the newest twenty
     #[arg(long)]
     all: bool,
     /// Print JSON, with the texts
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let id = past.resolve(&args.id)?;
     past.refuse_withheld(id)?;
     let limit = if args.all { usize::MAX } else { LIST_LENGTH };
-    // One more, to compare the last one shown with.
+    // The extra version is compared with the last one shown.
     let versions = past.repository.versions(id, limit.saturating_add(1))?;
     if versions.is_empty() {
         return Err(diff::without_history(&past, id));
@@ -85,7 +85,7 @@ fn text(file: &File) -> String {
     safe(&String::from_utf8_lossy(&file.bytes))
 }
 
-/// What a version changed, in a few words.
+/// Summarises what a version changed.
 fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String {
     let note = |version: &Version| -> Option<Note> {
         let file = NoteFile::parse(&version.file.as_ref()?.bytes, id).ok()?;

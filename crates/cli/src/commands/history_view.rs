@@ -1,8 +1,7 @@
-//! The history of the notes, for commands: opening it, what is meant by a name or a date, and how a
-//! commit looks on a line.
+//! Opens the history of the notes for commands, resolves ids and dates, and formats commits.
 //!
-//! What stands in old commits was never looked at since: every text of it is masked and made fit for a
-//! terminal here. A model is shown nothing of a note that is forgotten or gone.
+//! Old commits were never redacted again, so all their texts are masked and escaped for the
+//! terminal here. An agent sees nothing of a note that is forgotten or deleted.
 
 use std::collections::BTreeSet;
 
@@ -32,10 +31,10 @@ use serde_json::{Value, json};
 
 use crate::ui;
 
-/// The columns of a machine's name and of who acted.
+/// The widths of the machine column and the author column.
 const NAME_WIDTH: usize = 10;
 
-/// The history, and the notes as they are now.
+/// The history, and the current notes.
 pub(crate) struct Past<'a> {
     pub(crate) context: &'a Context,
     pub(crate) repository: Repository,
@@ -45,7 +44,8 @@ pub(crate) struct Past<'a> {
 impl<'a> Past<'a> {
     /// Opens the history of a store.
     pub(crate) fn open(context: &'a Context) -> Result<Self, Failure> {
-        // In step first; then for reading only, since a long look at the past keeps nobody waiting.
+        // Refresh the index first, then drop the write lock: reading the history must not block
+        // writers.
         drop::<Index>(context.index()?);
         let index = Index::open(&context.home)?;
         history::read_without_hashing();
@@ -60,7 +60,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// The notes that a part of an id stands for: those of now, else those of any time.
+    /// The notes that match a partial id: current ones, else those of any time.
     pub(crate) fn candidates(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Failure> {
         let entries = self.index.matching(typed)?;
         if entries.is_empty() {
@@ -69,13 +69,13 @@ impl<'a> Past<'a> {
         Ok(entries.iter().map(Entry::id).collect())
     }
 
-    /// The one note that is meant, there or gone.
+    /// Resolves a partial id to one note, current or deleted.
     pub(crate) fn resolve(&self, typed: &str) -> Result<NoteId, Failure> {
         let reference = reference(typed)?;
         one_of(&reference, &self.candidates(&reference)?)
     }
 
-    /// The notes of a time, and the one of them that is meant if one is named.
+    /// Returns the notes at a point in time.
     pub(crate) fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Failure> {
         let time = parse_date(date, self.context.environment.now).ok_or_else(|| {
             Failure::usage(format!("\"{}\" is not a date", one_line(date)))
@@ -92,10 +92,8 @@ impl<'a> Past<'a> {
         Ok((time, moment))
     }
 
-    /// A note of a moment, as if it lay on the disk; none when it was not there, or is not for a model.
-    ///
-    /// # Errors
-    /// When it cannot be read as a note.
+    /// Returns a past version of a note as if it were on the disk. `None` if it did not exist or is
+    /// withheld from an agent.
     pub(crate) fn stored_at(&self, moment: &Moment, id: NoteId) -> Result<Option<Stored>, Failure> {
         if self.is_withheld(id) {
             return Ok(None);
@@ -104,7 +102,7 @@ impl<'a> Past<'a> {
         file.map(|file| stored(id, &file)).transpose()
     }
 
-    /// Tells whether a note is not for the model that asks: it is forgotten, or gone.
+    /// Tells whether a note is withheld from the agent that asks: it is forgotten or deleted.
     pub(crate) fn is_withheld(&self, id: NoteId) -> bool {
         let is_living = || {
             let entry = self.index.get(id).ok().flatten();
@@ -113,7 +111,7 @@ impl<'a> Past<'a> {
         self.context.environment.is_agent && !is_living()
     }
 
-    /// Refuses what is about such a note alone.
+    /// Refuses a command about a withheld note.
     pub(crate) fn refuse_withheld(&self, id: NoteId) -> Result<(), Failure> {
         if self.is_withheld(id) {
             return Err(Failure::failed(
@@ -123,7 +121,7 @@ impl<'a> Past<'a> {
         Ok(())
     }
 
-    /// The title of the first note of a commit; empty where there is none.
+    /// The title of the first note of a commit; empty if there is none.
     pub(crate) fn title(&self, event: &Event) -> String {
         if event.notes.keys().any(|id| self.is_withheld(*id)) {
             return String::new();
@@ -132,18 +130,18 @@ impl<'a> Past<'a> {
         safe_line(title)
     }
 
-    /// The title that a note has, or had last; empty where it is not known.
+    /// The current or last title of a note; empty if unknown.
     pub(crate) fn title_of(&self, id: NoteId) -> String {
         let entry = self.index.get(id).ok().flatten();
         entry.map_or_else(String::new, |entry| one_line(&entry.title))
     }
 
-    /// The short id of a note, there or gone.
+    /// The short id of a note, current or deleted.
     pub(crate) fn short(&self, id: NoteId) -> String {
         Context::short(&self.index, id)
     }
 
-    /// A commit on one line.
+    /// Formats a commit as one line.
     pub(crate) fn line(&self, event: &Event) -> String {
         let what = format!("{} {}", shown_verb(event), counts(event));
         let title = self.title(event);
@@ -155,7 +153,7 @@ impl<'a> Past<'a> {
         format!("{} {}", self.beginning(event), cut(&what))
     }
 
-    /// When a commit was made, where, by whom, and its batch, in columns.
+    /// The columns of a commit: time, machine, author and change.
     pub(crate) fn beginning(&self, event: &Event) -> String {
         let machine = event.machine.as_deref().unwrap_or("-");
         let batch = event.batch.map_or_else(|| "-".to_owned(), short_batch);
@@ -167,7 +165,7 @@ impl<'a> Past<'a> {
         )
     }
 
-    /// A commit as scripts are given it.
+    /// A commit as JSON.
     pub(crate) fn json(&self, event: &Event) -> Value {
         let title = self.title(event);
         let notes = event
@@ -193,7 +191,7 @@ pub(crate) fn open(context: &Context) -> Result<Option<Repository>, Failure> {
     Ok(Repository::open(&context.home, &context.machine_id(), now)?)
 }
 
-/// The one note of a moment that is meant.
+/// Resolves a partial id to one note of a past moment.
 pub(crate) fn resolve_at(
     typed: &str,
     time: DateTime<Utc>,
@@ -240,7 +238,7 @@ fn one_of(reference: &IdPrefix, found: &BTreeSet<NoteId>) -> Result<NoteId, Fail
     }
 }
 
-/// A file of the history as if it lay on the disk.
+/// Parses a file of the history as if it were on the disk.
 fn stored(id: NoteId, file: &File) -> Result<Stored, Failure> {
     let path = NotePath {
         scope: Scope::Portable,
@@ -257,7 +255,8 @@ fn stored(id: NoteId, file: &File) -> Result<Stored, Failure> {
     })
 }
 
-/// Reads a point in time: as notes have it, a day (then its end), or as it is shown (`3 d ago`).
+/// Parses a point in time: a note's timestamp, a day (meaning its end), or a relative age (`3 d
+/// ago`).
 fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let text = text.trim();
     if let Ok(day) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
@@ -267,7 +266,7 @@ fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         return now.checked_sub_signed(TimeDelta::days(1));
     }
     let Some(age) = text.strip_suffix(" ago") else {
-        // Seconds may be left out.
+        // Seconds are optional.
         return parse_timestamp(text).or_else(|| parse_timestamp(text.strip_suffix('Z')?));
     };
     let (number, unit) = age.trim().split_once(' ')?;
@@ -282,17 +281,17 @@ fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     now.checked_sub_signed(age?)
 }
 
-/// A point in time as people are shown it.
+/// Formats a point in time for people.
 pub(crate) fn shown_time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// A point in time as scripts are given it.
+/// Formats a point in time for scripts.
 pub(crate) fn iso(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Who acted, in a person's words.
+/// The author of a commit, for people.
 pub(crate) fn shown_actor(event: &Event) -> &str {
     match event.actor.as_deref() {
         Some("person") => "you",
@@ -301,12 +300,12 @@ pub(crate) fn shown_actor(event: &Event) -> &str {
     }
 }
 
-/// What was done, in a word or a line.
+/// What a commit did, in one line.
 pub(crate) fn shown_verb(event: &Event) -> String {
     safe_line(event.verb())
 }
 
-/// What was done to a note, in a word.
+/// What a commit did to a note, in one word.
 pub(crate) fn word(touched: Touched) -> &'static str {
     match touched {
         Touched::Added => "new",
@@ -315,7 +314,7 @@ pub(crate) fn word(touched: Touched) -> &'static str {
     }
 }
 
-/// How many notes a commit made, changed and removed.
+/// Counts the notes that a commit added, changed and removed.
 pub(crate) fn counts(event: &Event) -> String {
     let amounts = [
         ('+', Touched::Added),
@@ -333,7 +332,7 @@ pub(crate) fn counts(event: &Event) -> String {
     amounts.collect::<Vec<_>>().join(" ")
 }
 
-/// Cuts what stands behind the columns of a commit.
+/// Truncates the text after a commit's columns.
 pub(crate) fn cut(text: &str) -> String {
     shorten(
         text.trim_end(),

@@ -1,4 +1,4 @@
-//! `import`: Claude Code's own memory, copied into notes.
+//! `import`: copies Claude Code's own memory into notes.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -15,15 +15,16 @@ use crate::ui::{Outcome, Ui};
 
 /// Copy Claude Code's own memory into notes
 ///
-/// Each file of the memory becomes a note that follows it: changed when it changes, forgotten when
-/// it goes. Nothing is written to the memory. What you changed or forgot here stays as you left it;
-/// excluded folders and paused projects are left out. Every sync does the same by itself.
+/// Each memory file becomes a note that follows it: the note changes with the file, and is
+/// forgotten when the file is deleted. Nothing is written to the memory. Notes that you changed or
+/// forgot here stay that way. Excluded folders and paused projects are left out. Every sync
+/// imports, too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Claude Code's folder [default: CLAUDE_CONFIG_DIR, else ~/.claude]
     #[arg(long, value_name = "DIR")]
     claude_home: Option<PathBuf>,
-    /// Do not send the notes to other machines
+    /// Do not sync afterwards
     #[arg(long)]
     no_sync: bool,
 }
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The report: the line of the Python version, and a second one where there is more to say.
+/// The report: the line of the Python version, and a second line for more details.
 fn text(imported: &Imported, folder: &str) -> String {
     let mut text = format!(
         "import: imported={} updated={} skipped={} (from {folder})\n",

@@ -1,4 +1,4 @@
-//! `inject`: what a session starts with, as the Python version prints it.
+//! `inject`: prints the working set in the Python version's form.
 
 use std::{fs::File, io::BufReader, path::PathBuf, process::ExitCode};
 
@@ -13,18 +13,19 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// Print what a session of this project starts with
+/// Print the working set of this project
 ///
-/// Takes the JSON of a SessionStart hook on stdin, if there is one.
+/// The working set is injected when a session starts. Takes the JSON of a SessionStart hook on
+/// stdin, if there is one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The project [default: the one of the hook's folder, else of this one]
+    /// The project [default: that of the hook's folder, else of this folder]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// How many notes of the project; less than none is none
+    /// The maximum number of project notes; negative means none
     #[arg(long, default_value_t = 8, allow_negative_numbers = true)]
     k: i64,
-    /// Print the chosen notes as JSON, with the reason of each
+    /// Print the chosen notes as JSON, with the reason for each
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +36,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(key) => context.project(Some(key)),
         None => context.project_of(&folder(input.transcript_path.as_deref(), input.cwd)),
     };
-    // A session waits for this, so another process that writes the index is not waited for.
+    // The session start blocks on this command, so it does not wait for another writer of the
+    // index.
     let index = context.index_without_waiting()?;
     let request = Request {
         project: &project.key,
@@ -68,7 +70,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder of a session: where its transcript began, else where the hook stands, else here.
+/// The folder of a session: where its transcript began, else the hook's `cwd`, else the current
+/// folder.
 pub(super) fn folder(transcript: Option<&str>, cwd: Option<String>) -> PathBuf {
     let begun = transcript
         .and_then(|path| File::open(path).ok())

@@ -1,4 +1,4 @@
-//! `list`: the notes of a project, newest first.
+//! `list`: lists the notes of a project, newest first.
 
 use std::process::ExitCode;
 
@@ -11,20 +11,20 @@ use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// List the notes of this project
 ///
-/// Newest first. Replaced notes are listed, too, and say so.
+/// Newest first. Includes superseded notes, marked as such.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Args {
-    /// The notes of this project instead
+    /// List the notes of this project [default: that of this folder]
     #[arg(long, value_name = "KEY", conflicts_with_all = ["global", "everywhere"])]
     project: Option<String>,
-    /// The notes that apply to all projects
+    /// List the notes that apply to all projects
     #[arg(long, conflicts_with = "everywhere")]
     global: bool,
-    /// The notes of every project
+    /// List the notes of every project
     #[arg(long)]
     everywhere: bool,
     /// Only notes of this type
@@ -33,13 +33,13 @@ pub(crate) struct Args {
     /// Only notes of this kind
     #[arg(long, value_parser = crate::args::kind)]
     kind: Option<Kind>,
-    /// Only notes that travel (`portable`) or do not (`machine-local`)
+    /// Only notes that sync (`portable`) or do not (`machine-local`)
     #[arg(long, value_parser = crate::args::scope)]
     scope: Option<Scope>,
-    /// Forgotten notes, too
+    /// Include forgotten notes
     #[arg(long)]
     forgotten: bool,
-    /// All of them, not only the first twenty
+    /// List all, not only the first twenty
     #[arg(long)]
     all: bool,
     /// Print JSON, without bodies

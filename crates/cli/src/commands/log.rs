@@ -1,4 +1,4 @@
-//! `log`: what was done to the notes that travel.
+//! `log`: lists the changes of the portable notes.
 
 use std::process::ExitCode;
 
@@ -10,20 +10,20 @@ use crate::{
     ui::{LIST_LENGTH, Outcome, Ui},
 };
 
-/// Show what was done to the notes, on all your machines
+/// Show the changes to your notes, on all your machines
 ///
-/// Newest first: when, on which machine, by whom, the batch by which it can be undone, and what: notes
-/// that are new (+), changed (~) and gone (-), with the title of the first. Notes of this machine only
-/// have no history.
+/// Newest first: time, machine, author, the change's id for `undo`, and the notes that were added
+/// (+), changed (~) and removed (-), with the title of the first. Machine-local notes have no
+/// history.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many lines
+    /// The maximum number of lines
     #[arg(short, value_name = "N", default_value_t = LIST_LENGTH, conflicts_with = "all")]
     n: usize,
-    /// All of them
+    /// Show all changes
     #[arg(long)]
     all: bool,
-    /// Only what was done to this note
+    /// Only changes of this note
     #[arg(long, value_name = "ID")]
     note: Option<String>,
     /// Print JSON
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .map(|typed| past.resolve(typed))
         .transpose()?;
     let limit = if args.all { usize::MAX } else { args.n };
-    // One more tells whether there are more.
+    // One extra event shows whether there are more.
     let mut events = past.repository.log(note, limit.saturating_add(1))?;
     let has_more = events.len() > limit;
     events.truncate(limit);

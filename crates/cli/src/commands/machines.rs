@@ -1,4 +1,4 @@
-//! `machines`: who wrote what, and when each was last heard of.
+//! `machines`: lists each machine's notes and when it was last seen.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -19,8 +19,8 @@ use crate::{
 
 /// Show which machine wrote what, and when it was last seen
 ///
-/// A machine is seen by what it commits. One that has nothing to say, or does not sync, looks the
-/// same.
+/// A machine is seen when its commits arrive. A machine without changes looks the same as one that
+/// does not sync.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print JSON
@@ -28,7 +28,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is known of a machine.
 #[derive(Default)]
 struct Machine {
     notes: usize,
@@ -45,7 +44,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     machines.entry(own.clone()).or_default();
     if let Some(repository) = history_view::open(context)? {
         for (name, time) in repository.last_seen()? {
-            // In commits a name is one plain word; in notes it is as it was typed.
+            // Commits store the name as one plain word; notes store it as typed.
             let known = machines
                 .iter_mut()
                 .find(|(known, _)| name_in_commits(known) == name);
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let now = context.environment.now;
     let mut list: Vec<_> = machines.into_iter().collect();
-    // This one first, then as they were heard of.
+    // This machine first, then the most recently seen.
     list.sort_by_key(|(name, machine)| (*name != own, std::cmp::Reverse(machine.seen)));
     let width = list
         .iter()

@@ -1,4 +1,4 @@
-//! `maintain`: what the deferred process does, now and to its end.
+//! `maintain`: runs the deferred process in the foreground, to its end.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -8,10 +8,10 @@ use anamnesis_store::journal::Journal;
 use super::work;
 use crate::ui::{self, Outcome, Ui};
 
-/// How long it waits for a deferred process that is at it.
+/// Timeout for a deferred process that is running.
 const PATIENCE: Duration = Duration::from_secs(130);
 
-/// Let old records go, empty the trash, and take the deleted text off the disk
+/// Prune old records, empty the trash, erase deleted text
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 

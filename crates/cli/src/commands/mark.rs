@@ -1,4 +1,4 @@
-//! `move`, `pin`, `mute`: what a note applies to and how it comes up.
+//! `move`, `pin`, `mute`: change a note's project or scope, and whether it is injected.
 
 use std::process::ExitCode;
 
@@ -12,16 +12,16 @@ use anamnesis_text::clean::one_line;
 use super::edit::refuse_agent;
 use crate::ui::{Outcome, Ui};
 
-/// Give a note to another project, or keep it on this machine
+/// Move a note to another project, or keep it on this machine
 #[derive(Debug, clap::Args)]
 #[command(name = "move")]
 pub(crate) struct MoveArgs {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
-    /// The project it applies to from now on (`global` for all projects)
+    /// The new project (`global` for all projects)
     #[arg(long, value_name = "KEY", required_unless_present = "scope")]
     project: Option<String>,
-    /// `machine-local` keeps it on this machine, `portable` lets it travel
+    /// `machine-local` keeps it on this machine, `portable` lets it sync
     #[arg(long, value_parser = crate::args::scope)]
     scope: Option<Scope>,
 }
@@ -29,21 +29,21 @@ pub(crate) struct MoveArgs {
 /// Keep a note at the top
 #[derive(Debug, clap::Args)]
 pub(crate) struct PinArgs {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
-    /// Take the pin away
+    /// Remove the pin
     #[arg(long)]
     off: bool,
 }
 
-/// Keep a note from coming up by itself
+/// Keep a note from being injected
 ///
 /// A search still finds it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MuteArgs {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
-    /// Let it come up again
+    /// Allow it to be injected again
     #[arg(long)]
     off: bool,
 }
@@ -96,7 +96,7 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command that moves a note back.
+/// Returns the command that reverts the move.
 fn undo(short: &str, project: &str, scope: Scope) -> String {
     let project = quoted(project);
     format!("anamnesis move {short} --project {project} --scope {scope}")
@@ -131,7 +131,7 @@ pub(crate) fn mute(args: &MuteArgs, context: &Context, ui: &Ui) -> Outcome {
         said,
         &format!("mute {{}}{back}"),
         |note| {
-            // A proposal or a tombstone stays what it is.
+            // A proposal or a tombstone keeps its state.
             if note.state == from {
                 note.state = to;
             }

@@ -1,7 +1,7 @@
-//! `merge`: few notes for many that are one matter, as a model sees it.
+//! `merge`: merges notes about the same topic, as grouped by a model.
 //!
-//! Each group of notes that the model names is tried on a copy before it counts: if fewer of the approved
-//! questions are answered with it, it is left out. What is accepted is one batch.
+//! Each group is first tried on a copy of the notes. A group that lowers recall on the approved
+//! questions is rejected. All accepted groups are one change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,23 +27,24 @@ use crate::{
     ui::{self, Outcome, Ui},
 };
 
-/// Let few notes stand for many that are one matter, as a model sees it
+/// Merge notes about the same topic (uses a model)
 ///
-/// A note that says it all, or a new one, stands for the others; nothing is deleted. Each group is tried
-/// on a copy of the notes first: one with which fewer of the approved questions (`eval mine`) are
-/// answered is left out. What you wrote is neither changed nor hidden: there a note is proposed.
+/// One note of each group, or a new one, replaces the others; nothing is deleted. Each group is
+/// first tried on a copy of the notes: a group that lowers recall on the approved questions (`eval
+/// mine`) is rejected. Your own notes are neither changed nor hidden: a replacement is proposed
+/// instead.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// This project only [default: every project]
+    /// Only this project [default: every project]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// Take the groups from this file, which holds what a model has answered
+    /// Read the groups from this file instead of asking a model
     #[arg(long, value_name = "FILE", requires = "project")]
     answer: Option<PathBuf>,
-    /// Print what a model is asked, and do no more
+    /// Print the request to the model, and stop
     #[arg(long, requires = "project", conflicts_with_all = ["answer", "apply"])]
     request: bool,
-    /// Apply every group, without trying it first
+    /// Apply every group without trying it first
     #[arg(long)]
     no_gate: bool,
     /// The file with the questions [default: eval/eval.jsonl in the store]
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     apply: Apply,
 }
 
-/// Asks a model.
+/// A function that asks a model.
 type Ask<'a, E> = &'a dyn Fn(&str, &str) -> Result<String, E>;
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     with_model(args, context, "answer", &read, ui)
 }
 
-/// Has the model answer that the person named. It is paid for a dry run, too.
+/// Runs with the configured model. A dry run asks the model, too, and costs money.
 fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if context.environment.is_agent {
         return Err(
@@ -95,7 +96,7 @@ fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     with_model(args, context, &model.label(), &ask, ui)
 }
 
-/// Prints what a model is asked of a project.
+/// Prints the request for a project.
 fn request(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let loaded = Loaded::of(context, &context.index()?)?;
     let key = context.project(args.project.as_deref()).key;
@@ -106,7 +107,7 @@ fn request(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks a model of each project, and does what it says as far as that holds.
+/// Asks a model about each project, and applies its answer if it is valid.
 fn with_model<E: Error + 'static>(
     args: &Args,
     context: &Context,
@@ -154,7 +155,7 @@ fn with_model<E: Error + 'static>(
     args.apply.finish(work.batch, told, ui)
 }
 
-/// The projects to look at, sorted. Notes for all projects are a person's to change.
+/// The projects to process, sorted. Only a person changes notes for all projects.
 fn projects(args: &Args, context: &Context, loaded: &Loaded) -> BTreeSet<String> {
     let Some(key) = &args.project else {
         return loaded.projects();
@@ -163,7 +164,7 @@ fn projects(args: &Args, context: &Context, loaded: &Loaded) -> BTreeSet<String>
     BTreeSet::from([loaded.shelf.aliases.current(&key).to_owned()])
 }
 
-/// A copy of the notes to try merges on, unless nobody wants to.
+/// A copy of the notes for trials; `None` with `--no-gate` or without questions.
 fn trial<'c>(
     args: &Args,
     context: &Context,
@@ -178,19 +179,19 @@ fn trial<'c>(
     Ok(Some(MergeTrial::new(notes, cases, depth)?))
 }
 
-/// What is merged so far.
+/// The state of a run.
 struct Work<'a, 'c> {
     batch: Batch<'a>,
     loaded: &'a Loaded,
     trial: Option<MergeTrial<'c>>,
     author: Author,
-    /// How many groups were taken.
+    /// How many groups were accepted.
     taken: usize,
     text: String,
 }
 
 impl Work<'_, '_> {
-    /// Takes the groups of a project up, one after another.
+    /// Tries the groups of a project in turn, and applies the accepted ones.
     fn take(&mut self, project: &str, notes: &[&Note], groups: &[Group]) -> Result<(), Failure> {
         let notes: BTreeMap<NoteId, &Note> = notes.iter().map(|note| (note.id, *note)).collect();
         for group in groups {

@@ -1,4 +1,4 @@
-//! `migrate`: other keys for projects and notes.
+//! `migrate`: changes the project keys of notes.
 
 use std::{fs, path::PathBuf};
 
@@ -13,10 +13,10 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// Give notes to other projects, by a list of keys
+/// Move notes to other projects, by a list of keys
 ///
-/// The list is JSON: {"projects": {"OLD": "NEW"}, "notes": {"ID": "NEW"}}; an entry of a note counts
-/// before that of its project. Where a project only has another key by now, `project merge` is enough
+/// The list is JSON: {"projects": {"OLD": "NEW"}, "notes": {"ID": "NEW"}}; an entry for a note
+/// overrides that for its project. If only the key of a project changed, `project merge` is enough
 /// and changes no note.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

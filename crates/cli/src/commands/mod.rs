@@ -1,4 +1,4 @@
-//! The commands: one file each, an `Args` whose comments are its help, and one function.
+//! The commands. Each file has an `Args`, whose doc comments are the help text, and one function.
 
 mod backfill;
 mod backfill_provenance;
@@ -158,7 +158,7 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     };
     let is_deferred = matches!(arguments.command, Some(Verb::Work(_)));
     let outcome = run(arguments, environment.clone(), &ui);
-    // The deferred process repairs the journal itself, and must not start itself again and again.
+    // The deferred process repairs the journal itself. It must not start another one.
     if !is_deferred {
         spawn::repair_if_damaged(environment);
     }
@@ -176,7 +176,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         return without_a_command(environment, ui);
     };
     match verb {
-        // These need no store.
+        // These commands need no store.
         Verb::Redact(args) => redact::run(&args, ui),
         Verb::Completions(args) => Ok(completions::run(&args, ui)),
         Verb::Help(args) => help::run(&args, ui),
@@ -187,7 +187,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Work(args) => work::run(&args, environment),
         Verb::Eval(args) => eval::run(&args, environment, ui),
         Verb::Why(args) => why::run(&args, environment, ui),
-        // These must work when the store does not.
+        // These commands must work when the store does not.
         Verb::Doctor(args) => doctor::run(&args, environment, ui),
         Verb::Project(args) => project::run(&args, environment, ui),
         Verb::Status(args) => status::run(&args, &Context::open(environment)?, ui),
@@ -240,8 +240,8 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
     }
 }
 
-/// On a terminal: `status`. A hook's payload on stdin: that hook, for settings that name no verb.
-/// Anything else on stdin is a client of the server, as in the Python version.
+/// A terminal gets `status`. A hook's payload on stdin runs that hook, for settings without a verb.
+/// Any other stdin is an MCP client, as in the Python version.
 fn without_a_command(environment: Environment, ui: &Ui) -> Outcome {
     if ui::stdin_is_terminal() {
         return status::run(&status::Args::default(), &Context::open(environment)?, ui);

@@ -1,4 +1,4 @@
-//! `normalise`: notes as they would be written today.
+//! `normalise`: updates notes to the current format.
 
 use anamnesis_app::{batch::Batch, context::Context};
 use anamnesis_distill::upkeep::chores::normal;
@@ -11,11 +11,11 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// Bring the keys, tags and projects of notes into today's form
+/// Update notes to the current format
 ///
-/// Each key stands on a line of its own, in the order that docs/reference/notes.md gives; a project has
-/// the key that it has now; a tag stands once, in small letters. Comments, keys of other programs and
-/// every byte of the texts stay.
+/// Puts each key on its own line, in the order of docs/reference/notes.md; updates the project key;
+/// makes tags lower case and unique. Comments, keys of other programs and every byte of the texts
+/// stay.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut text = String::new();
     let mut count = 0;
     for stored in loaded.all() {
-        // What does not travel has no history that could bring it back.
+        // A machine-local note has no history from which it could be restored.
         if stored.path.scope != Scope::Portable || !stored.whole {
             continue;
         }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     args.apply.finish(batch, (count, "note(s)", "changed"), ui)
 }
 
-/// What a note will say otherwise; its form, if nothing.
+/// Describes what changes in a note.
 fn what_changes(before: &Note, after: &Note) -> String {
     let mut what = Vec::new();
     if before.project != after.project {

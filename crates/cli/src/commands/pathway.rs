@@ -1,4 +1,4 @@
-//! `pathway`: how two notes hang together, or what is around one.
+//! `pathway`: shows how two notes are connected, or the notes around one.
 
 use std::process::ExitCode;
 
@@ -16,24 +16,23 @@ use serde_json::{Value, json};
 
 use crate::ui::{self, Outcome, Ui};
 
-/// Show how two notes hang together, or what is around one
+/// Show how two notes are connected, or the notes around one
 ///
-/// The strongest way over links, and up to three others: → is a link along its direction, ← one
-/// against it, – one that says the same from both ends. Links that follow from sessions, from files and
-/// from use are among them.
+/// Prints the strongest path of links, and up to three others: → is a link in its direction, ← a
+/// link against it, – a symmetric one. Links derived from sessions, files and use are included.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of a note's id
+    /// The note's id: six or more characters of its start or end
     from: String,
-    /// The other note; without it, the notes around the first one
+    /// The other note; without it, show the notes around the first one
     to: Option<String>,
-    /// How many links far the notes around it may be, 1 to 6
+    /// The maximum distance in links from the note, 1 to 6
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=6), conflicts_with = "to")]
     depth: u8,
-    /// The least weight of a link that counts, above 0 and at most 1
+    /// The minimum weight of a link, above 0 and at most 1
     #[arg(long, value_parser = strength, default_value_t = MIN_STRENGTH)]
     min_strength: f64,
-    /// Links to notes that say much the same, too
+    /// Include links between notes with similar text
     #[arg(long)]
     similar: bool,
     /// Print JSON
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let derived = |ids: &[NoteId]| {
         let mut edges = known.links(ids);
         if args.similar {
-            // What cannot be compared is not similar.
+            // Similarity is optional: an error only means fewer links.
             edges.extend(similar.links(ids).unwrap_or_default());
         }
         edges
@@ -179,7 +178,7 @@ fn around_text(found: &Around, index: &Index, from: NoteId) -> String {
     text
 }
 
-/// The sign for a link, seen from one of its ends.
+/// The arrow of a link, seen from one of its ends.
 fn arrow(from: NoteId, edge: &anamnesis_note::link::Edge) -> char {
     if edge.relation.is_mutual() {
         '–'
@@ -190,7 +189,7 @@ fn arrow(from: NoteId, edge: &anamnesis_note::link::Edge) -> char {
     }
 }
 
-/// A note's id and title in what is left of a line.
+/// A note's id and title, cut to the rest of the line.
 fn named(index: &Index, id: NoteId, indent: usize) -> String {
     let short = Context::short(index, id);
     let title = match index.get(id) {

@@ -1,4 +1,4 @@
-//! `pause` and `resume`: no records and no notes for a project, or for all.
+//! `pause` and `resume`: stop and restart recording and injection, for a project or for all.
 
 use std::process::ExitCode;
 
@@ -17,35 +17,33 @@ use anamnesis_text::clean::one_line;
 
 use crate::ui::{Outcome, Ui};
 
-/// Stop recording a project, and giving it notes
+/// Stop recording a project and injecting notes into it
 ///
-/// A session that is running is paused, too. Notes stay, and commands go on working.
+/// Also pauses running sessions. Notes stay, and commands still work.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     what: What,
 }
 
-/// Go on with a project that was paused
+/// Resume recording a project
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     what: What,
 }
 
-/// What is paused or resumed.
 #[derive(Debug, clap::Args)]
 struct What {
-    /// The project [default: the one of this folder]
+    /// The project [default: that of this folder]
     #[arg(long, value_name = "KEY", conflicts_with = "all")]
     project: Option<String>,
-    /// Everywhere; what is paused by project stays so
+    /// All projects; projects paused by key stay paused
     #[arg(long)]
     all: bool,
 }
 
 impl What {
-    /// The key of the project.
     fn project(&self, context: &Context) -> Result<String, Failure> {
         let Some(named) = &self.project else {
             return Ok(context.project(None).key);
@@ -57,7 +55,7 @@ impl What {
         Ok(key)
     }
 
-    /// The options that name the same thing again.
+    /// The options that select the same projects again.
     fn options(&self, project: &str) -> String {
         if self.all {
             " --all".to_owned()
@@ -110,7 +108,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
         }
     })?;
     if let Some(journal) = context.journal() {
-        // What a transcript has from before stays unread.
+        // Text that a transcript has from before this time stays unread.
         let now = context.environment.now.timestamp_millis();
         journal.resumed((!what.all).then_some(project.as_str()), now)?;
     }
@@ -131,13 +129,13 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
             text.push_str(&format!("  {project} · anamnesis resume {options}\n"));
         }
     }
-    // Of another project, only what holds everywhere can be told.
+    // The state of another project's folder is unknown, so only the global states are checked.
     let still = if what.project.is_some() {
         pause::why(&context, &[], || Project::named(""))
     } else {
         pause::here(&context)
     };
-    // That one stands in the list already.
+    // The list already shows this one.
     let still = still.filter(|off| !(what.all && *off == Off::Project));
     if let Some(off) = still {
         text.push_str(&format!("Still off: {}\n→ {}\n", off.reason(), off.hint()));
@@ -149,7 +147,7 @@ pub(crate) fn resume(args: &ResumeArgs, mut context: Context, ui: &Ui) -> Outcom
     })
 }
 
-/// Changes what is paused, and returns what was before.
+/// Updates the list of paused projects, and returns the previous list.
 fn change(context: &Context, change: impl FnOnce(&mut Paused)) -> Result<Paused, Failure> {
     Ok(Config::change_paused(&context.home, change)?)
 }

@@ -1,4 +1,4 @@
-//! `project`: the key of a folder and how it was told, and which keys are one project.
+//! `project`: shows a folder's project key and its source, and joins keys of one project.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,14 +20,14 @@ use serde_json::json;
 
 use crate::ui::{self, Outcome, Ui};
 
-/// How long it waits for the records and the receipts.
+/// Timeout for the journal and the usage log.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Show the project of a folder and how it was told
+/// Show the project of a folder and how its key was found
 ///
-/// Notes are kept by project. Its key comes from the first of: the file .anamnesis/project here or
-/// above, the git remote `origin`, the repository's folder, the folder itself. Where the remote, the
-/// folder's name or the file changed, the notes of before still belong to it.
+/// Notes are kept by project. The key comes from the first of: the file .anamnesis/project here or
+/// in a parent folder, the git remote `origin`, the repository's folder, the folder itself. If the
+/// remote, the folder's name or the file changes, older notes still belong to the project.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -48,19 +48,19 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Say that a key is the same project as another
+    /// Declare that a key is the same project as another
     Merge {
-        /// A key
+        /// The key to merge
         key: String,
-        /// The key that the project has now
+        /// The current key of the project
         same_as: String,
     },
-    /// Take back that a key is the same project as others
+    /// Undo a merge of project keys
     Split {
-        /// The key
+        /// The key to separate
         key: String,
     },
-    /// Follow the file .anamnesis/project of a folder that names another project's key
+    /// Follow a .anamnesis/project file that names another project's key
     Trust {
         /// The folder [default: this one]
         folder: Option<PathBuf>,
@@ -77,8 +77,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     }
 }
 
-/// Opens the store of a person: a repository that asks Claude to give it another project's notes is
-/// not to have them.
+/// Opens the store for a person only. A repository could tell Claude to get another project's notes
+/// for it.
 fn for_a_person(environment: Environment) -> Result<Context, Failure> {
     // HOOK-03
     if environment.is_agent {
@@ -140,7 +140,7 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The other keys of a project, each with the reason and the folder where that was seen.
+/// The other keys of a project, each with its source and the folder where it was found.
 fn reasons<'a>(context: &Context, project: &'a Project) -> Vec<(&'a str, String, Option<PathBuf>)> {
     if project.also.is_empty() {
         return Vec::new();
@@ -234,7 +234,7 @@ fn list(json: bool, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many notes the project of a key has.
+/// Formats the number of notes of a project.
 fn amount(
     notes: &std::collections::BTreeMap<String, usize>,
     aliases: &Aliases,
@@ -294,7 +294,7 @@ fn trust(folder: Option<&Path>, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which step gave the key, as scripts are told it.
+/// The source of the key, for scripts.
 fn step_word(step: &Step) -> &'static str {
     match step {
         Step::Marker(_) => "marker",
@@ -306,7 +306,7 @@ fn step_word(step: &Step) -> &'static str {
     }
 }
 
-/// Which step gave the key, in words, and the place it was read from.
+/// The source of the key in words, and the file it was read from.
 pub(super) fn explain(project: &Project) -> (&'static str, Option<&PathBuf>) {
     match &project.step {
         Step::Marker(path) => ("the marker", Some(path)),

@@ -1,7 +1,7 @@
-//! `purge`: a note, or a text, out of everything of ours, git history and the remote included.
+//! `purge`: removes a note or a text from the store, the git history and the remote.
 //!
-//! What is looked for is asked for on the terminal or read from stdin, never an argument: arguments
-//! stand in the shell's history and in the list of processes.
+//! The text is read from the terminal or from stdin, never from an argument. Arguments are visible
+//! in the shell history and in the process list.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,27 +39,27 @@ use crate::{
     ui::{self, Outcome, Ui},
 };
 
-/// How long others are waited for.
+/// Timeout for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest file that is looked into, in bytes.
+/// The size limit for a file that is searched, in bytes.
 const MAX_LENGTH: usize = 256 * 1024 * 1024;
 
-/// Take notes, or a text, out of everything, git history included
+/// Remove notes or a text everywhere, including git history
 ///
-/// With ids: these notes, for good; a tombstone stays, so that nothing brings them back. With
-/// `--find`: a text, such as a password, is asked for and masked in notes, records, logs and git
-/// history. The remote's history is rewritten too, and your other machines take that over with their
-/// next sync. There is no undo.
+/// With ids: removes these notes permanently; a tombstone stays, so that nothing brings them back.
+/// With `--find`: asks for a text, such as a password, and masks it in notes, records, logs and git
+/// history. Also rewrites the remote's history; your other machines adopt it with their next sync.
+/// There is no undo.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of an id; may be given more than once
+    /// A note's id: six or more characters of its start or end; repeatable
     #[arg(required_unless_present = "find", conflicts_with = "find")]
     ids: Vec<String>,
-    /// Ask for a text, or read it from stdin, and mask it wherever it stands
+    /// Ask for a text, or read it from stdin, and mask it everywhere
     #[arg(long)]
     find: bool,
-    /// Do not ask whether that is meant
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -151,7 +151,7 @@ fn purge_notes(
         .map_err(|error| refused(&error))?;
     drop(lock);
     let purged = rewrite(context, &purge, &again);
-    // What was derived from the files is made anew, whatever became of history.
+    // Derived files are rebuilt even if the history could not be rewritten.
     Index::rebuild(&context.home, &context.notes, PATIENCE)?;
     let purged = purged?;
     let mut out = format!(
@@ -187,7 +187,7 @@ fn find(needle: PurgePattern, yes: bool, context: &Context, ui: &Ui) -> Outcome 
         .collect();
     let elsewhere = standing.others.len() + usize::from(standing.messages > 0);
     let mut found = notes.len() + places.files.len() + mentions.count() + elsewhere;
-    // What a run before this one, which was killed, has taken out of rows may still be in the file.
+    // An earlier run that was killed may have changed rows but left their bytes in the file.
     let in_bytes = match found {
         0 => databases_with(context, needle),
         _ => Vec::new(),
@@ -260,7 +260,7 @@ fn find(needle: PurgePattern, yes: bool, context: &Context, ui: &Ui) -> Outcome 
         }
     }
     let purged = rewrite(context, &purge, "anamnesis purge --find");
-    // What was derived from the files is made anew, whatever became of history.
+    // Derived files are rebuilt even if the history could not be rewritten.
     Index::rebuild(&context.home, &context.notes, PATIENCE)?;
     let purged = purged?;
     let remaining = remaining(context, journal.as_ref(), &purge)?;
@@ -292,14 +292,14 @@ fn find(needle: PurgePattern, yes: bool, context: &Context, ui: &Ui) -> Outcome 
     })
 }
 
-/// Where a text got to that is a secret.
+/// Where a secret text was found.
 struct Leak {
-    /// When the remote got it, if it did.
+    /// When it was pushed to the remote, if it was.
     since: Option<DateTime<Utc>>,
     has_transcript: bool,
 }
 
-/// What a person has to do now.
+/// The steps that the person has to do now.
 fn remote_steps(
     context: &Context,
     purged: &Purged,
@@ -360,14 +360,14 @@ fn remote_steps(
     Ok(text)
 }
 
-/// Takes it out of notes, history and remote, with the receipt by which other machines know.
+/// Rewrites notes, history and remote, and writes the receipt for other machines.
 fn rewrite(context: &Context, purge: &Purge, again: &str) -> Result<Purged, Failure> {
     let remote = sync::remote(context)?;
     let machine = context.machine_id();
     let receipts = Receipts::new(context.home.clone());
     let journal = Journal::open(&context.home, PATIENCE)?;
     let ids = |ids: &BTreeSet<NoteId>| {
-        // What stands in history has travelled, wherever the note is now.
+        // A portable history may contain a note that is machine-local now.
         let ids = ids
             .iter()
             .filter_map(|id| PortableId::new(*id, Scope::Portable));
@@ -406,7 +406,7 @@ fn standing(context: &Context, purge: &Purge) -> Result<Standing, Failure> {
     }
 }
 
-/// The notes of sessions that say what capture wrote.
+/// The session notes whose text capture wrote.
 fn own_notes(
     context: &Context,
     journal: Option<&Journal>,
@@ -424,7 +424,7 @@ fn own_notes(
     own.collect()
 }
 
-/// Where the text still is.
+/// Finds the places that still contain the text.
 fn remaining(
     context: &Context,
     journal: Option<&Journal>,
@@ -453,7 +453,7 @@ fn remaining(
     Ok(left)
 }
 
-/// The databases whose files have the text in any byte.
+/// The databases whose files contain the text, also in free pages.
 fn databases_with(context: &Context, needle: &PurgePattern) -> Vec<String> {
     let databases = [context.home.journal(), context.home.index()];
     let files = databases.iter().flat_map(|path| {
@@ -469,7 +469,7 @@ fn databases_with(context: &Context, needle: &PurgePattern) -> Vec<String> {
         .collect()
 }
 
-/// The transcripts that hold it: of sessions whose records or notes do.
+/// The transcripts that contain the text, among sessions whose records or notes do.
 fn transcripts(
     context: &Context,
     journal: Option<&Journal>,
@@ -538,7 +538,7 @@ fn records_line(mentions: &Mentions) -> String {
     format!("records  {}{sessions}\n", named.join(", "))
 }
 
-/// What holds the text and is not ours to change.
+/// Lists places that contain the text but do not belong to us.
 fn left_text(places: &Places) -> String {
     let lines = places.left.iter().map(|name| {
         let whose = if name == "config.json" {
@@ -571,7 +571,7 @@ fn remote_too(context: &Context) -> &'static str {
     }
 }
 
-/// For how long something has been, for people.
+/// Formats how long something has existed.
 fn lasted(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
     match (now - since).num_minutes() {
         ..1 => "a moment".to_owned(),
@@ -581,7 +581,7 @@ fn lasted(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// Asks a person who is there; whoever is not there has to say so beforehand.
+/// Asks for confirmation. Without a terminal, `--yes` is required.
 fn confirm(question: &str, again: &str, yes: bool, ui: &Ui) -> Result<(), Failure> {
     if yes {
         return Ok(());
@@ -598,7 +598,7 @@ fn confirm(question: &str, again: &str, yes: bool, ui: &Ui) -> Result<(), Failur
     }
 }
 
-/// Reads the text: from the terminal without showing it, or all of stdin.
+/// Reads the text from the terminal without echo, or all of stdin.
 fn read_text(ui: &Ui) -> Result<String, Failure> {
     let cannot = |error: io::Error| Failure::failed(format!("cannot read the text: {error}"));
     if !ui::stdin_is_terminal() {
@@ -616,7 +616,7 @@ fn read_text(ui: &Ui) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Shows again what is typed when it is dropped.
+/// Restores the terminal's echo when it is dropped.
 #[cfg(unix)]
 struct Hidden(rustix::termios::Termios);
 
@@ -628,7 +628,7 @@ impl Drop for Hidden {
     }
 }
 
-/// Keeps the terminal from showing what is typed.
+/// Turns off the terminal's echo.
 #[cfg(unix)]
 fn hide_input() -> io::Result<Hidden> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -639,7 +639,7 @@ fn hide_input() -> io::Result<Hidden> {
     Ok(Hidden(before))
 }
 
-/// Where the terminal cannot be told, the text has to come from a pipe.
+/// Without control of the echo, the text must come from a pipe.
 #[cfg(not(unix))]
 fn hide_input() -> io::Result<()> {
     Err(io::Error::other(

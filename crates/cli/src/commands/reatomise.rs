@@ -1,4 +1,4 @@
-//! `reatomise`: long notes, taken apart.
+//! `reatomise`: splits long notes.
 
 use std::collections::BTreeSet;
 
@@ -17,16 +17,16 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// Take long notes apart along their headings or lists
+/// Split long notes at headings or lists
 ///
-/// Each part becomes a note, letter by letter as it stood. The note itself stays as it is: it is
-/// replaced by its parts, and can be read by its id.
+/// Each part becomes a note with its exact text. The original is superseded by its parts, and can
+/// still be read by its id.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of an id; may be given more than once
+    /// A note's id: six or more characters of its start or end; repeatable
     #[arg(required_unless_present = "over", conflicts_with = "over")]
     ids: Vec<String>,
-    /// Every note whose text has more characters than this
+    /// Split every note whose text has more characters than this
     #[arg(long, value_name = "N")]
     over: Option<usize>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }
         None => named(args, &index, &loaded)?,
     };
-    // It is written again when something is done.
+    // Applying the change opens the index for writing again.
     drop(index);
     let plan = chores::split(&loaded.shelf, &ids);
     let mut batch = Batch::new(context, "reatomise");
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .finish(batch, (count, "note(s)", "taken apart"), ui)
 }
 
-/// The notes that were typed, all of which can be taken apart.
+/// The selected notes; fails if one cannot be split.
 fn named(args: &Args, index: &Index, loaded: &Loaded) -> Result<BTreeSet<NoteId>, Failure> {
     let mut ids = BTreeSet::new();
     for typed in &args.ids {

@@ -1,4 +1,4 @@
-//! `recall`: what memory says to a question, with what links bring.
+//! `recall`: searches notes and follows their links.
 
 use std::process::ExitCode;
 
@@ -18,10 +18,10 @@ use crate::{
     ui::{self, Outcome, Ui},
 };
 
-/// Ask the memory, with what links bring
+/// Search notes and follow their links
 ///
-/// Notes that have a quarter of what is asked or more, the best first; then notes that are linked with
-/// them, and warnings. Notes of this project come before others. Nothing is recorded.
+/// Prints notes that contain at least a quarter of the question, best first; then notes linked with
+/// them, and warnings. Notes of this project come first. Nothing is recorded.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -34,19 +34,19 @@ pub(crate) struct Args {
     /// Read the question from stdin
     #[arg(long, conflicts_with = "words")]
     stdin: bool,
-    /// How many notes at most
+    /// The maximum number of notes
     #[arg(short, long, alias = "limit", default_value_t = DEFAULT_K)]
     k: usize,
-    /// How many tokens the texts may cost
+    /// The maximum number of tokens of the texts
     #[arg(long, value_name = "TOKENS", default_value_t = DEFAULT_BUDGET)]
     budget: usize,
-    /// How many links far, 1 or 2
+    /// How many links to follow, 1 or 2
     #[arg(long, default_value_t = 1, value_parser = depth)]
     depth: usize,
-    /// Notes that fit too little, too, where there is room
+    /// Include weak matches if there is room
     #[arg(long)]
     weak: bool,
-    /// Say of each note why it is here
+    /// Say for each note why it is here
     #[arg(long, conflicts_with = "json")]
     explain: bool,
     /// Only notes of this kind
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Only notes of this project, and those for all projects
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// Print JSON, with everything
+    /// Print JSON, with all details
     #[arg(long)]
     json: bool,
 }
@@ -142,7 +142,7 @@ fn shown(
     Ok(text)
 }
 
-/// A note, what there is room for of its text, and what is to be said of it.
+/// Formats a note with as much of its text as the budget allows, and remarks.
 fn note(
     found: &AnswerNote,
     index: &Index,
@@ -160,7 +160,7 @@ fn note(
     facts.extend(found.recalled.remarks.iter().map(|remark| one_line(remark)));
     facts.extend((found.level == Level::Name).then(|| "no room for its text".to_owned()));
     if explains {
-        // The link is among the remarks.
+        // The remarks already name the link.
         let evidence = Evidence {
             via: None,
             ..found.evidence.clone()

@@ -1,4 +1,4 @@
-//! `redact`: stdin to stdout, secrets masked.
+//! `redact`: copies stdin to stdout and masks secrets.
 
 use std::process::ExitCode;
 
@@ -12,11 +12,11 @@ use crate::{
 
 /// Mask the secrets in a text
 ///
-/// Reads stdin and prints it with every secret of a known form masked. Parts that only you know to
-/// be private are yours to mark.
+/// Reads stdin and prints it with every secret of a known form masked. Mark other private parts
+/// yourself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print the rule and the place of each secret instead, in bytes from the beginning
+    /// Print the rule and the byte range of each secret instead
     #[arg(long)]
     json: bool,
 }

@@ -1,9 +1,8 @@
-//! `reflect`: what many sessions of a project taught becomes few notes, by a model that was named.
+//! `reflect`: distils many sessions of a project into few notes, with the configured model.
 //!
-//! The model is asked first, and a project is written only when all of its answer was taken: the new notes
-//! and the tags of those they were made from are one commit, so that one `undo` takes both back. Where the
-//! person approves everything the notes are proposed instead. What goes wrong with one project leaves it as
-//! it was, and the others go on.
+//! A project is written only if its whole answer is valid. The new notes and the tags of their
+//! sources are one commit, so that one `undo` reverts both. If the person approves all notes, the
+//! new ones are proposed. An error in one project leaves it unchanged, and the others continue.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -24,18 +23,18 @@ use anamnesis_text::clean::one_line;
 use super::sync as sync_command;
 use crate::ui::{self, Outcome, Ui};
 
-/// Distil what many sessions taught into few notes, by a model
+/// Distil sessions into few notes (uses a model)
 ///
-/// The session notes of each project that were not distilled yet are sent to the model that is set
-/// (`anamnesis config set reflection.provider`), without secrets; what it answers becomes notes, and the
-/// session notes stay. Without `--apply` nothing is sent and nothing written. Notes of this machine only
-/// and of sessions of which something is private are not sent.
+/// Sends the session notes of each project that are not distilled yet, without secrets, to the
+/// configured model (`anamnesis config set reflection.provider`). Its answer becomes notes; the
+/// session notes stay. Without `--apply` nothing is sent or written. Machine-local notes and notes
+/// of sessions with private parts are not sent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// This project only [default: every project]
+    /// Only this project [default: every project]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// Do it; without this it is only said what would be done
+    /// Make the changes; without this option they are only described
     #[arg(long)]
     apply: bool,
     /// Do not sync afterwards
@@ -50,7 +49,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         )
         .hint("run it in a terminal of your own"));
     }
-    // Without the records nobody can tell of which sessions something is private.
+    // Without the journal, private sessions cannot be recognised.
     let journal = Journal::open(&context.home, anamnesis_app::context::PATIENCE)?;
     let waiting = waiting(context, &journal, args.project.as_deref(), ui)?;
     if !args.apply {
@@ -93,7 +92,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                     Fate::Used(_) => written += done.notes.len(),
                     Fate::Proposed => proposed += done.notes.len(),
                 }
-                // The notes are written: what cannot be said of them keeps no other project.
+                // The notes are written, so a failed report must not stop the next project.
                 if let Err(failure) = tell(context, project, sources, &done, ui) {
                     ui.note(&failure.text());
                 }
@@ -136,7 +135,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The notes that wait to be distilled, by project, of those that have enough of them.
+/// The session notes to distil, by project, for projects that have enough of them.
 fn waiting(
     context: &Context,
     journal: &Journal,
@@ -158,7 +157,7 @@ fn waiting(
     Ok(waiting.by_project)
 }
 
-/// Asks a model about a project, and says before what goes where.
+/// Asks a model about a project, after it printed what is sent where.
 fn ask(
     context: &Context,
     journal: &Journal,
@@ -179,7 +178,7 @@ fn ask(
     question.ask(context, journal, model, context.actor())
 }
 
-/// Says what the new notes are to those that were there, and how to take them back.
+/// Prints how the new notes relate to existing ones, and how to undo the change.
 fn tell(
     context: &Context,
     project: &str,

@@ -1,4 +1,4 @@
-//! `reindex`: the index, built anew.
+//! `reindex`: rebuilds the index.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -7,15 +7,15 @@ use anamnesis_store::index::Index;
 
 use crate::ui::{self, Outcome, Ui};
 
-/// Build the index anew from the notes
+/// Rebuild the index from the notes
 ///
-/// The old one answers until the new one is there. Notes are only read.
+/// The old index stays in use until the new one is complete. Notes are only read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
 pub(crate) fn run(_args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
-    // Notes that were written while it was built.
+    // Adds notes that were written during the rebuild.
     let refreshed = index.refresh(&context.notes)?;
     let problems = index.problems()?;
     let mut text = format!("reindex: indexed {} note(s)\n", refreshed.total);

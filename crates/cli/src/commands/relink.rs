@@ -1,4 +1,4 @@
-//! `relink`: what notes say of each other, read anew.
+//! `relink`: rebuilds the links from the notes.
 
 use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
-/// Read all links anew from the notes, and count them
+/// Rebuild all links from the notes, and count them
 ///
-/// Links are never stored by themselves: what is counted here follows from the notes, so running it
-/// twice is running it once. Links that lead nowhere are listed; they stay in their notes.
+/// Links are derived from the notes, so the command is idempotent. Broken links are listed; they
+/// stay in their notes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print JSON
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
-    // Notes that were written while it was built.
+    // Adds notes that were written during the rebuild.
     index.refresh(&context.notes)?;
     index.take_up_usage(&context.home)?;
     let counts = index.link_counts()?;
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many links follow from the files that notes cite, and from their use.
+/// Counts of links derived from cited files and from use.
 struct Derived {
     file: usize,
     learned: usize,
@@ -96,7 +96,7 @@ impl Derived {
         let known = known(context, index, journal.as_ref());
         let notes = index.list(&Filter::default(), usize::MAX)?;
         let ids: Vec<NoteId> = notes.iter().map(Entry::id).collect();
-        // Each is met at both of its ends.
+        // Each link is found at both of its ends.
         let links: BTreeSet<_> = known
             .links(&ids)
             .iter()

@@ -1,4 +1,4 @@
-//! `review`: what waits for the person, and what they decide.
+//! `review`: shows pending notes and applies the person's decisions.
 
 use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
@@ -30,19 +30,19 @@ use crate::ui::{self, Outcome, Ui};
 /// How many lines of a text are shown.
 const MAX_LINES: usize = 24;
 
-/// How many of the notes are named that a reflection was made of.
+/// How many sources of a distilled note are named.
 const MAX_SOURCES: usize = 5;
 
-/// Decide on what waits: proposals, conflicts, Claude's notes
+/// Review pending notes: proposals, conflicts, Claude's notes
 ///
-/// On a terminal you are asked note by note; elsewhere, and with `--list`, they are listed. `a` uses a
-/// proposal, keeps both texts of a clash, or says that you have seen what is in use already; `p` does the
-/// same and replaces the note that it is like; `r` forgets it. A note that may be out of date is said to
-/// be right by `a`. Exit code 3: something waits.
+/// On a terminal, asks note by note; elsewhere, and with `--list`, lists the notes. `a` approves a
+/// proposal, keeps both texts of a conflict, marks an active note as seen, or verifies a note that
+/// may be outdated; `p` does the same and replaces the similar note; `r` forgets the note. Exit
+/// code 3: notes are pending.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
-    /// Only these: ids of notes, or the name of a reflection, with all that is left of it
+    /// Only these: ids of notes, or the name of a reflection for the rest of its notes
     ids: Vec<String>,
     /// Approve them without asking
     #[arg(long, requires = "ids", conflicts_with = "reject")]
@@ -50,13 +50,13 @@ pub(crate) struct Args {
     /// Reject them without asking
     #[arg(long, requires = "ids")]
     reject: bool,
-    /// Approve one in the place of this note
+    /// Approve the note as a replacement of this one
     #[arg(long, value_name = "ID", requires = "approve")]
     replaces: Option<String>,
-    /// Only what applies to this project
+    /// Only notes of this project
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// List them, and ask nothing
+    /// List the notes without asking
     #[arg(long)]
     list: bool,
     /// Print JSON
@@ -111,7 +111,7 @@ fn count(batches: &[PendingGroup]) -> usize {
     batches.iter().map(|batch| batch.notes.len()).sum()
 }
 
-/// What was named of what waits.
+/// The pending notes that were named.
 fn named(
     index: &Index,
     batches: Vec<PendingGroup>,
@@ -148,7 +148,7 @@ fn named(
     Ok(batches.into_iter().filter_map(only).collect())
 }
 
-/// Does what was decided about all of them.
+/// Applies one decision to all of them.
 fn decide(
     context: &Context,
     journal: &Journal,
@@ -165,7 +165,7 @@ fn decide(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was done, and how it is taken back.
+/// Prints what was done, and how to undo it.
 fn done(
     context: &Context,
     waiting: &[&PendingNote],
@@ -208,7 +208,7 @@ fn done(
     Ok(text)
 }
 
-/// What a batch is called.
+/// The heading of a group.
 fn heading(context: &Context, batch: &PendingGroup) -> String {
     let now = context.environment.now;
     let notes = batch.notes.len();
@@ -251,7 +251,7 @@ fn heading(context: &Context, batch: &PendingGroup) -> String {
     }
 }
 
-/// The word for why it waits.
+/// The reason in one word.
 fn word(wait: PendingReason) -> &'static str {
     match wait {
         PendingReason::Proposal => "proposal",
@@ -263,7 +263,7 @@ fn word(wait: PendingReason) -> &'static str {
     }
 }
 
-/// How many of each kind there are.
+/// Counts the pending notes of each kind.
 pub(super) fn counts(batches: &[PendingGroup]) -> String {
     let of = |wait| {
         let notes = batches.iter().flat_map(|batch| &batch.notes);
@@ -289,7 +289,7 @@ pub(super) fn counts(batches: &[PendingGroup]) -> String {
     parts.join(", ")
 }
 
-/// All of it, a line each; of many the first.
+/// Lists pending notes, one line each; cuts a long list.
 fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
     let mut text = format!("{}\n", counts(batches));
     let mut room = ui::LIST_LENGTH;
@@ -319,7 +319,7 @@ fn list(context: &Context, index: &Index, batches: &[PendingGroup]) -> String {
     text
 }
 
-/// A tombstone says nothing of what it was; the trash does.
+/// A tombstone has no title, so the entry is read from the trash.
 fn shown_entry(context: &Context, waiting: &PendingNote) -> anamnesis_store::index::Entry {
     let mut entry = waiting.entry.clone();
     if waiting.reason == PendingReason::Forgotten
@@ -419,10 +419,10 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
     })
 }
 
-/// What is shown of a note that waits.
+/// What is shown of a pending note.
 struct Item {
     text: String,
-    /// A note that it is like or clashes with, and that it could replace.
+    /// A similar or contradicting note that it could replace.
     like: Option<(NoteId, String)>,
 }
 
@@ -462,7 +462,7 @@ impl Item {
         } else {
             Vec::new()
         };
-        // Of a change it is the change that has to be judged.
+        // For a change, the person judges the difference.
         let mut before = replaced.iter().chain(&beside);
         let body = match before.find_map(|id| known.note(*id)) {
             Some(before) => diff::between(&before, &note),
@@ -499,7 +499,7 @@ fn ids<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<NoteId> {
     texts.filter_map(|id| id.parse().ok()).collect()
 }
 
-/// What is known of other notes.
+/// The notes that a pending note refers to.
 struct Known<'a> {
     context: &'a Context,
     index: Index,
@@ -511,7 +511,7 @@ impl Known<'_> {
         Some(self.context.notes.read(path).ok()?.note())
     }
 
-    /// A line for each note that is there.
+    /// One line for each note that exists.
     fn lines(&self, says: &str, notes: &[NoteId]) -> String {
         let line = |id: &NoteId| {
             let entry = self.index.get(*id).ok()??;
@@ -524,7 +524,7 @@ impl Known<'_> {
         notes.iter().filter_map(line).collect()
     }
 
-    /// The notes that it was made of.
+    /// The notes that it was made from.
     fn sources(&self, note: &Note, batch: &PendingGroup) -> String {
         let Some(reflection) = &batch.reflection else {
             let session = note.session.as_deref().map(NoteId::of_session);
@@ -540,7 +540,7 @@ impl Known<'_> {
         text
     }
 
-    /// A note that says part of it or may say otherwise.
+    /// A note that says part of the same or may contradict it.
     fn like(&self, note: &Note) -> Result<Option<(&'static str, NoteId)>, Failure> {
         let among = NoveltyScope {
             projects: std::slice::from_ref(&note.project),

@@ -1,4 +1,4 @@
-//! `search`: notes by words.
+//! `search`: finds notes by words.
 
 use std::process::ExitCode;
 
@@ -27,23 +27,23 @@ use crate::{
 
 /// Find notes by words
 ///
-/// Any of the words may stand in a note; the best come first. Notes that were replaced or forgotten
-/// are left out, notes that wait for approval or are muted are shown with their state.
+/// A note matches if it contains any of the words; best matches first. Superseded and forgotten
+/// notes are left out. Pending and muted notes are shown with their state.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The words
+    /// The words to search for
     #[arg(required_unless_present = "stdin")]
     words: Vec<String>,
     /// Read the words from stdin
     #[arg(long, conflicts_with = "words")]
     stdin: bool,
-    /// How many notes at most
+    /// The maximum number of notes
     #[arg(short, long, alias = "limit", default_value_t = 8)]
     k: usize,
     /// Only notes of this project (`global` for all projects)
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// Only notes of this project's folder
+    /// Only notes of the project of this folder
     #[arg(long, conflicts_with = "project")]
     here: bool,
     /// Only notes of this type
@@ -52,10 +52,10 @@ pub(crate) struct Args {
     /// Only notes of this kind
     #[arg(long, value_parser = crate::args::kind)]
     kind: Option<Kind>,
-    /// Only notes that travel (`portable`) or do not (`machine-local`)
+    /// Only notes that sync (`portable`) or do not (`machine-local`)
     #[arg(long, value_parser = crate::args::scope)]
     scope: Option<Scope>,
-    /// Among the notes as they were at the end of that day (2026-01-31), or at that time
+    /// Search the notes as of the end of that day (2026-01-31), or of that time
     #[arg(long, value_name = "DATE")]
     at: Option<String>,
     /// Print JSON, with bodies
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The notes of another time.
+/// The notes of a past moment.
 struct At<'a> {
     past: Past<'a>,
     time: DateTime<Utc>,
@@ -164,7 +164,8 @@ impl<'a> At<'a> {
         Ok(Self { past, time, moment })
     }
 
-    /// An index of them, for this one search. What was no note then is not found.
+    /// Builds a temporary index for this search. Files that were not valid notes then are not
+    /// found.
     fn index(&self) -> Result<Index, Failure> {
         Ok(Index::of(
             self.moment.ids().filter_map(|id| self.stored(id)),

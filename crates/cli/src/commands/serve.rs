@@ -1,4 +1,4 @@
-//! `serve`: the memory as tools of a model.
+//! `serve`: the MCP server.
 
 use std::{
     io::{self, BufRead as _, Read as _},
@@ -32,10 +32,10 @@ const MAX_REASON_LENGTH: usize = 200;
 
 /// Serve the memory to a model (MCP), over stdin and stdout
 ///
-/// Started by clients, which close stdin when they are done.
+/// Clients start this command, and close stdin when they are done.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// The project that "." stands for; without it the one of CLAUDE_PROJECT_DIR
+    /// The project that "." means [default: that of CLAUDE_PROJECT_DIR]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
     serve(args.project.as_deref(), environment, Vec::new())
 }
 
-/// Serves a client of which this was read already.
+/// Serves a client whose first bytes were already read.
 pub(super) fn serve(
     project: Option<&str>,
     environment: Environment,
@@ -57,7 +57,7 @@ pub(super) fn serve(
         (None, None) => None,
     };
     let session = context.environment.session.clone();
-    // A client that names no session starts a server for each.
+    // A client that names no session starts one server per session.
     let counted_to = session.clone().unwrap_or_else(|| {
         let begun = NoteId::generate(context.environment.now);
         format!("server {begun}")
@@ -79,17 +79,17 @@ pub(super) fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// This program, as a server wants it.
+/// Gives the server access to this program.
 struct Program(Context);
 
 impl Program {
     fn new(mut context: Context) -> Self {
-        // Whoever calls tools is a model.
+        // MCP tools are called by a model.
         context.environment.is_agent = true;
         Self(context)
     }
 
-    /// The store as it is now: a server lives longer than settings do.
+    /// Reads the settings again, because a server outlives them.
     fn context(&self) -> Context {
         Context {
             environment: self.0.environment.at_present(),
@@ -133,7 +133,8 @@ impl Host for Program {
     }
 
     fn approve(&self, reflection: &str) -> Result<String, Unable> {
-        // A command of the person's: it was the client that asked them. The server touches no git.
+        // The client has asked the person, so the command runs for the person. The server itself
+        // never runs git.
         spawn::run_for_person(&self.0.environment, &["review", "--approve", reflection])
             .map_err(|problem| Failure::failed(problem).hint("anamnesis review").into())
     }
@@ -180,17 +181,17 @@ impl Host for Program {
     }
 }
 
-/// What somebody who names no command pipes in.
+/// What stdin contains if no command is named.
 pub(super) enum Piped {
-    /// A hook's payload, whole.
+    /// A complete hook payload.
     Hook(Vec<u8>),
-    /// The first words of a client that wants to be served, or nothing at all.
+    /// The first bytes of an MCP client, or nothing.
     Client(Vec<u8>),
 }
 
 impl Piped {
-    /// Reads as much of stdin as tells which it is. A client waits for its answer before it says more;
-    /// each of its messages is a line.
+    /// Reads just enough of stdin to tell the two apart. A client sends one message per line and
+    /// waits for the answer.
     pub(super) fn read() -> io::Result<Self> {
         let most = u64::try_from(MAX_PAYLOAD_LENGTH).unwrap_or(u64::MAX);
         let mut input = io::stdin().lock().take(most);
@@ -198,7 +199,7 @@ impl Piped {
         input.read_until(b'\n', &mut bytes)?;
         let is_hook = match serde_json::from_slice::<serde::de::IgnoredAny>(&bytes) {
             Ok(_) => Payload::parse(&bytes).is_ok(),
-            // A document over several lines is no message of a client's.
+            // A client's message is never longer than a line, so this is a hook's payload.
             Err(error) => !bytes.is_empty() && error.classify() == Category::Eof,
         };
         if is_hook {

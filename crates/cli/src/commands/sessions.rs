@@ -1,4 +1,4 @@
-//! `sessions`: what is recorded of each session, row by row, and what was left out.
+//! `sessions`: shows what is recorded of each session, and what was left out.
 
 mod export;
 mod show;
@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use super::show::shown;
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
-/// How long another process that writes the records is waited for.
+/// Timeout for another process that writes the journal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many sessions a list has at most.
+/// The length limit of a list.
 const MAX_LISTED: usize = 200;
 
 /// Show what is recorded of each session
 ///
-/// Without a command: the sessions of this project, the newest first.
+/// Without a command: lists the sessions of this project, newest first.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -43,10 +43,10 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// The sessions of every project
+    /// List the sessions of every project
     #[arg(long)]
     everywhere: bool,
-    /// How many sessions, at most 200
+    /// The maximum number of sessions, up to 200
     #[arg(short, long, alias = "limit", default_value_t = LIST_LENGTH)]
     k: usize,
     /// Print JSON
@@ -111,7 +111,7 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A session on two lines.
+/// Formats a session on two lines.
 fn line(
     session: &Session,
     context: &Context,
@@ -147,17 +147,17 @@ fn line(
     Ok(format!("{first}\n{second}\n"))
 }
 
-/// The records; a person who asks for them is told why they cannot be had.
+/// Opens the journal, or explains why it cannot be opened.
 pub(super) fn open(context: &Context) -> Result<Journal, Failure> {
     Ok(Journal::open(&context.home, PATIENCE)?)
 }
 
-/// As much of a session's id as tells it from all others.
+/// The shortest unique prefix of a session's id.
 pub(super) fn short(journal: &Journal, session: &Session) -> Result<String, Failure> {
     Ok(one_line(&journal.short_session_id(&session.id)?))
 }
 
-/// Whether a session goes on, and how it ended.
+/// Whether a session is running, and how it ended.
 fn state(session: &Session) -> String {
     match session.end_reason.as_deref() {
         _ if !session.is_completed() => "open".to_owned(),
@@ -177,7 +177,7 @@ fn note_label(session: &Session, index: &Index) -> Result<String, Failure> {
     })
 }
 
-/// What a list and a whole session have in common, as scripts are given it.
+/// The JSON keys that a list and a full session share.
 fn head_json(session: &Session, index: &Index) -> Result<Value, Failure> {
     let note = index.get(NoteId::of_session(&session.id))?;
     let note = note
@@ -200,7 +200,7 @@ fn head_json(session: &Session, index: &Index) -> Result<Value, Failure> {
     }))
 }
 
-/// A value whose texts may be printed: what somebody's terminal shows of it does nothing.
+/// Removes terminal sequences from all texts of a value.
 fn inert(context: &Context, value: Value) -> Value {
     match value {
         Value::String(text) => shown(context, &text).into(),
@@ -216,7 +216,7 @@ fn inert(context: &Context, value: Value) -> Value {
     }
 }
 
-/// A number of rows.
+/// Formats a number of rows.
 fn counted(amount: i64, thing: &str) -> String {
     ui::count(usize::try_from(amount).unwrap_or(0), thing)
 }

@@ -1,4 +1,4 @@
-//! `show`: one note.
+//! `show`: prints one note.
 
 use std::process::ExitCode;
 
@@ -15,12 +15,13 @@ use crate::{
 /// Show one note
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
-    /// The file as it is
+    /// Print the file as it is
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// As it was at the end of that day (2026-01-31), or at that time (2026-01-31T09:30Z, "3 d ago")
+    /// Show it as of the end of that day (2026-01-31), or of that time (2026-01-31T09:30Z, "3 d
+    /// ago")
     #[arg(long, value_name = "DATE")]
     at: Option<String>,
     /// Print JSON
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let entry = Context::resolve(&index, &args.id)?;
     if args.raw {
         let bytes = context.notes.bytes(entry.path)?;
-        // Terminal sequences in a file are text here, not commands.
+        // Terminal sequences in a file are escaped here.
         ui.print(&shown(context, &String::from_utf8_lossy(&bytes)));
         return Ok(ExitCode::SUCCESS);
     }
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows a note as it was.
+/// Shows a past version of a note.
 fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
     let (time, moment) = past.at(date)?;
@@ -95,7 +96,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
         ui.print(&shown(context, &String::from_utf8_lossy(&bytes)));
         return Ok(ExitCode::SUCCESS);
     }
-    // An index of this note alone knows how it is shown.
+    // A temporary index of this note provides its entry.
     let stored = past.stored_at(&moment, id)?;
     let index = Index::of(stored.clone())?;
     let (Some(stored), Some(entry)) = (stored, index.get(id)?) else {
@@ -127,8 +128,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A text as it may be printed: no terminal sequences; for a model, nothing private and no secret that
-/// came into a file by hand.
+/// Makes a text safe to print: no terminal sequences; for an agent, nothing private and no secrets.
 pub(super) fn shown(context: &Context, text: &str) -> String {
     if context.environment.is_agent {
         safe(text)

@@ -1,4 +1,4 @@
-//! `stale`: the notes that are worth a look, and why.
+//! `stale`: lists notes that may be outdated, and why.
 
 use std::process::ExitCode;
 
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 
 use crate::ui::{self, Outcome, Ui};
 
-/// Show the notes that are worth a look, and why
+/// List notes that may be outdated, and why
 ///
-/// A task that they belong to was finished, the day came on which they were to be looked at, what they
-/// name is gone from the project, another note says otherwise, or they are old and were never used.
-/// Nothing is changed: `verify` says that a note is still right, and so does changing it.
+/// Reasons: a related task was finished, the review date has come, a file or symbol that the note
+/// names is gone, another note contradicts it, or it is old and was never used. Nothing is changed.
+/// `verify` confirms that a note is still right, and so does changing it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The notes of this project instead
+    /// List the notes of this project [default: that of this folder]
     #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
     project: Option<String>,
-    /// The notes of every project
+    /// List the notes of every project
     #[arg(long)]
     everywhere: bool,
-    /// All of them, not only the first twenty
+    /// List all, not only the first twenty
     #[arg(long)]
     all: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! `stats`: what came of what was given.
+//! `stats`: shows how injected notes were used.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -20,18 +20,18 @@ use crate::ui::{self, Outcome, Ui};
 /// How many notes a list names.
 const NAMED: usize = 5;
 
-/// In how many sessions a note is given before it is said that none used it.
+/// In how many sessions a note must be injected before it is reported as unused.
 const GIVEN_OFTEN: usize = 3;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Show what came of the notes that were given
+/// Show how injected notes were used
 ///
-/// Counted on this machine, as far back as its records go (`retention.events_days`); what people and
-/// agents said of notes is counted on all machines and for good.
+/// Counted on this machine, as far back as its records go (`retention.events_days`). Ratings are
+/// counted on all machines and never expire.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many days to look back
+    /// The number of days to look back
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
     /// Print JSON
@@ -39,15 +39,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is shown.
 struct Stats {
     report: Report,
     hooks: Vec<HookRuns>,
     good: u64,
     bad: u64,
-    /// Notes that were used, with the sessions that were given and that used them, most used first.
+    /// Notes that were used, with the sessions that received and that used them, most used first.
     used: Vec<(Entry, usize, usize)>,
-    /// Notes that were given and never used, most given first.
+    /// Notes that were never used, with the same counts, most injected first.
     ignored: Vec<(Entry, usize, usize)>,
 }
 
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was said of notes on all machines: how often good, how often bad.
+/// The good and the bad ratings on all machines.
 fn feedback(index: &Index) -> Result<(u64, u64), Failure> {
     let usage = index.usage_of(index.notes_with_usage()?)?;
     let counts = usage.values().flatten().map(|(_, counts)| counts);
@@ -89,7 +88,7 @@ fn feedback(index: &Index) -> Result<(u64, u64), Failure> {
 
 type Ranked = Vec<(Entry, usize, usize)>;
 
-/// The notes that were used most, and those given most that never were; ties by id.
+/// The most used notes, and the unused notes that were injected most; ties by id.
 fn ranked(
     index: &Index,
     notes: &BTreeMap<NoteId, (usize, usize)>,
@@ -101,7 +100,7 @@ fn ranked(
             if entries.len() == NAMED {
                 break;
             }
-            // One that was forgotten since is nobody's business any more.
+            // Notes that were forgotten since are not listed.
             let entry = index.get(id)?;
             let entry = entry.filter(|e| e.state != State::Forgotten);
             entries.extend(entry.map(|entry| (entry, given, used)));
@@ -115,13 +114,13 @@ fn ranked(
 }
 
 impl Stats {
-    /// How many notes sessions were given, and how many of those they used.
+    /// The number of injected notes, and how many of them were used.
     fn shown(&self) -> (usize, usize) {
         let notes = self.report.notes.values();
         notes.fold((0, 0), |sum, (given, used)| (sum.0 + given, sum.1 + used))
     }
 
-    /// How often a note would have come that the context had been given before.
+    /// How often a note was held back because the context already had it.
     fn repeats(&self) -> usize {
         self.report.held.get(GIVEN_BEFORE).copied().unwrap_or(0)
     }
@@ -225,7 +224,7 @@ impl Stats {
     }
 }
 
-/// A part of a whole; none of nothing.
+/// The ratio of two counts; `None` if the second is zero.
 fn ratio(part: usize, whole: usize) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
     (whole > 0).then(|| part as f64 / whole as f64)

@@ -1,4 +1,4 @@
-//! `status`: what the memory holds here, and whether it is well.
+//! `status`: shows what the memory contains for this folder, and whether it is healthy.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -26,7 +26,7 @@ use serde_json::json;
 use super::{backfill, doctor, project::explain, upkeep::Found};
 use crate::ui::{self, Outcome, Ui};
 
-/// How many characters of what is wrong fit into the line.
+/// How many characters of a fault fit on the line.
 const STATE_LENGTH: usize = ui::WIDTH - "state:  · anamnesis doctor".len() + 1;
 
 /// Show what the memory holds here and whether it is healthy
@@ -37,7 +37,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What `status` says.
 struct Status {
     here: usize,
     by_kind: BTreeMap<&'static str, usize>,
@@ -185,14 +184,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the records hold.
+/// What the journal contains.
 struct Kept {
     sessions: usize,
     bytes: u64,
 }
 
 impl Kept {
-    /// Asks the records; none where they cannot be had.
+    /// Queries the journal; `None` if it cannot be read.
     fn of(journal: &Journal) -> Option<Self> {
         Some(Self {
             sessions: journal.count_kept().ok()?,

@@ -1,4 +1,4 @@
-//! `sync`: commit, fetch, join and push, now.
+//! `sync`: commits, fetches, joins and pushes.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -14,20 +14,20 @@ use serde_json::json;
 
 use crate::ui::{Outcome, Ui};
 
-/// How long another sync is waited for.
+/// Timeout for another sync.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bring the notes of your machines together
+/// Sync notes between your machines
 ///
-/// Notes that changed here are committed, notes of the remote are joined with them field by field, and
-/// the result is pushed. Two texts that clash are both kept. A history that was rewritten and a mass
-/// deletion are held back until you say what is meant.
+/// Commits the notes that changed here, merges them field by field with those of the remote, and
+/// pushes the result. Of two conflicting texts both are kept. A rewritten history and a mass
+/// deletion are held back until you decide with an option below.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Take what was held back: it is meant
+    /// Accept what was held back
     #[arg(long)]
     accept: bool,
-    /// Bring back what was held back, here and in the remote
+    /// Restore what was held back, here and on the remote
     #[arg(long, conflicts_with = "accept")]
     restore: bool,
     /// Print JSON
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What became of a sync, in the form of the Python version.
+/// The result of a sync, in the form of the Python version.
 fn line(synced: &Synced) -> String {
     format!(
         "{} conflicted={} head={} ({})",
@@ -95,12 +95,12 @@ fn line(synced: &Synced) -> String {
     )
 }
 
-/// As [`line()`], without what commands that sync besides have no room for.
+/// Like [`line()`], but shorter, for commands that also sync.
 pub(crate) fn outcome(synced: &Synced) -> String {
     format!("pushed={} pulled={}", word(synced.pushed), synced.pulled)
 }
 
-/// A truth as the Python version writes it.
+/// A boolean as the Python version prints it.
 fn word(is: bool) -> &'static str {
     if is { "True" } else { "False" }
 }

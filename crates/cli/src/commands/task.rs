@@ -1,7 +1,7 @@
-//! `task`: what is to be done, and how far it is.
+//! `task`: manages tasks and their states.
 //!
-//! A task is a note. Completing one changes nothing about other notes: it names those that are worth a
-//! look now.
+//! A task is a note. Completing it does not change other notes, but lists those that may be
+//! outdated now.
 
 use std::process::ExitCode;
 
@@ -27,9 +27,9 @@ use crate::{
     ui::{self, LIST_LENGTH, Outcome, Ui},
 };
 
-/// Keep a list of what is to be done
+/// Manage tasks
 ///
-/// A task is a note of this project; open ones are named when a session starts.
+/// A task is a note of this project. Open tasks are listed when a session starts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -40,13 +40,13 @@ pub(crate) struct Args {
 enum Act {
     Add(AddArgs),
     List(ListArgs),
-    /// Say that you are at it
+    /// Mark as in progress
     Start(ChangeArgs),
-    /// Say that it is finished
+    /// Mark as finished
     Done(ChangeArgs),
-    /// Put it away, finished or not
+    /// Archive it, finished or not
     Archive(ChangeArgs),
-    /// Open it again
+    /// Reopen it
     Reopen(ChangeArgs),
 }
 
@@ -55,18 +55,18 @@ enum Act {
 /// The first line is its title. Secrets are masked, parts in `<private>` tags are left out.
 #[derive(Debug, clap::Args)]
 struct AddArgs {
-    /// What is to be done; from stdin without it
+    /// The text of the task [default: read from stdin]
     text: Vec<String>,
     /// Read the text from stdin
     #[arg(long, conflicts_with = "text")]
     stdin: bool,
-    /// A note that it is about; may be given more than once
+    /// The id of a note that the task is about; repeatable
     #[arg(long, value_name = "ID")]
     about: Vec<String>,
-    /// A tag; may be given more than once
+    /// A tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// The project [default: the one of this folder]
+    /// The project [default: that of this folder]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
     /// Print JSON
@@ -77,16 +77,16 @@ struct AddArgs {
 /// List the open tasks
 #[derive(Debug, Default, clap::Args)]
 struct ListArgs {
-    /// Finished and archived ones, too
+    /// Include finished and archived tasks
     #[arg(long, conflicts_with = "status")]
     all: bool,
-    /// Only those that are pending, active, done or archived
+    /// Only tasks in this state: pending, active, done or archived
     #[arg(long, value_parser = crate::args::word::<Status>)]
     status: Option<Status>,
-    /// The tasks of this project instead
+    /// List the tasks of this project [default: that of this folder]
     #[arg(long, value_name = "KEY", conflicts_with = "everywhere")]
     project: Option<String>,
-    /// The tasks of every project
+    /// List the tasks of every project
     #[arg(long)]
     everywhere: bool,
     /// Print JSON
@@ -96,7 +96,7 @@ struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 struct ChangeArgs {
-    /// Six or more characters of the beginning or end of its id
+    /// The task's id: six or more characters of its start or end
     id: String,
     /// Print JSON
     #[arg(long)]
@@ -206,7 +206,7 @@ fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A task on one line: `#9HKD3T active   Remove the flag  you, 12 d`.
+/// Formats a task on one line: `#9HKD3T active   Remove the flag  you, 12 d`.
 fn line(entry: &Entry, status: Status, short: &str, context: &Context) -> String {
     let head = format!("#{short} {:<8}  ", status.as_str());
     let mut tail = format!(

@@ -1,4 +1,4 @@
-//! `undo`: a batch is taken back.
+//! `undo`: reverts a change.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -23,16 +23,16 @@ use crate::{
     ui::{self, LIST_LENGTH, Outcome, Ui},
 };
 
-/// How many batches are listed.
+/// How many changes are listed.
 const LISTED: usize = 10;
 
-/// Take a batch back; without one, list the last ten
+/// Undo a change; without an argument, list the last ten
 ///
-/// Notes that are as the batch left them are again what they were, byte for byte. Of a note that was
-/// changed since only what the batch did is taken out. An undo is a batch like any other.
+/// Restores notes byte for byte if they did not change since. In notes that did change, only this
+/// change is reverted. An undo is a change that can be undone, too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Four or more characters of its beginning or end, as `log` shows it
+    /// The change's id as `log` shows it: four or more characters of its start or end
     batch: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let Some(typed) = &args.batch else {
         return list(args, &Past::open(context)?, ui);
     };
-    // What hooks and editors left is not part of the undo.
+    // Commit pending edits of hooks and editors first, so that they are not part of the undo.
     let journal = context.journal();
     if let Err(failure) = sync::commit_all(context, journal.as_ref()) {
         context.log(&format!("undo: {}", failure.text().trim_end()));
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The last batches, and how to undo each.
+/// Lists the last changes and how to undo each.
 fn list(args: &Args, past: &Past<'_>, ui: &Ui) -> Outcome {
     let actor = past.context.environment.is_agent.then_some("agent");
     let batches = past.repository.batches(actor, LISTED)?;
@@ -138,7 +138,7 @@ fn list(args: &Args, past: &Past<'_>, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one batch that is meant, if whoever asks may take it back.
+/// Finds the change, and checks that the caller may undo it.
 fn find(past: &Past<'_>, typed: &str) -> Result<Event, Failure> {
     let mut found = past.repository.find(typed)?;
     if found.len() > 1 {
@@ -160,7 +160,7 @@ fn find(past: &Past<'_>, typed: &str) -> Result<Event, Failure> {
     Ok(event)
 }
 
-/// Tells this machine's records what came back, what went, and what a person wrote.
+/// Updates this machine's journal: restored notes, removed notes, and notes that a person wrote.
 fn keep_records(
     context: &Context,
     journal: Option<&Journal>,
@@ -193,7 +193,7 @@ fn keep_records(
     Ok(())
 }
 
-/// What became of a note, in a word, and why.
+/// What happened to a note, in one word, and why.
 fn told(fate: Fate) -> (&'static str, Option<&'static str>) {
     match fate {
         Fate::Restored | Fate::Remembered => ("restored", None),

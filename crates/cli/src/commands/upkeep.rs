@@ -1,4 +1,4 @@
-//! `upkeep`: what can be put in order among the notes.
+//! `upkeep`: finds and fixes duplicates, broken links and similar problems among the notes.
 
 pub(super) mod shelf;
 
@@ -32,23 +32,23 @@ use self::shelf::Loaded;
 use super::bulk;
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
-/// How much of a text is shown of notes of which only one can be right, in characters.
+/// How many characters of a text are shown for notes that may contradict each other.
 const SHOWN: usize = 240;
 
-/// Show what can be put in order among the notes, and do it
+/// Find duplicates, broken links and more, and fix them
 ///
-/// Notes that say what another one says, links that lead nowhere, long notes that are several, failures
-/// that come up again and again; and, for you to decide, notes that contradict each other or are worth
-/// a look. No text is changed and no note removed. Nothing is done without --apply; `undo` takes it back.
+/// Finds notes that repeat another one, broken links, long notes to split, and recurring failures.
+/// For you to decide, it also lists notes that contradict each other or may be outdated. No text is
+/// changed and no note removed. Changes are made only with --apply; `undo` reverts them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The notes of this project, and those for all [default: of every project]
+    /// Only notes of this project, and those for all projects [default: every project]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// Do what is shown above the line "for you to decide"
+    /// Make the changes that are listed above "for you to decide"
     #[arg(long)]
     apply: bool,
-    /// Do not send the notes to other machines
+    /// Do not sync afterwards
     #[arg(long)]
     no_sync: bool,
     /// Print JSON
@@ -56,13 +56,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What was found, with what it takes to show it.
+/// The findings, with the data needed to show them.
 struct Report {
     plan: Plan,
     suggestions: Vec<(Entry, Suggestion)>,
-    /// Files that are left alone because they cannot be changed.
+    /// How many files are skipped because they cannot be changed.
     fixed: usize,
-    /// Every note that is named, as it was, or as it is to be made.
+    /// Every note that is named: its current version, or the one to create.
     notes: BTreeMap<NoteId, Note>,
     shorts: BTreeMap<NoteId, String>,
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let done = apply(context, &loaded, &report.plan)?;
     if let Some(journal) = context.journal() {
-        // What was found is no longer so.
+        // The stored findings are outdated now.
         journal.set_meta(FOUND, "")?;
     }
     if args.json {
@@ -102,29 +102,29 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Under this name the records hold what a look after a sync has found.
+/// The journal's key for the findings after a sync.
 const FOUND: &str = "upkeep_found";
 
-/// What a look after a sync has found.
+/// The counts of the findings after a sync.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Found {
-    /// The day of the look.
+    /// The day of the check.
     day: String,
-    /// How many things `--apply` would do.
+    /// How many actions `--apply` would take.
     pub(crate) actions: usize,
-    /// How many are for the person to decide.
+    /// How many findings need a person's decision.
     pub(crate) decisions: usize,
 }
 
 impl Found {
-    /// What the last look has found, if anything has.
+    /// Loads the last findings, if there are any.
     pub(crate) fn load(journal: &Journal) -> Option<Self> {
         serde_json::from_str(&journal.meta(FOUND).ok()??).ok()
     }
 }
 
-/// Looks what can be put in order once something has come from other machines, at most once a day, and
-/// changes nothing.
+/// Checks for findings after notes arrived from other machines, at most once a day. Changes
+/// nothing.
 pub(super) fn look_after_sync(context: &Context, journal: &Journal) -> Result<(), Failure> {
     let day = context.environment.now.date_naive().to_string();
     if Found::load(journal).is_some_and(|found| found.day == day) {
@@ -173,7 +173,7 @@ fn look(context: &Context, projects: &[String]) -> Result<(Loaded, Report), Fail
     Ok((loaded, report))
 }
 
-/// Does what is planned.
+/// Carries out the plan.
 fn apply(context: &Context, loaded: &Loaded, plan: &Plan) -> Result<Done, Failure> {
     let mut batch = Batch::new(context, "upkeep");
     for note in &plan.changed {
@@ -218,7 +218,7 @@ impl Report {
         self.shorts.get(&id).map_or("", String::as_str)
     }
 
-    /// A note on one line, behind something.
+    /// Formats a note on one line, after a prefix.
     fn line(&self, before: &str, id: NoteId) -> String {
         let head = format!("{before}#{} ", self.short(id));
         let title = self.notes.get(&id).map_or("", |note| note.title.as_str());
@@ -314,7 +314,7 @@ impl Report {
         more(text, self.suggestions.len());
     }
 
-    /// What there is to think about a note.
+    /// Describes a suggestion for a note.
     fn thought(&self, entry: &Entry, suggestion: &Suggestion) -> String {
         let short = self.short(entry.id());
         match suggestion {
@@ -394,7 +394,7 @@ impl Report {
     }
 }
 
-/// The notes that an action is about.
+/// The notes of an action.
 fn named(action: &Action) -> Vec<NoteId> {
     let mut named = action.writes();
     match action {
@@ -405,7 +405,7 @@ fn named(action: &Action) -> Vec<NoteId> {
     named
 }
 
-/// Says that a list was cut.
+/// Adds a line that says how many entries are hidden.
 fn more(text: &mut String, total: usize) {
     if total > LIST_LENGTH {
         let total = ui::number(total);

@@ -1,4 +1,4 @@
-//! `verify`: a note was looked at and is right.
+//! `verify`: confirms that a note is still right.
 
 use std::process::ExitCode;
 
@@ -17,13 +17,13 @@ use super::{
 };
 use crate::ui::{Outcome, Ui};
 
-/// Say that a note is still right
+/// Confirm that a note is still right
 ///
-/// It is fresh again, and `anamnesis stale` names it no more until there is a new reason. Nothing in the
-/// note changes. Exit code 3: it is right and not in use, and the output says why.
+/// Resets its freshness, and removes it from `anamnesis stale` until there is a new reason. The
+/// note itself does not change. Exit code 3: it is confirmed but not in use; the output says why.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning or end of its id
+    /// The note's id: six or more characters of its start or end
     id: String,
 }
 

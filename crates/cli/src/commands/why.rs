@@ -1,4 +1,4 @@
-//! `why`: what a session was given and why, and what was held back, as it was kept when it happened.
+//! `why`: shows which notes a session received or not, with the reasons recorded at that time.
 
 use std::{
     fs::File,
@@ -30,39 +30,39 @@ use serde_json::{Value, json};
 use super::sessions;
 use crate::ui::{self, Outcome, Ui};
 
-/// How much of a file of instructions is searched, in bytes.
+/// How many bytes of an instructions file are searched.
 const MAX_INSTRUCTIONS: u64 = 1024 * 1024;
 
-/// Instead of an id: the last session that was given anything.
+/// The word that means the last session with injected notes.
 const LAST: &str = "last";
 
 /// How many places outside the store are named.
 const MAX_PLACES: usize = 5;
 
-/// Show what a session was given, and why
+/// Show which notes were injected into a session, and why
 ///
-/// Without a session: the last one. Every line was kept when the notes were given.
+/// Without a session: the last one. All lines were recorded at the time of the injection.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Six or more characters of the beginning of a session's id, or `last`
+    /// The session's id: six or more characters of its start, or `last`
     session: Option<String>,
-    /// Only notes that say this, and what else says it
+    /// Only notes that contain this text, and other places that contain it
     #[arg(long)]
     text: Option<String>,
-    /// What this prompt would bring now, and why; with a session, to that one
+    /// Show what this prompt would inject now, and why; with a session, into that one
     #[arg(long = "try", value_name = "TEXT", conflicts_with = "text")]
     trial: Option<String>,
-    /// What was held back, too, note by note
+    /// Include notes that were held back
     #[arg(long, conflicts_with = "text")]
     all: bool,
-    /// Print JSON, with everything
+    /// Print JSON, with all details
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     if let Some(text) = &args.trial {
-        // Nothing is made for it, not even the folders of a store.
+        // `open` would create the folders of the store.
         return try_out(text, args, &Context::of(environment, Duration::ZERO)?, ui);
     }
     let context = &Context::open(environment)?;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what a prompt would bring.
+/// Shows what a prompt would inject.
 fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let last;
     let session = match args.session.as_deref() {
@@ -118,7 +118,7 @@ fn try_out(text: &str, args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a trial came to, note by note; what was held back, too, if asked for.
+/// Formats the result of a trial, note by note, optionally with the notes that were held back.
 pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result<String, Failure> {
     let mut text = format!(
         "a {} in {}, now\n",
@@ -165,7 +165,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
     Ok(text)
 }
 
-/// The session that is meant; none where `last` is meant and none was given anything.
+/// Finds the session; `None` if `last` is meant and no session has received notes.
 fn session(journal: &Journal, typed: &str) -> Result<Option<Session>, Failure> {
     if typed != LAST {
         return session::find(journal, typed).map(Some);
@@ -194,7 +194,7 @@ struct Page<'a> {
     runs: Vec<Run>,
 }
 
-/// Everything that was given and held back at one moment of one context.
+/// All injections and held-back notes at one moment of one context.
 struct Moment<'a> {
     at: i64,
     lane: &'a str,
@@ -204,7 +204,7 @@ struct Moment<'a> {
 }
 
 impl Page<'_> {
-    /// What happened, in order.
+    /// The moments, in order.
     fn moments(&self) -> Vec<Moment<'_>> {
         let mut moments: Vec<Moment<'_>> = Vec::new();
         for given in &self.given {
@@ -289,7 +289,7 @@ impl Page<'_> {
         Ok(text)
     }
 
-    /// The notes that say a text, and what else does.
+    /// The notes that contain a text, and other places that do.
     fn saying(&self, wanted: &str, journal: &Journal) -> Result<String, Failure> {
         let folded = wanted.to_lowercase();
         let mut text = String::new();
@@ -341,7 +341,7 @@ impl Page<'_> {
         Ok(text)
     }
 
-    /// Lines of the person's own instructions and of Claude Code's own memory that hold a text.
+    /// Lines of the person's instructions and of Claude Code's own memory that contain a text.
     fn elsewhere(&self, folded: &str) -> Vec<String> {
         let user_home = self.context.environment.user_home.as_deref();
         let mut files: Vec<PathBuf> = Vec::new();
@@ -353,7 +353,7 @@ impl Page<'_> {
         if let Some(home) = user_home {
             files.push(home.join(".claude/CLAUDE.md"));
         }
-        // The client keeps its memory of a project beside the transcripts of it.
+        // The client stores a project's memory next to its transcripts.
         let transcript = self.session.transcript.as_deref().map(Path::new);
         if let Some(folder) = transcript.and_then(Path::parent) {
             files.push(folder.join("memory/MEMORY.md"));
@@ -397,7 +397,7 @@ impl Page<'_> {
         entry(&self.index, id)
     }
 
-    /// A note as it is now, or that it is gone.
+    /// A line with a note's current title, or that it is gone.
     fn line(&self, id: &str) -> String {
         note_line(&self.index, id, self.context.environment.now)
     }
@@ -421,7 +421,8 @@ impl Page<'_> {
         indented(&reason)
     }
 
-    /// Whether the note says something else by now; not asked of what only stands for its session.
+    /// Tells whether the note changed since the injection. An observation only refers to its
+    /// session, so it is not compared.
     fn has_changed(&self, given: &Given) -> bool {
         if given.level == OBSERVATION {
             return false;
@@ -472,19 +473,19 @@ fn entry(index: &Index, id: &str) -> Option<Entry> {
     index.get(id.parse::<NoteId>().ok()?).ok().flatten()
 }
 
-/// A note as it is now, or that it is gone.
+/// A line with a note's current title, or that it is gone.
 fn note_line(index: &Index, id: &str, now: DateTime<Utc>) -> String {
     match entry(index, id) {
         Some(entry) => {
             let short = Context::short(index, entry.id());
-            // Two blanks before it; what goes beyond the width is at the end of the title.
+            // The indent adds two columns to the width. That affects only the end of a long title.
             format!("  {}\n", ui::note_line(&entry, &short, now))
         }
         None => format!("  #{}  no longer there\n", one_line(id)),
     }
 }
 
-/// The words that a note was found by, and the link that brought it.
+/// The words that matched a note, and the link that led to it.
 pub(super) fn matched(evidence: &Evidence) -> String {
     let mut text = String::new();
     if !evidence.matched.is_empty() {
@@ -506,7 +507,7 @@ pub(super) fn indented(text: &str) -> String {
     out
 }
 
-/// The text of a regular file, as far as it is worth searching.
+/// The start of a regular file, up to the limit.
 fn beginning(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {

@@ -1,8 +1,8 @@
-//! `work`: the deferred process. One a store, bounded in time, gone when there is nothing to do.
+//! `work`: the deferred process. It runs once per store, for a limited time, and exits when idle.
 //!
-//! Everything it does is found in the store: records in the spool, sessions whose client is gone, notes
-//! in the queue, an index that is behind, records past their term. So a process that is killed loses
-//! nothing, and the next one needs no word from it.
+//! All its work is found in the store: records in the spool, sessions whose client is gone, queued
+//! notes, an outdated index, expired records. So a killed process loses nothing, and the next one
+//! needs no message from it.
 
 use std::{
     process::ExitCode,
@@ -34,51 +34,51 @@ use anamnesis_sync::Answer;
 use super::{eval, upkeep};
 use crate::ui::Outcome;
 
-/// How long it waits for those who write notes or the index.
+/// Timeout for other writers of notes or of the index.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long it waits for the journal. Whoever keeps it longer than this is no hook; the next process
-/// finds the same work.
+/// Timeout for the journal. No hook holds it longer than this; the next process finds the same
+/// work.
 const JOURNAL_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The age at which a temporary file belongs to no living process.
+/// A temporary file older than this is a leftover of a killed process.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
-/// After this no new job is begun.
+/// No new job starts after this time.
 const MAX_TIME: Duration = Duration::from_secs(120);
 
-/// How many jobs one process does.
+/// The maximum number of jobs of one process.
 const MAX_JOBS: usize = 64;
 
-/// How often it looks whether something has come while it was at it.
+/// How often the process checks whether new work has arrived meanwhile.
 const MAX_LOOKS: usize = 3;
 
-/// How many records of the spool are taken up in one transaction.
+/// How many records of the spool are added in one transaction.
 const DRAINED: usize = 50;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Do what hooks left to be done
+/// Do the work that hooks deferred
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Start it in the background and return
+    /// Start in the background and return
     #[arg(long)]
     detach: bool,
-    /// Check journal.db and the index for damage: a hook met some
+    /// Check journal.db and the index for damage that a hook reported
     #[arg(long)]
     check: bool,
 }
 
-/// What one pass did.
+/// The results of one pass.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    /// Records that were taken up from the spool.
+    /// Records that were moved from the spool to the journal.
     pub(super) drained: usize,
-    /// Sessions that were given up.
+    /// Sessions that were marked as lost.
     pub(super) lost: usize,
     /// Notes that were written.
     pub(super) notes: usize,
-    /// What retention let go.
+    /// Records that retention removed.
     pub(super) pruned: Pruned,
     /// Files of the trash that were deleted.
     pub(super) trash: usize,
@@ -93,13 +93,13 @@ pub(crate) fn run(args: &Args, environment: Environment) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let context = Context::of(environment, PATIENCE)?;
-    // A hook made the store. One that is gone since was thrown away, and stays so: nothing is made
-    // before the lock is held.
+    // A hook has created the store. If it is gone, it was deleted and must stay so. Nothing is
+    // created before the lock is held.
     if !context.home.derived().is_dir() {
         return Ok(ExitCode::SUCCESS);
     }
     let Some(_held) = hold(&context, Duration::ZERO)? else {
-        // Another one is at it, and looks again before it ends.
+        // The running process checks again before it ends.
         return Ok(ExitCode::SUCCESS);
     };
     be_humble();
@@ -131,7 +131,8 @@ fn work(context: &Context, check: bool) -> Outcome {
         {
             context.log(&format!("work: {}", failure.message()));
         }
-        // The network took its time, and whoever came meanwhile found the place taken, and left.
+        // The network may be slow. A process that was started meanwhile found the lock held and
+        // left.
         if !is_called(context, &journal) && !is_sync_due(context, &journal, false) {
             break;
         }
@@ -139,7 +140,8 @@ fn work(context: &Context, check: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes down what folders showed of their projects. It can wait for the next pass.
+/// Records the project keys that sessions have shown for folders. After an error, the next pass
+/// retries.
 fn settle_projects(context: &Context, journal: &Journal) {
     let (machine, receipts) = (context.machine_id(), Receipts::new(context.home.clone()));
     let now = context.environment.now;
@@ -148,7 +150,7 @@ fn settle_projects(context: &Context, journal: &Journal) {
     }
 }
 
-/// Takes the place of the one process that works; `None` when somebody else keeps it.
+/// Takes the lock of the deferred process; `None` if another process holds it.
 pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>, Failure> {
     lock::acquire(&context.home, Subject::Work, patience).map_err(|error| {
         Failure::failed(format!(
@@ -158,12 +160,13 @@ pub(super) fn hold(context: &Context, patience: Duration) -> Result<Option<Lock>
     })
 }
 
-/// Does all there is to do, for the holder of the lock.
+/// Does all available work. The caller holds the lock.
 pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, Failure> {
     let mut done = Done::default();
-    // First: a file that goes is a change of its folder, which the index would be behind of again.
+    // This comes first: deleting a file changes its folder, and would make the index outdated
+    // again.
     context.notes.sweep(LEFTOVER_AGE);
-    // The journal's faults are its own: the index is brought in step all the same.
+    // A journal fault must not keep the index from being refreshed.
     let mut opened = open_journal(context, check, &mut done);
     if let Ok(journal) = &opened {
         let present = || {
@@ -190,14 +193,14 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
         };
         if let Ok(journal) = &opened {
             settle_projects(context, journal);
-            // Before the index: it takes up what they say.
+            // This comes before the index, which reads the receipts.
             if let Err(error) = learn::count_finished(context, journal, PATIENCE) {
                 context.log(&format!("work: {error}"));
             }
         }
         let is_index_damaged = opened.as_ref().is_ok_and(has_damage);
         if is_index_damaged && let Ok(journal) = &opened {
-            // Before the look: what is met from now on is another matter.
+            // Cleared before the check, so that damage found from now on is kept.
             journal.set_meta(INDEX_DAMAGED, "")?;
         }
         refresh(context, check || is_index_damaged)?;
@@ -205,7 +208,7 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
             continue;
         }
         kept?;
-        // Whoever came meanwhile found the place taken, and left.
+        // A process that was started meanwhile found the lock held and left.
         if !opened
             .as_ref()
             .is_ok_and(|journal| is_called(context, journal))
@@ -217,8 +220,8 @@ pub(super) fn pass(context: &Context, check: bool, prune: bool) -> Result<Done, 
     Ok(done)
 }
 
-/// Commits what hooks left, and syncs when it is time; tells whether something came from other machines.
-/// What fails is kept in the records, not told.
+/// Commits what hooks wrote, and syncs when it is due; tells whether notes arrived from other
+/// machines. Errors are recorded in the journal, not returned.
 fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
     let done = if is_sync_due(context, journal, has_news) {
         let synced = sync::run(context, Some(journal), Answer::None, Duration::ZERO);
@@ -232,7 +235,7 @@ fn exchange(context: &Context, journal: &Journal, has_news: bool) -> bool {
     })
 }
 
-/// Tells whether the remote is to be reached now: a session began or ended, or there are new notes.
+/// Tells whether a sync is due: a session began or ended, or there are new notes.
 fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
     let now = context.environment.current_time().timestamp_millis();
     let wanted = journal.meta(sync::WANTED).ok().flatten();
@@ -242,7 +245,7 @@ fn is_sync_due(context: &Context, journal: &Journal, has_news: bool) -> bool {
         && History::load(journal).is_due(if has_news { Some(now) } else { wanted }, now)
 }
 
-/// Tells whether something has come that could be done at once.
+/// Tells whether there is new work that can be done now.
 fn is_called(context: &Context, journal: &Journal) -> bool {
     if let Err(error) = summary::queue(context, journal) {
         context.log(&format!("work: {error}"));
@@ -254,7 +257,7 @@ fn is_called(context: &Context, journal: &Journal) -> bool {
         || is_damaged(context)
 }
 
-/// Tells whether a hook or this process met damage in the journal.
+/// Tells whether a hook or this process found damage in the journal.
 fn is_damaged(context: &Context) -> bool {
     if journal::damage_was_seen() {
         journal::request_repair(&context.home);
@@ -262,14 +265,14 @@ fn is_damaged(context: &Context) -> bool {
     journal::is_repair_requested(&context.home)
 }
 
-/// Tells whether a hook met damage in the index.
+/// Tells whether a hook found damage in the index.
 fn has_damage(journal: &Journal) -> bool {
     let mark = journal.meta(INDEX_DAMAGED).ok().flatten();
     mark.is_some_and(|mark| !mark.is_empty())
 }
 
-/// Opens the journal, and repairs it if it is damaged. It is checked on request, after an error that shows
-/// damage, and once a day.
+/// Opens the journal, and repairs it if it is damaged. It is checked on request, after an error
+/// that indicates damage, and once a day.
 fn open_journal(context: &Context, check: bool, done: &mut Done) -> Result<Journal, Failure> {
     let open = || Journal::open(&context.home, JOURNAL_PATIENCE);
     let is_due = |journal: &Journal| {
@@ -293,7 +296,7 @@ fn today(context: &Context) -> String {
     context.environment.now.date_naive().to_string()
 }
 
-/// Takes up what waits and lets go what is old.
+/// Processes queued work and prunes old records.
 fn take_up(
     context: &Context,
     journal: &Journal,
@@ -303,7 +306,7 @@ fn take_up(
     let now = context.environment.now.timestamp_millis();
     let started = Instant::now();
     let mut jobs = 0;
-    // Hooks go on meanwhile: what they leave is looked for again.
+    // Hooks keep adding records, so the spool is checked again.
     loop {
         done.drained += drain(context, journal)?;
         for session in journal.lost_sessions(now, client::is_running)? {
@@ -353,7 +356,7 @@ fn take_up(
     let retention = &context.config.retention;
     if prune || journal.meta(PRUNED)?.as_deref() != Some(&today) || journal.needs_room(retention)? {
         done.pruned = journal.prune(retention, now)?;
-        // Zero days: for ever.
+        // Zero days means forever.
         let term = |days: u32| (days > 0).then(|| DAY * days);
         done.trash = term(retention.trash_days).map_or(0, |age| context.notes.empty_trash(age));
         if let Some(age) = term(retention.spool_days) {
@@ -373,8 +376,7 @@ fn take_up(
     Ok(())
 }
 
-/// Takes out of the questions that recall is measured by what asks for notes that were forgotten on
-/// another machine, or by an undo.
+/// Removes evaluation questions whose notes were forgotten on another machine or by an undo.
 fn forget_questions(context: &Context) -> Result<(), Failure> {
     if !context.home.evaluation().exists() {
         return Ok(());
@@ -387,10 +389,10 @@ fn forget_questions(context: &Context) -> Result<(), Failure> {
     evaluation_set::forget_notes(&context.home, is_gone)
 }
 
-/// The day on which old records were last let go.
+/// The journal's key for the day of the last pruning.
 const PRUNED: &str = "pruned";
 
-/// Takes up the records that wait; tells how many.
+/// Moves pending records from the spool to the journal, and returns how many.
 pub(super) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
     let spool = Spool::new(&context.home);
     let mut drained = 0;
@@ -403,7 +405,7 @@ pub(super) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error
         for waiting in &waiting {
             if let Err(error) = spool.put_away(waiting) {
                 context.log(&format!("spool: {error}"));
-                // It would be taken up again and again.
+                // Without this return, the loop would read the same records forever.
                 return Ok(drained);
             }
             drained += usize::from(waiting.record.is_some());
@@ -414,7 +416,7 @@ pub(super) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error
     }
 }
 
-/// Brings the index in step with the notes, or builds it when it cannot be used.
+/// Refreshes the index, or rebuilds it if it cannot be used.
 fn refresh(context: &Context, check: bool) -> Result<(), Failure> {
     let mut index = Index::in_step(&context.home, &context.notes, PATIENCE)?;
     if check {
@@ -425,11 +427,11 @@ fn refresh(context: &Context, check: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leaves the processor, and with it the disk, to everybody else.
+/// Lowers the priority, for the CPU and therefore for the disk.
 fn be_humble() {
     #[cfg(unix)]
     {
-        // The lowest there is; where it is refused, the work is done as it is.
+        // The lowest priority. If the system refuses, the work continues unchanged.
         let _ = rustix::process::nice(19);
     }
 }

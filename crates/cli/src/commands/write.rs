@@ -1,4 +1,4 @@
-//! `write`: a new note.
+//! `write`: creates a note.
 
 use std::{
     fs,
@@ -27,51 +27,53 @@ use crate::{
 /// Write a note
 ///
 /// The text comes from --file, from stdin, or from your editor. Secrets in it are masked, parts in
-/// `<private>` tags are left out. What Claude writes is marked as written by the agent, and waits for
-/// your approval where it would apply to all projects; it is not taken where a note says it already.
+/// `<private>` tags are left out. Notes by Claude are marked as written by the agent. They need
+/// your approval if they apply to all projects, and are rejected if a note already says the same.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
-    /// One line that says it all; the text's first line without it
+    /// A one-line summary [default: the first line of the text]
     #[arg(long)]
     title: Option<String>,
-    /// procedural, semantic or episodic; the kind decides without it
+    /// The type: procedural, semantic or episodic [default: chosen by the kind]
     #[arg(long = "type", value_name = "TYPE", value_parser = crate::args::note_type)]
     note_type: Option<NoteType>,
-    /// fact, preference, insight, how-to, warning or task [default: fact]
+    /// The kind: fact, preference, insight, how-to, warning or task [default: fact]
     #[arg(long, value_parser = crate::args::kind)]
     kind: Option<Kind>,
-    /// A tag; may be given more than once
+    /// A tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// The project (`global` for all projects) [default: the one of this folder]
+    /// The project (`global` for all projects) [default: that of this folder]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
     /// `machine-local` keeps the note on this machine
     #[arg(long, value_parser = crate::args::scope, default_value = "portable")]
     scope: Scope,
-    /// Where a warning comes up: `cmd: git push --force`, `path: *.sql`, `tool: Write`, `text: words`
+    /// When a warning is shown: `cmd: git push --force`, `path: *.sql`, `tool: Write`, `text:
+    /// words`
     #[arg(long, value_name = "TRIGGER", value_parser = trigger)]
     when: Vec<Trigger>,
-    /// What to do instead of what a warning is about
+    /// The alternative to what a warning is about
     #[arg(long, value_name = "TEXT")]
     instead: Option<String>,
-    /// How bad it is: low, medium, high or critical
+    /// The severity of a warning: low, medium, high or critical
     #[arg(long, value_parser = crate::args::word::<Severity>)]
     severity: Option<Severity>,
-    /// `once`: this warning, if it is high or critical, stops a call that --when names, once a session
+    /// `once`: block a call that --when names, once per session; the warning must be high or
+    /// critical
     #[arg(long, value_parser = crate::args::word::<Enforce>, requires = "when")]
     enforce: Option<Enforce>,
-    /// A note that this one replaces; may be given more than once
+    /// A note that this one replaces; repeatable
     #[arg(long, value_name = "ID")]
     supersedes: Vec<String>,
-    /// A link, `RELATION ID`; may be given more than once
+    /// A link, `RELATION ID`; repeatable
     #[arg(long = "link", value_name = "RELATION ID", value_parser = link)]
     links: Vec<Link>,
-    /// Keep the note at the top
+    /// Pin the note
     #[arg(long)]
     pin: bool,
-    /// Write it although a note says the same already
+    /// Write the note even if another one says the same
     #[arg(long)]
     force: bool,
     /// Read the text from stdin
@@ -85,7 +87,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A link as it was typed.
 #[derive(Debug, Clone)]
 struct Link {
     relation: Relation,
@@ -139,23 +140,22 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     save(context, ui, index, &writing)
 }
 
-/// A note to be written, and how that is told.
+/// A note to be saved, and how the result is printed.
 pub(super) struct Writing<'a> {
-    /// The note.
     pub(super) note: &'a Note,
-    /// What the change is called in git's history.
+    /// The verb of the commit message.
     pub(super) act: &'a str,
-    /// Whether it is asked if it is new.
+    /// Whether to check for existing notes that say the same.
     pub(super) is_judged: bool,
-    /// Notes that it replaces.
+    /// The notes that it replaces.
     pub(super) replaced: &'a [NoteId],
-    /// Whether it is written although a note says it.
+    /// Whether to save it even if another note says the same.
     pub(super) is_forced: bool,
-    /// The form of the answer for scripts, where they ask.
+    /// The JSON of the result, if requested.
     pub(super) json: Option<fn(&Entry, &Note) -> Value>,
 }
 
-/// Saves a new note and says so, with what it is to the notes that there are.
+/// Saves a new note and prints the result, with its relation to existing notes.
 pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'_>) -> Outcome {
     let note = writing.note;
     let journal = context.journal();
@@ -171,11 +171,11 @@ pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'
     } else {
         Novelty::Novel
     };
-    // The index is open for writing as long as it lives; saving wants it, too.
+    // The open index holds the write lock, which saving needs.
     drop(index);
     let stored = remember::save(context, journal.as_ref(), note)?;
     sync::commit(context, writing.act, [note.id]);
-    // The note is on the disk: that it cannot be searched for yet is no reason to say it failed.
+    // The note is on disk, so an index error must not be reported as a failure.
     let index = context
         .index()
         .inspect_err(|failure| ui.note(&failure.text()))
@@ -201,7 +201,7 @@ pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'
     Ok(ExitCode::SUCCESS)
 }
 
-/// The note as it was asked for, without its text and without what it replaces.
+/// The requested note, without its text and without the notes that it replaces.
 fn draft_of(args: &Args, context: &Context, index: &Index) -> Result<Draft, Failure> {
     let links = args.links.iter().map(|link| {
         let target = Context::resolve(index, &link.target)?.id();
@@ -227,7 +227,7 @@ fn draft_of(args: &Args, context: &Context, index: &Index) -> Result<Draft, Fail
     })
 }
 
-/// The key of the project that a new note is for.
+/// The project key of a new note.
 pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<String, Failure> {
     let key = named.map_or_else(|| context.project_to_write(None).key, safe_line);
     if key.is_empty() {
@@ -236,8 +236,8 @@ pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<Strin
     Ok(key)
 }
 
-/// Marks a note as the agent's where it is one. `is_reaching`: it would replace a note that is out of an
-/// agent's reach.
+/// Marks a note as the agent's if an agent writes it. `is_reaching`: it would replace a note that
+/// an agent may not change.
 pub(super) fn by_agent(context: &Context, note: &mut Note, is_reaching: bool) {
     if context.environment.is_agent {
         let is_held = context.config.review.holds(note.state);
@@ -245,8 +245,8 @@ pub(super) fn by_agent(context: &Context, note: &mut Note, is_reaching: bool) {
     }
 }
 
-/// Tells whether an agent can change a note only by way of a proposal: a person's, one for all projects,
-/// and any that is in use where the person approves everything.
+/// Tells whether an agent can change a note only through a proposal: a person's note, one for all
+/// projects, and any active note if the person approves everything.
 pub(super) fn is_out_of_reach(context: &Context, entry: &Entry) -> bool {
     is_a_persons(entry) || context.config.review.holds(entry.state)
 }
@@ -256,8 +256,8 @@ pub(super) fn is_a_persons(entry: &Entry) -> bool {
     agent_policy::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
 }
 
-/// Proposes a change that an agent may not make: the note as it would be, which replaces the one that
-/// it is once a person approves it. Nothing else changes.
+/// Proposes a change that an agent may not make. The proposal replaces the original once a person
+/// approves it; nothing else changes.
 pub(super) fn propose(
     context: &Context,
     ui: &Ui,
@@ -303,7 +303,7 @@ fn text_of(args: &Args, context: &Context) -> Result<String, Failure> {
     edited(context, "")
 }
 
-/// Lets the user write a text in their editor.
+/// Opens a text in the user's editor and returns the result.
 pub(super) fn edited(context: &Context, text: &str) -> Result<String, Failure> {
     let Some(editor) = &context.environment.editor else {
         return Err(Failure::usage("no editor is set")
@@ -316,7 +316,7 @@ pub(super) fn edited(context: &Context, text: &str) -> Result<String, Failure> {
     let failed =
         |error: std::io::Error| Failure::failed(format!("cannot edit {}: {error}", path.display()));
     anamnesis_store::fs::file::write_atomic(&path, text.as_bytes()).map_err(failed)?;
-    // `EDITOR` may hold options, as git has it.
+    // `EDITOR` may contain options, as with git.
     let editor = editor.to_string_lossy();
     let mut words = editor.split_whitespace();
     let status = Command::new(words.next().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Answers with nothing when a hook takes too long.
+//! A watchdog that answers with the no-op object when a hook takes too long.
 
 use std::{
     io::{self, Read, Write},
@@ -21,22 +21,22 @@ use anamnesis_session::hook::{HookOutput, MAX_PAYLOAD_LENGTH};
 
 use super::answer;
 
-/// After this the hook answers with nothing, whatever it is doing.
+/// After this time the hook answers with the no-op object, whatever it is doing.
 const DEADLINE: Duration = Duration::from_millis(1100);
 
-/// The end of a session is asynchronous: nobody waits for it, and its note is worth the time.
+/// The deadline for the end of a session. That hook is asynchronous, and writing the note may take
+/// longer.
 const PATIENT_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long the line about a hook that was given up may take to be written.
+/// Timeout for logging a missed deadline.
 const LOG_PATIENCE: Duration = Duration::from_millis(50);
 
-/// What the watch is told while an event is handled: this one may take longer.
+/// Tells the watchdog that this event may take longer.
 pub(super) struct Patient;
 
-/// Handles what `input` gives, and answers in time.
+/// Handles the payload from `input` and answers in time.
 ///
-/// The main thread does the work: another one would pay for a memory arena of its own and for being
-/// woken up.
+/// The main thread does the work, because another thread would cost a memory arena and a wake-up.
 pub(super) fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)) -> ExitCode {
     let started = Instant::now();
     let answered = Arc::new(AtomicBool::new(false));
@@ -46,14 +46,14 @@ pub(super) fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)
         move || watch(started, &receiver, &answered)
     });
     if watch.is_err() {
-        // Without a watch nothing is begun that could hang.
+        // Without a watchdog, nothing that could hang may start.
         print(&HookOutput::default().to_json(""));
         return ExitCode::SUCCESS;
     }
     let (environment, payload) = input();
     let reply = answer(environment, payload, started, &sender);
     if answered.swap(true, Ordering::AcqRel) {
-        // The watch has answered in this moment, and ends the process.
+        // The watchdog has just answered, and ends the process.
         loop {
             thread::park();
         }
@@ -70,7 +70,7 @@ pub(super) fn watched(input: impl FnOnce() -> (Environment, io::Result<Vec<u8>>)
     ExitCode::SUCCESS
 }
 
-/// Waits for the deadline; then answers with nothing and ends the process, whatever it is doing.
+/// Waits for the deadline, then prints the no-op object and ends the process.
 #[expect(
     clippy::exit,
     reason = "the main thread hangs, so nobody else can end the process"
@@ -88,7 +88,7 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
         return;
     }
     print(&HookOutput::default().to_json(""));
-    // The disk may be what hangs, so the log is not waited for, either.
+    // The disk itself may hang, so the log has a timeout, too.
     let (done, logged) = mpsc::channel();
     let elapsed = started.elapsed();
     let _ = thread::Builder::new().spawn(move || {
@@ -99,26 +99,26 @@ fn watch(started: Instant, receiver: &Receiver<Patient>, answered: &AtomicBool) 
     process::exit(0)
 }
 
-/// Leaves a line about a hook that was given up.
+/// Logs a missed deadline.
 fn log_late(elapsed: Duration) {
     if let Ok(context) = Context::of(Environment::read(Caller::Client), Duration::ZERO)
         && !context.environment.is_internal
         && pause::here(&context).is_none()
     {
-        // It may be the first hook of this machine, with no place for a log yet.
+        // This may be the first hook on this machine, before the log's folder exists.
         let _ = context.home.create();
         context.log(&format!("hook: gave up after {} ms", elapsed.as_millis()));
     }
 }
 
-/// Prints the answer. The client may be gone: a closed pipe is no error.
+/// Prints the answer. A closed pipe is no error, because the client may be gone.
 fn print(output: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(output.as_bytes());
     let _ = stdout.flush();
 }
 
-/// Reads the payload; what goes on after the limit is drained, so that the client can finish writing.
+/// Reads the payload. The rest after the limit is drained, so that the client can finish writing.
 pub(super) fn read_stdin() -> io::Result<Vec<u8>> {
     let mut stdin = io::stdin().lock();
     let mut bytes = Vec::new();

@@ -1,8 +1,7 @@
-//! The hook path: one event on stdin, one JSON object on stdout, exit 0 whatever happens.
+//! The hook path: one event on stdin, one JSON object on stdout, always exit code 0.
 //!
-//! A second thread watches the clock while the event is handled: a lock, a disk or a pipe that hangs
-//! ends in the no-op object, not in a client that waits. Every fault is a line in the log and a mark
-//! in the records, for `doctor`; none is ever in the user's way.
+//! A watchdog thread enforces the deadline: if a lock, a disk or a pipe hangs, it prints the no-op
+//! object. Faults are logged and recorded in the journal for `doctor`, and never shown as an error.
 
 mod deadline;
 mod prompt;
@@ -43,19 +42,19 @@ use self::{
 
 const PATIENT_NOTES: Duration = Duration::from_secs(30);
 
-/// How long a hook waits for the notes and for the journal. One that has waited for the journal in
-/// vain puts its record into the spool, and does not wait for the notes, too.
+/// Timeout for the lock on the notes. A hook that could not get the journal writes to the spool,
+/// and does not wait for the notes.
 const NOTES_PATIENCE: Duration = Duration::from_millis(400);
 const JOURNAL_PATIENCE: Duration = Duration::from_millis(700);
 
-/// What is printed, and what is done afterwards.
+/// The output, and what to do after it.
 #[derive(Default)]
 struct Reply {
-    /// The text for stdout; nothing for the end of a session.
+    /// The text for stdout; empty for the end of a session.
     output: String,
-    /// Whether the deferred process is to be started.
+    /// Whether to start the deferred process.
     start_work: bool,
-    /// Whether it is to look for damage in the index.
+    /// Whether the deferred process should check the index for damage.
     check_index: bool,
 }
 
@@ -64,7 +63,7 @@ pub(crate) fn main() -> ExitCode {
     watched(|| (Environment::read(Caller::Client), read_stdin()))
 }
 
-/// Runs the hook whose payload was read already.
+/// Runs the hook whose payload was already read.
 pub(crate) fn answer_payload(environment: Environment, payload: Vec<u8>) -> ExitCode {
     watched(|| (environment, Ok(payload)))
 }
@@ -89,7 +88,7 @@ fn answer(
     let payload = input
         .map_err(|error| error.to_string())
         .and_then(|bytes| Payload::parse(&bytes).map_err(|error| error.to_string()));
-    // Before anything is written: nobody is to see that there was a session.
+    // This precedes every write: an excluded session must leave no trace.
     let folders = folders(&context, payload.as_ref().ok());
     let folder = folders.first().cloned().unwrap_or_default();
     let all: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
@@ -97,7 +96,7 @@ fn answer(
         return switched_off(off, &context, payload.as_ref().ok());
     }
     if let Err(error) = context.home.create() {
-        // There is no place for a log, either; `doctor` finds the same fault.
+        // The log cannot be written, either; `doctor` finds the same fault.
         context.log(&format!("hook: {error}"));
         return no_op();
     }
@@ -142,7 +141,7 @@ fn answer(
     let transcript = payload.transcript_path.clone().map(PathBuf::from);
     let is_recorded = hook.record(payload, &mut handled, started);
     if !is_recorded {
-        // Nobody would know that the call was stopped already, and it would be stopped again.
+        // Without a record of the denial, the same call would be denied again and again.
         handled.answer.denial = None;
     }
     if let Some(tag) = tag {
@@ -157,7 +156,8 @@ fn answer(
     } else {
         std::mem::take(&mut handled.answer).to_json(&hook.event_name)
     };
-    // A hook has no time to repair: the deferred process does, started by the first one that met damage.
+    // A hook has no time for a repair. The first hook that finds damage starts the deferred
+    // process.
     let is_first_request =
         journal::damage_was_seen() && journal::request_repair(&hook.context.home);
     let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
@@ -173,7 +173,7 @@ fn answer(
     }
 }
 
-/// Says nothing; but that nothing is recorded because of a slip in a file has to be said to somebody.
+/// Answers nothing. Only a mistake in the settings that stops recording is reported.
 fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply {
     let is_start = payload.is_some_and(|payload| {
         matches!(payload.event, Event::SessionStart { source, .. } if is_beginning(source))
@@ -194,8 +194,8 @@ fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply
     }
 }
 
-/// The folders of a session, its project's first. The payload's `cwd` follows the shell's `cd`, so it
-/// comes second; where neither is known, there is still the folder that this process stands in.
+/// The folders of a session, its project's first. The payload's `cwd` follows the shell's `cd`, so
+/// it comes second. If neither is known, the current folder is used.
 fn folders(context: &Context, payload: Option<&Payload>) -> Vec<PathBuf> {
     let cwd = payload
         .and_then(|payload| payload.cwd.as_ref())
@@ -206,54 +206,55 @@ fn folders(context: &Context, payload: Option<&Payload>) -> Vec<PathBuf> {
     project.into_iter().chain(cwd).chain(current).collect()
 }
 
-/// What an event is handled with.
+/// The context in which an event is handled.
 struct Hook {
     context: Context,
     event_name: String,
     session_id: String,
-    /// The subagent that this happens in; empty for the session itself.
+    /// The subagent of the event; empty for the session itself.
     agent: String,
     folder: PathBuf,
     known: OnceCell<Known>,
     journal: Result<Journal, journal::Error>,
 }
 
-/// What an event may start the deferred process for. A tool's own event is never burdened with it.
+/// The reason for which an event may start the deferred process. Events of single tools never start
+/// it.
 #[derive(Debug, Clone, Copy, Default)]
 enum MayStart {
     #[default]
     Nothing,
-    /// To fold a long log of the journal in: each hook reads it.
+    /// To checkpoint a long write-ahead log of the journal, because each hook reads it.
     Checkpoint,
-    /// For whatever there is to do.
+    /// For any pending work.
     Work,
 }
 
-/// What handling an event came to.
+/// The result of handling an event.
 #[derive(Default)]
 struct Handled {
     answer: HookOutput,
-    /// What was given, by lane.
+    /// The injected notes, by lane.
     given: Vec<(&'static str, Vec<Shown>)>,
     /// Whether the session's context is empty now.
     empties_context: bool,
-    /// How recall went.
+    /// The recall run, for the journal.
     run: Option<journal::Run>,
-    /// The task that the subagent begins with.
+    /// The task with which the subagent begins.
     taken: Option<String>,
-    /// What the turn used of the notes that were given.
+    /// The injected notes that the turn used.
     used: Option<TurnUses>,
     errors: Vec<String>,
-    /// What the event may start the deferred process for.
+    /// The reason for which the event may start the deferred process.
     may_start: MayStart,
     start_work: bool,
     check_index: bool,
-    /// A name and a value that the records keep from now on.
+    /// Keys and values for the journal's `meta` table.
     meta: Vec<(&'static str, String)>,
 }
 
 impl Handled {
-    /// Takes what comes at a tool.
+    /// Adds the warnings and fixes found for a tool call.
     fn take(&mut self, lane: &'static str, found: AtTool) {
         self.answer.context = found.context;
         self.answer.denial = found.denial;
@@ -262,7 +263,7 @@ impl Handled {
 }
 
 impl Hook {
-    /// Finds what is answered.
+    /// Computes the answer to an event.
     fn handle(&self, payload: &Payload) -> Handled {
         let mut handled = match &payload.event {
             Event::SessionStart { source, .. } => self.session_start(*source),
@@ -284,7 +285,7 @@ impl Hook {
             | Event::Stop(_)
             | Event::PreCompact
             | Event::SessionEnd { .. } => MayStart::Work,
-            // A turn of many tools has a batch now and then.
+            // A turn with many tools has such a batch now and then.
             Event::PostToolBatch(_) => MayStart::Checkpoint,
             _ => MayStart::Nothing,
         };
@@ -298,19 +299,19 @@ impl Hook {
             handled.meta.push((sync::WANTED, now.to_string()));
             handled.start_work = true;
         }
-        // After an interactive install there is no start of a session, so any event will do.
+        // An interactive install is not followed by a session start, so any event will do.
         if let Ok(journal) = &self.journal {
             let (meta, fault) = remote::adopt(&self.context, journal);
             handled.meta.extend(meta);
             if let Some(fault) = fault {
-                // Nothing went wrong with the event: it stands in the log, and `doctor` names it.
+                // The event itself succeeded. The fault is in the log, and `doctor` reports it.
                 self.context.log(&fault);
             }
         }
         handled
     }
 
-    /// The session's project, found once.
+    /// The session's project, computed once.
     fn project(&self) -> &Project {
         let journal = self.journal.as_ref().ok();
         let known = self
@@ -319,7 +320,7 @@ impl Hook {
         &known.project
     }
 
-    /// What a context of the session has seen.
+    /// What a context of the session has already received.
     fn ledger(&self, agent: &str) -> Ledger {
         let journal = self.journal.as_ref().ok();
         journal
@@ -328,7 +329,7 @@ impl Hook {
     }
 }
 
-/// What a block holds of notes, for the records.
+/// The notes of a block, for the journal.
 fn shown(chosen: &[Chosen], block: &Block) -> Vec<Shown> {
     chosen
         .iter()
@@ -343,7 +344,8 @@ fn shown(chosen: &[Chosen], block: &Block) -> Vec<Shown> {
         .collect()
 }
 
-/// How long this hook waits for the journal: a repair takes longer than any hook can wait.
+/// The timeout for the journal. It is zero during a repair, which takes longer than a hook can
+/// wait.
 fn journal_patience(context: &Context) -> Duration {
     if journal::is_repair_requested(&context.home) {
         Duration::ZERO

@@ -1,4 +1,4 @@
-//! Prompts, subagents and the end of a turn: what is recalled, and what was used.
+//! Prompts, subagents and the end of a turn: injects notes, and detects their use.
 
 use anamnesis_app::{
     claude_memory,
@@ -17,11 +17,12 @@ use anamnesis_store::{
 
 use super::{Handled, Hook, shown, start::line};
 
-/// How many notes that came from other machines are named at a prompt.
+/// How many notes from other machines are named at a prompt.
 const MAX_ARRIVALS: usize = 3;
 
 impl Hook {
-    /// Does what a person asks of us by a command, which then only reports it; else gives what memory has.
+    /// Handles a prompt. If it is a command for us, runs it, and Claude only reports the result;
+    /// otherwise injects matching notes.
     pub(super) fn prompt(&self, prompt: &str) -> Handled {
         let mut handled = Handled::default();
         let (context, journal) = (&self.context, self.journal.as_ref().ok());
@@ -48,10 +49,10 @@ impl Hook {
         handled
     }
 
-    /// Gives what memory has for a prompt, or for the task of a subagent.
+    /// Injects notes for a prompt, or for the task of a subagent.
     pub(super) fn recall(&self, lane: Lane, text: &str, handled: &mut Handled) {
-        // Without the records nothing is known of what the context has seen, and it would be given
-        // the same again and again.
+        // Without the journal, the contents of the context are unknown, and the same notes would be
+        // injected again and again.
         let Ok(journal) = &self.journal else {
             return;
         };
@@ -96,10 +97,10 @@ impl Hook {
         }
     }
 
-    /// Names what came from other machines since the session began, once.
+    /// Names notes that arrived from other machines since the session began, once.
     ///
-    /// The sync that a start sets off ends after the working set was given. So the first prompt after
-    /// it is told what the working set would now hold besides.
+    /// The sync that a session start triggers ends after the working set was injected. So the next
+    /// prompt names the notes that would be added to the working set now.
     pub(super) fn arrivals(&self) -> Option<(Block, Vec<Shown>)> {
         let journal = self.journal.as_ref().ok()?;
         let arrived: i64 = journal.meta(sync::ARRIVED).ok()??.parse().ok()?;
@@ -128,7 +129,7 @@ impl Hook {
         (!block.text.is_empty()).then_some((block, shown))
     }
 
-    /// Gives what memory has for the task that a subagent begins with.
+    /// Injects notes for the task with which a subagent begins.
     pub(super) fn subagent_start(&self, agent: Option<&Agent>) -> Handled {
         let mut handled = Handled::default();
         let (Ok(journal), Some(agent)) = (&self.journal, agent) else {
@@ -141,7 +142,7 @@ impl Hook {
         handled
     }
 
-    /// Finds what a context used in its turn of the notes that it was given.
+    /// Detects which of its injected notes a context used in a turn.
     pub(super) fn turn_end(&self, agent: &str, answer: Option<&str>) -> Handled {
         let mut handled = Handled::default();
         let Ok(journal) = &self.journal else {

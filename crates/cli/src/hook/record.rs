@@ -20,15 +20,15 @@ use ulid::Ulid;
 
 use super::{Handled, Hook, JOURNAL_PATIENCE};
 
-/// How many records of the spool a hook takes up beside its own.
+/// How many records of the spool a hook moves to the journal, besides its own.
 const MAX_DRAINED: usize = 50;
 
-/// How much of the end of a transcript is read for the last answer, in bytes.
+/// How many bytes at the end of a transcript are read for the last answer.
 const TRANSCRIPT_END: u64 = 256 * 1024;
 
 impl Hook {
-    /// Stores what happened: in one transaction, or, where the journal cannot be had, in the spool.
-    /// Tells whether the journal has it.
+    /// Stores the event in one transaction, or in the spool if the journal cannot be used. Tells
+    /// whether it is in the journal.
     pub(super) fn record(&self, payload: Payload, handled: &mut Handled, started: Instant) -> bool {
         let spool = Spool::new(&self.context.home);
         let mut waiting = spool.waiting(MAX_DRAINED);
@@ -60,7 +60,7 @@ impl Hook {
             }
             Err(error) => {
                 handled.errors.push(error);
-                // A damaged file is repaired by the deferred process.
+                // The deferred process repairs a damaged file.
                 handled.start_work = true;
                 if let Err(error) = spool.keep(&record) {
                     handled.errors.push(format!("spool: {error}"));
@@ -70,7 +70,7 @@ impl Hook {
         }
     }
 
-    /// Tells whether there are sessions that nobody closed, or notes that nobody wrote.
+    /// Tells whether there are sessions without an end, or notes still to be written.
     pub(super) fn has_unfinished_sessions(&self) -> bool {
         let now = self.context.environment.now.timestamp_millis();
         self.journal.as_ref().is_ok_and(|journal| {
@@ -84,7 +84,7 @@ impl Hook {
     /// Makes the record of an event. The records in the spool come before it.
     pub(super) fn record_of(&self, mut payload: Payload, waiting: &[Waiting]) -> Record {
         let environment = &self.context.environment;
-        // A newer program's file is not written to, but what is private in it stays so.
+        // A journal of a newer version is not written to, but its private tokens still apply.
         let newer = match &self.journal {
             Err(journal::Error::Newer(_)) => {
                 Journal::open_newer_to_read(&self.context.home, JOURNAL_PATIENCE).ok()
@@ -130,7 +130,7 @@ impl Hook {
             folder: &self.folder,
             surroundings: Surroundings {
                 project: looks.then(|| self.project().key.clone()),
-                // A folder's name can hold a secret like any other text.
+                // A folder's name can contain a secret like any other text.
                 folder: looks.then(|| kept(&self.folder.to_string_lossy())),
                 transcript: payload.transcript_path.as_deref().map(kept),
                 branch: looks
@@ -144,8 +144,8 @@ impl Hook {
         intake.record(payload)
     }
 
-    /// Tells whether an event's prompt is in the spool and private. If not all of the spool was read, it may
-    /// be.
+    /// Tells whether an event's prompt is in the spool and private. If the spool was not read
+    /// completely, it may be.
     pub(super) fn is_private_in_spool(&self, waiting: &[Waiting], prompt_id: Option<&str>) -> bool {
         let records = waiting
             .iter()
@@ -161,7 +161,7 @@ impl Hook {
         prompts.next() == Some(Privacy::Full) || waiting.len() >= MAX_DRAINED
     }
 
-    /// Keeps what else this run did, within the transaction of its record.
+    /// Records the other results of this run, within the transaction of its record.
     pub(super) fn keep_run(
         &self,
         journal: &Journal,
@@ -199,7 +199,8 @@ impl Hook {
         journal.hook_ran(&self.event_name, started.elapsed(), error.as_deref(), now)
     }
 
-    /// Writes or updates the session's note, from the journal, or without one from the transcript.
+    /// Writes or updates the session's note from the journal; without a journal, from the
+    /// transcript.
     pub(super) fn write_note(
         &self,
         tag: &'static str,
@@ -211,11 +212,11 @@ impl Hook {
             Ok(journal) if is_recorded => {
                 capture::write_known(&self.context, journal, &self.session_id, Some(tag))
             }
-            // The journal has the note in its queue as soon as it takes the record from the spool.
+            // The journal queues the note when it takes the record from the spool.
             Ok(_) => Ok(None),
             Err(_) => self.write_from_transcript(tag, transcript).map(|()| None),
         };
-        // Whether the note was written without the transcript or not at all.
+        // The note was written without the transcript, or not at all.
         match written {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => {
@@ -225,7 +226,7 @@ impl Hook {
         }
     }
 
-    /// Keeps the error beside the run that has been recorded already, so that `doctor` tells of it.
+    /// Adds the error to the run that is already recorded, so that `doctor` reports it.
     pub(super) fn note_failed(&self, error: &str) {
         if let Ok(journal) = &self.journal {
             let _ = journal.run_failed(&self.event_name, &kept(error));
@@ -270,7 +271,7 @@ pub(super) fn random_key() -> Key {
     Key::new(key)
 }
 
-/// A text as it may stand in the records.
+/// Redacts a text for the journal.
 pub(super) fn kept(text: &str) -> String {
     redact(&one_line(text)).text.into_owned()
 }

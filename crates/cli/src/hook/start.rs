@@ -1,4 +1,4 @@
-//! SessionStart: the working set, and one line for the person.
+//! SessionStart: injects the working set, and prints one line for the person.
 
 use anamnesis_app::{
     claude_memory, context::Context, journal_repair, python_version, spawn::INDEX_DAMAGED,
@@ -16,14 +16,14 @@ use anamnesis_text::{clean::one_line, hash::text_hash};
 use super::{Handled, Hook, shown};
 use crate::ui;
 
-/// The key in `meta` of the repair that the person was told of.
+/// The key in `meta` of the repair that the person was told about.
 const REPAIR_TOLD: &str = "repair_told";
 
 /// The longest line for the person, in characters.
 const MAX_LINE_LENGTH: usize = 100;
 
 impl Hook {
-    /// Gives the working set, and the person one line.
+    /// Injects the working set, and returns one line for the person.
     pub(super) fn session_start(&self, source: StartSource) -> Handled {
         let mut handled = Handled {
             empties_context: matches!(
@@ -37,7 +37,7 @@ impl Hook {
             handled.start_work = index.is_behind(&self.context.notes);
             self.working_set(&index, project, source, &mut handled)
         } else {
-            // No index yet, or one that has to be built anew: the deferred process does that.
+            // There is no index, or it must be rebuilt. The deferred process does that.
             handled.start_work = true;
             (Vec::new(), Block::default())
         };
@@ -77,7 +77,7 @@ impl Hook {
             Err(error) => {
                 handled.check_index = error.is_damage();
                 if handled.check_index {
-                    // Another deferred process may be at it, and would not hear of it otherwise.
+                    // A running deferred process would not notice the damage otherwise.
                     handled.meta.push((INDEX_DAMAGED, "1".to_owned()));
                 }
                 handled.errors.push(error.to_string());
@@ -86,7 +86,7 @@ impl Hook {
             }
         };
         if matches!(source, StartSource::Resume | StartSource::Fork) {
-            // What the session was given before still stands in its history.
+            // Notes that were injected earlier are still in the session's history.
             let ledger = self.ledger("");
             chosen.retain(|chosen| {
                 let seen = ledger.get(&chosen.note.id);
@@ -99,7 +99,7 @@ impl Hook {
         (chosen, block)
     }
 
-    /// The one line for the person: the first of what applies.
+    /// The line for the person: the first one that applies.
     pub(super) fn session_line(
         &self,
         chosen: &[Chosen],
@@ -113,7 +113,7 @@ impl Hook {
             return None;
         }
         let today = now.date_naive().to_string();
-        // A task is named, not given.
+        // An open task is only named, not injected as text.
         let is_given = |chosen: &&Chosen| chosen.reason != Reason::OpenTask;
         let notes_given = chosen.iter().filter(is_given).count();
         let ignored = self.context.environment.ignored_in_sessions();
@@ -137,7 +137,7 @@ impl Hook {
             handled.meta.extend(told.map(|of| (REPAIR_TOLD, of)));
             return Some(line(&problem));
         }
-        // Told apart, so that it keeps no fault from being told.
+        // Its own daily limit keeps this line from hiding other faults.
         if python_version::is_noting(journal)
             && journal.meta("noted_twice_told").ok().flatten().as_deref() != Some(&today)
         {
@@ -177,8 +177,8 @@ pub(super) fn is_beginning(source: StartSource) -> bool {
     matches!(source, StartSource::Startup | StartSource::Clear)
 }
 
-/// The name of the last repair and its line for the person; none if there was no repair, or the person was
-/// told.
+/// The name of the last repair and its line for the person; `None` if there was no repair, or the
+/// person was told.
 pub(super) fn repair_line(journal: &Journal) -> Option<(String, String)> {
     let repair = journal.last_repair().ok()??;
     if journal.meta(REPAIR_TOLD).ok()?.as_ref() == Some(&repair.kept) {
@@ -191,7 +191,7 @@ pub(super) fn repair_line(journal: &Journal) -> Option<(String, String)> {
     Some((repair.kept, line))
 }
 
-/// What went wrong lately, for the person; nothing when nothing did.
+/// The line about recent faults, if there are any.
 pub(super) fn problem_line(
     journal: &Journal,
     now: chrono::DateTime<chrono::Utc>,
@@ -210,7 +210,7 @@ pub(super) fn problem_line(
     })
 }
 
-/// What keeps notes from travelling; nothing while they travel, or did within a day.
+/// The line about a sync that is held back, or has been failing for at least a day.
 pub(super) fn sync_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -> Option<String> {
     let history = History::load(journal);
     if let Some(held) = &history.held {
@@ -225,7 +225,7 @@ pub(super) fn sync_line(journal: &Journal, now: chrono::DateTime<chrono::Utc>) -
     })
 }
 
-/// When and where the last session of the project was, if the working set knows one.
+/// The time and machine of the project's last session, if the working set has one.
 pub(super) fn last_session(
     chosen: &[Chosen],
     context: &Context,

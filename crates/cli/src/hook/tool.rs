@@ -1,4 +1,4 @@
-//! Tool calls: a warning before one, and after a failure what fixed it before.
+//! Tool calls: warns before a call, and recalls known fixes after a failure.
 
 use anamnesis_app::tool_hooks;
 use anamnesis_session::hook::ToolCall;
@@ -7,8 +7,8 @@ use anamnesis_store::{index, journal::WARNING};
 use super::{Handled, Hook};
 
 impl Hook {
-    /// Warns of a call that is about to run. Without the records nothing is known of what was said
-    /// before, and the call goes its way.
+    /// Warns of a call that is about to run. Without the journal, earlier warnings are unknown, so
+    /// the call runs without one.
     pub(super) fn before_tool(&self, call: &ToolCall) -> Handled {
         let mut handled = Handled::default();
         let Ok(journal) = &self.journal else {
@@ -20,14 +20,14 @@ impl Hook {
         let whom = (self.session_id.as_str(), self.agent.as_str());
         match tool_hooks::warn(&self.context, journal, self.project(), whom, call) {
             Ok(Some(found)) => handled.take(WARNING, found),
-            // The next event that may start the deferred process finds the index as it is.
+            // The next event that may start the deferred process will find the missing index.
             Ok(None) | Err(index::Error::Missing | index::Error::Foreign(_)) => {}
             Err(error) => handled.errors.push(error.to_string()),
         }
         handled
     }
 
-    /// Says what mended a failure before, the first of these of which that is known.
+    /// Says what fixed the failure before, for the first of these calls with a known fix.
     pub(super) fn after_failure(&self, calls: &[ToolCall]) -> Handled {
         let mut handled = Handled::default();
         let Ok(journal) = &self.journal else {

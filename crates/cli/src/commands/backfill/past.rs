@@ -1,7 +1,7 @@
-//! The sessions that Claude Code has transcripts of: which can be remembered, and why others cannot.
+//! Finds the sessions that have a transcript, and decides which can be remembered.
 //!
-//! Nothing is written here. A transcript is looked at by itself, so that it does not matter where an
-//! earlier run was interrupted: what was written then is found as a note.
+//! This module writes nothing. Each transcript is judged on its own, so an interrupted run needs no
+//! saved position: a session that it finished has a note.
 
 use std::{
     cell::Cell,
@@ -25,31 +25,29 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use anamnesis_app::{capture::ALWAYS, context::Context, failure::Failure};
 
-/// A transcript that somebody wrote to within this time is one of a session that goes on.
+/// A transcript that was written to within this time belongs to a running session.
 const SILENCE: TimeDelta = TimeDelta::minutes(30);
 
-/// How much of the beginning of a transcript is looked at for its folder, in bytes.
+/// How many bytes at the start of a transcript are searched for its folder.
 const HEAD: u64 = 64 * 1024;
 
-/// Which sessions are asked for.
+/// Which sessions to include.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// Those of this project; of all without one.
+    /// Only sessions of this project; all projects if `None`.
     pub(super) project: Option<String>,
-    /// Those that went on until this day or longer.
+    /// Only sessions that ended on or after this day.
     pub(super) since: Option<NaiveDate>,
-    /// Those, too, that could have been recorded and were not.
+    /// Also sessions that could have been recorded and were not.
     pub(super) unrecorded: bool,
 }
 
-/// A file that may be a transcript.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
     modified: Option<DateTime<Utc>>,
     pub(super) path: PathBuf,
 }
 
-/// A session that can be remembered.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) id: String,
@@ -60,7 +58,7 @@ pub(super) struct Session {
     pub(super) ended: DateTime<Utc>,
 }
 
-/// Why a session is not remembered.
+/// Why a session is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Skip {
     Noted,
@@ -78,7 +76,7 @@ pub(super) enum Skip {
 }
 
 impl Skip {
-    /// The word for scripts.
+    /// The reason as scripts see it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Noted => "noted",
@@ -96,7 +94,7 @@ impl Skip {
         }
     }
 
-    /// The reason, in a few words that fit one session and many.
+    /// The reason in a few words, valid for one session and for many.
     pub(super) fn reason(self) -> &'static str {
         match self {
             Self::Noted => "noted already",
@@ -115,14 +113,14 @@ impl Skip {
     }
 }
 
-/// What came of looking at a transcript.
+/// The result of reading a transcript.
 #[derive(Debug)]
 pub(super) enum Finding {
-    /// It can be remembered, and this is what there is to be said.
+    /// The session can be remembered, with this digest.
     Session(Session, Box<SessionDigest>),
-    /// It is not remembered. With the cause, where it is one of the file.
+    /// The session is skipped; with the error, if the file caused it.
     Skipped(Skip, Option<String>),
-    /// It belongs to a project that was not asked for.
+    /// The session belongs to a project that was not requested.
     Elsewhere,
 }
 
@@ -132,9 +130,9 @@ impl From<Skip> for Finding {
     }
 }
 
-/// The transcripts of all projects, the one that was written to last first.
+/// Returns the transcripts of all projects, most recently written first.
 ///
-/// Links are not followed, and the transcripts of subagents are no sessions.
+/// Links are not followed. Transcripts of subagents are not sessions.
 pub(super) fn candidates(context: &Context) -> Vec<Candidate> {
     let Some(projects) = projects_folder(context) else {
         return Vec::new();
@@ -147,7 +145,8 @@ pub(super) fn candidates(context: &Context) -> Vec<Candidate> {
     found
 }
 
-/// How many earlier sessions of the project at `folder` have a transcript, going by names alone.
+/// Counts the earlier sessions of the project at `folder` that have a transcript, by file name
+/// only.
 pub(in super::super) fn countable(context: &Context, folder: &Path) -> usize {
     let Some(projects) = projects_folder(context) else {
         return 0;
@@ -158,7 +157,7 @@ pub(in super::super) fn countable(context: &Context, folder: &Path) -> usize {
         .count()
 }
 
-/// The name that the client gives the folder of a project's transcripts.
+/// The name that the client gives to the folder of a project's transcripts.
 fn folder_name(folder: &Path) -> String {
     let letter = |letter: char| match letter {
         letter if letter.is_ascii_alphanumeric() => letter,
@@ -176,7 +175,7 @@ fn candidates_in(folder: &Path) -> impl Iterator<Item = Candidate> + use<> {
     entries(folder).filter_map(|(path, metadata)| {
         let is_transcript = path.extension().is_some_and(|ending| ending == "jsonl");
         let name = path.file_name()?.to_string_lossy();
-        // Earlier clients kept those of subagents here.
+        // Older clients kept the transcripts of subagents in this folder.
         (is_transcript && !name.starts_with("agent-")).then(|| Candidate {
             modified: metadata.modified().ok().map(DateTime::from),
             path,
@@ -184,33 +183,34 @@ fn candidates_in(folder: &Path) -> impl Iterator<Item = Candidate> + use<> {
     })
 }
 
-/// What lies in a folder; links as themselves.
+/// Lists a folder without following links.
 fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, fs::Metadata)> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
 }
 
-/// Tells whether a time is so near that the session may go on. One in the future says nothing.
+/// Tells whether a time is recent enough for the session to be running. A time in the future does
+/// not count.
 fn is_recent(time: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     (now - time).abs() < SILENCE
 }
 
-/// Looks at transcripts one after the other.
+/// Reads transcripts one after the other.
 pub(super) struct Past<'a> {
     context: &'a Context,
     journal: Option<&'a Journal>,
     wanted: &'a Wanted,
     exclusions: Exclusions,
-    /// Claude Code's folder by its real path: nothing outside is read.
+    /// The canonical path of Claude Code's folder. Nothing outside of it is read.
     claude_folder: Option<PathBuf>,
     /// The sessions that notes name, and whether the note is a tombstone. Other programs give the
-    /// note of a session another id than we do.
+    /// note of a session a different id.
     noted: HashMap<String, bool>,
-    /// The notes of sessions that were found to be worth one.
+    /// The ids of session notes that this run already accepted.
     found: HashSet<NoteId>,
-    /// The projects of folders.
+    /// The project of each folder, cached.
     projects: HashMap<String, String>,
-    /// When the first session was recorded here, if one was.
+    /// When the first session was recorded in this store.
     recorded_since: Option<DateTime<Utc>>,
 }
 
@@ -236,10 +236,7 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// Looks at a transcript.
-    ///
-    /// # Errors
-    /// When the records cannot be read.
+    /// Reads a transcript and decides what to do with it. Fails only if the journal cannot be read.
     pub(super) fn look(&mut self, candidate: &Candidate) -> Result<Finding, Failure> {
         match self.look_into(candidate) {
             Ok(finding) => Ok(finding),
@@ -258,7 +255,8 @@ impl<'a> Past<'a> {
         {
             return Ok(Finding::Elsewhere);
         }
-        // A file has the name of its session, so most of those that are done with need not be read.
+        // The file name is the session's id, so most known sessions are skipped without reading the
+        // file.
         let name = candidate.path.file_stem().unwrap_or_default();
         if let Some(skip) = self.known(&name.to_string_lossy())? {
             return Ok(skip.into());
@@ -290,7 +288,7 @@ impl<'a> Past<'a> {
         }
         let now = self.context.environment.now;
         let mut account = SessionDigest::from(&transcript);
-        // A transcript without times is as old as its file.
+        // A transcript without timestamps gets the time of its file.
         let ended = transcript.last_at.or(candidate.modified).unwrap_or(now);
         let ended = ended.min(now);
         let began = transcript.first_at.unwrap_or(ended).min(ended);
@@ -298,7 +296,7 @@ impl<'a> Past<'a> {
         let NoteText::Note { title, body } = note_text(&account) else {
             return Ok(Skip::Trivial.into());
         };
-        // Where nothing was forgotten yet, there is no key to tell it by, and none is made.
+        // Without a forget key, nothing was forgotten yet. A dry run does not create the key.
         let forgotten = self.journal.map(|journal| journal.forgotten_at(&body));
         if matches!(forgotten, Some(Ok(Some(_)))) {
             return Ok(Skip::Forgotten.into());
@@ -316,7 +314,7 @@ impl<'a> Past<'a> {
         Ok(Finding::Session(session, Box::new(account)))
     }
 
-    /// Why a session that can be read is not wanted.
+    /// Returns why a readable session is not wanted.
     fn unwanted(
         &self,
         candidate: &Candidate,
@@ -350,7 +348,7 @@ impl<'a> Past<'a> {
             return Ok(Some(Skip::Paused));
         }
         let now = context.environment.now;
-        // A copy of an old transcript is a new file.
+        // A copied transcript has a new file time, so both times are compared.
         let mut times = candidate.modified.iter().chain(&transcript.last_at);
         if times.all(|time| is_recent(*time, now)) {
             return Ok(Some(Skip::Open));
@@ -364,7 +362,7 @@ impl<'a> Past<'a> {
             .then_some(Skip::Earlier))
     }
 
-    /// Why a session of this id needs no look.
+    /// Returns why the session of this id needs no reading.
     fn known(&self, session: &str) -> Result<Option<Skip>, Fault> {
         let notes = &self.context.notes;
         let note = NoteId::of_session(session);
@@ -392,10 +390,10 @@ impl<'a> Past<'a> {
         }))
     }
 
-    /// The time from which on, and until which, a transcript may be read: what was said while
-    /// recording was switched off is not looked for.
+    /// The span of time that may be read from a transcript. Anything said while recording was off
+    /// stays unread.
     ///
-    /// Nobody could switch it off before the install, except between the install and the first
+    /// Recording could not be off before the install, except between the install and the first
     /// session.
     fn span(&self, project: &str) -> Result<Range<DateTime<Utc>>, Fault> {
         if self.wanted.unrecorded {
@@ -417,7 +415,7 @@ impl<'a> Past<'a> {
     fn open(&self, path: &Path) -> Result<(File, Head), Fault> {
         let (mut file, _) =
             file::open_regular(path).map_err(|error| match error.raw_os_error() {
-                // What the system says of a link that it was told not to follow helps nobody.
+                // The system's error for a link that was not followed is hard to understand.
                 Some(_) if path.is_symlink() => io::Error::other("a link; not followed"),
                 _ => error,
             })?;
@@ -430,8 +428,8 @@ impl<'a> Past<'a> {
         Ok((file, io::Cursor::new(head)))
     }
 
-    /// Reads what a transcript has from a span of time; tells, too, whether the session began in an
-    /// excluded folder.
+    /// Reads the records of a transcript within a span of time, and tells whether the session began
+    /// in an excluded folder.
     fn read(
         &self,
         reader: impl BufRead,
@@ -454,7 +452,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The project of a session that began in a folder, which may be gone.
+    /// Returns the project of the folder in which a session began. The folder may be gone.
     fn project(&mut self, folder: Option<&String>) -> String {
         let Some(folder) = folder.filter(|folder| Path::new(folder).is_absolute()) else {
             return GLOBAL.to_owned();
@@ -468,14 +466,11 @@ impl<'a> Past<'a> {
     }
 }
 
-/// The beginning of a transcript.
 type Head = io::Cursor<Vec<u8>>;
 
 /// Why a transcript could not be judged.
 enum Fault {
-    /// It cannot be read.
     Transcript(io::Error),
-    /// The records cannot be read.
     Journal(Failure),
 }
 
@@ -491,7 +486,7 @@ impl From<anamnesis_store::journal::Error> for Fault {
     }
 }
 
-/// The folder that the first records of a transcript name.
+/// Returns the folder that the first records of a transcript name.
 fn folder_of(head: &Head) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Record {
@@ -544,7 +539,7 @@ mod tests {
             head("{\"type\":\"mode\"}\n{\"cwd\":\"/a\"}\n{\"cwd\":\"/b\"}\n").as_deref(),
             Some("/a")
         );
-        // Broken off.
+        // Truncated JSON.
         assert_eq!(head("{\"cwd\":\"/a\""), None);
     }
 

@@ -1,4 +1,4 @@
-//! Whether sessions are recorded, and whether the records themselves are well.
+//! Checks whether sessions are recorded, and whether the journal is healthy.
 
 use std::{path::Path, time::Duration};
 
@@ -14,13 +14,13 @@ use chrono::{DateTime, Utc};
 use super::{Check, Level, REPAIR};
 use crate::ui;
 
-/// The time limit of the check for damage.
+/// Time limit for the damage check.
 const CHECK_LIMIT: Duration = Duration::from_secs(1);
 
-/// Of how many of the last sessions the transcripts are looked at.
+/// How many of the latest sessions have their transcripts checked.
 const LOOKED_AT: usize = 10;
 
-/// What was recorded last; and that tools ran of which nothing was.
+/// Reports the last recording, and sessions whose tools ran without tool events.
 pub(super) fn recording(context: &Context, journal: Option<&Journal>) -> Check {
     if context.environment.is_off {
         return Check::new("recording", Level::Look, "off: ANAMNESIS_OFF is set")
@@ -65,12 +65,12 @@ pub(super) fn recording(context: &Context, journal: Option<&Journal>) -> Check {
     Check::new("recording", Level::Well, last)
 }
 
-/// How many tools ran in a session of which no tool event is known, as far as its transcript tells.
+/// Counts the tools that ran, according to the transcript, in a session without tool events.
 fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> Option<usize> {
     if session.prompts == 0 || session.tool_events > 0 {
         return None;
     }
-    // What happened under a private prompt is not recorded, but it was seen.
+    // Events of a private prompt are not recorded, but a hook has seen them.
     let prompts = journal.prompts(&session.id).ok()?;
     let was_paused = journal.resumed_at(&session.project).ok()?;
     if prompts.iter().any(|prompt| prompt.suppressed > 0)
@@ -79,7 +79,7 @@ fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> O
         return None;
     }
     let path = session.transcript.as_deref().map(Path::new);
-    // What came before the first event is from before the install.
+    // Anything before the first event is from before the install.
     let span = ui::time(session.started_at)..DateTime::<Utc>::MAX_UTC;
     let transcript = capture::read(context, path, None, span).ok()??;
     let is_recorded = |tool: &String| !event_filter::is_skipped_name(context, tool);
@@ -87,7 +87,7 @@ fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> O
         .then_some(transcript.tools_run)
 }
 
-/// Everything that is wrong with the records, or that nothing is.
+/// Reports all faults of the journal, or that there are none.
 pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut look = |line: String, hint: String| {
@@ -164,7 +164,7 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
     checks
 }
 
-/// Checks the journal for damage within [`CHECK_LIMIT`]; none if it is sound.
+/// Checks the journal for damage within [`CHECK_LIMIT`]; `None` if it is sound.
 pub(super) fn damage(context: &Context) -> Option<Check> {
     match journal::examine(&context.home, Some(CHECK_LIMIT)) {
         // Other errors are reported where the journal is opened.
@@ -188,7 +188,7 @@ pub(super) fn damage(context: &Context) -> Option<Check> {
     }
 }
 
-/// The damaged files that are kept in `quarantine/`, newest last.
+/// The damaged files in `quarantine/`, oldest first.
 fn repaired(context: &Context, journal: &Journal) -> Vec<String> {
     let last = journal.last_repair().ok().flatten();
     let mut lines = Vec::new();
@@ -210,7 +210,7 @@ fn repaired(context: &Context, journal: &Journal) -> Vec<String> {
     lines
 }
 
-/// The day in the name of a database that was set aside, as people write it.
+/// Formats the date in the name of a quarantined database.
 fn day_of(name: &str) -> String {
     let day = name.get("journal-".len().."journal-".len() + 8);
     match day.map(|day| (day.get(..4), day.get(4..6), day.get(6..))) {

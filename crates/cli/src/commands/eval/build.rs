@@ -1,4 +1,4 @@
-//! `eval build`: questions that the model asks that was named, one of a note.
+//! `eval build`: asks the configured model for one question per note.
 
 use std::{
     collections::BTreeSet,
@@ -28,24 +28,24 @@ use serde_json::json;
 use super::mine::notes_in_use;
 use crate::ui::{self, Outcome, Ui};
 
-/// Have a model ask questions that your notes answer, to measure recall by
+/// Generate questions about your notes (uses a model)
 ///
-/// One question of each note, in other words than the note's, by the model that is set
-/// (`anamnesis config set reflection.provider`). Notes are sent without secrets; those of this machine
-/// only, and what is private, are not. A bad answer ends it, and nothing is added. The questions are
-/// measured once you approve them.
+/// The questions measure recall. The configured model (`anamnesis config set reflection.provider`)
+/// writes one question per note, in words other than the note's. Notes are sent without secrets;
+/// machine-local and private notes are not sent. If one answer is invalid, the run ends and adds
+/// nothing. A question counts only after you approve it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many questions at most
+    /// The maximum number of questions
     #[arg(long, default_value_t = 30)]
     n: usize,
-    /// Only of notes of these types
+    /// Only notes of these types
     #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_values_t = [NoteType::Semantic, NoteType::Procedural], value_parser = crate::args::note_type)]
     types: Vec<NoteType>,
-    /// Only of notes of this project
+    /// Only notes of this project
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// The file that they are added to [default: eval/eval.jsonl in the store]
+    /// The file to which questions are added [default: eval/eval.jsonl in the store]
     #[arg(long, value_name = "PATH")]
     eval_set: Option<PathBuf>,
     /// Print JSON
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The notes that may be sent and that no model has asked about yet, some of each project.
+/// The notes that may be sent and have no question by a model yet, a share from each project.
 fn asked_about(args: &Args, context: &Context, path: &Path) -> Result<Vec<Note>, Failure> {
     let projects = match &args.project {
         Some(key) => context.project(Some(key)).all_keys(),
@@ -100,7 +100,7 @@ fn asked_about(args: &Args, context: &Context, path: &Path) -> Result<Vec<Note>,
         .filter(|(_, case)| case.is_by_model())
         .flat_map(|(_, case)| case.relevant_ids.clone())
         .collect();
-    // Without the records nobody can tell of which sessions something is private.
+    // Without the journal, private sessions cannot be recognised.
     let journal = Journal::open(&context.home, PATIENCE)?;
     let mut notes = Vec::new();
     for note in notes_in_use(context, &context.index()?, &projects)? {
@@ -128,7 +128,7 @@ fn prompt(note: &Note) -> Prompt {
     ))
 }
 
-/// Asks all of them; one bad answer, and none counts.
+/// Asks for all questions. One invalid answer discards all of them.
 fn ask(model: &Model, notes: &[Note], prompts: &[Prompt]) -> Result<Vec<Case>, Failure> {
     let label = one_line(&model.label());
     let echoes = PrivateTokens::default();

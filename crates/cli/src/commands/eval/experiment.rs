@@ -1,4 +1,4 @@
-//! `eval experiment`: what a reflection or a merge would do to recall, tried on a copy of the notes.
+//! `eval experiment`: measures how a reflection or a merge changes recall, on a copy of the notes.
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
@@ -31,20 +31,20 @@ use crate::{
     ui::{self, Outcome, Ui},
 };
 
-/// How far down a note that was asked for counts as found.
+/// A relevant note counts as found if its rank is at most this.
 const DEPTH: usize = 8;
 
-/// How many questions that moved are told one by one.
+/// How many moved questions are listed.
 const MOVED: usize = 10;
 
-/// How much of a question is shown.
+/// How many characters of a question are shown.
 const SHORTENED: usize = 60;
 
-/// Try on a copy what a reflection would do to recall
+/// Measure on a copy how a reflection would change recall
 ///
-/// Measures a copy of your notes, has the model that is set reflect on it (or merge, with `--merge`),
-/// and measures again: what is found, what comes unasked, what a session starts with. The model is paid
-/// for; your notes stay as they are, and the copy is deleted.
+/// Measures a copy of your notes, lets the configured model reflect on it (or merge, with
+/// `--merge`), and measures again: search results, notes injected with prompts, and the size of the
+/// working set. The model costs money; your notes do not change, and the copy is deleted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Merge instead of reflecting
     #[arg(long)]
     merge: bool,
-    /// Draw the figures before and after into this file
+    /// Draw the figures before and after into this file (SVG)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print JSON
@@ -60,17 +60,17 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What was tried of each project.
+/// The result for all projects.
 #[derive(Default)]
 struct Tried {
-    /// What became of each project that was tried.
+    /// One line per project.
     lines: Vec<String>,
     done: usize,
     skipped: usize,
     failed: usize,
 }
 
-/// What was measured at one time.
+/// The figures of one measurement.
 struct Measured {
     figures: Figures,
     unasked: Unasked,
@@ -82,7 +82,7 @@ struct Row {
     before: Option<f64>,
     after: Option<f64>,
     unit: Unit,
-    /// Whether it matters in which direction it goes.
+    /// Whether a higher or a lower figure is better.
     aim: Aim,
 }
 
@@ -97,11 +97,11 @@ enum Unit {
 enum Aim {
     More,
     Less,
-    /// How much a session starts with is told, not judged.
+    /// The size of the working set is reported, not judged.
     Neither,
 }
 
-/// A question whose note is found at another place than before.
+/// A question whose note changed its rank.
 struct Moved<'a> {
     query: &'a str,
     before: Option<usize>,
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is tried, on what.
+/// What an experiment runs on.
 struct Experiment<'a> {
     context: &'a Context,
     copy: &'a Context,
@@ -218,8 +218,8 @@ impl Experiment<'_> {
         Ok(notes.len())
     }
 
-    /// Merges in each project that has enough notes, without the gate: what it would keep out is what
-    /// the experiment is to show.
+    /// Merges in each project that has enough notes. The gate is off, because the experiment should
+    /// show what it would reject.
     fn merge(&self) -> Result<Tried, Failure> {
         let mut tried = Tried::default();
         let loaded = Loaded::of(self.copy, &self.copy.index()?)?;
@@ -266,7 +266,7 @@ impl Experiment<'_> {
         Ok(tried)
     }
 
-    /// Writes into the copy what a merge makes.
+    /// Writes the result of a merge into the copy.
     fn keep(
         &self,
         loaded: &Loaded,
@@ -287,7 +287,7 @@ impl Experiment<'_> {
                     self.copy.notes.create(&lock, &note)?;
                     taken += 1;
                 }
-                // What waits for the person is found by nobody unasked.
+                // A pending note is never injected, so it does not change the figures.
                 MergeOutcome::Proposed(_) | MergeOutcome::Left => {}
             }
         }
@@ -374,7 +374,7 @@ fn rows(before: &Measured, after: &Measured) -> Vec<Row> {
 }
 
 impl Row {
-    /// Whether it got worse.
+    /// Tells whether the figure got worse.
     fn is_regression(&self) -> bool {
         let (Some(before), Some(after)) = (self.before, self.after) else {
             return false;
@@ -396,7 +396,7 @@ impl Row {
         }
     }
 
-    /// How much it changed, where that says something.
+    /// Formats the difference; empty if it means nothing.
     fn change(&self) -> String {
         match (self.before, self.after, self.unit) {
             (Some(before), Some(after), Unit::Tokens) if before > 0.0 => {
@@ -407,7 +407,7 @@ impl Row {
     }
 }
 
-/// The questions whose notes are found earlier or later, those that are lost first.
+/// The questions whose notes changed their rank, lost ones first.
 fn moved<'a>(
     cases: &[(usize, &'a Case)],
     before: &[(RelevantRanks, RelevantRanks)],
@@ -506,7 +506,7 @@ fn text(model: &str, tried: &Tried, rows: &[Row], moved: &[Moved<'_>], asked: us
     text
 }
 
-/// What is drawn: shares as they are, tokens as a part of the most there were.
+/// The bars to draw: shares as they are, tokens relative to the larger value.
 fn bars(rows: &[Row]) -> Vec<Bar> {
     rows.iter()
         .filter(|row| row.before.is_some() || row.after.is_some())

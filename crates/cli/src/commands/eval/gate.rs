@@ -1,4 +1,4 @@
-//! `eval gate`: what comes unasked though it should not, and what comes that should.
+//! `eval gate`: measures false and missing injections at prompts.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -36,21 +36,21 @@ use super::{
 };
 use crate::ui::{self, Outcome, Ui};
 
-/// The floors of the curve, those of the settings among them.
+/// The thresholds of the curve, including the defaults.
 const FLOORS: [f32; 8] = [0.16, 0.20, 0.24, 0.28, 0.32, 0.36, 0.40, 0.50];
 
-/// How many prompts are asked of other projects, the latest ones.
+/// How many of the latest prompts are tried in other projects.
 const MAX_PROMPTS: usize = 300;
 
-/// How many of the false ones are shown, and how much of each.
+/// How many false injections are shown, and how many characters of each.
 const WORST: usize = 10;
 const SHORTENED: usize = 70;
 
-/// Measure what comes with prompts, and what should not
+/// Measure which notes are injected with prompts
 ///
-/// Asks recent prompts of the project that has the most notes besides their own, where nothing ought to
-/// come, and the questions of the set of their own projects, where their notes ought to; at several
-/// floors of how well a note has to fit.
+/// Runs recent prompts in the project that has the most notes besides their own, where nothing
+/// should be injected. Runs the questions of the set in their own projects, where their notes
+/// should be. Repeats both at several thresholds of the match score.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     measure(&args.set, args.json, context, ui)
 }
 
-/// A note that came where it should not.
+/// A note that was injected by mistake.
 struct False {
     fit: f64,
     prompt: String,
@@ -75,17 +75,17 @@ struct False {
     project: String,
 }
 
-/// What comes with prompts by the settings as they are.
+/// The injection rates with the current settings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unasked {
-    /// The share of the questions that are given a right note.
+    /// The share of questions for which a relevant note is injected.
     pub(super) given: Option<f64>,
-    /// The share of prompts of other projects that are given a note of this one.
+    /// The share of foreign prompts for which a note of this project is injected.
     pub(super) unrelated: Option<f64>,
 }
 
 impl Unasked {
-    /// Asks every question, and the latest prompts of other projects.
+    /// Runs every question, and the latest prompts in other projects.
     pub(super) fn of(
         context: &Context,
         journal: &Journal,
@@ -115,7 +115,6 @@ impl Unasked {
     }
 }
 
-/// What was measured.
 struct Report {
     now: Floor,
     curve: Vec<(f32, GatePoint)>,
@@ -125,13 +124,13 @@ struct Report {
     worst: Vec<False>,
 }
 
-/// A prompt, and the project that it is asked of though it is another's.
+/// A prompt, and the foreign project in which it is run.
 struct Stray {
     prompt: String,
     of: Project,
 }
 
-/// Who asks, of which notes, without leaving a trace.
+/// Runs prompts and questions without recording anything.
 struct Gate<'a> {
     context: &'a Context,
     journal: Option<&'a Journal>,
@@ -167,8 +166,8 @@ pub(super) fn measure(args: &SetArgs, json: bool, context: &Context, ui: &Ui) ->
     Ok(set.as_ref().map_or(ExitCode::SUCCESS, ended))
 }
 
-/// The latest prompts that ask something, each with the project that it has nothing to do with: the one
-/// that has the most notes beside its own.
+/// The latest prompts that ask something. Each is paired with the project that has the most notes
+/// besides its own.
 fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Stray>, Failure> {
     let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     for entry in index.list(&Filter::default(), usize::MAX)? {
@@ -206,7 +205,7 @@ fn strays(context: &Context, journal: &Journal, index: &Index) -> Result<Vec<Str
 }
 
 impl Gate<'_> {
-    /// What comes with a question in a project, at a floor.
+    /// The notes injected for a question in a project at one threshold.
     fn given(
         &self,
         index: &Index,
@@ -228,7 +227,7 @@ impl Gate<'_> {
         Ok(note_set::recall(index, &self.context.notes, &request)?.given)
     }
 
-    /// What becomes of each question at each floor, asked in the project of its note.
+    /// The result of each question at each threshold, run in the project of its note.
     fn answered(&self, cases: &[(usize, &Case)]) -> Result<Vec<Vec<GateResult>>, Failure> {
         let mut library = Library::of(self.context, self.index, cases)?;
         let mut answered = Vec::new();
@@ -258,7 +257,7 @@ impl Gate<'_> {
         Ok(answered)
     }
 
-    /// The notes that would come if the best ones always did.
+    /// The notes that would be injected without a threshold.
     fn ungated(
         &self,
         index: &Index,
@@ -276,13 +275,14 @@ impl Gate<'_> {
         Ok(ranked.candidates.iter().map(|found| found.id).collect())
     }
 
-    /// How many notes of the project a prompt of another one is given at each floor. Notes for all
-    /// projects do not count: they may well fit. What comes by the settings is told.
+    /// Counts the project's notes that are injected for a foreign prompt at each threshold. Notes
+    /// for all projects do not count, because they may be relevant. Adds those of the current
+    /// setting to `told`.
     fn unrelated(&self, stray: &Stray, told: &mut Vec<False>) -> Result<Vec<usize>, Failure> {
         let mut counts = vec![0; FLOORS.len()];
         for (floor, count) in FLOORS.into_iter().zip(&mut counts) {
             let mut given = self.given(self.index, &stray.prompt, &stray.of, floor)?;
-            // Where nothing comes at a floor, nothing does at a higher one.
+            // If nothing is injected at a threshold, nothing is at a higher one.
             if given.is_empty() {
                 break;
             }
@@ -307,13 +307,13 @@ impl Gate<'_> {
     }
 }
 
-/// Whether this is the floor of a setting.
+/// Tells whether a setting uses this threshold.
 fn is_same(floor: f32, setting: Floor) -> bool {
     (floor - setting.threshold(1)).abs() < 0.001
 }
 
 impl Report {
-    /// Asks every prompt and every question at every floor.
+    /// Runs every prompt and every question at every threshold.
     fn of(
         context: &Context,
         journal: Option<&Journal>,
@@ -444,7 +444,7 @@ impl Report {
     }
 }
 
-/// A floor as it is written.
+/// Rounds a threshold for output.
 fn rounded(floor: f32) -> f64 {
     (f64::from(floor) * 100.0).round() / 100.0
 }

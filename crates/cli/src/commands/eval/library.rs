@@ -1,5 +1,5 @@
-//! What questions are asked of: the notes as they are, or, where the question is a note's title, without
-//! that title. A note that is found by its title alone would tell nothing.
+//! The notes that questions are run against. A question that is a note's title runs against the
+//! notes without that title, because a match by title alone would prove nothing.
 
 use anamnesis_note::{
     id::NoteId,
@@ -16,17 +16,16 @@ use anamnesis_app::{
     failure::Failure,
 };
 
-/// The notes to ask.
 pub(super) struct Library<'a> {
     context: &'a Context,
     /// The store's own index.
     index: &'a Index,
-    /// Another one, in memory, for questions that are titles.
+    /// A second index in memory, for questions that are titles.
     apart: Option<Index>,
 }
 
 impl<'a> Library<'a> {
-    /// The notes for these questions.
+    /// Prepares the notes for these questions.
     pub(super) fn of(
         context: &'a Context,
         index: &'a Index,
@@ -46,7 +45,7 @@ impl<'a> Library<'a> {
         })
     }
 
-    /// Asks with the index that the question is for.
+    /// Runs a query on the index that suits the question.
     pub(super) fn ask<T>(
         &mut self,
         case: &Case,
@@ -69,7 +68,7 @@ impl<'a> Library<'a> {
         Ok(answer)
     }
 
-    /// The notes that answer a question: those it names, and what stands for them by now.
+    /// The notes that answer a question: the named ones and those that have replaced them.
     pub(super) fn right(&self, case: &Case) -> Result<Vec<NoteId>, Failure> {
         let mut right = Vec::new();
         for id in case.notes() {
@@ -86,7 +85,7 @@ fn stored(context: &Context, id: NoteId) -> Option<Stored> {
     context.notes.read(context.notes.find(id)?).ok()
 }
 
-/// The note without its title; nothing of one that is no note any more.
+/// The note without its title; `None` if it is then no valid note.
 fn untitled(stored: &Stored) -> Option<Stored> {
     let note = Note {
         title: String::new(),

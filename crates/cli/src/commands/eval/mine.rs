@@ -1,4 +1,4 @@
-//! `eval mine`: questions whose answers are known, of this store's own notes and prompts.
+//! `eval mine`: makes questions with known answers from this store's notes and prompts.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -30,14 +30,15 @@ use serde_json::json;
 
 use crate::ui::{self, Outcome, Ui};
 
-/// Make questions of your own notes and prompts, to measure recall by
+/// Make questions from your notes, to measure recall
 ///
-/// No model is asked. The title of a note is a question that the rest of the note has to answer, and a
-/// prompt is one where a note was opened or named in its turn without having come by itself. The same
-/// notes and prompts make the same questions; those that are in the file already are not added again.
+/// Uses no model. The title of a note becomes a question that the rest of the note must answer. A
+/// prompt becomes a question if its turn opened or named a note that was not injected. The same
+/// notes and prompts make the same questions; questions that the file already has are not added
+/// again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many questions at most of titles, and of prompts
+    /// The maximum number of questions from titles, and from prompts
     #[arg(long, default_value_t = 30)]
     n: usize,
     /// Only notes of these types
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     /// Only notes and prompts of this project
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// The file that they are added to [default: eval/eval.jsonl in the store]
+    /// The file to which questions are added [default: eval/eval.jsonl in the store]
     #[arg(long, value_name = "PATH")]
     eval_set: Option<PathBuf>,
     /// Print JSON
@@ -120,7 +121,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The notes that a search finds and that are in use.
+/// The notes that are active and can be found by a search.
 pub(super) fn notes_in_use(
     context: &Context,
     index: &Index,
@@ -138,7 +139,7 @@ pub(super) fn notes_in_use(
     Ok(active.map(|stored| stored.note()).collect())
 }
 
-/// The prompts of all sessions, the oldest first, with the notes that their turns opened or named.
+/// The prompts of all sessions, oldest first, with the notes that their turns opened or named.
 fn prompts(journal: &Journal, index: &Index, projects: &[String]) -> Result<Vec<Prompt>, Failure> {
     let mut sessions = journal.sessions(None, usize::MAX)?;
     sessions.retain(|session| projects.is_empty() || projects.contains(&session.project));
@@ -167,14 +168,14 @@ fn prompts(journal: &Journal, index: &Index, projects: &[String]) -> Result<Vec<
     Ok(found)
 }
 
-/// What a person asked, as far as it may be looked at.
+/// The person's question, unless it is private.
 pub(super) fn question(prompt: &StoredPrompt) -> Option<&str> {
     let is_open = prompt.kind == PromptKind::Person && prompt.privacy != Privacy::Full;
     prompt.text.as_deref().filter(|_| is_open)
 }
 
-/// The notes that the turn of a prompt opened or named, but for those that came with the prompt: recall
-/// would be measured by what it brought itself.
+/// The notes that the turn of a prompt opened or named. Injected notes are excluded, because recall
+/// would be measured by its own results.
 fn needed(
     contents: &Contents,
     prompt: &StoredPrompt,

@@ -1,4 +1,4 @@
-//! `eval`: what recall does, and how well.
+//! `eval`: shows what recall does, and measures how well.
 
 mod build;
 mod experiment;
@@ -25,7 +25,7 @@ use anamnesis_distill::{merge, model::Model};
 
 use crate::ui::{Outcome, Ui};
 
-/// Show what a prompt would bring, or how well notes are found
+/// Show what a prompt would inject, or measure recall
 ///
 /// Without a command: `eval prompt`.
 #[derive(Debug, clap::Args)]
@@ -47,25 +47,24 @@ enum Verb {
     Experiment(experiment::Args),
 }
 
-/// Which questions.
 #[derive(Debug, clap::Args)]
 struct SetArgs {
     /// The file with the questions [default: eval/eval.jsonl in the store]
     #[arg(long, value_name = "PATH")]
     eval_set: Option<PathBuf>,
-    /// Questions, too, that nobody approved
+    /// Include questions that nobody has approved
     #[arg(long)]
     include_unreviewed: bool,
 }
 
 impl SetArgs {
-    /// The set, if its file is there, and where that is.
+    /// Reads the set, if its file exists, and returns the path.
     fn read(&self, context: &Context) -> Result<(Option<Set>, PathBuf), Failure> {
         let path = path(context, self.eval_set.as_ref());
         Ok((Set::read(&path)?, path))
     }
 
-    /// The questions of a set that count, with their lines.
+    /// The questions that count, with their line numbers.
     fn measured<'a>(&self, set: &'a Set) -> Vec<(usize, &'a Case)> {
         let cases = set.cases.iter().map(|(line, case)| (*line, case));
         cases
@@ -90,7 +89,8 @@ pub(super) fn approved(
         .collect())
 }
 
-/// The model that is set; where none is, that is said. It is paid, so a person has to ask.
+/// The configured model. Prints a hint if there is none, and refuses an agent, because the model
+/// costs money.
 fn paid_model(context: &Context, ui: &Ui) -> Result<Option<Model>, Failure> {
     if context.environment.is_agent {
         return Err(

@@ -1,11 +1,11 @@
-//! Figures before and after, as a picture (SVG 1.1): two bars each.
+//! A bar chart of figures before and after, as SVG 1.1.
 
-/// Two figures with one name.
+/// The two bars of one figure.
 pub(super) struct Bar {
     pub(super) name: String,
-    /// Before and after, as parts of the whole from 0 to 1.
+    /// The values before and after, from 0 to 1.
     pub(super) parts: [f64; 2],
-    /// What stands behind them.
+    /// The text behind each bar.
     pub(super) labels: [String; 2],
 }
 
@@ -17,10 +17,10 @@ const TOP: f64 = 48.0;
 const THICKNESS: f64 = 14.0;
 const STEP: f64 = 44.0;
 
-/// The colours of before and after. They are told apart in grey, too.
+/// The colours of before and after. They differ in greyscale, too.
 const COLOURS: [&str; 2] = ["#9aa5b1", "#2f6f9f"];
 
-/// Draws them, one below the other.
+/// Draws the figures, one below the other.
 pub(super) fn before_and_after(bars: &[Bar]) -> String {
     let rows = bars.iter().fold(0.0, |rows, _| rows + 1.0);
     let (width, height) = (LEFT + WIDTH + RIGHT, TOP + rows * STEP + 12.0);
@@ -65,7 +65,7 @@ pub(super) fn before_and_after(bars: &[Bar]) -> String {
     svg
 }
 
-/// A text as XML takes it.
+/// Escapes a text for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,4 +1,4 @@
-//! `eval prompt`: what a hook would give for a text, to the byte; nothing is written anywhere.
+//! `eval prompt`: prints what a hook would inject for a text, and writes nothing.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     ui::{Outcome, Ui},
 };
 
-/// Show what a prompt would bring, to the byte
+/// Show exactly what a prompt would inject
 ///
-/// What is printed is what the hook would put into the context; where it would say nothing, nothing.
-/// Nothing is recorded, and the index is read as it is.
+/// Prints the text that the hook would add to the context, or nothing if the hook would be silent.
+/// Records nothing, and reads the index as it is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PromptArgs {
     /// The prompt
@@ -24,20 +24,21 @@ pub(crate) struct PromptArgs {
     /// Read the prompt from stdin
     #[arg(long, conflicts_with = "text")]
     stdin: bool,
-    /// Asked in this project [default: the one of this folder, or of the session]
+    /// Run the prompt in this project [default: that of this folder, or of the session]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// `prompt`, or `agent` for the task of a subagent
-    // Told by the guide alone: people need not know the word.
+    /// The lane: `prompt`, or `agent` for the task of a subagent
+    // Only the guide explains lanes; people do not need the option.
     #[arg(long, value_parser = lane, default_value = "prompt", hide = true)]
     lane: Lane,
-    /// Asked in this session, with what it was given before: six or more characters of its beginning
+    /// Run the prompt in this session, with what was injected there: six or more characters of the
+    /// start of its id
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Say on stderr of each note why it comes or stays back
+    /// Print to stderr why each note is injected or held back
     #[arg(long, conflicts_with = "json")]
     verbose: bool,
-    /// Print JSON, with everything
+    /// Print JSON, with all details
     #[arg(long)]
     json: bool,
 }
@@ -55,7 +56,7 @@ pub(super) fn run(args: &PromptArgs, environment: Environment, ui: &Ui) -> Outco
         None if args.stdin => read_text()?,
         None => return Err(Failure::usage("there is no prompt").hint("anamnesis eval \"PROMPT\"")),
     };
-    // Not even the folders of a store are made.
+    // `open` would create the folders of the store.
     let context = Context::of(environment, Duration::ZERO)?;
     let trial = Trial {
         text: &text,

@@ -1,4 +1,4 @@
-//! `eval run`: whether a search finds the notes that answer.
+//! `eval run`: measures whether a search finds the notes that answer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,28 +29,28 @@ use serde_json::{Map, Value, json};
 use super::{gate, library::Library};
 use crate::ui::{self, Outcome, Ui};
 
-/// The depths that recall is told at.
+/// The depths at which recall is reported.
 const DEPTHS: [usize; 4] = [1, 3, 5, 8];
 
-/// How far down a right note counts for the mean reciprocal rank.
+/// The cut-off rank for the mean reciprocal rank.
 const RANKED: usize = 8;
 
-/// How many warnings of a kind are told one by one.
+/// How many warnings of a kind are listed.
 const WARNED: usize = 10;
 
 /// Measure whether searches find the notes that answer
 ///
-/// Asks every approved question of the set as `search` would, and counts how early a right note comes,
-/// or one that replaces it. Also says what sessions start with, against all that is noted. Without a
-/// set: `eval mine` makes one.
+/// Runs every approved question of the set as `search` would, and reports recall and the mean
+/// reciprocal rank. A note that replaces the right one counts, too. Also compares the size of the
+/// working sets with that of all notes. If there is no set, create one with `eval mine`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     set: super::SetArgs,
-    /// Tell this depth, too
+    /// Also report recall at this depth
     #[arg(short, long, value_name = "DEPTH", value_parser = depth)]
     k: Option<usize>,
-    /// Measure what comes unasked instead, as `eval gate`
+    /// Measure injected notes instead, like `eval gate`
     #[arg(long, conflicts_with = "k")]
     gate: bool,
     /// Print JSON
@@ -65,31 +65,31 @@ fn depth(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("a number from 1 to {MAX_HITS}"))
 }
 
-/// What was measured, and of which set.
+/// The figures, and the set that they were measured with.
 struct Report {
     path: PathBuf,
-    /// How many questions nobody approved.
+    /// How many questions are not approved.
     waiting: usize,
     figures: Figures,
 }
 
-/// What was measured.
+/// The figures of one measurement.
 pub(super) struct Figures {
     depths: BTreeSet<usize>,
-    /// Of all questions, then by their source.
+    /// Recall of all questions, then by source.
     recall: Vec<(String, Recall)>,
-    /// Of each question in turn: where the notes stand that it names, and where those stand that answer
-    /// it, among them what stands for a note by now.
+    /// For each question: the ranks of the notes that it names, and the ranks of all notes that
+    /// answer it, including replacements.
     pub(super) places: Vec<(RelevantRanks, RelevantRanks)>,
     notes: usize,
     working_sets: BTreeMap<String, usize>,
     corpus: usize,
 }
 
-/// How well questions are answered.
+/// Recall at each depth, and the mean reciprocal rank.
 struct Recall {
     asked: usize,
-    /// In the order of the depths.
+    /// Recall at each depth, in the order of `depths`.
     within: Vec<Option<f64>>,
     reciprocal: Option<f64>,
 }
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 }
 
 impl Figures {
-    /// Asks the notes every question. `depth` is told, too.
+    /// Runs every question. Recall is also reported at `depth`.
     pub(super) fn of(
         context: &Context,
         index: &Index,
@@ -157,12 +157,12 @@ impl Figures {
         })
     }
 
-    /// How many questions were asked.
+    /// The number of questions.
     pub(super) fn asked(&self) -> usize {
         self.places.len()
     }
 
-    /// The share of all questions with a right note among the first so many, by depth.
+    /// Recall at each depth, for all questions.
     pub(super) fn within(&self) -> impl Iterator<Item = (usize, Option<f64>)> {
         let all = self.recall.first().map(|(_, recall)| &recall.within);
         let depths = self.depths.iter().copied();
@@ -180,7 +180,7 @@ impl Figures {
         mean(self.working_sets.values().map(|tokens| *tokens as f64))
     }
 
-    /// The tokens of all titles and texts.
+    /// The number of tokens in all titles and texts.
     #[expect(clippy::cast_precision_loss, reason = "tokens of all notes")]
     pub(super) fn corpus_tokens(&self) -> f64 {
         self.corpus as f64
@@ -190,7 +190,7 @@ impl Figures {
         median(self.working_sets.values().copied().collect())
     }
 
-    /// All of it, for scripts.
+    /// All figures, for scripts.
     pub(super) fn json(&self) -> Value {
         let figures = |recall: &Recall| {
             let within = self.depths.iter().zip(&recall.within);
@@ -219,7 +219,7 @@ impl Figures {
     }
 }
 
-/// Lines that cannot be read want to be looked at.
+/// The exit code: a failure if some lines of the set cannot be parsed.
 pub(super) fn ended(set: &Set) -> ExitCode {
     if set.bad.is_empty() {
         ExitCode::SUCCESS
@@ -234,7 +234,7 @@ pub(super) fn missing(context: &Context, path: &Path) -> Failure {
         .hint("anamnesis eval mine   (makes some of your notes and prompts)")
 }
 
-/// The ids in the measured questions that no note has, with the lines.
+/// The ids in the measured questions that belong to no note, with their line numbers.
 pub(super) fn unknown(
     index: &Index,
     cases: &[(usize, &Case)],
@@ -254,7 +254,7 @@ pub(super) fn unknown(
     Ok(unknown)
 }
 
-/// Tells what of the set cannot be used.
+/// Warns about parts of the set that cannot be used.
 pub(super) fn warn(set: &Set, unknown: &[(usize, String)], ui: &Ui) {
     let bad = set.bad.iter().map(|(line, reason)| {
         let reason = one_line(reason);
@@ -299,7 +299,7 @@ fn by_source(
         .collect()
 }
 
-/// How many tokens a session of each project starts with.
+/// The number of tokens in the working set of each project.
 fn working_sets(
     context: &Context,
     index: &Index,
@@ -325,7 +325,7 @@ fn working_sets(
     Ok(tokens)
 }
 
-/// The tokens of all titles and bodies, four characters each.
+/// The number of tokens in all titles and bodies, at four characters each.
 fn corpus(entries: &[Entry]) -> usize {
     let lengths = entries.iter().map(|entry| usize::try_from(entry.length));
     lengths.flatten().sum::<usize>().div_ceil(4)
@@ -355,7 +355,7 @@ impl Report {
                 text.push_str(&format!("{depth:>7}"));
             }
             text.push_str("     MRR\n");
-            // One source is all there is.
+            // With one source, its row would repeat the total.
             let rows = if figures.recall.len() > 2 {
                 figures.recall.len()
             } else {

@@ -1,4 +1,4 @@
-//! A copy of the notes to try things on. It lies in `derived/` and is gone when it is no longer needed.
+//! A temporary copy of the notes, in `derived/`, for experiments.
 
 use std::{
     fs, io,
@@ -12,20 +12,20 @@ use ulid::Ulid;
 
 use anamnesis_app::{context::Context, failure::Failure};
 
-/// What the name of a copy begins with.
+/// The prefix of a copy's folder name.
 const NAME: &str = "experiment-";
 
-/// The age at which a copy belongs to no living process.
+/// A copy older than this is a leftover of a process that was killed.
 const LEFTOVER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The copy, and the store that it is.
+/// The copy, with its own store.
 pub(super) struct Sandbox {
     folder: PathBuf,
     pub(super) context: Context,
 }
 
 impl Sandbox {
-    /// Copies the notes and what is known of their use.
+    /// Copies the notes and the usage log.
     pub(super) fn of(context: &Context) -> Result<Self, Failure> {
         sweep(&context.home);
         let folder = context
@@ -71,7 +71,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Copies regular files; git's folder is no part of the notes.
+/// Copies regular files, but not git's folder.
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -1,7 +1,7 @@
-//! `forget --session`: a session, or a prompt of it, for good.
+//! `forget --session`: permanently deletes a session, or one prompt of it.
 //!
-//! The note goes first: a process that is killed in between has forgotten what people see, and the
-//! next run forgets the rest.
+//! The note is deleted first, because it is what people see. If the process is killed, the next run
+//! deletes the rest.
 
 use std::{fs, process::ExitCode};
 
@@ -57,7 +57,7 @@ fn forget_session(
             sessions::short(journal, &session)?,
             Some(session),
         ),
-        // The whole id of one that the records do not know, or not any more.
+        // The full id of a session that the journal does not have, or no longer has.
         Err(failure) => {
             let id = typed.trim().to_owned();
             let has_note = context
@@ -104,8 +104,8 @@ fn forget_session(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts a tombstone in the note's place, also where there was none, so that none comes; tells whether
-/// there was one.
+/// Writes a tombstone for the session's note, even if there is no note, so that none is written
+/// later. Tells whether there was a note.
 fn forget_note(
     id: &str,
     session: Option<&Session>,
@@ -164,7 +164,7 @@ fn forget_prompt(
         .hint(format!("anamnesis sessions show {short}")));
     };
     if prompt.privacy == Privacy::Full {
-        // The note may still have it: a run before this one was killed.
+        // If an earlier run was killed, the note may still contain the prompt.
         renew_note(&session, context, journal)?;
         return Err(Failure::failed(format!(
             "0 forgotten: nothing is kept of prompt {number} of session {short}"
@@ -196,7 +196,7 @@ fn forget_prompt(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the note anew from what is left of its session, and says what became of it.
+/// Rewrites the note from the rest of its session, and describes the result.
 fn renew_note(session: &Session, context: &Context, journal: &Journal) -> Result<String, Failure> {
     let id = NoteId::of_session(&session.id);
     let Some(path) = context.notes.find(id) else {
@@ -231,14 +231,14 @@ fn renew_note(session: &Session, context: &Context, journal: &Journal) -> Result
     })
 }
 
-/// Takes the bytes off the disk: what is deleted is overwritten, and the logs of both files are
-/// folded in.
+/// Erases the deleted bytes from the disk: free pages are overwritten, and the write-ahead logs of
+/// both databases are checkpointed.
 fn wipe(context: &Context, journal: &Journal) -> Result<(), Failure> {
     context.index()?.checkpoint()?;
     Ok(journal.checkpoint()?)
 }
 
-/// Where words of the session may still be that this command does not touch.
+/// Lists other places that may still contain words of the session.
 fn left_elsewhere(context: &Context, session: Option<&Session>) -> String {
     let home = context.environment.user_home.as_deref();
     let mut text = String::new();
@@ -266,7 +266,7 @@ fn left_elsewhere(context: &Context, session: Option<&Session>) -> String {
     text
 }
 
-/// Asks a person who is there; whoever is not there has to say so beforehand.
+/// Asks for confirmation. Without a terminal, `--yes` is required.
 fn confirm(question: &str, options: &str, yes: bool, ui: &Ui) -> Result<(), Failure> {
     if yes {
         return Ok(());

@@ -1,45 +1,44 @@
-//! What is said and asked when a machine meets a remote, whatever carries the notes.
+//! The dialogue when a machine joins a remote, independent of the sync backend.
 
 use anamnesis_app::failure::Failure;
 use anamnesis_sync::{Held, Reached, SyncBackend, Synced};
 
 use crate::ui::{self, Ui};
 
-/// What a question is answered with when Enter is pressed, and when nobody can be asked.
+/// The default answer: for Enter, and without a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsaid {
     /// Yes in both cases.
     Yes,
-    /// Yes for Enter; where nobody is there, nothing is done.
+    /// Yes for Enter; no without a terminal.
     YesWhenAsked,
     /// No in both cases.
     No,
 }
 
-/// Who is talked to.
+/// The other side of the dialogue.
 pub(super) trait Talk {
-    /// Says something, in whole lines.
+    /// Prints whole lines.
     fn say(&mut self, text: &str);
 
-    /// Asks something, and tells whether the answer is yes.
+    /// Asks a question and returns whether the answer is yes.
     fn asks(&mut self, question: &str, unsaid: Unsaid) -> bool;
 
-    /// Whether it is a person who answers.
+    /// Tells whether a person answers.
     fn is_person(&self) -> bool;
 }
 
-/// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
     /// A person at a terminal.
     Person,
-    /// `--yes`, to everything.
+    /// `--yes`: yes to every question.
     Yes,
-    /// Nobody: what is safe is done.
+    /// No terminal: the safe default of each question.
     Nobody,
 }
 
-/// A terminal, or what stands in its place.
+/// The terminal, or the defaults that replace it.
 #[derive(Debug)]
 pub(super) struct Terminal<'a> {
     pub(super) ui: &'a Ui,
@@ -68,17 +67,15 @@ impl Talk for Terminal<'_> {
     }
 }
 
-/// What is said where something failed before anything was done.
+/// The hint for a failure before the first change.
 pub(super) const NOTHING_CHANGED: &str = "Nothing was changed, and your notes are safe";
 
-/// The question before notes go where nobody can be told to have looked.
+/// The question before notes are sent to a remote whose readers are unknown.
 const PRIVATE: &str = "  Everyone who can read this repository can read your notes, session notes\n  \
                        included. Private?";
 
-/// Looks at a remote that is about to be joined, and tells whether the person wants that.
-///
-/// # Errors
-/// When the remote cannot be reached or is none of ours. Nothing has been changed.
+/// Shows what a remote contains, and asks whether to join it. An error means that nothing has
+/// changed.
 pub(super) fn meet<B>(backend: &B, talk: &mut impl Talk) -> Result<bool, Failure>
 where
     B: SyncBackend,
@@ -100,7 +97,7 @@ where
     Ok(agreed)
 }
 
-/// Reaches the remote that is set already, and syncs.
+/// Connects to the configured remote, and syncs.
 pub(super) fn meet_again<B>(backend: &B, talk: &mut impl Talk, refresh: impl FnOnce() -> bool)
 where
     B: SyncBackend,
@@ -112,12 +109,12 @@ where
     }
 }
 
-/// Asks about a remote that nobody has looked at.
+/// Asks whether to use a remote that was not contacted.
 pub(super) fn meet_unseen(talk: &mut impl Talk) -> bool {
     talk.asks(PRIVATE, Unsaid::No)
 }
 
-/// Looks at the remote and says what it holds.
+/// Connects to the remote and prints what it contains.
 fn look<B>(backend: &B, talk: &mut impl Talk) -> Result<Reached, Failure>
 where
     B: SyncBackend,
@@ -135,7 +132,7 @@ where
     Ok(reached)
 }
 
-/// Names on one line: `a`, `a and b`, `a, b and 3 others`.
+/// Formats names on one line: `a`, `a and b`, `a, b and 3 others`.
 fn listed(names: &[String]) -> Option<String> {
     let name = |name: &String| ui::shorten(&anamnesis_text::clean::one_line(name), 20);
     match names {
@@ -151,7 +148,7 @@ fn listed(names: &[String]) -> Option<String> {
     }
 }
 
-/// Syncs, and says what came of it. A failure loses nothing: a later sync goes on.
+/// Syncs and prints the result. A failure loses nothing, because a later sync continues.
 pub(super) fn sync<B>(backend: &B, talk: &mut impl Talk, refresh: impl FnOnce() -> bool)
 where
     B: SyncBackend,
@@ -177,7 +174,7 @@ where
     talk.say(&remarks(&synced));
 }
 
-/// What is said where a sync failed.
+/// The message for a failed sync.
 fn not_synced(failure: &Failure) -> String {
     format!(
         "✗ not synced: {}\n  Your notes are safe; they go with the next sync.\n→ {}\n",
@@ -186,7 +183,7 @@ fn not_synced(failure: &Failure) -> String {
     )
 }
 
-/// What a person should know of a sync that ended.
+/// The parts of a sync's result that a person should know.
 fn remarks(synced: &Synced) -> String {
     let mut text = String::new();
     match synced.held {
@@ -231,7 +228,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A remote as a test wants it.
+    /// A scripted remote.
     #[derive(Default)]
     pub(in super::super) struct Remote {
         reached: Option<Reached>,
@@ -240,7 +237,7 @@ pub(super) mod tests {
     }
 
     impl Remote {
-        /// What it was asked for, in order.
+        /// The calls that were made, in order.
         pub(in super::super) fn asked(&self) -> Vec<&'static str> {
             self.asked.borrow().clone()
         }
@@ -274,7 +271,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Somebody who answers with these, and with Enter when they are used up.
+    /// A person with scripted answers, who presses Enter after the last one.
     pub(in super::super) struct Person {
         answers: Vec<bool>,
         pub(in super::super) heard: String,
@@ -334,7 +331,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Meets a remote; returns what was heard and agreed to.
+    /// Meets a remote; returns the printed text and the decision.
     fn met(remote: &Remote, answers: &[bool]) -> String {
         let mut person = Person::answering(answers);
         let agreed = meet(&remote, &mut person).unwrap();
@@ -400,7 +397,7 @@ pub(super) mod tests {
         ");
     }
 
-    /// Syncs; returns what was heard.
+    /// Syncs; returns the printed text.
     fn synced(synced: Option<Synced>) -> String {
         let remote = Remote {
             synced,

@@ -1,7 +1,7 @@
-//! `init`: joins this machine to a remote, and what else is done once a machine.
+//! `init`: joins this machine to a remote, and does other one-time setup.
 //!
-//! Nothing has to be set up for one machine. All that is asked has an answer that is safe; where nobody
-//! can be asked, nothing waits. Nothing is ever added to Claude Code's settings.
+//! A single machine needs no setup. Every question has a safe default; without a terminal, no
+//! question blocks. Nothing is ever added to Claude Code's settings.
 
 mod dialogue;
 
@@ -30,16 +30,16 @@ use super::{
 };
 use crate::ui::{self, Outcome, Ui};
 
-/// How long the store's locks are waited for.
+/// Timeout for the store's locks.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Join your machines through a git repository of yours
+/// Connect your machines through your own git repository
 ///
-/// Without options it shows how this machine is set up, and offers to remove the hooks and the server
-/// of the Python version. The plugin brings hooks and server of its own, so nothing is added to Claude
+/// Without options: shows how this machine is set up, and offers to remove the hooks and the server
+/// of the Python version. The plugin brings its own hooks and server, so nothing is added to Claude
 /// Code's settings.
 ///
-/// A remote is one person's: it carries the notes of all projects, session notes included.
+/// A remote belongs to one person: it stores the notes of all projects, including session notes.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// The repository: git@HOST:PATH, ssh://…, https://… or a folder
     #[arg(long, value_name = "URL", conflicts_with = "local_only")]
     remote: Option<String>,
-    /// Leave the remote; notes stay on this machine
+    /// Disconnect from the remote; notes stay on this machine
     #[arg(long)]
     local_only: bool,
     /// The name of this machine in notes [default: the host name]
@@ -58,25 +58,25 @@ pub(crate) struct Args {
     /// The store [default: ~/.anamnesis]
     #[arg(long, value_name = "DIR")]
     home: Option<PathBuf>,
-    /// Set the remote without reaching it
+    /// Set the remote without connecting to it
     #[arg(long)]
     no_sync: bool,
-    /// Put the command `anamnesis` into ~/.local/bin
+    /// Link the command `anamnesis` into ~/.local/bin
     #[arg(long)]
     link: bool,
-    /// Answer every question with yes; `--link` is no question
+    /// Answer yes to every question; does not imply `--link`
     #[arg(long)]
     yes: bool,
-    /// Show how things are and what would be done; change nothing
+    /// Show the current state and the planned changes; change nothing
     #[arg(long)]
     print: bool,
     /// The name of the Python version's server [default: anamnesis]
     #[arg(long, value_name = "NAME", default_value = SERVER_NAME, hide_default_value = true)]
     name: String,
-    /// Put back what was removed of the Python version, byte for byte
+    /// Restore what was removed of the Python version, byte for byte
     #[arg(long)]
     restore_python: bool,
-    // What the Python version's `init` took; the plugin does it.
+    // Accepted for compatibility with the Python version's `init`, and ignored: the plugin does it.
     #[arg(long, hide = true)]
     command: Option<String>,
     #[arg(long, hide = true)]
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What carries the notes of this store.
+/// Returns the sync backend of this store.
 fn sync_backend(context: &Context) -> Result<Carrying, Failure> {
     Ok(Carrying {
         remote: sync::remote(context)?,
@@ -135,7 +135,6 @@ fn sync_backend(context: &Context) -> Result<Carrying, Failure> {
     })
 }
 
-/// A store and its remote.
 struct Carrying {
     context: Context,
     remote: Option<Remote>,
@@ -172,37 +171,36 @@ impl SyncBackend for Carrying {
     }
 }
 
-/// Everything that was looked at before anything is done.
+/// The state before any change, and the planned changes.
 struct Plan {
     context: Context,
-    /// The store that hooks use, where it is another one.
+    /// The store that hooks use, if it is a different one.
     other_store: Option<PathBuf>,
     machine: Machine,
     remote: Wanted,
     python: Found,
 }
 
-/// The name of this machine.
 struct Machine {
     name: String,
-    /// Whether it is to be written down.
+    /// Whether the name has to be saved.
     is_new: bool,
 }
 
-/// What is to become of the remote.
+/// The planned change of the remote.
 enum Wanted {
-    /// There is none, and none is wanted.
+    /// There is no remote, and none is requested.
     None,
-    /// The one that is set stays.
+    /// The configured remote stays.
     Set(Remote),
-    /// This one takes its place.
+    /// This remote replaces the configured one.
     New(Remote),
-    /// It is left. This is how it is shown.
+    /// The remote is removed. Holds its text for display.
     Left(String),
 }
 
 impl Plan {
-    /// Looks at everything, and changes nothing.
+    /// Collects the state without changing anything.
     fn of(args: &Args, mut environment: Environment) -> Result<Self, Failure> {
         let mut other_store = None;
         if let Some(folder) = &args.home {
@@ -212,10 +210,10 @@ impl Plan {
         }
         let python = python_version::find(&environment, &args.name)?;
         let context = Context::of(environment, PATIENCE)?;
-        // Two paths may name one folder.
+        // Two paths may name the same folder.
         let other_store =
             other_store.filter(|store| Home::new(store).root() != context.home.root());
-        // One that cannot be read could not be written, either.
+        // A file that cannot be read cannot be updated, either.
         Config::keys(&context.home)
             .map_err(|error| Failure::from(error).also(dialogue::NOTHING_CHANGED))?;
         let machine = match &args.machine_id {
@@ -266,7 +264,7 @@ impl Plan {
         })
     }
 
-    /// What is there and what would be done, a line each.
+    /// The state and the planned changes, one line each.
     fn text(&self) -> String {
         let context = &self.context;
         let user_home = context.environment.user_home.as_deref();
@@ -299,7 +297,7 @@ impl Plan {
         text
     }
 
-    /// Where the store is and how the machine is called.
+    /// The lines with the store's path and the machine's name.
     fn head(&self) -> String {
         format!(
             "store    {}\nmachine  {}\n",
@@ -308,12 +306,12 @@ impl Plan {
         )
     }
 
-    /// What a person should know before notes are kept there and sent under that name.
+    /// Warnings about the store's place and the machine's name.
     fn warnings(&self) -> String {
         let context = &self.context;
         let user_home = context.environment.user_home.as_deref();
         let mut text = String::new();
-        // PATH-10: a `git add` in that checkout would take the notes along.
+        // PATH-10: a `git add` in that checkout would add the notes.
         if let Some(checkout) = doctor::enclosing_repository(context.home.root()) {
             text.push_str(&format!(
                 "! the store lies in the git repository {}\n→ move it out: your notes may be \
@@ -341,7 +339,7 @@ impl Plan {
         text
     }
 
-    /// Does it.
+    /// Carries out the plan.
     fn carry_out<B>(
         mut self,
         args: &Args,
@@ -363,7 +361,7 @@ impl Plan {
         self.offer_link(args, talk)
     }
 
-    /// Joins, leaves or syncs; writes down what was decided.
+    /// Joins, leaves or syncs, and saves the settings.
     fn settle_remote<B>(
         &mut self,
         args: &Args,
@@ -376,7 +374,7 @@ impl Plan {
     {
         let machine = self.machine.is_new.then(|| self.machine.name.clone());
         if args.machine_id.is_some() {
-            // What is typed goes over what is set.
+            // The option overrides the configured name.
             self.context.environment.machine_id = Some(self.machine.name.clone());
         }
         match &self.remote {
@@ -439,7 +437,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Offers to take the Python version out of Claude Code's files.
+    /// Offers to remove the Python version from Claude Code's files.
     fn remove_python(&self, talk: &mut impl Talk) -> Result<(), Failure> {
         if !self.python.is_some() {
             return Ok(());
@@ -466,7 +464,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Offers the command for a terminal.
+    /// Offers to link the command into PATH.
     fn offer_link(&self, args: &Args, talk: &mut impl Talk) -> Result<(), Failure> {
         let context = &self.context;
         let Some(link) = terminal_command::link(&context.environment) else {
@@ -484,7 +482,7 @@ impl Plan {
             Place::Ours if !args.link => return Ok(()),
             Place::Free | Place::Ours => {}
         }
-        // `--yes` is no wish for a file outside the store.
+        // `--yes` does not include a file outside the store.
         let question = format!("Put `anamnesis` on your PATH, as {shown}?");
         let is_asked = cfg!(unix) && talk.is_person();
         let is_wanted = args.link || (is_asked && talk.asks(&question, Unsaid::No));
@@ -513,14 +511,14 @@ impl Plan {
     }
 }
 
-/// The line where there is no remote.
+/// The line for a store without a remote.
 const NO_REMOTE: &str = "remote   none: notes stay on this machine · anamnesis init --remote URL\n";
 
-/// What is said of a remote once, when it is joined.
+/// The notice that is printed once, when a remote is joined.
 const ONE_PERSON: &str =
     "  A remote is one person's. What a team should know belongs in its CLAUDE.md.\n";
 
-/// Writes down what was decided: a name, and a remote, which null takes out.
+/// Saves the machine name and the remote; a null remote removes the setting.
 fn save(context: &Context, machine: Option<String>, remote: Option<Value>) -> Result<(), Failure> {
     Config::update(&context.home, |keys| {
         if let Some(name) = machine {
@@ -535,7 +533,7 @@ fn save(context: &Context, machine: Option<String>, remote: Option<Value>) -> Re
     .map_err(|error| Failure::from(error).also("Your notes are safe"))
 }
 
-/// Puts the Python version's entries back.
+/// Restores the Python version's entries.
 fn restore_python(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
     let user_home = environment.user_home.as_deref();
     let restored = python_version::restore(environment, &args.name).map_err(|error| {
@@ -577,7 +575,7 @@ fn restore_python(args: &Args, environment: &Environment, ui: &Ui) -> Outcome {
     }
 }
 
-// There is no link elsewhere, so less is asked.
+// Other systems have no link, so they ask fewer questions.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
@@ -590,7 +588,7 @@ mod tests {
     };
     use crate::commands::{Arguments, Verb};
 
-    /// Runs `init` with these options at a terminal; returns what was heard, and `config.json`.
+    /// Runs `init` with these options at a terminal; returns the printed text and `config.json`.
     fn run(folder: &tempfile::TempDir, options: &str, remote: &Remote, answers: &[bool]) -> String {
         let words = ["anamnesis", "init"]
             .into_iter()
@@ -653,7 +651,7 @@ mod tests {
         Put `anamnesis` on your PATH, as ~/.local/bin/anamnesis? [y/N] n
         ");
         assert_eq!(remote.asked(), ["init", "init", "sync"]);
-        // From now on it is asked no more.
+        // The answer was saved, so the question is not asked again.
         assert_snapshot!(run(&folder, "", &remote, &[false]), @r#"
         store    ~/store
         machine  laptop

@@ -1,4 +1,4 @@
-//! `sessions export`: a session as one JSON object, for a person to keep or a script to read.
+//! `sessions export`: prints sessions as JSON objects.
 
 use std::{
     fs::File,
@@ -19,19 +19,19 @@ use serde_json::{Value, json};
 use super::{Outcome, head_json, inert, open, show::Removed};
 use crate::ui::{self, Ui};
 
-/// The version of the form; docs/reference/sessions.md describes it.
+/// The version of the export format; see docs/reference/sessions.md.
 const VERSION: u32 = 1;
 
 /// Print everything that is recorded of a session as JSON
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Six or more characters of the beginning of its id
+    /// The session's id: six or more characters of its start
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
-    /// Every session of every project
+    /// Export every session of every project
     #[arg(long)]
     all: bool,
-    /// Write to a new file, for you alone, instead of stdout
+    /// Write to a new file, readable only by you, instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         })
         .and_then(|()| file.flush().map_err(|error| failed(&error)));
     if let Err(failure) = written {
-        // Half a file is no JSON.
+        // A partial file is not valid JSON.
         let _ = std::fs::remove_file(path);
         return Err(failure);
     }
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a file that only its owner can read; one that is there is not replaced.
+/// Creates a file that only its owner can read; never replaces an existing one.
 fn create(path: &Path) -> io::Result<File> {
     file::private_options().create_new(true).open(path)
 }
@@ -100,7 +100,7 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    /// Writes one object; the sessions are read one after the other, since all of them may be large.
+    /// Writes one object. Sessions are read one at a time, because all of them may be large.
     fn write(&self, mut write: impl FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
         let program = concat!("anamnesis ", env!("CARGO_PKG_VERSION"));
         let at = ui::iso(self.context.environment.now.timestamp_millis());
@@ -109,7 +109,7 @@ impl Export<'_> {
         ))?;
         let mut separator = "\n";
         for id in &self.ids {
-            // One that was forgotten since is left out.
+            // The session was forgotten in the meantime.
             let Some(contents) = self.journal.contents(id)? else {
                 continue;
             };
@@ -122,7 +122,7 @@ impl Export<'_> {
     }
 }
 
-/// All rows of a session as scripts are given them.
+/// All rows of a session, as JSON.
 pub(super) fn session_json(
     context: &Context,
     index: &Index,

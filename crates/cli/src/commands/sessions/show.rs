@@ -1,4 +1,4 @@
-//! `sessions show`: row by row what is stored of a session, and counts of what is not.
+//! `sessions show`: prints the stored rows of a session, and counts what is missing.
 
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -23,15 +23,15 @@ use crate::{
 
 /// Show what is recorded of a session, row by row
 ///
-/// What was private or is gone is counted, never shown.
+/// Private and deleted parts are counted, never shown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Six or more characters of the beginning of its id
+    /// The session's id: six or more characters of its start
     id: String,
-    /// What tools were given and what they gave, too
+    /// Also print the input and output of tools
     #[arg(long, conflicts_with = "json")]
     full: bool,
-    /// Print JSON, with everything
+    /// Print JSON, with all details
     #[arg(long)]
     json: bool,
 }
@@ -59,23 +59,23 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is no longer there of a session, counted.
+/// Counts of what is no longer stored of a session.
 #[derive(Debug, Default)]
 pub(super) struct Removed {
-    /// Prompts that were private as a whole, or forgotten.
+    /// Prompts that were entirely private, or forgotten.
     pub(super) prompts: usize,
-    /// Events under them.
+    /// Events of these prompts.
     pub(super) suppressed: i64,
-    /// Credentials that were masked.
+    /// Masked credentials.
     pub(super) secrets: usize,
-    /// Repetitions of private words that were masked.
+    /// Masked repetitions of private words.
     pub(super) private_words: usize,
-    /// Tool events that retention let go.
+    /// Tool events removed by retention.
     pub(super) by_age: i64,
 }
 
 impl Removed {
-    /// Counts what is gone.
+    /// Counts what is missing.
     pub(super) fn of(contents: &Contents) -> Self {
         let mut removed = Self {
             by_age: contents.session.tool_events
@@ -135,7 +135,7 @@ impl Removed {
     }
 }
 
-/// One row below a prompt.
+/// A row below a prompt.
 enum Row<'a> {
     Event(&'a StoredEvent),
     TurnEnd(&'a StoredTurnEnd),
@@ -149,7 +149,7 @@ impl Row<'_> {
         }
     }
 
-    /// Its place: a turn ends after the last event before it.
+    /// Its sort key: a turn end comes after the last event before it.
     fn place(&self) -> (i64, bool) {
         match self {
             Self::Event(stored) => (stored.number, false),
@@ -158,7 +158,7 @@ impl Row<'_> {
     }
 }
 
-/// What is printed of a session.
+/// The output for one session.
 struct Page<'a> {
     context: &'a Context,
     index: &'a Index,
@@ -184,13 +184,13 @@ impl Page<'_> {
         Ok(self.text)
     }
 
-    /// Adds a line that is cut to the width.
+    /// Adds a line, cut to the width.
     fn line(&mut self, text: &str) {
         self.text.push_str(&ui::shorten(&flat(text), WIDTH));
         self.text.push('\n');
     }
 
-    /// Adds a text as it is, wrapped.
+    /// Adds a wrapped text.
     fn words(&mut self, text: &str, indent: usize) {
         let text = shown(self.context, text);
         self.text.push_str(&ui::wrapped(text.trim_end(), indent));
@@ -236,7 +236,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The prompts, and below each what happened until the next one.
+    /// Adds the prompts, each followed by its events.
     fn prompts(&mut self) {
         let contents = self.contents;
         let events = contents.events.iter().map(Row::Event);
@@ -332,7 +332,7 @@ impl Page<'_> {
             for (name, value) in [("given", &event.input), ("gave", &event.response)] {
                 if !value.is_null() {
                     self.line(&format!("    {name}"));
-                    // What JSON escapes is inert already.
+                    // JSON already escapes control characters.
                     self.words(&format!("{value:#}"), 6);
                 }
             }
@@ -450,25 +450,25 @@ impl Page<'_> {
     }
 }
 
-/// The text on one line; its blanks stay, since they make columns.
+/// Puts the text on one line. Blanks stay, because they form columns.
 fn flat(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ").trim_end().to_owned()
 }
 
-/// A day and a time of it.
+/// Formats a date and time.
 fn moment(milliseconds: i64) -> String {
     DateTime::from_timestamp_millis(milliseconds).map_or_else(String::new, |time| {
         time.format("%Y-%m-%d %H:%M").to_string()
     })
 }
 
-/// A time of the day.
+/// Formats a time of day.
 fn clock(milliseconds: i64) -> String {
     DateTime::from_timestamp_millis(milliseconds)
         .map_or_else(String::new, |time| time.format("%H:%M:%S").to_string())
 }
 
-/// How long something took.
+/// Formats a duration.
 fn took(milliseconds: i64) -> String {
     match milliseconds {
         ..1000 => format!("{milliseconds} ms"),

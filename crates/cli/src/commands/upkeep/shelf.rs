@@ -1,4 +1,4 @@
-//! The notes of a store, read for what puts them in order.
+//! Loads the notes of a store for commands that tidy them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ impl Loaded {
         };
         let mut stored = BTreeMap::new();
         for (path, _) in context.notes.list().notes {
-            // Of two files with one id the other one is the note.
+            // If two files have the same id, only the one that `find` returns counts.
             if context.notes.find(path.id) != Some(path) {
                 continue;
             }
@@ -55,7 +55,7 @@ impl Loaded {
         Ok(Self { shelf, stored })
     }
 
-    /// The projects that have notes, by the names they have by now. What is for all of them is none.
+    /// The current keys of the projects that have notes, without `global`.
     pub(crate) fn projects(&self) -> BTreeSet<String> {
         let notes = self.shelf.notes.iter();
         let keys = notes.map(|note| self.shelf.aliases.current(&note.project));
@@ -64,7 +64,7 @@ impl Loaded {
             .collect()
     }
 
-    /// A note as its file was read.
+    /// The note's file as it was read.
     pub(crate) fn stored(&self, id: NoteId) -> Option<&Stored> {
         self.stored.get(&id)
     }
@@ -74,7 +74,7 @@ impl Loaded {
         self.stored.values()
     }
 
-    /// Tells whether a note is there and nobody has put it away.
+    /// Tells whether a note is active and not superseded.
     pub(crate) fn is_in_use(&self, id: NoteId) -> bool {
         let is_active = |stored: &Stored| stored.file.note().state == State::Active;
         !self.shelf.replaced.contains(&id) && self.stored(id).is_some_and(is_active)
