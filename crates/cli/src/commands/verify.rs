@@ -19,7 +19,7 @@ use crate::ui::{Outcome, Ui};
 
 /// Confirm that a note is still right
 ///
-/// Resets its freshness, and removes it from `anamnesis stale` until there is a new reason. The
+/// Removes it from `anamnesis stale` until there is a new reason. The
 /// note itself does not change. Exit code 3: it is confirmed but not in use; the output says why.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
