@@ -6,6 +6,7 @@ use anamnesis_session::{
     session_note::SessionDigest,
     summary,
     transcript::{self, Transcript, TranscriptPart},
+    turn,
 };
 use anamnesis_store::{
     fs::file,
@@ -173,7 +174,7 @@ fn complete(
         && let Some(outcome) = end.outcome
     {
         account.next_steps = summary::next_steps(&outcome);
-        account.outcome = Some(outcome);
+        turn::add_answer(&mut account.turns, outcome);
     }
     account.mask(&echoes);
     Ok(())

@@ -147,12 +147,13 @@ fn told(
     observed: Vec<String>,
     echoes: &PrivateTokens,
 ) -> Option<String> {
+    let answer = account.outcome().map(str::to_owned);
     let parts = [
         ("What was asked", asked),
         ("Files that were changed", account.files),
         ("What failed, and what was found", observed),
         ("Commands that passed", account.commands_passed),
-        ("The last answer", account.outcome.into_iter().collect()),
+        ("The last answer", answer.into_iter().collect()),
     ];
     let mut text = String::new();
     for (heading, lines) in parts {
@@ -192,7 +193,7 @@ pub fn tell_now(
         record(journal, session).map_err(refused)?
     } else {
         let account = SessionDigest::from(transcript);
-        let asked = account.ask.clone().into_iter().collect();
+        let asked = account.ask().map(str::to_owned).into_iter().collect();
         told(asked, account, Vec::new(), &PrivateTokens::default())
     };
     let Some(record) = record else {

@@ -4,10 +4,14 @@
 //! and the text of its note. Nothing here uses the disk, the clock, the environment or the network.
 
 pub mod claude_memory;
+pub mod directive;
 pub mod event;
 pub mod hook;
 pub mod intake;
 pub mod observe;
+mod phrases;
+pub mod prose;
 pub mod session_note;
 pub mod summary;
 pub mod transcript;
+pub mod turn;

@@ -51,10 +51,10 @@ pub fn summarize(digest: &SessionDigest) -> Summary {
     investigated.extend(named("Looked up", &digest.searches, "searches"));
     let mut completed = named("Edited", &digest.files, "files");
     completed.extend(named("Passed:", &digest.commands_passed, "commands"));
-    completed.extend(digest.outcome.as_deref().and_then(first_sentence));
+    completed.extend(digest.outcome().and_then(first_sentence));
     let steps = digest.next_steps.iter().take(next_steps::MAX_STEPS);
     Summary {
-        request: first_line(digest.ask.as_deref().unwrap_or_default()),
+        request: first_line(digest.ask().unwrap_or_default()),
         investigated,
         learned: Vec::new(),
         completed,

@@ -203,11 +203,62 @@ fn string_length(body: &str) -> Option<usize> {
     }
 }
 
+/// Replaces home folders by `~`: a path with a person's name must not travel to other machines.
+pub fn without_home_folders(text: &str) -> Cow<'_, str> {
+    const PARENTS: [&str; 4] = ["/home/", "/Users/", ":\\Users\\", ":/Users/"];
+    let ends_name = |c: char| c.is_whitespace() || "/\\\"'`:,;()[]<>".contains(c);
+    let mut out = String::new();
+    let mut rest = text;
+    let found = |text: &str| {
+        PARENTS
+            .iter()
+            .filter_map(|parent| Some((text.find(parent)?, *parent)))
+            .min()
+    };
+    while let Some((at, parent)) = found(rest) {
+        let name = &rest[at + parent.len()..];
+        let end = name.find(ends_name).unwrap_or(name.len());
+        // The drive's letter goes, too. A folder below another one (`/mnt/home/x`) stays.
+        let drive = usize::from(
+            parent.starts_with(':') && rest[..at].ends_with(|c: char| c.is_ascii_alphabetic()),
+        );
+        let is_root = rest[..at - drive]
+            .chars()
+            .next_back()
+            .is_none_or(|c| !c.is_alphanumeric());
+        if end > 0 && is_root {
+            out.push_str(&rest[..at - drive]);
+            out.push('~');
+        } else {
+            out.push_str(&rest[..at + parent.len() + end]);
+        }
+        rest = &name[end..];
+    }
+    if out.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn home_folders_are_replaced() {
+        for (text, expected) in [
+            ("see /home/dev/shop/a.rs", "see ~/shop/a.rs"),
+            ("`/Users/ana/x` and /Users/ana", "`~/x` and ~"),
+            (r"C:\Users\ana\shop", r"~\shop"),
+            ("/mnt/home/x /home/", "/mnt/home/x /home/"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without_home_folders(text), expected);
+        }
+    }
 
     #[test]
     fn removes_terminal_sequences() {

@@ -158,6 +158,80 @@ pub fn passed_command(event: &ToolEvent) -> Option<String> {
     (verdict == Verdict::Passed && command.is_significant()).then(|| command.shown(MAX_LINE))
 }
 
+/// Returns a line for each command and each tool whose last run failed: what ran, and its error.
+///
+/// A command counts as passed if the same command passes, a wider selection of the same tests, or
+/// another command with the same purpose.
+pub fn still_failing(events: &[ToolEvent]) -> Vec<String> {
+    let mut commands: Vec<(Command<'_>, String)> = Vec::new();
+    let mut tools: Vec<(&str, String)> = Vec::new();
+    let error_of = |event: &ToolEvent| {
+        let error = event.error.clone().unwrap_or_else(|| output(event));
+        informative_line(&error).unwrap_or_default()
+    };
+    for event in events {
+        match run_of(event) {
+            Some((command, Verdict::Failed)) if command.is_significant() => {
+                commands.retain(|(failed, _)| !failed.is_same(&command));
+                commands.push((command, error_of(event)));
+            }
+            Some((command, Verdict::Passed)) => commands.retain(|(failed, _)| {
+                !failed.is_fixed_by(&command) && !failed.has_workaround(&command)
+            }),
+            Some(_) => {}
+            // A failed edit or search is repeated at once in another way.
+            None if event.files.is_empty() && event.search().is_none() => {
+                tools.retain(|(tool, _)| *tool != event.tool);
+                if event.outcome == Outcome::Failed && event.tool != "Task" && event.tool != "Agent"
+                {
+                    tools.push((&event.tool, error_of(event)));
+                }
+            }
+            None => {}
+        }
+    }
+    let commands = commands
+        .into_iter()
+        .map(|(command, error)| (command.shown(MAX_COMMAND), error));
+    let tools = tools
+        .into_iter()
+        .map(|(tool, error)| (tool.to_owned(), error));
+    let told = tools
+        .chain(commands)
+        .map(|(what, error)| match error.as_str() {
+            "" => format!("`{what}` fails"),
+            error => line(&format!("`{what}`: {error}"), MAX_LINE),
+        });
+    told.collect()
+}
+
+/// Returns the files that were created and removed again.
+pub fn removed_files(events: &[ToolEvent]) -> Vec<&str> {
+    let mut created: Vec<&str> = Vec::new();
+    let mut removed = Vec::new();
+    for event in events.iter().filter(|event| event.outcome == Outcome::Ok) {
+        let new = event
+            .files
+            .iter()
+            .filter(|file| file.action == FileAction::Created);
+        created.extend(new.map(|file| file.path.as_str()));
+        let Some((command, _)) = run_of(event) else {
+            continue;
+        };
+        // One of the two may be absolute.
+        let paths = command.removed_paths();
+        let is_removed = |file: &&str| {
+            paths
+                .iter()
+                .any(|path| file.ends_with(path) || path.ends_with(*file))
+        };
+        let (gone, left) = created.into_iter().partition::<Vec<_>, _>(is_removed);
+        removed.extend(gone);
+        created = left;
+    }
+    removed
+}
+
 /// Returns the line of a session note that describes a fix of this command.
 ///
 /// Notes have no error signatures, so the command is compared. The note may come from another

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::turn::Turn;
 use crate::{
     event::{Agent, FileUse},
     session_note::{NoteText, SessionDigest, note_text},
@@ -588,10 +589,12 @@ fn a_whole_session() {
         ),
     ]);
     let mut account = SessionDigest {
-        ask: Some("speed the shop up".to_owned()),
+        turns: vec![Turn {
+            prompt: Some("speed the shop up".to_owned()),
+            answer: Some(outcome.clone()),
+        }],
         git_branch: Some("main".to_owned()),
         next_steps: next_steps(&outcome),
-        outcome: Some(outcome),
         ..SessionDigest::default()
     };
     for event in &events {
@@ -732,15 +735,8 @@ fn a_whole_session() {
       ]
     }
     "#);
-    insta::assert_snapshot!(format!("# {title}\n{body}"), @"
+    insta::assert_snapshot!(format!("# {title}\n{body}"), @r#"
     # speed the shop up
-    **Ask:** speed the shop up
-
-    **Branch:** main
-    **Files touched (2):**
-    - src/cart.rs
-    - src/till.rs
-
     **Failed and fixed:**
     - `cargo test cart` passes again after a change of src/cart.rs
 
@@ -750,10 +746,8 @@ fn a_whole_session() {
 
     **Outcome:** Both pages load and all tests pass.
 
-    **Next steps**
-    1. Limit the till, too
-    2. [ ] Write the docs
-    ");
+    **Files:** src/cart.rs, src/till.rs
+    "#);
 }
 
 /// Generates sessions of events that the rules use.

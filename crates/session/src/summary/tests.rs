@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::turn::Turn;
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
@@ -10,8 +11,10 @@ fn texts(texts: &[&str]) -> Vec<String> {
 fn a_session_with_everything() {
     let outcome = "Limits are in, tests pass. Next: the cart.";
     let digest = SessionDigest {
-        ask: Some("\nadd rate limits to the login\nand test them".to_owned()),
-        outcome: Some(outcome.to_owned()),
+        turns: vec![Turn {
+            prompt: Some("\nadd rate limits to the login\nand test them".to_owned()),
+            answer: Some(outcome.to_owned()),
+        }],
         files: texts(&["src/login.rs"]),
         files_read: texts(&["src/login.rs", "src/main.rs"]),
         searches: texts(&["fn login"]),
@@ -97,8 +100,10 @@ proptest! {
     ) {
         let files: Vec<String> = (0..count).map(|n| format!("{n}{}", file.repeat(repeat))).collect();
         let digest = SessionDigest {
-            ask,
-            outcome,
+            turns: vec![Turn {
+                prompt: ask,
+                answer: outcome,
+            }],
             files: files.clone(),
             files_read: files.clone(),
             searches: files.clone(),

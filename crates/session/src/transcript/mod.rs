@@ -27,9 +27,11 @@ pub(crate) use self::record::without_lone_surrogates;
 
 use self::lines::{Line, Lines, MAX_LINE};
 use self::record::{Block, Content, Record, Text};
+use crate::turn::{self, Turn};
 use anamnesis_text::{
     clean::one_line,
     prompt_text::{Prompt, PromptKind, SafeText, unmasked, words},
+    sanitize::head,
 };
 
 /// The maximum number of tools.
@@ -75,10 +77,9 @@ pub struct Transcript {
     pub git_branch: Option<String>,
     /// The version of the client.
     pub client_version: Option<String>,
-    /// The first prompt of a person.
-    pub ask: Option<String>,
-    /// The first prompt of a person that is more than "go on", for the title.
-    pub title_ask: Option<String>,
+    /// The prompts of a person and the answers to them, in order; of a long session the first and the
+    /// latest.
+    pub turns: Vec<Turn>,
     /// The last answer.
     pub outcome: Option<String>,
     /// The edited files in the order of their first edit.
@@ -153,8 +154,6 @@ struct Session<'a> {
     transcript: Transcript,
     /// The answer that is being assembled from its records.
     answer: Answer,
-    /// The last answer with text.
-    outcome: SafeText,
     /// The paths seen so far, as the tools gave them.
     paths: HashSet<String>,
     /// Whether this turn's prompt was fully private, or the turn entered an excluded folder.
@@ -322,12 +321,8 @@ impl Session<'_> {
         self.is_private_turn &= time == PromptTime::InTurn;
         self.is_private_turn |= prompt.kind == PromptKind::Private;
         if prompt.kind == PromptKind::Person {
-            let text = truncated(prompt.text);
-            let transcript = &mut self.transcript;
-            if transcript.title_ask.is_none() && !is_go_on(&text) {
-                transcript.title_ask = Some(text.clone());
-            }
-            transcript.ask.get_or_insert(text);
+            self.end_answer();
+            turn::add_prompt(&mut self.transcript.turns, truncated(prompt.text));
         }
     }
 
@@ -390,7 +385,9 @@ impl Session<'_> {
         let words = unmasked(&answer.text);
         self.transcript.private |= words.private;
         if !words.text.is_empty() {
-            self.outcome = words;
+            // Far more than what is kept of it once it is masked.
+            let text = truncated_to(words.text, 4 * MAX_TEXT);
+            turn::add_answer(&mut self.transcript.turns, text);
         }
     }
 
@@ -424,10 +421,22 @@ impl Session<'_> {
 
     fn finish(mut self) -> Transcript {
         self.end_answer();
-        if !self.outcome.text.is_empty() {
-            self.outcome.mask();
-            self.transcript.outcome = Some(truncated(self.outcome.text));
+        // Masking is expensive, and most answers were replaced by a later one of their turn.
+        for answer in self
+            .transcript
+            .turns
+            .iter_mut()
+            .filter_map(|turn| turn.answer.as_mut())
+        {
+            let mut text = SafeText {
+                text: std::mem::take(answer),
+                private: false,
+            };
+            text.mask();
+            *answer = truncated(text.text);
         }
+        let mut answers = self.transcript.turns.iter().rev();
+        self.transcript.outcome = answers.find_map(|turn| turn.answer.clone());
         self.transcript
     }
 }
@@ -470,32 +479,13 @@ fn joined<'a>(content: &'a Content) -> Cow<'a, str> {
 }
 
 /// Cuts a masked text to the maximum size.
-fn truncated(mut text: String) -> String {
-    let end = (0..=MAX_TEXT.min(text.len()))
-        .rev()
-        .find(|&end| text.is_char_boundary(end));
-    text.truncate(end.unwrap_or_default());
-    text
+fn truncated(text: String) -> String {
+    truncated_to(text, MAX_TEXT)
 }
 
-/// Returns whether a prompt only tells the model to continue: a few words, all of them of consent.
-pub fn is_go_on(text: &str) -> bool {
-    const MAX_WORDS: usize = 5;
-    const WORDS: [&str; 44] = [
-        "again", "ahead", "alright", "and", "carry", "continue", "cool", "correct", "do", "done",
-        "fine", "go", "going", "good", "great", "it", "k", "keep", "lgtm", "next", "nice", "no",
-        "now", "ok", "okay", "on", "perfect", "please", "proceed", "resume", "retry", "right",
-        "so", "sure", "thank", "thanks", "that", "then", "try", "y", "yeah", "yep", "yes", "you",
-    ];
-    let lower = text.to_lowercase();
-    let mut words = lower
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty());
-    words
-        .by_ref()
-        .take(MAX_WORDS)
-        .all(|word| WORDS.contains(&word))
-        && words.next().is_none()
+fn truncated_to(mut text: String, bytes: usize) -> String {
+    text.truncate(head(&text, bytes).len());
+    text
 }
 
 #[cfg(test)]

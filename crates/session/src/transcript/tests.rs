@@ -41,7 +41,7 @@ fn all_text(text: &str) -> String {
     let mut all_text = format!(
         "session {:?} of client {:?} in {:?} on {:?}\n\
          from {:?} to {:?}\n\
-         ask {:?}, for the title {:?}, outcome {:?}\n\
+         turns {:?}, outcome {:?}\n\
          files {:?} and {} edits, failures {}, prompts {}, private {}\n\
          lines {}, skipped {}\n\n",
         session.session_id,
@@ -50,8 +50,7 @@ fn all_text(text: &str) -> String {
         session.git_branch,
         time(session.first_at),
         time(session.last_at),
-        session.ask,
-        session.title_ask,
+        session.turns,
         session.outcome,
         session.files,
         session.edits_left_out,
@@ -96,17 +95,12 @@ fn a_session_that_edits_files_outside_git() {
     insta::assert_snapshot!(all_text(fixture!("tools")), @r#"
     session Some("689c4091-5aca-4c0c-8501-7cf4f6db90d1") of client Some("2.1.330") in Some("/home/dev/project") on None
     from Some("2026-11-21T20:26:55.852+00:00") to Some("2026-11-21T20:27:00.885+00:00")
-    ask Some("please do it"), for the title None, outcome Some("All done.")
+    turns [Turn { prompt: Some("please do it"), answer: Some("All done.") }], outcome Some("All done.")
     files ["/home/dev/project/hello2.txt"] and 0 edits, failures 2, prompts 1, private false
     lines 32, skipped 0
 
-    # please do it
-    **Ask:** please do it
-
-    **Files touched (1):**
-    - /home/dev/project/hello2.txt
-
-    **Outcome:** All done.
+    # Session summary
+    **Files:** hello2.txt
     "#);
 }
 
@@ -115,18 +109,19 @@ fn a_session_that_is_resumed_and_compacted() {
     insta::assert_snapshot!(all_text(fixture!("resumed-then-compacted")), @r#"
     session Some("4a10069e-75e4-41a3-985b-773e7d0bb7a8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:42:34.299+00:00") to Some("2026-11-21T20:42:57.810+00:00")
-    ask Some("one"), for the title Some("one"), outcome Some("R-aftercompact")
+    turns [Turn { prompt: Some("one"), answer: Some("R-first") }, Turn { prompt: Some("two"), answer: Some("R-resume") }, Turn { prompt: Some("three"), answer: Some("R-continue") }, Turn { prompt: Some("five"), answer: Some("R-aftercompact") }], outcome Some("R-aftercompact")
     files ["/home/dev/project/w.txt"] and 0 edits, failures 0, prompts 4, private false
     lines 21, skipped 0
 
     # one
-    **Ask:** one
-
-    **Branch:** master
-    **Files touched (1):**
-    - /home/dev/project/w.txt
+    **Said:**
+    - two
+    - three
+    - five
 
     **Outcome:** R-aftercompact
+
+    **Files:** w.txt
     "#);
 }
 
@@ -135,18 +130,17 @@ fn an_interactive_session_with_a_command() {
     insta::assert_snapshot!(all_text(fixture!("interactive-compacted")), @r#"
     session Some("ac683900-8d0b-4d01-acaa-3d582848310f") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:36:13.894+00:00") to Some("2026-11-21T20:36:24.393+00:00")
-    ask Some("hello tui"), for the title Some("hello tui"), outcome Some("Third after compact.")
+    turns [Turn { prompt: Some("hello tui"), answer: Some("Second answer after command.") }, Turn { prompt: Some("go on"), answer: Some("Third after compact.") }], outcome Some("Third after compact.")
     files ["/home/dev/project/a.txt"] and 0 edits, failures 0, prompts 3, private false
     lines 22, skipped 0
 
     # hello tui
-    **Ask:** hello tui
-
-    **Branch:** master
-    **Files touched (1):**
-    - /home/dev/project/a.txt
+    **Decided:**
+    - Second answer after command.
 
     **Outcome:** Third after compact.
+
+    **Files:** a.txt
     "#);
 }
 
@@ -155,16 +149,11 @@ fn a_session_compacted_in_mid_turn() {
     insta::assert_snapshot!(all_text(fixture!("auto-compacted")), @r#"
     session Some("dd3365aa-c451-4c94-bb80-ca7c6634b056") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:00.579+00:00") to Some("2026-11-21T20:43:03.572+00:00")
-    ask Some("six"), for the title Some("six"), outcome Some("R-auto")
+    turns [Turn { prompt: Some("six"), answer: Some("R-auto") }], outcome Some("R-auto")
     files [] and 0 edits, failures 0, prompts 1, private false
     lines 13, skipped 0
 
-    # six
-    **Ask:** six
-
-    **Branch:** master
-
-    **Outcome:** R-auto
+    trivial
     "#);
 }
 
@@ -173,16 +162,11 @@ fn an_interrupted_session() {
     insta::assert_snapshot!(all_text(fixture!("interrupted")), @r#"
     session Some("e2ade0f0-a79a-4e19-bb67-49d8c98888c5") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:38:37.291+00:00") to Some("2026-11-21T20:38:41.238+00:00")
-    ask Some("long"), for the title Some("long"), outcome None
+    turns [Turn { prompt: Some("long"), answer: None }], outcome None
     files [] and 0 edits, failures 0, prompts 1, private false
     lines 8, skipped 0
 
-    # long
-    **Ask:** long
-
-    **Branch:** master
-
-    **Outcome:** (no assistant output captured)
+    trivial
     "#);
 }
 
@@ -191,7 +175,7 @@ fn a_session_that_begins_with_clear() {
     insta::assert_snapshot!(all_text(fixture!("after-clear")), @r#"
     session Some("3361f0b7-a7e4-49cb-b1a8-97500b6d59b8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:10.981+00:00") to Some("2026-11-21T20:43:11.313+00:00")
-    ask None, for the title None, outcome None
+    turns [], outcome None
     files [] and 0 edits, failures 0, prompts 0, private false
     lines 7, skipped 0
 
@@ -204,16 +188,11 @@ fn a_session_with_a_subagent() {
     insta::assert_snapshot!(all_text(fixture!("with-subagent")), @r#"
     session Some("a2024d26-7f5d-42c9-8b49-fcd9ad42eff8") of client Some("2.1.330") in Some("/home/dev/project") on Some("master")
     from Some("2026-11-21T20:43:25.539+00:00") to Some("2026-11-21T20:43:29.465+00:00")
-    ask Some("ten"), for the title Some("ten"), outcome Some("R-sub")
+    turns [Turn { prompt: Some("ten"), answer: Some("R-sub") }], outcome Some("R-sub")
     files [] and 0 edits, failures 0, prompts 1, private false
     lines 10, skipped 0
 
-    # ten
-    **Ask:** ten
-
-    **Branch:** master
-
-    **Outcome:** R-sub
+    trivial
     "#);
 }
 
@@ -223,17 +202,12 @@ fn a_subagent() {
     insta::assert_snapshot!(all_text(fixture!("with-subagent.child")), @r#"
     session None of client None in None on None
     from None to None
-    ask None, for the title None, outcome None
+    turns [], outcome None
     files ["/home/dev/project/sub.txt"] and 0 edits, failures 0, prompts 0, private false
     lines 5, skipped 0
 
     # Session summary
-    **Ask:** (no user prompt captured)
-
-    **Files touched (1):**
-    - /home/dev/project/sub.txt
-
-    **Outcome:** (no assistant output captured)
+    **Files:** ~/project/sub.txt
     "#);
 }
 
@@ -301,36 +275,33 @@ fn the_ask_is_the_first_prompt_of_a_person() {
         user("And the lexer"),
     ];
     let transcript = transcript(lines.concat());
-    assert_eq!(transcript.ask.as_deref(), Some("Fix the parser"));
+    assert_eq!(ask(&transcript), Some("Fix the parser"));
     assert_eq!(transcript.prompts, 3);
 }
 
 #[test]
-fn the_title_skips_go_on_prompts() {
-    for go_on in [
-        "continue",
-        "OK.",
-        "yes, please!",
-        "Go on",
-        "thanks",
-        "ok go ahead",
-        "👍",
-        "...",
-        "Continue please",
-    ] {
-        let transcript = transcript(user(go_on) + &queued("Fix the parser") + &user("later"));
-        assert_eq!(transcript.ask.as_deref(), Some(go_on));
-        assert_eq!(transcript.title_ask.as_deref(), Some("Fix the parser"));
-    }
-    for prompt in [
-        "fix it",
-        "go test",
-        "weiter",
-        "ok ok ok ok ok ok",
-        "next.js 15",
-    ] {
-        assert_eq!(transcript(user(prompt)).title_ask.as_deref(), Some(prompt));
-    }
+fn each_prompt_has_its_last_answer() {
+    let lines = [
+        user("Fix the parser"),
+        says("m1", "Looking."),
+        says("m2", "Fixed."),
+        user("And the lexer"),
+        queued("only the lexer"),
+        says("m3", "Done."),
+    ];
+    let turns = transcript(lines.concat()).turns;
+    let texts: Vec<_> = turns
+        .iter()
+        .map(|turn| (turn.prompt.as_deref(), turn.answer.as_deref()))
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            (Some("Fix the parser"), Some("Fixed.")),
+            (Some("And the lexer"), None),
+            (Some("only the lexer"), Some("Done.")),
+        ]
+    );
 }
 
 #[test]
@@ -397,7 +368,7 @@ fn failures_are_tools_that_failed() {
     let denied = result(true).replacen('{', r#"{"toolDenialKind":"user-rejected","#, 1);
     let transcript = transcript([result(true), result(false), denied, result(true)].concat());
     assert_eq!(transcript.failures, 2);
-    assert_eq!((transcript.ask, transcript.prompts), (None, 0));
+    assert_eq!((ask(&transcript), transcript.prompts), (None, 0));
 }
 
 #[test]
@@ -507,7 +478,7 @@ fn an_excluded_folder_hides_the_rest_of_the_turn() {
         read_part(lines.concat().as_bytes(), part).0
     };
     let session = read(&lines);
-    assert_eq!(session.ask.as_deref(), Some("start"));
+    assert_eq!(ask(&session), Some("start"));
     assert_eq!(session.outcome.as_deref(), Some("started"));
     assert_eq!(
         (session.files.len(), session.failures, session.prompts),
@@ -522,7 +493,7 @@ fn an_excluded_folder_hides_the_rest_of_the_turn() {
     assert_eq!(session.prompts, 2);
     // A session that began in the excluded folder starts where it left the folder.
     let session = read(&[&lines[2..], &next].concat());
-    assert_eq!(session.ask.as_deref(), Some("something else"));
+    assert_eq!(ask(&session), Some("something else"));
     assert_eq!(session.cwd.as_deref(), Some("/open"));
     assert_eq!(transcript(lines.concat()).outcome.as_deref(), Some("8"));
 }
@@ -541,7 +512,7 @@ fn private_regions_are_left_out_wherever_they_stand() {
     ];
     let session = transcript(lines.concat());
     assert!(session.private);
-    assert_eq!(session.ask.as_deref(), Some("a  b"));
+    assert_eq!(ask(&session), Some("a  b"));
     assert_eq!(session.outcome.as_deref(), Some("Done.  Bye."));
     assert_eq!(session.files, ["/a//b"]);
     assert_eq!(session.git_branch.as_deref(), Some("x"));
@@ -563,7 +534,8 @@ fn credentials_are_masked_before_the_cut() {
         note_text(&SessionDigest::from(&session))
     );
     assert!(!all_text.contains(&token[..12]), "{all_text}");
-    assert_eq!(all_text.matches("[REDACTED]").count(), 5 + 4);
+    // A prompt, two answers, a file and a branch; in the note a file and a branch.
+    assert_eq!(all_text.matches("[REDACTED]").count(), 5 + 2);
 }
 
 /// CAP-12.
@@ -575,7 +547,7 @@ fn terminal_sequences_are_removed() {
         says("m", "\u{9b}1mDone\u{7}"),
     ];
     let session = transcript(lines.concat());
-    assert_eq!(session.ask.as_deref(), Some("Fix it\nnow"));
+    assert_eq!(ask(&session), Some("Fix it\nnow"));
     assert_eq!(session.files, ["/a.rs"]);
     assert_eq!(session.outcome.as_deref(), Some("Done"));
 }
@@ -595,7 +567,7 @@ fn bad_lines_are_counted_and_passed_over() {
         let lines = format!("{}{bad}\n{}", user("Fix it"), says("m", "Done."));
         let session = transcript(lines);
         assert_eq!((session.lines, session.skipped_lines), (3, 1), "{bad:.20}");
-        assert_eq!(session.ask.as_deref(), Some("Fix it"));
+        assert_eq!(ask(&session), Some("Fix it"));
         assert_eq!(session.outcome.as_deref(), Some("Done."));
     }
 }
@@ -617,7 +589,7 @@ fn odd_bytes_do_not_lose_a_line() {
         (user("a").trim_end().as_bytes(), "a"),
     ] {
         let session = transcript(line);
-        assert_eq!(session.ask.as_deref(), Some(expected));
+        assert_eq!(ask(&session), Some(expected));
         assert_eq!((session.lines, session.skipped_lines), (1, 0));
     }
 }
@@ -630,13 +602,13 @@ fn a_line_over_the_limit_is_counted() {
     );
     let session = transcript(format!("{long}\n{}", user("Fix it")));
     assert_eq!((session.lines, session.skipped_lines), (2, 1));
-    assert_eq!(session.ask.as_deref(), Some("Fix it"));
+    assert_eq!(ask(&session), Some("Fix it"));
 }
 
 #[test]
 fn kept_texts_are_bounded() {
     let session = transcript(user(&"é ".repeat(MAX_TEXT)) + &says("m", &"x".repeat(MAX_TEXT * 2)));
-    assert!(session.ask.is_some_and(|ask| ask.len() <= MAX_TEXT));
+    assert!(ask(&session).is_some_and(|ask| ask.len() <= MAX_TEXT));
     assert_eq!(session.outcome.map(|outcome| outcome.len()), Some(MAX_TEXT));
 }
 
@@ -663,7 +635,7 @@ fn an_error_keeps_what_was_read() {
     }
     let first = user("Fix it");
     let (session, error) = read(BufReader::new(first.as_bytes().chain(Broken)));
-    assert_eq!(session.ask.as_deref(), Some("Fix it"));
+    assert_eq!(ask(&session), Some("Fix it"));
     assert_eq!(
         error.map(|error| error.to_string()).as_deref(),
         Some("the disk is gone")
@@ -678,6 +650,12 @@ fn the_work_is_linear() {
     assert_linear("one answer", || transcript(&small), || transcript(&large));
 }
 
+/// Returns the first prompt.
+fn ask(transcript: &Transcript) -> Option<&str> {
+    let mut turns = transcript.turns.iter();
+    turns.find_map(|turn| turn.prompt.as_deref())
+}
+
 /// Resets the line counts, which a truncated line changes.
 fn without_counts(transcript: Transcript) -> Transcript {
     Transcript {
@@ -689,20 +667,16 @@ fn without_counts(transcript: Transcript) -> Transcript {
 
 /// Checks the invariants for any input.
 fn check_inert(session: &Transcript) -> Result<(), TestCaseError> {
-    let texts = [
-        &session.ask,
-        &session.outcome,
-        &session.title_ask,
-        &session.git_branch,
-    ];
-    let mut texts: Vec<&str> = texts.into_iter().flatten().map(String::as_str).collect();
+    let turns = session.turns.iter();
+    let turns = turns.flat_map(|turn| [&turn.prompt, &turn.answer]);
+    let texts = turns.chain([&session.outcome, &session.git_branch]);
+    let mut texts: Vec<&str> = texts.flatten().map(String::as_str).collect();
     texts.extend(session.files.iter().map(String::as_str));
     let summary = note_text(&SessionDigest::from(session));
     if let NoteText::Note { title, body } = &summary {
         prop_assert!(!title.contains('\n') && title.chars().count() <= 80);
         texts.extend([title.as_str(), body.as_str()]);
-        let ask = body.split("\n\n").next().unwrap_or_default();
-        prop_assert!(ask.chars().count() <= "**Ask:** ".len() + 604);
+        prop_assert!(body.chars().count() <= 4_000);
     }
     for text in texts {
         prop_assert_eq!(anamnesis_text::clean::clean(text), text);

@@ -5,7 +5,7 @@ use anamnesis_session::{
     observe::{self, Observation},
     session_note::SessionDigest,
     summary::{self, Summary},
-    transcript,
+    turn::{self, Turn},
 };
 use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension, Row, params};
@@ -17,9 +17,6 @@ const RULE: &str = "rule";
 
 /// The number of files, searches or commands in a digest.
 const MAX_NAMED: i64 = 500;
-
-/// The number of prompts that are searched for a title.
-const MAX_ASKS: i64 = 20;
 
 /// The silence after which a session is lost if its client cannot be looked up, milliseconds.
 const SILENCE: i64 = 30 * 60 * 1000;
@@ -243,26 +240,34 @@ impl Journal {
         let Some(session) = self.session(id)? else {
             return Ok(None);
         };
-        let outcome = self.last_words(id)?;
+        let turns = self.turns(id)?;
+        let events = self.tool_events_after(id, 0, true, MAX_NAMED)?;
+        // While the session is open, a prompt that is not stored yet may turn out to be private.
+        let may_be_told = |stored: &StoredEvent| session.is_completed() || stored.prompt.is_some();
+        let events = events.into_iter().rev().filter(may_be_told);
+        let events: Vec<ToolEvent> = events.map(|stored| stored.event).collect();
         let mut digest = SessionDigest {
             git_branch: self
                 .connection
                 .prepare_cached("SELECT branch FROM session WHERE id = ?")?
                 .query_row([id], |row| row.get(0))?,
-            ask: session.first_prompt.clone(),
-            title_ask: self.title_ask(id)?,
+            turns,
             fixed: self.fixed(id)?,
+            failing: observe::still_failing(&events),
             first_at: time(session.started_at),
             last_at: self.last_event_at(id)?.and_then(time),
             failures: self.failures(id)?,
-            next_steps: outcome
-                .as_deref()
-                .map(summary::next_steps)
-                .unwrap_or_default(),
-            outcome,
             ..SessionDigest::default()
         };
+        digest.next_steps = digest
+            .outcome()
+            .map(summary::next_steps)
+            .unwrap_or_default();
         self.add_files(&session, &mut digest)?;
+        let removed = observe::removed_files(&events);
+        digest
+            .files
+            .retain(|file| !removed.contains(&file.as_str()));
         self.add_subjects(id, &mut digest)?;
         Ok(Some(digest))
     }
@@ -290,8 +295,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns `earlier` and the files of these actions, in the order of their first use. `actions` is
-    /// SQL.
+    /// Returns `earlier` and the files of these actions, the most used first. `actions` is SQL.
     fn files_used(
         &self,
         session: &Session,
@@ -308,14 +312,12 @@ impl Journal {
             .connection
             .prepare_cached(&format!(
                 "SELECT path FROM file_use WHERE session = ?1 AND action IN ({actions}) AND {used}
-                 GROUP BY path ORDER BY min(event) LIMIT {MAX_NAMED}"
+                 GROUP BY path ORDER BY count(*) DESC, min(event) LIMIT {MAX_NAMED}"
             ))?
             .query_map([&session.id], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        let folder = session.folder.as_deref().unwrap_or_default();
         let mut files = earlier;
         for path in found {
-            let path = absolute(folder, &path);
             if !files.contains(&path) {
                 files.push(path);
             }
@@ -356,16 +358,25 @@ impl Journal {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Returns the text of the last turn that has one.
-    fn last_words(&self, id: &str) -> Result<Option<String>, Error> {
-        Ok(self
-            .connection
-            .prepare_cached(
-                "SELECT text FROM turn_end WHERE session = ? AND speaker = 'main' AND text IS NOT NULL
-                 ORDER BY number DESC LIMIT 1",
-            )?
-            .query_row([id], |row| row.get(0))
-            .optional()?)
+    /// Returns a person's prompts and the model's answers, in order.
+    fn turns(&self, id: &str) -> Result<Vec<Turn>, Error> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT 0 AS is_answer, text, at, number FROM prompt
+             WHERE session = ?1 AND kind = ?2 AND text IS NOT NULL
+             UNION ALL SELECT 1, text, at, number FROM turn_end
+             WHERE session = ?1 AND speaker = 'main' AND text IS NOT NULL
+             ORDER BY at, is_answer, number",
+        )?;
+        let mut rows = statement.query(params![id, PromptKind::Person.as_str()])?;
+        let mut turns = Vec::new();
+        while let Some(row) = rows.next()? {
+            if row.get("is_answer")? {
+                turn::add_answer(&mut turns, row.get("text")?);
+            } else {
+                turn::add_prompt(&mut turns, row.get("text")?);
+            }
+        }
+        Ok(turns)
     }
 
     /// Returns when the last prompt was sent if its answer is not stored yet and may be stored,
@@ -382,18 +393,6 @@ impl Journal {
             .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         Ok(prompt.and_then(|(at, is_over)| (!is_over).then_some(at)))
-    }
-
-    /// Returns the first prompt that says more than "go on".
-    fn title_ask(&self, id: &str) -> Result<Option<String>, Error> {
-        let asks: Vec<String> = self
-            .connection
-            .prepare_cached(
-                "SELECT text FROM prompt WHERE session = ? AND kind = ? AND text IS NOT NULL ORDER BY number LIMIT ?",
-            )?
-            .query_map(params![id, PromptKind::Person.as_str(), MAX_ASKS], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        Ok(asks.into_iter().find(|ask| !transcript::is_go_on(ask)))
     }
 
     /// Returns the titles of failures that were fixed.
@@ -644,16 +643,6 @@ fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
             many_tags: row.get(12)?,
         },
     })
-}
-
-/// Returns the absolute path of a file in the session's folder.
-fn absolute(folder: &str, path: &str) -> String {
-    let is_absolute = path.starts_with(['/', '\\', '~']) || path.get(1..2) == Some(":");
-    if is_absolute || folder.is_empty() {
-        path.to_owned()
-    } else {
-        format!("{}/{path}", folder.trim_end_matches('/'))
-    }
 }
 
 fn time(milliseconds: i64) -> Option<DateTime<Utc>> {

@@ -253,6 +253,18 @@ impl<'a> Command<'a> {
             .any(|words| !EVERYDAY.contains(&program(words)))
     }
 
+    /// Returns the paths that it removes.
+    pub fn removed_paths(&self) -> Vec<&'a str> {
+        let removes = |words: &&Vec<&str>| {
+            let program = program(words);
+            matches!(program, "rm" | "unlink" | "trash" | "rmdir" | "del")
+                || (program == "git" && words.get(1) == Some(&"rm"))
+        };
+        let removing = self.steps.iter().filter(removes);
+        let paths = removing.flat_map(|words| arguments(words).into_iter().skip(1));
+        paths.filter(|path| *path != "rm").collect()
+    }
+
     /// Returns whether it runs tests.
     pub fn is_test(&self) -> bool {
         self.steps.iter().any(|words| is_test(words))

@@ -1,0 +1,452 @@
+//! Separates what a person or a model says from what they paste, sentence by sentence.
+
+use crate::phrases::{Words, is_dense};
+
+/// How many bytes of a text are read, from its beginning.
+const MAX_READ: usize = 64 << 10;
+
+/// Words that say nothing by themselves: consent, thanks, greetings, orders to continue.
+const SMALL_TALK: &[&str] = &[
+    "a",
+    "again",
+    "ahead",
+    "all",
+    "alright",
+    "and",
+    "are",
+    "bye",
+    "can",
+    "carry",
+    "commit",
+    "continue",
+    "cool",
+    "correct",
+    "do",
+    "done",
+    "everything",
+    "exactly",
+    "exit",
+    "fine",
+    "for",
+    "go",
+    "going",
+    "good",
+    "great",
+    "hello",
+    "help",
+    "hey",
+    "hi",
+    "how",
+    "i",
+    "is",
+    "it",
+    "its",
+    "it's",
+    "k",
+    "keep",
+    "lets",
+    "let's",
+    "lgtm",
+    "look",
+    "looks",
+    "make",
+    "me",
+    "more",
+    "much",
+    "next",
+    "nice",
+    "no",
+    "now",
+    "ok",
+    "okay",
+    "on",
+    "perfect",
+    "please",
+    "pr",
+    "proceed",
+    "prompt",
+    "push",
+    "resume",
+    "retry",
+    "right",
+    "run",
+    "see",
+    "so",
+    "sure",
+    "test",
+    "tests",
+    "thank",
+    "thanks",
+    "that",
+    "the",
+    "them",
+    "then",
+    "there",
+    "this",
+    "to",
+    "try",
+    "wait",
+    "works",
+    "yeah",
+    "yep",
+    "yes",
+    "you",
+    "continúa",
+    "gracias",
+    "hola",
+    "merci",
+    "bonjour",
+    "danke",
+    "hallo",
+    "weiter",
+    "ja",
+    "oui",
+    "sí",
+    "hm",
+];
+
+/// Texts in dense scripts that say nothing by themselves.
+const DENSE_SMALL_TALK: &[&str] = &[
+    "继续",
+    "你好",
+    "谢谢",
+    "好的",
+    "可以",
+    "続けて",
+    "ありがとう",
+    "こんにちは",
+    "はい",
+    "好",
+];
+
+/// A text without the material that was pasted into it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prose {
+    /// The sentences, in order; list items without their markers.
+    pub sentences: Vec<String>,
+    /// The first pasted line that names an error.
+    pub error: Option<String>,
+}
+
+impl Prose {
+    /// Splits a sanitised text.
+    pub fn new(text: &str) -> Self {
+        let mut prose = Self::default();
+        let mut is_code = false;
+        // What follows a colon was pasted, unless it is a list or a sentence.
+        let mut is_quoted = false;
+        for line in anamnesis_text::sanitize::head(text, MAX_READ).lines() {
+            let line = line.trim();
+            let item = without_marker(line);
+            if line.starts_with("```") {
+                is_code = !is_code;
+                is_quoted = false;
+                continue;
+            }
+            let ends_sentence = line.ends_with(['.', '?', '!', '。', '？', '！']);
+            is_quoted &= item.len() == line.len() && !ends_sentence;
+            if is_code || is_quoted || is_pasted(line) {
+                if prose.error.is_none() {
+                    prose.error = error_in(line);
+                }
+            } else {
+                split(item, SentenceEnd::AnyStop, &mut prose.sentences);
+                is_quoted = line.ends_with([':', '：']);
+            }
+        }
+        prose
+    }
+}
+
+/// Returns whether a text only tells the model to continue, thanks it or greets it.
+pub fn is_small_talk(text: &str) -> bool {
+    const MAX_WORDS: usize = 8;
+    if is_dense(text) {
+        let said = text.trim_matches(|c: char| !c.is_alphanumeric());
+        return DENSE_SMALL_TALK.contains(&said);
+    }
+    let words = Words::new(text);
+    let mut words = words.iter();
+    words
+        .by_ref()
+        .take(MAX_WORDS)
+        .all(|word| SMALL_TALK.contains(&word))
+        && words.next().is_none()
+}
+
+/// Returns a line without a list marker, a check box or a heading marker.
+pub(crate) fn without_marker(line: &str) -> &str {
+    let line = line.trim().trim_start_matches('#').trim_start();
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = (rest.len() < line.len()).then(|| rest.strip_prefix(['.', ')']));
+    let item = line
+        .strip_prefix(['-', '*', '•', '–'])
+        .or(numbered.flatten())
+        .and_then(|item| item.strip_prefix(' '))
+        .unwrap_or(line)
+        .trim_start();
+    ["[ ] ", "[x] ", "[X] "]
+        .iter()
+        .find_map(|mark| item.strip_prefix(mark))
+        .unwrap_or(item)
+}
+
+/// Where a sentence ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SentenceEnd {
+    /// At any full stop: people write without capitals.
+    AnyStop,
+    /// At a full stop before anything but a small letter.
+    BeforeCapital,
+}
+
+/// Splits a line into sentences.
+pub(crate) fn split(line: &str, at: SentenceEnd, sentences: &mut Vec<String>) {
+    let goes_on = |rest: &str| {
+        at == SentenceEnd::BeforeCapital && rest.trim_start().starts_with(char::is_lowercase)
+    };
+    let mut start = 0;
+    let mut characters = line.char_indices().peekable();
+    while let Some((stop, c)) = characters.next() {
+        let is_end = match c {
+            '。' | '！' | '？' | '；' => true,
+            '.' | '!' | '?' => {
+                // A closing quote or bracket belongs to the sentence.
+                while characters
+                    .next_if(|(_, c)| {
+                        matches!(c, '"' | '\'' | ')' | ']' | '*' | '`' | '!' | '?' | '.')
+                    })
+                    .is_some()
+                {}
+                characters.peek().is_none_or(|(_, c)| c.is_whitespace())
+                    && !is_abbreviation(&line[start..stop])
+            }
+            _ => false,
+        };
+        let end = characters.peek().map_or(line.len(), |(end, _)| *end);
+        if is_end && !goes_on(&line[end..]) {
+            push(&line[start..end], sentences);
+            start = end;
+        }
+    }
+    push(&line[start..], sentences);
+}
+
+fn push(sentence: &str, sentences: &mut Vec<String>) {
+    let sentence = sentence.trim();
+    if sentence.chars().any(char::is_alphanumeric) {
+        sentences.push(sentence.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+}
+
+/// Returns whether the full stop after this text belongs to an abbreviation or a list number.
+fn is_abbreviation(before: &str) -> bool {
+    let word = before.rsplit([' ', '(']).next().unwrap_or_default();
+    matches!(
+        word,
+        "e.g" | "i.e" | "etc" | "vs" | "z.B" | "d.h" | "bzw" | "ca" | "Nr" | "p.ej"
+    ) || (word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit()) && !word.is_empty())
+}
+
+/// Returns whether a line was copied from a terminal, a log, a trace or code.
+pub(crate) fn is_pasted(line: &str) -> bool {
+    const PROMPTS: [&str; 6] = ["$ ", "❯", "PS ", "⎿", ">>> ", "% "];
+    const CODE: [char; 14] = [
+        '│', '├', '└', '─', '╭', '╰', '┌', '|', '{', '}', '<', '^', '=', ';',
+    ];
+    let is_numbered_frame = || {
+        let rest = line
+            .trim_start_matches('#')
+            .trim_start_matches(|c: char| c.is_ascii_digit());
+        rest.len() < line.len() && rest.starts_with(": 0x")
+    };
+    let starts_with_time = || {
+        let mut characters = line.chars().take(5).filter(|c| !c.is_ascii_digit());
+        line.starts_with(|c: char| c.is_ascii_digit())
+            && matches!(characters.next(), Some(':' | '-'))
+            && line.chars().take(5).filter(char::is_ascii_digit).count() >= 4
+    };
+    let is_link =
+        || (line.starts_with("https://") || line.starts_with("http://")) && !line.contains(' ');
+    PROMPTS.iter().any(|prompt| line.starts_with(prompt))
+        || line.starts_with(CODE)
+        || (line.starts_with("at ") && line.contains([':', '(']))
+        || (line.starts_with("File \"") && line.contains("line "))
+        || line.starts_with("Traceback (")
+        || line.starts_with("[Image")
+        || starts_with_time()
+        || is_numbered_frame()
+        || is_link()
+        || is_diagnostic(line)
+        || is_statement(line)
+        || is_mostly_symbols(line)
+}
+
+/// Returns whether a line is a compiler's message or an exception.
+fn is_diagnostic(line: &str) -> bool {
+    let label = line.split([':', '[']).next().unwrap_or_default();
+    let kind = label.rsplit('.').next().unwrap_or_default();
+    let is_one_word = !label.contains(' ') && label.len() < line.len();
+    is_one_word
+        && (["error", "warning", "warn", "fatal", "panic", "info", "debug", "deprecation", "npm err!"]
+            .contains(&label.to_lowercase().as_str())
+            || (kind.len() > 5 && (kind.ends_with("Error") || kind.ends_with("Exception"))))
+        // `src/a.cs(376,5): error CS8510: …`, `src/a.rs:3:5: …`
+        || line.split_once(": ").is_some_and(|(place, _)| {
+            !place.contains(' ')
+                && place.contains(['/', '\\', '.'])
+                && place.trim_end_matches(')').ends_with(|c: char| c.is_ascii_digit())
+        })
+}
+
+/// Returns whether a line is a statement of a programming language.
+fn is_statement(line: &str) -> bool {
+    line.ends_with([')', ';', '{', '}'])
+        && line.contains(['(', '=', '{'])
+        && line.split_whitespace().count() <= 4
+        && !line.starts_with(['(', '`'])
+        && line.contains("()") | line.contains(" = ") | line.ends_with([';', '{'])
+}
+
+fn is_mostly_symbols(line: &str) -> bool {
+    let characters = line.chars().count();
+    let told = line
+        .chars()
+        .filter(|c| c.is_alphabetic() || *c == ' ')
+        .count();
+    characters > 3 && !is_dense(line) && told * 10 < characters * 6
+}
+
+/// Returns the message of a pasted line if it names an error.
+pub(crate) fn error_in(line: &str) -> Option<String> {
+    const ERRORS: [&str; 12] = [
+        "error",
+        "exception",
+        "cannot",
+        "can't",
+        "failed",
+        "fatal",
+        "panicked",
+        "denied",
+        "refused",
+        "not found",
+        "invalid",
+        "不能",
+    ];
+    let line = line.trim();
+    let lower = line.to_lowercase();
+    let names_one = ERRORS.iter().any(|error| lower.contains(error));
+    // Without the place, which is often a path of this machine.
+    let message = match line.split_once(": ") {
+        Some((place, message)) if place.contains(['/', '\\']) => message,
+        _ => line,
+    };
+    (names_one && message.len() > 8).then(|| message.to_owned())
+}
+
+/// Shortens a text to so many characters, at the end of a sentence or a clause if there is one in its
+/// second half, else between words. `…` marks a cut.
+pub fn shorten(text: &str, count: usize) -> String {
+    let head = anamnesis_text::truncate::first_characters(text, count);
+    if head.len() == text.len() {
+        return text.to_owned();
+    }
+    let half = head.len() / 2;
+    let ends_clause = |(at, c): (usize, char)| {
+        let after = at + c.len_utf8();
+        let is_end = match c {
+            '。' | '！' | '？' | '；' | '，' => true,
+            '.' | ';' | '!' | '?' | ',' | ':' => text[after..].starts_with(char::is_whitespace),
+            _ => false,
+        };
+        (is_end && after > half).then_some(after)
+    };
+    let clause = head.char_indices().filter_map(ends_clause).last();
+    let word = head.rfind(char::is_whitespace).filter(|at| *at > half);
+    let end = clause.or(word).unwrap_or(head.len());
+    let head = head[..end].trim_end_matches(|c: char| c.is_whitespace() || ",;:，；".contains(c));
+    format!("{head} …")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sentences(text: &str) -> Vec<String> {
+        Prose::new(text).sentences
+    }
+
+    #[test]
+    fn sentences_and_list_items() {
+        for (text, expected) in [
+            ("", &[][..]),
+            (
+                "No. Use pnpm, e.g. pnpm add.",
+                &["No.", "Use pnpm, e.g. pnpm add."],
+            ),
+            ("v1.2.3 of foo.rs fails", &["v1.2.3 of foo.rs fails"]),
+            ("- [ ] the cart\n2. the till", &["the cart", "the till"]),
+            ("(Never push!) Ask first", &["(Never push!)", "Ask first"]),
+            ("不是的。用 pnpm", &["不是的。", "用 pnpm"]),
+            ("---\n***", &[]),
+        ] {
+            assert_eq!(sentences(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn pasted_lines_are_left_out_and_their_error_is_kept() {
+        let text = "the build fails:\n```\nsrc/a.rs:3:5: error[E0425]: cannot find value `id`\n```\n\
+            2026-01-02 10:00:01 INFO start\n    at run (app.js:3:5)\nTraceback (most recent call last):\n\
+            ValueError: no such column\n❯ npm test\nhttps://git.example/x\nplease fix";
+        let prose = Prose::new(text);
+        assert_eq!(prose.sentences, ["the build fails:", "please fix"]);
+        assert_eq!(
+            prose.error.as_deref(),
+            Some("error[E0425]: cannot find value `id`")
+        );
+    }
+
+    #[test]
+    fn small_talk() {
+        for text in [
+            "hi",
+            "Continue.",
+            "ok thanks!",
+            "yes, go ahead",
+            "commit and push",
+            "继续",
+            "",
+        ] {
+            assert!(is_small_talk(text), "{text}");
+        }
+        for text in ["fix the parser", "no, use pnpm", "Option A", "不要显示"] {
+            assert!(!is_small_talk(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cut_is_at_a_clause_or_between_words() {
+        assert_eq!(shorten("short", 9), "short");
+        assert_eq!(
+            shorten("use pnpm, because npm is slow", 20),
+            "use pnpm, because …"
+        );
+        assert_eq!(
+            shorten("never push on friday; ask the lead", 26),
+            "never push on friday …"
+        );
+        assert_eq!(shorten(&"é".repeat(9), 4), "éééé …");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_accepted(text in "(?s).{0,300}", count in 0_usize..80) {
+            let prose = Prose::new(&text);
+            prop_assert!(prose.sentences.iter().all(|sentence| !sentence.contains('\n')));
+            prop_assert!(shorten(&text, count).chars().count() <= count + 2);
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Takes from the model's answers what a later session would want to know.
+
+use crate::{
+    directive::{is_question, specifics},
+    phrases::{Words, is_dense},
+    prose::{SentenceEnd, is_pasted, split, without_marker},
+};
+
+/// How many statements of an answer are read, from its beginning and from its end.
+const MAX_STATEMENTS: usize = 80;
+
+/// The minimum length of a statement, in characters.
+const MIN_STATEMENT: usize = 12;
+
+/// Phrases that give a reason or a decision.
+const REASON: &[&str] = &[
+    "because",
+    "since",
+    "so that",
+    "due to",
+    "root cause",
+    "caused by",
+    "the issue",
+    "the problem",
+    "the reason",
+    "the bug",
+    "the cause",
+    "issue was",
+    "in order to",
+    "instead of",
+    "rather than",
+    "which means",
+    "turns out",
+    "otherwise",
+    "to avoid",
+    "to prevent",
+    "to ensure",
+    "decided",
+    "going with",
+    "→",
+    "因为",
+    "由于",
+    "导致",
+    "改为",
+    "而不是",
+    "ため",
+    "ので",
+    "代わりに",
+    "porque",
+    "para evitar",
+    "en lugar de",
+    "la causa",
+    "parce que",
+    "afin de",
+    "au lieu de",
+    "weil",
+    "damit",
+    "da",
+    "statt",
+    "ursache",
+];
+
+/// Phrases that tell what was done.
+const DONE: &[&str] = &[
+    "fixed",
+    "fix",
+    "fixes",
+    "replaced",
+    "changed",
+    "now",
+    "added",
+    "removed",
+    "restored",
+    "excluded",
+    "moved",
+    "renamed",
+    "updated",
+    "switched",
+    "converted",
+    "disabled",
+    "enabled",
+    "uses",
+    "use",
+    "set",
+    "pushed",
+    "committed",
+    "修复",
+    "已",
+    "修正",
+    "追加",
+    "削除",
+    "corregido",
+    "añadido",
+    "eliminado",
+    "corrigé",
+    "ajouté",
+    "supprimé",
+    "behoben",
+    "hinzugefügt",
+    "entfernt",
+    "geändert",
+    "ersetzt",
+];
+
+/// Phrases that tell what does not work.
+const FAILING: &[&str] = &[
+    "fail",
+    "fails",
+    "failed",
+    "failing",
+    "failure",
+    "failures",
+    "error",
+    "errors",
+    "cannot",
+    "can't",
+    "couldn't",
+    "unable",
+    "not found",
+    "missing",
+    "blocked",
+    "blocks",
+    "requires",
+    "required",
+    "doesn't exist",
+    "does not exist",
+    "doesn't work",
+    "does not work",
+    "not yet",
+    "not set",
+    "not supported",
+    "not available",
+    "not possible",
+    "not in the",
+    "not be in",
+    "not configured",
+    "still",
+    "timed out",
+    "timing out",
+    "timeout",
+    "pre-existing",
+    "preexisting",
+    "unrelated",
+    "warning",
+    "warnings",
+    "orphaned",
+    "broken",
+    "denied",
+    "needs",
+    "inconsistency",
+    "no output",
+    "失败",
+    "错误",
+    "无法",
+    "缺少",
+    "失敗",
+    "エラー",
+    "できません",
+    "falla",
+    "no se puede",
+    "falta",
+    "échoue",
+    "erreur",
+    "impossible",
+    "manque",
+    "fehler",
+    "schlägt fehl",
+    "fehlt",
+];
+
+/// Phrases of [`FAILING`] and others that say that it is open.
+const OPEN: &[&str] = &[
+    "still",
+    "cannot",
+    "can't",
+    "couldn't",
+    "unable",
+    "blocked",
+    "not yet",
+    "remaining",
+    "remains",
+    "unrelated",
+    "pre-existing",
+    "not found",
+    "missing",
+    "might not",
+    "does not exist",
+    "doesn't exist",
+    "requires",
+    "needs to be",
+    "no output",
+    "not configured",
+    "not set",
+    "无法",
+    "还没",
+    "まだ",
+    "できません",
+    "todavía",
+    "falta",
+    "pas encore",
+    "manque",
+    "noch nicht",
+    "fehlt",
+    "inconsistency",
+];
+
+/// Phrases that deny a failure.
+const NO_FAILURE: &[&str] = &[
+    "no errors",
+    "no error",
+    "no failures",
+    "0 failures",
+    "0 errors",
+    "0 fail",
+    "no warnings",
+    "without errors",
+    "without error",
+    "all errors",
+    "fixed",
+    "resolved",
+    "handles",
+    "error handling",
+    "error message",
+    "error messages",
+    "now works",
+    "now pass",
+    "now passes",
+    "works now",
+    "错误处理",
+    "没有错误",
+    "sin errores",
+    "sans erreur",
+    "keine fehler",
+    "behoben",
+];
+
+/// Beginnings of remarks that tell nothing.
+const REMARKS: &[&str] = &[
+    "perfect",
+    "great",
+    "excellent",
+    "done",
+    "good question",
+    "good idea",
+    "good point",
+    "you're right",
+    "you're absolutely",
+    "you are right",
+    "you are correct",
+    "you're welcome",
+    "you're correct",
+    "ah",
+    "i see",
+    "let me",
+    "now let me",
+    "now i",
+    "i'll",
+    "i will",
+    "i'm",
+    "i've",
+    "i can",
+    "i understand",
+    "i apologize",
+    "let's",
+    "sure",
+    "thank",
+    "thanks",
+    "here's",
+    "here is",
+    "here are",
+    "would you",
+    "do you want",
+    "all done",
+    "all clean",
+    "all set",
+    "summary",
+    "hello",
+    "committed",
+    "all tests",
+    "all checks",
+    "is there",
+    "the changes are",
+    "我将",
+    "我来",
+    "我先",
+];
+
+/// Returns the statements of an answer: sentences and list items, without code.
+pub(super) fn statements(answer: &str) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut is_code = false;
+    for line in answer.lines() {
+        let line = line.trim();
+        if line.starts_with("```") {
+            is_code = !is_code;
+            continue;
+        }
+        let is_table = line.starts_with('|');
+        if is_code
+            || line.starts_with('#')
+            || (!is_table && is_pasted(line) && !line.starts_with(['-', '*']))
+        {
+            continue;
+        }
+        let cells = line.trim_matches('|').replace("**", "").replace("__", "");
+        let cells = if is_table {
+            cells.replace('|', "—")
+        } else {
+            cells
+        };
+        let text = without_marker(&cells);
+        let text =
+            text.trim_start_matches(|c: char| !c.is_alphanumeric() && !"`\"'(@-#/.[".contains(c));
+        split(text, SentenceEnd::BeforeCapital, &mut sentences);
+    }
+    sentences.retain(|text| is_dense(text) || text.chars().count() >= MIN_STATEMENT);
+    if sentences.len() > MAX_STATEMENTS {
+        let end = sentences.len() - MAX_STATEMENTS / 2;
+        sentences.drain(MAX_STATEMENTS / 2..end);
+    }
+    sentences
+}
+
+/// Returns how much a statement tells a later session.
+pub(super) fn weight(statement: &str) -> f32 {
+    let words = Words::new(statement);
+    let marks = [
+        (words.contain(REASON), 2.0),
+        (words.contain(DONE), 1.0),
+        (words.contain(FAILING), 1.3),
+        (words.begin(REMARKS), -2.2),
+        (statement.ends_with(':'), -1.0),
+        (is_question(statement), -1.5),
+    ];
+    let marked: f32 = marks
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, weight)| weight)
+        .sum();
+    marked + (0.8 * specifics(statement)).min(2.4) - length(statement) / 400.0
+}
+
+/// Returns how much a statement tells of something that does not work.
+pub(super) fn failure_weight(statement: &str) -> f32 {
+    let words = Words::new(statement);
+    if !words.contain(FAILING) || words.contain(NO_FAILURE) || is_question(statement) {
+        return 0.0;
+    }
+    let marks = [
+        (words.contain(OPEN), 0.8),
+        (words.contain(DONE), -1.2),
+        (words.begin(REMARKS), -1.0),
+    ];
+    let marked: f32 = marks
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, weight)| weight)
+        .sum();
+    0.6 + marked + (0.8 * specifics(statement)).min(1.6) - length(statement) / 400.0
+}
+
+/// Returns whether an answer says more than "done".
+pub(super) fn is_substantial(answer: &str) -> bool {
+    const MIN_ANSWER: usize = 120;
+    let told: usize = statements(answer)
+        .iter()
+        .filter(|statement| !Words::new(statement).begin(REMARKS))
+        .map(|statement| statement.chars().count() * if is_dense(statement) { 3 } else { 1 })
+        .sum();
+    told >= MIN_ANSWER
+}
+
+fn length(text: &str) -> f32 {
+    let characters = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
+    f32::from(characters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_sentences_and_items_without_code() {
+        let answer = "## Fixed\n\n**Root cause:** the cache was stale. Done!\n- ✅ `a.rs` uses the new key\n\
+            ```rust\nlet x = 1;\n```\n| File | Change |\n| --- | --- |\n| b.rs | renamed to c.rs |";
+        assert_eq!(
+            statements(answer),
+            [
+                "Root cause: the cache was stale.",
+                "`a.rs` uses the new key",
+                "File — Change",
+                "b.rs — renamed to c.rs"
+            ]
+        );
+    }
+
+    #[test]
+    fn reasons_weigh_more_than_remarks() {
+        let reason = weight("It failed because `bytes` is the imported package.");
+        let remark = weight("Perfect, I have updated everything for you.");
+        assert!(reason > 2.0 && remark < 0.0, "{reason} {remark}");
+    }
+
+    #[test]
+    fn open_failures() {
+        assert!(failure_weight("The push is still blocked by secret scanning.") > 0.5);
+        for fine in [
+            "All tests pass, no errors.",
+            "Fixed the failing test.",
+            "Does it fail?",
+            "Added a menu.",
+        ] {
+            assert!(failure_weight(fine) <= 0.0, "{fine}");
+        }
+    }
+
+    #[test]
+    fn short_answers_are_not_substantial() {
+        assert!(!is_substantial(
+            "You're welcome! Let me know if you need anything else."
+        ));
+        assert!(!is_substantial("Hello! How can I help you today?"));
+        assert!(is_substantial(
+            &"The port is read from the settings of the gateway. ".repeat(3)
+        ));
+    }
+}

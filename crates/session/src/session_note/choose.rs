@@ -1,0 +1,127 @@
+//! Chooses the most telling lines under a budget of characters.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{phrases::Words, prose::shorten};
+
+/// A line that may be chosen.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    /// How much it tells; 0 or less is never chosen.
+    pub(super) weight: f32,
+    /// The turn it belongs to.
+    pub(super) turn: usize,
+    /// Its position in the turn.
+    pub(super) position: usize,
+    pub(super) text: String,
+}
+
+/// The limits of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// The characters of all lines.
+    pub(super) characters: usize,
+    /// The characters of one line.
+    pub(super) line: usize,
+    pub(super) lines: usize,
+    pub(super) lines_per_turn: usize,
+}
+
+/// Chooses lines by weight, of equal weight the newest, and returns them with their turns, in the order
+/// of the session.
+/// A line that mostly repeats a chosen one is left out.
+pub(super) fn choose(mut candidates: Vec<Candidate>, limits: Limits) -> Vec<(usize, String)> {
+    candidates.retain(|candidate| candidate.weight > 0.0);
+    candidates.sort_by(|a, b| {
+        b.weight
+            .total_cmp(&a.weight)
+            .then((b.turn, a.position).cmp(&(a.turn, b.position)))
+    });
+    let mut chosen: Vec<(usize, usize, String)> = Vec::new();
+    let mut known: Vec<HashSet<String>> = Vec::new();
+    let mut per_turn: HashMap<usize, usize> = HashMap::new();
+    let mut used = 0;
+    for candidate in candidates {
+        if chosen.len() == limits.lines {
+            break;
+        }
+        let text = shorten(&candidate.text, limits.line);
+        let length = text.chars().count();
+        let words = word_set(&text);
+        let count = per_turn.entry(candidate.turn).or_default();
+        if *count < limits.lines_per_turn
+            && used + length <= limits.characters
+            && !known.iter().any(|other| repeats(&words, other))
+        {
+            *count += 1;
+            used += length;
+            known.push(words);
+            chosen.push((candidate.turn, candidate.position, text));
+        }
+    }
+    chosen.sort();
+    chosen
+        .into_iter()
+        .map(|(turn, _, text)| (turn, text))
+        .collect()
+}
+
+pub(super) fn word_set(text: &str) -> HashSet<String> {
+    Words::new(text).iter().map(str::to_owned).collect()
+}
+
+/// Returns whether most words of the shorter text are in the other.
+pub(super) fn repeats(one: &HashSet<String>, other: &HashSet<String>) -> bool {
+    let shorter = one.len().min(other.len()).max(1);
+    one.intersection(other).count() * 10 >= shorter * 6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(weight: f32, turn: usize, text: &str) -> Candidate {
+        Candidate {
+            weight,
+            turn,
+            position: 0,
+            text: text.to_owned(),
+        }
+    }
+
+    fn texts(lines: &[Candidate]) -> Vec<String> {
+        let chosen = choose(lines.to_vec(), LIMITS);
+        chosen.into_iter().map(|(_, text)| text).collect()
+    }
+
+    const LIMITS: Limits = Limits {
+        characters: 40,
+        line: 20,
+        lines: 3,
+        lines_per_turn: 1,
+    };
+
+    #[test]
+    fn the_heaviest_lines_come_in_the_order_of_the_session() {
+        let lines = [
+            candidate(1.0, 2, "third"),
+            candidate(3.0, 0, "first"),
+            candidate(0.0, 3, "nothing"),
+            candidate(2.0, 1, "second"),
+            candidate(2.5, 0, "same turn"),
+            candidate(0.5, 4, "one too many"),
+        ];
+        assert_eq!(texts(&lines), ["first", "second", "third"]);
+    }
+
+    #[test]
+    fn repetitions_and_lines_over_the_budget_are_left_out() {
+        let lines = [
+            candidate(3.0, 0, "use pnpm for builds"),
+            candidate(2.0, 1, "use pnpm for builds please"),
+            candidate(1.5, 2, "wordy but still quite short"),
+            candidate(1.0, 3, "a long line that does not fit"),
+        ];
+        assert_eq!(texts(&lines), ["use pnpm for builds", "wordy but still …"]);
+    }
+}

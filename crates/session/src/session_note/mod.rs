@@ -1,0 +1,465 @@
+//! Writes the text of a session's note from what is known of the session.
+//!
+//! The text is made by rule, without a model: what was asked, what the person said on the way, what
+//! was decided and why, what still fails, and the outcome. Everything is quoted; nothing is worded
+//! anew. The store decides the note's path.
+//!
+//! The input comes from the client's transcript or the journal. Both produce a [`SessionDigest`],
+//! and equal digests give identical bytes.
+
+mod answer;
+mod choose;
+mod worth;
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use anamnesis_text::{
+    clean::{one_line, without_home_folders},
+    private_tokens::PrivateTokens,
+    truncate::line,
+};
+use chrono::{DateTime, Utc};
+
+use self::choose::{Candidate, Limits, choose, repeats, word_set};
+use crate::{
+    directive,
+    observe::FIXED,
+    prose::{Prose, is_small_talk, shorten},
+    transcript::Transcript,
+    turn::Turn,
+};
+
+/// The maximum length of a title, in characters.
+const MAX_TITLE: usize = 80;
+
+/// The minimum length of a title if something was pasted with the prompt, in characters.
+const MIN_TITLE: usize = 12;
+
+/// The maximum length of the request, in characters.
+const MAX_ASK: usize = 180;
+
+/// The maximum length of a pasted error line, in characters.
+const MAX_ERROR: usize = 130;
+
+/// The limits of the person's words.
+const SAID: Limits = Limits {
+    characters: 470,
+    line: 200,
+    lines: 8,
+    lines_per_turn: 2,
+};
+
+/// The limits of what the answers tell.
+const TOLD: Limits = Limits {
+    characters: 420,
+    line: 210,
+    lines: 6,
+    lines_per_turn: 3,
+};
+
+/// The limits of what the last answer leaves open.
+const OPEN: Limits = Limits {
+    characters: 240,
+    line: 170,
+    lines: 2,
+    lines_per_turn: 2,
+};
+
+/// The maximum number of failing commands, of fixes, of next steps and of files.
+const MAX_FAILING: usize = 2;
+const MAX_FIXED: usize = 3;
+const MAX_STEPS: usize = 3;
+const MAX_FILES: usize = 8;
+
+/// The maximum length of a line of a list, in characters.
+const MAX_LINE: usize = 160;
+
+/// Branches that say nothing, because most work is done on them.
+const DEFAULT_BRANCHES: [&str; 3] = ["main", "master", "trunk"];
+
+/// What is known of a session, from the journal or a transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionDigest {
+    /// The person's prompts and the answers to them, in order.
+    pub turns: Vec<Turn>,
+    /// The first branch that was checked out.
+    pub git_branch: Option<String>,
+    /// The edited files, the most edited first; relative to the project's folder if they are inside.
+    pub files: Vec<String>,
+    /// The number of edits of files beyond the limit of `files`.
+    pub edits_left_out: usize,
+    /// How many tools failed.
+    pub failures: usize,
+    /// When the first message was written.
+    pub first_at: Option<DateTime<Utc>>,
+    /// When the last message was written.
+    pub last_at: Option<DateTime<Utc>>,
+    /// What failed and was fixed, one line each.
+    pub fixed: Vec<String>,
+    /// The commands and tools whose last run failed, one line each: see
+    /// [`crate::observe::still_failing`].
+    pub failing: Vec<String>,
+    /// Next steps named in the last answer, one line each: see [`crate::summary::next_steps`].
+    pub next_steps: Vec<String>,
+    /// The latest files read.
+    pub files_read: Vec<String>,
+    /// The latest search patterns, queries and URLs.
+    pub searches: Vec<String>,
+    /// The latest commands that passed.
+    pub commands_passed: Vec<String>,
+}
+
+impl From<&Transcript> for SessionDigest {
+    fn from(transcript: &Transcript) -> Self {
+        let folder = transcript.cwd.as_deref().unwrap_or_default();
+        let relative = |file: &String| match file.strip_prefix(folder) {
+            Some(inside) if !folder.is_empty() => inside.trim_start_matches(['/', '\\']).to_owned(),
+            _ => file.clone(),
+        };
+        Self {
+            turns: transcript.turns.clone(),
+            git_branch: transcript.git_branch.clone(),
+            files: transcript.files.iter().map(relative).collect(),
+            edits_left_out: transcript.edits_left_out,
+            failures: transcript.failures,
+            first_at: transcript.first_at,
+            last_at: transcript.last_at,
+            next_steps: transcript
+                .outcome
+                .as_deref()
+                .map(crate::summary::next_steps)
+                .unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+impl SessionDigest {
+    /// Returns the first prompt of a person.
+    pub fn ask(&self) -> Option<&str> {
+        self.turns.iter().find_map(|turn| turn.prompt.as_deref())
+    }
+
+    /// Returns the last answer.
+    pub fn outcome(&self) -> Option<&str> {
+        self.turns
+            .iter()
+            .rev()
+            .find_map(|turn| turn.answer.as_deref())
+    }
+
+    /// Masks texts that were marked as private elsewhere in the session.
+    pub fn mask(&mut self, private: &PrivateTokens) {
+        let lists = [
+            &mut self.files,
+            &mut self.fixed,
+            &mut self.failing,
+            &mut self.next_steps,
+        ];
+        let turns = self.turns.iter_mut();
+        let texts = turns.flat_map(|turn| [&mut turn.prompt, &mut turn.answer]);
+        for text in lists.into_iter().flatten().chain(texts.flatten()) {
+            if let Cow::Owned(masked) = private.mask(text) {
+                *text = masked;
+            }
+        }
+    }
+
+    /// Merges the digest of an earlier part of the same session into this one.
+    pub fn prepend(&mut self, earlier: &Self) {
+        let own = std::mem::replace(&mut self.turns, earlier.turns.clone());
+        self.turns.extend(own);
+        if earlier.git_branch.is_some() {
+            self.git_branch.clone_from(&earlier.git_branch);
+        }
+        let own = std::mem::replace(&mut self.files, earlier.files.clone());
+        for file in own {
+            if !self.files.contains(&file) {
+                self.files.push(file);
+            }
+        }
+        self.edits_left_out += earlier.edits_left_out;
+        self.failures += earlier.failures;
+        self.first_at = earlier.first_at.or(self.first_at);
+        self.last_at = self.last_at.or(earlier.last_at);
+    }
+}
+
+/// The text of a session's note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoteText {
+    /// The session has nothing that a later session could use.
+    Trivial,
+    /// The session is worth a note.
+    Note {
+        /// One line of at most 80 characters.
+        title: String,
+        /// Markdown without a final line feed.
+        body: String,
+    },
+}
+
+/// Writes the text of a session's note.
+pub fn note_text(digest: &SessionDigest) -> NoteText {
+    let prompts = prompts(digest);
+    if !worth::is_worth_a_note(digest, &prompts) {
+        return NoteText::Trivial;
+    }
+    NoteText::Note {
+        title: without_home_folders(&title(&prompts)).into_owned(),
+        body: without_home_folders(&body(digest, &prompts)).into_owned(),
+    }
+}
+
+/// A prompt that says something.
+struct TypedPrompt {
+    /// The turn's index.
+    turn: usize,
+    prose: Prose,
+}
+
+impl TypedPrompt {
+    /// Returns the sentences that say something.
+    fn sentences(&self) -> impl Iterator<Item = &String> {
+        let sentences = self.prose.sentences.iter();
+        sentences.filter(|sentence| !is_small_talk(sentence) && !is_slash_word(sentence))
+    }
+}
+
+fn prompts(digest: &SessionDigest) -> Vec<TypedPrompt> {
+    let turns = digest.turns.iter().enumerate();
+    let typed = turns.filter_map(|(turn, Turn { prompt, .. })| {
+        let prose = Prose::new(prompt.as_deref()?);
+        let prompt = TypedPrompt { turn, prose };
+        let says = prompt.sentences().next().is_some() || prompt.prose.error.is_some();
+        says.then_some(prompt)
+    });
+    typed.collect()
+}
+
+/// Returns whether a sentence is only a slash command.
+fn is_slash_word(sentence: &str) -> bool {
+    sentence.len() > 1 && sentence.starts_with('/') && !sentence.contains(' ')
+}
+
+/// Returns the sentence that asks, else the first that says something.
+fn title(prompts: &[TypedPrompt]) -> String {
+    let first = prompts.first();
+    let sentences = || first.into_iter().flat_map(TypedPrompt::sentences).take(3);
+    let error = first.and_then(|prompt| prompt.prose.error.as_ref());
+    let opening = sentences().next();
+    let asking = sentences().find(|sentence| directive::is_question(sentence));
+    let title = match opening {
+        Some(opening) if asks(opening) => Some(opening),
+        _ => asking.or(opening),
+    };
+    // "why?" says nothing without what was pasted with it.
+    let title = title.filter(|title| error.is_none() || title.chars().count() >= MIN_TITLE);
+    title.or(error).map_or_else(
+        || "Session summary".to_owned(),
+        |title| one_line(&shorten(title, MAX_TITLE - 2)),
+    )
+}
+
+/// Returns whether a sentence asks for something.
+fn asks(sentence: &str) -> bool {
+    directive::is_question(sentence) || !sentence.ends_with('.') || sentence.chars().count() < 60
+}
+
+fn body(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
+    let ask = ask(prompts);
+    let mut body = String::new();
+    if word_set(&ask) != word_set(&title(prompts)) {
+        paragraph(&mut body, "Ask", &ask);
+    }
+    if let Some(branch) = &digest.git_branch
+        && !DEFAULT_BRANCHES.contains(&branch.as_str())
+    {
+        paragraph(&mut body, "Branch", branch);
+    }
+    let said = said(prompts, &ask);
+    list(&mut body, "Said", &said);
+    let failing = failing(digest, prompts);
+    list(&mut body, "Still failing", &failing);
+    let fixed: Vec<String> = lines(&digest.fixed, MAX_FIXED);
+    list(&mut body, FIXED, &fixed);
+    let (decided, outcome) = told(digest, &[failing, digest.next_steps.clone()].concat());
+    list(&mut body, "Decided", &decided);
+    list(
+        &mut body,
+        "Next steps",
+        &lines(&digest.next_steps, MAX_STEPS),
+    );
+    if let [only] = outcome.as_slice() {
+        paragraph(&mut body, "Outcome", only);
+    } else {
+        list(&mut body, "Outcome", &outcome);
+    }
+    paragraph(&mut body, "Files", &files(digest));
+    body.truncate(body.trim_end().len());
+    body
+}
+
+/// Returns the request, with the error that was pasted with it.
+fn ask(prompts: &[TypedPrompt]) -> String {
+    let Some(first) = prompts.first() else {
+        return String::new();
+    };
+    let sentences: Vec<&str> = first.sentences().map(String::as_str).collect();
+    let mut ask = shorten(&sentences.join(" "), MAX_ASK);
+    if let Some(error) = &first.prose.error
+        && !ask.contains(error.as_str())
+    {
+        if !ask.is_empty() {
+            ask.push_str(" — ");
+        }
+        ask.push_str(&shorten(error, MAX_ERROR));
+    }
+    ask
+}
+
+/// Chooses what the person said besides the request.
+fn said(prompts: &[TypedPrompt], ask: &str) -> Vec<String> {
+    let first = prompts.first().map_or(0, |prompt| prompt.turn);
+    let asked = word_set(ask);
+    let mut candidates = Vec::new();
+    for prompt in prompts {
+        let later = if prompt.turn > first { 1.0 } else { 0.0 };
+        for (position, sentence) in prompt.sentences().enumerate() {
+            let is_asked = prompt.turn == first && repeats(&word_set(sentence), &asked);
+            let weight = directive::weight(sentence);
+            if !is_asked && weight + later > 0.0 {
+                candidates.push(Candidate {
+                    weight: weight + later,
+                    turn: prompt.turn,
+                    position,
+                    text: sentence.clone(),
+                });
+            }
+        }
+        if let Some(error) = prompt.prose.error.clone().filter(|_| prompt.turn > first) {
+            candidates.push(Candidate {
+                weight: 1.2,
+                turn: prompt.turn,
+                position: usize::MAX,
+                text: error,
+            });
+        }
+    }
+    choose(candidates, SAID)
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect()
+}
+
+/// Returns what does not work at the end: commands, what the last answer leaves open, and an error
+/// that got no answer.
+fn failing(digest: &SessionDigest, prompts: &[TypedPrompt]) -> Vec<String> {
+    let latest = digest.failing.len().saturating_sub(MAX_FAILING);
+    let mut failing = lines(
+        digest.failing.get(latest..).unwrap_or_default(),
+        MAX_FAILING,
+    );
+    let candidates = answer::statements(digest.outcome().unwrap_or_default());
+    let candidates = candidates
+        .into_iter()
+        .enumerate()
+        .map(|(position, text)| Candidate {
+            weight: answer::failure_weight(&text),
+            turn: 0,
+            position,
+            text,
+        });
+    failing.extend(
+        choose(candidates.collect(), OPEN)
+            .into_iter()
+            .map(|(_, text)| text),
+    );
+    let is_unanswered = |prompt: &&TypedPrompt| {
+        let after = digest.turns.get(prompt.turn..).unwrap_or_default();
+        after.iter().all(|turn| turn.answer.is_none())
+    };
+    let unanswered = prompts.last().filter(is_unanswered);
+    let error = unanswered.and_then(|prompt| prompt.prose.error.as_deref());
+    failing.extend(error.map(|error| shorten(error, MAX_ERROR)));
+    failing
+}
+
+/// Chooses what the answers tell: decisions and reasons of earlier turns, and the outcome, which is
+/// what the last substantial answer tells.
+fn told(digest: &SessionDigest, known: &[String]) -> (Vec<String>, Vec<String>) {
+    const LAST: f32 = 0.8;
+    const AT_AN_END: f32 = 0.3;
+    let known: Vec<_> = known.iter().map(|text| word_set(text)).collect();
+    let answers = || {
+        digest
+            .turns
+            .iter()
+            .map(|turn| turn.answer.as_deref().unwrap_or_default())
+    };
+    let last = answers().rposition(answer::is_substantial);
+    let last = last.or(answers().rposition(|answer| !answer.is_empty()));
+    let mut candidates = Vec::new();
+    for (turn, answer) in answers().enumerate() {
+        let statements = answer::statements(answer);
+        let count = statements.len();
+        let bonus = if Some(turn) >= last { LAST } else { 0.0 };
+        for (position, text) in statements.into_iter().enumerate() {
+            let words = word_set(&text);
+            if known.iter().any(|known| repeats(&words, known)) {
+                continue;
+            }
+            let is_at_an_end = position < 6 || position + 3 >= count;
+            candidates.push(Candidate {
+                weight: answer::weight(&text) + bonus + if is_at_an_end { AT_AN_END } else { 0.0 },
+                turn,
+                position,
+                text,
+            });
+        }
+    }
+    let (outcome, decided): (Vec<_>, Vec<_>) = choose(candidates, TOLD)
+        .into_iter()
+        .partition(|(turn, _)| Some(*turn) >= last);
+    let texts = |chosen: Vec<(usize, String)>| chosen.into_iter().map(|(_, text)| text).collect();
+    (texts(decided), texts(outcome))
+}
+
+/// Lists the files, the most edited first.
+fn files(digest: &SessionDigest) -> String {
+    let mut names: Vec<String> = digest.files.iter().take(MAX_FILES).cloned().collect();
+    let more =
+        digest.files.len().saturating_sub(MAX_FILES) + usize::from(digest.edits_left_out > 0);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}
+
+fn lines(items: &[String], count: usize) -> Vec<String> {
+    let items = items.iter().map(|item| line(item, MAX_LINE));
+    items.filter(|item| !item.is_empty()).take(count).collect()
+}
+
+/// Appends a paragraph with a label. An empty text adds nothing.
+fn paragraph(body: &mut String, label: &str, text: &str) {
+    if !text.is_empty() {
+        // Writing to a string cannot fail.
+        let _ = write!(body, "**{label}:** {}\n\n", one_line(text));
+    }
+}
+
+/// Appends a list with a label. An empty list adds nothing.
+fn list(body: &mut String, label: &str, items: &[String]) {
+    if items.is_empty() {
+        return;
+    }
+    let _ = writeln!(body, "**{label}:**");
+    for item in items {
+        let _ = writeln!(body, "- {}", one_line(item));
+    }
+    body.push('\n');
+}
+
+#[cfg(test)]
+mod tests;

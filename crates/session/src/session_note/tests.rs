@@ -1,0 +1,216 @@
+use anamnesis_text::private_tokens::{self, Key};
+use proptest::prelude::*;
+
+use super::*;
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+/// A session of prompts and answers. An empty text is none.
+fn session(turns: &[(&str, &str)]) -> SessionDigest {
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let turns = turns.iter().map(|(prompt, answer)| Turn {
+        prompt: text(prompt),
+        answer: text(answer),
+    });
+    SessionDigest {
+        turns: turns.collect(),
+        ..SessionDigest::default()
+    }
+}
+
+fn note(digest: &SessionDigest) -> (String, String) {
+    match note_text(digest) {
+        NoteText::Note { title, body } => (title, body),
+        NoteText::Trivial => panic!("trivial: {digest:?}"),
+    }
+}
+
+fn changed(turns: &[(&str, &str)]) -> SessionDigest {
+    SessionDigest {
+        files: texts(&["src/a.rs"]),
+        ..session(turns)
+    }
+}
+
+#[test]
+fn a_correction_of_a_later_prompt_is_kept() {
+    let digest = changed(&[
+        ("deploy the app to staging", "Deployed with deploy.sh."),
+        (
+            "you must use `make deploy-staging`, deploy.sh is for production only!",
+            "Understood. Deployed again.",
+        ),
+        ("bump the version", "Version is 2 now."),
+    ]);
+    let (title, body) = note(&digest);
+    assert_eq!(title, "deploy the app to staging");
+    assert!(
+        body.starts_with(
+            "**Said:**\n- you must use `make deploy-staging`, deploy.sh is for production only!\n\
+             - bump the version\n"
+        ),
+        "{body}"
+    );
+}
+
+#[test]
+fn thanks_at_the_end_is_no_outcome() {
+    let digest = session(&[
+        (
+            "why is the build slow?",
+            "The build is slow because every crate links openssl statically. We never add dependencies \
+             for that reason, so `ring` was dropped in favour of the system's library.",
+        ),
+        ("We never add dependencies here", "Noted."),
+        ("thanks!", "You're welcome!"),
+    ]);
+    let body = note(&digest).1;
+    assert!(body.contains("- We never add dependencies here"), "{body}");
+    assert!(body.contains("because every crate links openssl"), "{body}");
+    assert!(!body.contains("welcome"), "{body}");
+}
+
+#[test]
+fn what_still_fails_is_named_with_its_error() {
+    let mut digest = changed(&[("make the tests pass", "I changed the parser.")]);
+    digest.failing = texts(&["`cargo test`: assertion failed: left == right"]);
+    digest.fixed = texts(&["`cargo clippy` passes again after a change of src/a.rs"]);
+    let body = note(&digest).1;
+    assert!(
+        body.contains(
+            "**Still failing:**\n- `cargo test`: assertion failed: left == right\n\n\
+             **Failed and fixed:**\n- `cargo clippy` passes again after a change of src/a.rs\n\n"
+        ),
+        "{body}"
+    );
+}
+
+#[test]
+fn an_error_without_an_answer_still_fails() {
+    let digest = session(&[(
+        "这是为什么\n```\nCannot find module '@x/svelte' or its types.\n```",
+        "",
+    )]);
+    let body = note(&digest).1;
+    assert!(
+        body.contains("**Still failing:**\n- Cannot find module '@x/svelte' or its types."),
+        "{body}"
+    );
+}
+
+#[test]
+fn the_title_asks_and_is_not_repeated() {
+    for (prompt, title, ask) in [
+        ("fix the parser", "fix the parser", None),
+        (
+            "hello\nfix the parser, please",
+            "fix the parser, please",
+            None,
+        ),
+        (
+            "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nValueError: no such column\nwhy?",
+            "ValueError: no such column",
+            Some("why? — ValueError"),
+        ),
+        (
+            "I have worked on this crate for a while, and most of it is good now. Are there plans for it?",
+            "Are there plans for it?",
+            Some("I have worked on this crate"),
+        ),
+    ] {
+        let (found, body) = note(&changed(&[(prompt, "Done.")]));
+        assert_eq!(found, title, "{prompt}");
+        assert_eq!(body.contains("**Ask:**"), ask.is_some(), "{body}");
+        assert!(ask.is_none_or(|ask| body.contains(ask)), "{body}");
+    }
+}
+
+#[test]
+fn files_are_listed_once_and_counted() {
+    let mut digest = changed(&[("rename it", "Done.")]);
+    digest.files = (0..10).map(|number| format!("src/{number}.rs")).collect();
+    digest.git_branch = Some("main".to_owned());
+    let body = note(&digest).1;
+    assert!(body.ends_with("src/6.rs, src/7.rs, and 2 more"), "{body}");
+    assert!(!body.contains("Branch"), "{body}");
+    digest.git_branch = Some("fix/parser".to_owned());
+    assert!(note(&digest).1.starts_with("**Branch:** fix/parser\n\n"));
+}
+
+#[test]
+fn no_home_folder_is_in_a_note() {
+    let mut digest = changed(&[(
+        "look at /home/ana/shop/a.rs",
+        "It is in /Users/ana/x because of y.",
+    )]);
+    digest.files = texts(&["/home/ana/other/b.rs"]);
+    let (title, body) = note(&digest);
+    assert_eq!(title, "look at ~/shop/a.rs");
+    assert!(body.contains("~/other/b.rs"), "{body}");
+    assert!(!body.contains("ana/"), "{body}");
+}
+
+#[test]
+fn an_earlier_part_comes_first() {
+    let earlier = SessionDigest {
+        files: texts(&["a", "b"]),
+        failures: 1,
+        ..session(&[("Fix it", "Half done.")])
+    };
+    let mut digest = SessionDigest {
+        files: texts(&["b", "c"]),
+        failures: 2,
+        ..session(&[("go on", "Done.")])
+    };
+    digest.prepend(&earlier);
+    assert_eq!(digest.files, ["a", "b", "c"]);
+    assert_eq!(digest.failures, 3);
+    assert_eq!(
+        (digest.ask(), digest.outcome()),
+        (Some("Fix it"), Some("Done."))
+    );
+    let mut silent = SessionDigest::default();
+    silent.prepend(&earlier);
+    assert_eq!(silent.outcome(), Some("Half done."));
+}
+
+#[test]
+fn texts_private_elsewhere_are_masked() {
+    let key = Key::new([7; 16]);
+    let hashes = private_tokens::hashes(&key, &texts(&["token T7-blue-99"]));
+    let private = hashes.into_iter().map(|hash| (key, hash)).collect();
+    let mut digest = changed(&[("use T7-blue-99", "T7-blue-99 works")]);
+    digest.files = texts(&["/tmp/T7-blue-99"]);
+    digest.mask(&private);
+    assert_eq!(digest.files, ["/tmp/[private]"]);
+    assert_eq!(note(&digest).0, "use [private]");
+}
+
+#[test]
+fn a_session_without_a_prompt_has_a_title() {
+    let (title, body) = note(&changed(&[]));
+    assert_eq!(
+        (title.as_str(), body.as_str()),
+        ("Session summary", "**Files:** src/a.rs")
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_note_is_bounded_and_whole(
+        turns in prop::collection::vec(("(?s).{0,300}", "(?s).{0,300}"), 0..12),
+        file in "\\PC{0,80}",
+        count in 0_usize..60,
+    ) {
+        let turns: Vec<(&str, &str)> = turns.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        let mut digest = session(&turns);
+        digest.files = (0..count).map(|number| format!("{number}{file}")).collect();
+        if let NoteText::Note { title, body } = note_text(&digest) {
+            prop_assert!(!title.contains('\n') && title.chars().count() <= MAX_TITLE);
+            prop_assert!(body.chars().count() <= 4_000);
+            prop_assert_eq!(body.trim_end(), &body);
+        }
+    }
+}
