@@ -202,6 +202,8 @@ fn own_text(title: &str, body: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use anamnesis_session::turn::Turn;
+
     use super::*;
     use crate::fs::home::Home;
 
@@ -252,8 +254,12 @@ mod tests {
 
     fn session(ask: &str, outcome: &str) -> SessionDigest {
         SessionDigest {
-            ask: Some(ask.to_owned()),
-            outcome: Some(outcome.to_owned()),
+            turns: vec![Turn {
+                prompt: Some(ask.to_owned()),
+                answer: Some(outcome.to_owned()),
+            }],
+            // A reason to write a note.
+            failures: 1,
             ..SessionDigest::default()
         }
     }
@@ -262,22 +268,49 @@ mod tests {
     fn one_session_one_note() {
         // CAP-10
         let fixture = Fixture::new();
-        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "half of it is fixed, since the login was slow",
+            ),
+            "precompact",
+        );
         let first = fixture.note();
         assert_eq!(first.tags, ["session", "precompact"]);
         assert_eq!(
             (first.source, first.session.as_deref()),
             (Source::SessionEnd, Some("s"))
         );
-        fixture.capture(&session("fix the parser", "all done"), "session-end");
-        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "all limits are in, because the login needs them",
+            ),
+            "session-end",
+        );
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "all limits are in, because the login needs them",
+            ),
+            "session-end",
+        );
         let last = fixture.note();
         assert_eq!(last.tags, ["session", "precompact", "session-end"]);
-        assert!(last.body.ends_with("**Outcome:** all done"));
+        assert!(
+            last.body
+                .contains("**Outcome:** all limits are in, because the login needs them")
+        );
         assert_eq!(last.created_at, first.created_at);
         assert_eq!(fixture.notes.list().notes.len(), 1);
         assert!(matches!(
-            fixture.capture(&session("fix the parser", "all done"), "session-end"),
+            fixture.capture(
+                &session(
+                    "fix the parser",
+                    "all limits are in, because the login needs them"
+                ),
+                "session-end"
+            ),
             Outcome::Unchanged(_)
         ));
     }
@@ -285,7 +318,10 @@ mod tests {
     #[test]
     fn a_note_tells_how_its_session_ended_last() {
         let fixture = Fixture::new();
-        let account = session("fix the parser", "half way");
+        let account = session(
+            "fix the parser",
+            "half of it is fixed, since the login was slow",
+        );
         for (source, tags) in [
             ("precompact", &["session", "precompact"][..]),
             (LOST, &["session", "precompact", "lost"]),
@@ -301,7 +337,13 @@ mod tests {
     #[test]
     fn a_persons_words_stay() {
         let fixture = Fixture::new();
-        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "half of it is fixed, since the login was slow",
+            ),
+            "precompact",
+        );
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         fixture
             .notes
@@ -309,10 +351,19 @@ mod tests {
                 note.title = "mine".to_owned()
             })
             .unwrap();
-        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "all limits are in, because the login needs them",
+            ),
+            "session-end",
+        );
         let note = fixture.note();
         assert_eq!(note.title, "mine");
-        assert!(note.body.ends_with("half way"));
+        assert!(
+            note.body
+                .ends_with("half of it is fixed, since the login was slow")
+        );
         assert_eq!(note.tags, ["session", "precompact", "session-end"]);
     }
 
@@ -332,7 +383,13 @@ mod tests {
             .unwrap()
         };
         assert!(retell().is_none());
-        fixture.capture(&session("fix the parser", "half way"), "session-end");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "half of it is fixed, since the login was slow",
+            ),
+            "session-end",
+        );
         assert!(retell().is_some());
         let note = fixture.note();
         assert_eq!(
@@ -345,9 +402,20 @@ mod tests {
         );
         assert_eq!(note.tags, ["session", "session-end"]);
         // The session continues, and the rule-made text is used again.
-        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "all limits are in, because the login needs them",
+            ),
+            "session-end",
+        );
         assert_eq!(fixture.note().model, None);
-        assert!(fixture.note().body.ends_with("all done"));
+        assert!(
+            fixture
+                .note()
+                .body
+                .ends_with("all limits are in, because the login needs them")
+        );
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         let lock = fixture.notes.lock().unwrap();
         let change = |note: &mut Note| note.body.push_str(" mine");
@@ -360,7 +428,13 @@ mod tests {
     #[test]
     fn a_new_text_is_not_reflected_yet() {
         let fixture = Fixture::new();
-        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "half of it is fixed, since the login was slow",
+            ),
+            "precompact",
+        );
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         fixture
             .notes
@@ -368,22 +442,46 @@ mod tests {
                 note.add_tags(["reflected"])
             })
             .unwrap();
-        fixture.capture(&session("fix the parser", "half way"), "session-end");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "half of it is fixed, since the login was slow",
+            ),
+            "session-end",
+        );
         assert!(fixture.note().has_tag("reflected"));
-        fixture.capture(&session("fix the parser", "all done"), "session-end");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "all limits are in, because the login needs them",
+            ),
+            "session-end",
+        );
         assert!(!fixture.note().has_tag("reflected"));
     }
 
     #[test]
     fn forgotten_stays_forgotten() {
         let fixture = Fixture::new();
-        fixture.capture(&session("fix the parser", "half way"), "precompact");
+        fixture.capture(
+            &session(
+                "fix the parser",
+                "half of it is fixed, since the login was slow",
+            ),
+            "precompact",
+        );
         let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
         let lock = fixture.notes.lock().unwrap();
         fixture.notes.forget(&lock, path, now()).unwrap();
         drop(lock);
         assert!(matches!(
-            fixture.capture(&session("fix the parser", "all done"), "session-end"),
+            fixture.capture(
+                &session(
+                    "fix the parser",
+                    "all limits are in, because the login needs them"
+                ),
+                "session-end"
+            ),
             Outcome::Forgotten(_)
         ));
         assert_eq!(fixture.note().state, State::Forgotten);
@@ -418,7 +516,10 @@ mod tests {
     #[test]
     fn without_a_journal_a_note_is_made_and_not_rewritten() {
         let fixture = Fixture::new();
-        for outcome in ["half way", "all done"] {
+        for outcome in [
+            "half of it is fixed, since the login was slow",
+            "all limits are in, because the login needs them",
+        ] {
             capture(
                 &fixture.notes,
                 None,
@@ -427,7 +528,12 @@ mod tests {
             )
             .unwrap();
         }
-        assert!(fixture.note().body.ends_with("half way"));
+        assert!(
+            fixture
+                .note()
+                .body
+                .ends_with("half of it is fixed, since the login was slow")
+        );
     }
 
     #[test]

@@ -240,7 +240,22 @@ impl Journal {
         let Some(session) = self.session(id)? else {
             return Ok(None);
         };
-        let turns = self.turns(id)?;
+        let mut turns = self.turns(id)?;
+        // Retention keeps the first prompt longer than the others.
+        if session.is_pruned
+            && let Some(first) = &session.first_prompt
+        {
+            let is_first = |turn: &Turn| turn.prompt.as_ref() == Some(first);
+            if !turns.iter().any(is_first) {
+                turns.insert(
+                    0,
+                    Turn {
+                        prompt: Some(first.clone()),
+                        answer: None,
+                    },
+                );
+            }
+        }
         let events = self.tool_events_after(id, 0, true, MAX_NAMED)?;
         // While the session is open, a prompt that is not stored yet may turn out to be private.
         let may_be_told = |stored: &StoredEvent| session.is_completed() || stored.prompt.is_some();

@@ -326,11 +326,8 @@ fn a_session_has_each_row_once() {
     assert_eq!(summary.request, "Add limits to the login");
     assert_eq!(summary.next_steps, ["the cart."]);
     let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.files, ["/w/src/a.rs"]);
-    assert_eq!(
-        account.outcome.as_deref(),
-        Some("Limits are in. Next: the cart.")
-    );
+    assert_eq!(account.files, ["src/a.rs"]);
+    assert_eq!(account.outcome(), Some("Limits are in. Next: the cart."));
 }
 
 proptest! {
@@ -497,7 +494,7 @@ fn events_of_an_unknown_prompt_count_once_it_is_known_or_over() {
     assert_eq!(count(&journal, "tool_event WHERE prompt = 1"), 1);
     assert_eq!(
         journal.session_digest("s").unwrap().unwrap().files,
-        ["/w/a.rs"]
+        ["a.rs"]
     );
 
     take(
@@ -506,7 +503,7 @@ fn events_of_an_unknown_prompt_count_once_it_is_known_or_over() {
     );
     assert_eq!(
         journal.session_digest("t").unwrap().unwrap().files,
-        ["/w/b.rs"]
+        ["b.rs"]
     );
 }
 
@@ -583,7 +580,7 @@ fn a_long_session_keeps_less_of_each_event() {
         1
     );
     let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.files, ["/w/a.rs", "/w/b.rs"]);
+    assert_eq!(account.files, ["a.rs", "b.rs"]);
 }
 
 #[test]
@@ -844,8 +841,8 @@ fn retention_lets_go_what_is_past_its_term() {
     assert!(session.is_pruned);
     // The rewritten note has the same content.
     let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.ask.as_deref(), Some("Add limits to the login"));
-    assert_eq!(account.files, ["/w/src/a.rs"]);
+    assert_eq!(account.ask(), Some("Add limits to the login"));
+    assert_eq!(account.files, ["src/a.rs"]);
 }
 
 /// A session of two prompts. The first has a subagent's task and a summary by the client.
@@ -916,7 +913,7 @@ fn a_forgotten_prompt_leaves_no_word() {
     assert_eq!(contents.events.len(), 1);
     assert_eq!(contents.turn_ends.len(), 1);
     let account = journal.session_digest("s").unwrap().unwrap();
-    assert_eq!(account.files, ["/w/crane.rs"]);
+    assert_eq!(account.files, ["crane.rs"]);
     assert_eq!(account.failures, 0);
     assert!(journal.has_forgotten_prompt("s").unwrap());
     journal.forget_session("s").unwrap();

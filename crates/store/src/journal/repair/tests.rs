@@ -768,7 +768,7 @@ fn fault_after(sound: &Sound, home: &Home, damage: &dyn Fn()) -> Option<String> 
         opened.session_digest(&session.id).unwrap();
     }
     let noted = opened.session_digest("new").unwrap().unwrap();
-    if noted.ask.as_deref() != Some("Add limits to the login") {
+    if noted.ask() != Some("Add limits to the login") {
         return Some("the next session is not noted".to_owned());
     }
     opened.checkpoint().unwrap();
