@@ -361,7 +361,7 @@ pub(super) fn failure_weight(statement: &str) -> f32 {
 
 /// Returns whether an answer says more than "done".
 pub(super) fn is_substantial(answer: &str) -> bool {
-    const MIN_ANSWER: usize = 120;
+    const MIN_ANSWER: usize = 80;
     let told: usize = statements(answer)
         .iter()
         .filter(|statement| !Words::new(statement).begin(REMARKS))

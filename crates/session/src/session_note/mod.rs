@@ -86,6 +86,8 @@ pub struct SessionDigest {
     pub git_branch: Option<String>,
     /// The edited files, the most edited first; relative to the project's folder if they are inside.
     pub files: Vec<String>,
+    /// Whether all that was made was removed again.
+    pub is_undone: bool,
     /// The number of edits of files beyond the limit of `files`.
     pub edits_left_out: usize,
     /// How many tools failed.

@@ -1,10 +1,13 @@
 //! Decides whether a session is worth a note.
 
 use super::{SessionDigest, TypedPrompt, answer};
-use crate::{directive::directive, phrases::Words};
+use crate::{
+    directive::directive,
+    phrases::{Words, is_dense},
+};
 
-/// Phrases of questions about the memory itself.
-const ABOUT_THE_MEMORY: &[&str] = &[
+/// Phrases of questions about the memory or the model itself.
+const ABOUT_ITSELF: &[&str] = &[
     "do you remember",
     "what do you remember",
     "what do you know about me",
@@ -22,7 +25,20 @@ const ABOUT_THE_MEMORY: &[&str] = &[
     "你记得",
     "你还记得",
     "覚えて",
+    "your version",
+    "your model",
+    "your name",
+    "who are you",
+    "which model",
+    "what model",
+    "are you there",
+    "what can you do",
+    "test prompt",
+    "this is a test",
 ];
+
+/// A request with fewer words is not understood a month later.
+const MIN_WORDS: usize = 3;
 
 /// A reason to write a note.
 struct Reason {
@@ -35,7 +51,7 @@ struct Reason {
     holds: fn(&SessionDigest, &[TypedPrompt]) -> bool,
 }
 
-const REASONS: [Reason; 5] = [
+const REASONS: [Reason; 6] = [
     Reason {
         name: "files were changed",
         holds: |digest, _| !digest.files.is_empty() || digest.edits_left_out > 0,
@@ -58,16 +74,23 @@ const REASONS: [Reason; 5] = [
         holds: |_, prompts| prompts.iter().any(|prompt| prompt.prose.error.is_some()),
     },
     Reason {
-        name: "a prompt that is not about the memory got an answer worth keeping",
+        name: "a person asked for something",
         holds: |digest, prompts| {
             let mut sentences = prompts.iter().flat_map(TypedPrompt::sentences);
-            let is_only_about_the_memory = !prompts.is_empty()
-                && sentences.all(|sentence| Words::new(sentence).contain(ABOUT_THE_MEMORY));
+            !digest.is_undone && sentences.any(|sentence| is_request(sentence))
+        },
+    },
+    Reason {
+        name: "an answer told something",
+        holds: |digest, prompts| {
+            let mut sentences = prompts.iter().flat_map(TypedPrompt::sentences);
+            let is_about_itself = !prompts.is_empty()
+                && sentences.all(|sentence| Words::new(sentence).contain(ABOUT_ITSELF));
             let mut answers = digest
                 .turns
                 .iter()
                 .filter_map(|turn| turn.answer.as_deref());
-            !is_only_about_the_memory && answers.any(answer::is_substantial)
+            !is_about_itself && !digest.is_undone && answers.any(answer::is_substantial)
         },
     },
 ];
@@ -75,6 +98,14 @@ const REASONS: [Reason; 5] = [
 /// Returns whether a session leaves something that a later one could use.
 pub(super) fn is_worth_a_note(digest: &SessionDigest, prompts: &[TypedPrompt]) -> bool {
     REASONS.iter().any(|reason| (reason.holds)(digest, prompts))
+}
+
+/// Returns whether a sentence asks for work, or asks about the work.
+fn is_request(sentence: &str) -> bool {
+    let words = Words::new(sentence);
+    let is_whole = is_dense(sentence) && sentence.chars().count() > MIN_WORDS
+        || words.iter().count() >= MIN_WORDS;
+    is_whole && !words.contain(ABOUT_ITSELF)
 }
 
 #[cfg(test)]
@@ -125,8 +156,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_made_and_removed_again_leaves_nothing() {
+        let mut digest = talk(&[
+            ("write a file about geese in docs", "Done."),
+            ("delete that file", "Done."),
+        ]);
+        assert_eq!(reasons(&digest), ["a person asked for something"]);
+        digest.is_undone = true;
+        assert!(reasons(&digest).is_empty());
+    }
+
+    #[test]
     fn each_reason_is_enough() {
-        let long = "The port is read from the settings of the gateway. ".repeat(4);
         let changed = SessionDigest {
             files: vec!["a.rs".to_owned()],
             ..SessionDigest::default()
@@ -147,11 +188,11 @@ mod tests {
                 "an error was pasted",
             ),
             (
-                talk(&[("where is the port set?", &long)]),
-                "a prompt that is not about the memory got an answer worth keeping",
+                talk(&[("where is the port set?", "")]),
+                "a person asked for something",
             ),
         ] {
-            assert_eq!(reasons(&digest), [reason]);
+            assert!(reasons(&digest).contains(&reason), "{reason}: {digest:?}");
         }
     }
 }
