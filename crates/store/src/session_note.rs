@@ -17,6 +17,9 @@ use crate::{
     notes::{Error, NotePath, Notes, Stored},
 };
 
+/// The confidence of a session note: rules chose its words.
+const CONFIDENCE: f64 = 0.6;
+
 /// The tag of every session note.
 const TAG: &str = "session";
 
@@ -104,6 +107,7 @@ pub fn capture(
             project: request.project.to_owned(),
             machine_id: request.machine_id.to_owned(),
             source: Source::SessionEnd,
+            confidence: CONFIDENCE,
             session: request.session.map(str::to_owned),
             created_at: timestamp(created_at),
             updated_at: timestamp(changed_at),

@@ -112,34 +112,28 @@ fn the_recorded_sessions() {
     let before = bytes_below(home.root());
     snapshot!(run("backfill --everywhere"), @"
     exit 0
-    6 sessions can be remembered:
+    3 sessions can be remembered:
     project
-      #A7562V  2026-11-21  ten
-      #95B48D  2026-11-21  six
       #59M416  2026-11-21  one
-      #DDVKSM  2026-11-21  long
       #ZT159R  2026-11-21  hello tui
-      #DBP220  2026-11-21  please do it
-    2 sessions left out:
-           1  nothing to keep
+      #DBP220  2026-11-21  Session summary
+    5 sessions left out:
+           4  nothing to keep
            1  without a session id
     → anamnesis backfill --apply --everywhere
     ");
     assert!(before == bytes_below(home.root()), "a list changed a byte");
     snapshot!(run("backfill --everywhere --apply"), @"
     exit 0
-    6 sessions remembered:
+    3 sessions remembered:
     project
-      #A7562V  2026-11-21  ten
-      #95B48D  2026-11-21  six
       #59M416  2026-11-21  one
-      #DDVKSM  2026-11-21  long
       #ZT159R  2026-11-21  hello tui
-      #DBP220  2026-11-21  please do it
-    2 sessions left out:
-           1  nothing to keep
+      #DBP220  2026-11-21  Session summary
+    5 sessions left out:
+           4  nothing to keep
            1  without a session id
-    Undo one: anamnesis forget A7562V
+    Undo one: anamnesis forget 59M416
     ");
     assert_eq!(home.notes().len(), 6);
     snapshot!(home.read(&home.notes()[0]), @"
@@ -259,13 +253,7 @@ fn a_list_and_its_notes() {
     - session
     - backfill
     ---
-    **Ask:** Add rate limits to the login
-
-    **Branch:** main
-    **Files touched (1):**
-    - /srv/shop/src/limit.rs
-
-    **Outcome:** Done, and all of the tests pass.
+    **Files:** /srv/shop/src/limit.rs
     ");
     snapshot!(home.run("list").shown(), @"
     exit 0

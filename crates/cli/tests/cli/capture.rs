@@ -59,15 +59,9 @@ fn by_hand() {
     - session
     - session-end
     ---
-    **Ask:** Add rate limits to the login
-    and test them
-
-    **Branch:** main
-    **Files touched (2):**
-    - /srv/shop/src/limit.rs
-    - /srv/shop/tests/limit.rs
-
     **Outcome:** Added a limiter and 4 tests; all pass.
+
+    **Files:** /srv/shop/src/limit.rs, /srv/shop/tests/limit.rs
     ");
     // CAP-10: one session, one note.
     let before = note(&home);

@@ -354,7 +354,7 @@ fn a_prompt_whose_turn_opened_a_note_that_had_not_come_is_a_question() {
     prompt                    1    0 %    0 %    0 %    0 %    0.00
     title                     3   33 %   67 %   67 %   67 %    0.50
 
-    a session starts with ~202 tokens (median 202); all notes are ~180
+    a session starts with ~188 tokens (median 188); all notes are ~154
     ");
 }
 

@@ -302,7 +302,7 @@ fn a_prompt_is_forgotten_with_all_under_it() {
 
     summary by rule, up to prompt 3
       asked      Write the heron page, please
-      done       Edited `[ROOT]/shop/heron.md`
+      done       Edited `heron.md`
       done       The heron page is written and linked.
 
     jobs

@@ -220,19 +220,15 @@ fn a_session_becomes_rows_and_a_note() {
     - session
     - session-end
     ---
-    **Ask:** Add limits to the login
-
-    **Branch:** main
-    **Files touched (1):**
-    - [PROJECT]/src/limit.rs
-
     **Failed and fixed:**
     - `cargo test login` passes again after a change of src/limit.rs
 
     **Next steps:**
     - the cart.
 
-    **Outcome:** Limits are in, tests pass. Next: the cart.
+    **Outcome:** Limits are in, tests pass.
+
+    **Files:** src/limit.rs
     ");
     let summary: Value = serde_json::from_str(&rows(&home, "SELECT body FROM summary")[0]).unwrap();
     assert_eq!(summary["request"], "Add limits to the login");
@@ -285,7 +281,7 @@ fn the_same_events_again_and_in_another_order_give_the_same_rows() {
         // What comes after the end is taken up by the next session's start.
         shuffled.run("work").well();
         let own_note = note(&shuffled);
-        assert!(own_note.contains("**Files touched (1):**"), "{own_note}");
+        assert!(own_note.contains("**Files:** src/limit.rs"), "{own_note}");
         assert_eq!(all(&shuffled), expected, "{order:?}");
     }
 }
@@ -328,7 +324,7 @@ fn a_private_prompt_and_what_happened_under_it() {
         ["Now in the open"]
     );
     assert_eq!(files_with(&home, MARKER.as_bytes()), [""; 0]);
-    assert!(note(&home).contains("**Ask:** Now in the open"));
+    assert!(note(&home).contains("title: Now in the open"));
 }
 
 #[test]
@@ -649,8 +645,8 @@ fn subagents() {
 fn the_clients_summary_is_kept_unless_something_was_private() {
     // PC-1
     for (prompt, kept) in [
-        ("Add limits", 1),
-        ("Add <private>secret</private> limits", 0),
+        ("Add all limits", 1),
+        ("Add <private>secret</private> all limits", 0),
     ] {
         let home = home();
         let mut session = Played::new(&home, SESSION);
@@ -813,9 +809,9 @@ fn a_session_installed_in_its_middle_has_its_beginning() {
     session.ends();
     home.settle();
     let text = note(&home);
-    assert!(text.contains("**Ask:** Add limits to the login"), "{text}");
-    assert!(text.contains("- /srv/shop/early.rs\n"), "{text}");
-    assert!(text.contains("late.rs\n"), "{text}");
+    assert!(text.contains("title: Add limits to the login"), "{text}");
+    assert!(text.contains("early.rs"), "{text}");
+    assert!(text.contains("late.rs"), "{text}");
     assert!(
         text.contains("**Outcome:** The cart has limits, too."),
         "{text}"

@@ -195,7 +195,7 @@ fn a_session_row_by_row() {
 
     summary by rule, up to prompt 2
       asked      Add rate limits to the login
-      done       Edited `[ROOT]/shop/src/limit.rs`
+      done       Edited `src/limit.rs`
       done       Limits are in, one test fails.
       next       the cart.
 
@@ -252,7 +252,7 @@ fn a_session_row_by_row() {
 
     summary by rule, up to prompt 2
       asked      Add rate limits to the login
-      done       Edited `[ROOT]/shop/src/limit.rs`
+      done       Edited `src/limit.rs`
       done       Limits are in, one test fails.
       next       the cart.
 
@@ -394,7 +394,7 @@ fn an_export_is_one_object() {
           "investigated": [],
           "learned": [],
           "completed": [
-            "Edited `[ROOT]/shop/src/limit.rs`",
+            "Edited `src/limit.rs`",
             "Limits are in, one test fails."
           ],
           "next_steps": [
@@ -402,7 +402,7 @@ fn an_export_is_one_object() {
           ],
           "files_read": [],
           "files_edited": [
-            "[ROOT]/shop/src/limit.rs"
+            "src/limit.rs"
           ],
           "maker": "rule",
           "up_to_prompt": 2

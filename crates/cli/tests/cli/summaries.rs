@@ -85,7 +85,7 @@ fn without_a_model_nothing_is_asked() {
         ),
     );
     play(&home, "s1", "limit the login");
-    assert!(note(&home).contains("**Ask:** limit the login"));
+    assert!(note(&home).contains("title: limit the login"));
     assert_eq!(server.requests(), []);
 }
 
@@ -107,7 +107,7 @@ fn a_model_that_is_down_slow_or_wrong_loses_no_note() {
         play(&home, "s1", "limit the login");
         let text = note(&home);
         assert!(
-            text.contains("**Ask:** limit the login"),
+            text.contains("title: limit the login"),
             "{play_of_server:?}: {text}"
         );
         home.run("work").well();
@@ -209,7 +209,7 @@ fn who_is_killed_after_it_was_counted_is_not_paid_for_twice() {
         .run()
         .well();
     assert_eq!(server.requests().len(), 1);
-    assert!(note(&home).contains("**Ask:** limit the login"));
+    assert!(note(&home).contains("title: limit the login"));
 }
 
 #[test]

@@ -208,7 +208,7 @@ pub fn note_text(digest: &SessionDigest) -> NoteText {
         return NoteText::Trivial;
     }
     NoteText::Note {
-        title: without_home_folders(&title(&prompts)).into_owned(),
+        title: without_home_folders(&title(digest, &prompts)).into_owned(),
         body: without_home_folders(&body(digest, &prompts)).into_owned(),
     }
 }
@@ -245,7 +245,7 @@ fn is_slash_word(sentence: &str) -> bool {
 }
 
 /// Returns the sentence that asks, else the first that says something.
-fn title(prompts: &[TypedPrompt]) -> String {
+fn title(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
     let first = prompts.first();
     let sentences = || first.into_iter().flat_map(TypedPrompt::sentences).take(3);
     let error = first.and_then(|prompt| prompt.prose.error.as_ref());
@@ -257,9 +257,14 @@ fn title(prompts: &[TypedPrompt]) -> String {
     };
     // "why?" says nothing without what was pasted with it.
     let title = title.filter(|title| error.is_none() || title.chars().count() >= MIN_TITLE);
-    title.or(error).map_or_else(
+    let changed = || {
+        let file = digest.files.first()?;
+        Some(format!("Change of {}", file.rsplit('/').next()?))
+    };
+    let title = title.or(error).cloned().or_else(changed);
+    title.map_or_else(
         || "Session summary".to_owned(),
-        |title| one_line(&shorten(title, MAX_TITLE - 2)),
+        |title| one_line(&shorten(&title, MAX_TITLE - 2)),
     )
 }
 
@@ -271,7 +276,7 @@ fn asks(sentence: &str) -> bool {
 fn body(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
     let ask = ask(prompts);
     let mut body = String::new();
-    if word_set(&ask) != word_set(&title(prompts)) {
+    if word_set(&ask) != word_set(&title(digest, prompts)) {
         paragraph(&mut body, "Ask", &ask);
     }
     if let Some(branch) = &digest.git_branch

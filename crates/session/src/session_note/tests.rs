@@ -193,7 +193,7 @@ fn a_session_without_a_prompt_has_a_title() {
     let (title, body) = note(&changed(&[]));
     assert_eq!(
         (title.as_str(), body.as_str()),
-        ("Session summary", "**Files:** src/a.rs")
+        ("Change of a.rs", "**Files:** src/a.rs")
     );
 }
 
