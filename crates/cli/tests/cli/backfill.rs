@@ -145,7 +145,7 @@ fn the_recorded_sessions() {
     machine_id: laptop
     scope: portable
     prov_source: session-end
-    confidence: 1.0
+    confidence: 0.6
     prov_session: ac683900-8d0b-4d01-acaa-3d582848310f
     created_at: '2026-11-21T20:36:13+00:00'
     updated_at: '2026-11-21T20:36:24+00:00'
@@ -245,7 +245,7 @@ fn a_list_and_its_notes() {
     machine_id: laptop
     scope: portable
     prov_source: session-end
-    confidence: 1.0
+    confidence: 0.6
     prov_session: a
     created_at: '2025-12-03T10:00:00+00:00'
     updated_at: '2025-12-03T10:00:00+00:00'
