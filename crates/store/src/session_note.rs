@@ -73,6 +73,9 @@ pub fn capture(
     request: &Request<'_>,
 ) -> Result<Outcome, Error> {
     let NoteText::Note { title, body } = note_text(account) else {
+        if account.is_undone {
+            remove_own(notes, journal, request)?;
+        }
         return Ok(Outcome::Trivial);
     };
     let id = request
@@ -147,6 +150,27 @@ pub fn capture(
     } else {
         Outcome::Written(Box::new(after))
     })
+}
+
+/// Removes the note of a session in which all that was made was removed again. A note that a person
+/// changed, or that was distilled, is kept.
+fn remove_own(
+    notes: &Notes,
+    journal: Option<&Journal>,
+    request: &Request<'_>,
+) -> Result<(), Error> {
+    let (Some(session), Some(journal)) = (request.session, journal) else {
+        return Ok(());
+    };
+    let lock = notes.lock()?;
+    let Some(path) = notes.find(NoteId::of_session(session)) else {
+        return Ok(());
+    };
+    let note = notes.read(path)?.note();
+    if note.state == State::Active && !note.has_tag(REFLECTED) && is_own(journal, session, &note) {
+        notes.remove(&lock, path)?;
+    }
+    Ok(())
 }
 
 /// Replaces a rule-made text with a model's. Returns whether it did. A note that a person changed, or
@@ -336,6 +360,34 @@ mod tests {
             fixture.capture(&account, source);
             assert_eq!(fixture.note().tags, tags, "{source}");
         }
+    }
+
+    #[test]
+    fn a_session_that_undid_its_work_loses_its_note() {
+        let fixture = Fixture::new();
+        let made = session("write a file about geese", "Written.");
+        let undone = SessionDigest {
+            is_undone: true,
+            failures: 0,
+            ..made.clone()
+        };
+        fixture.capture(&made, "precompact");
+        assert!(matches!(
+            fixture.capture(&undone, "session-end"),
+            Outcome::Trivial
+        ));
+        assert_eq!(fixture.notes.find(NoteId::of_session("s")), None);
+        // A person's edit stays.
+        fixture.capture(&made, "precompact");
+        let path = fixture.notes.find(NoteId::of_session("s")).unwrap();
+        let lock = fixture.notes.lock().unwrap();
+        fixture
+            .notes
+            .update(&lock, path, |note| note.body.push_str("\n\nMine."))
+            .unwrap();
+        drop(lock);
+        fixture.capture(&undone, "session-end");
+        assert!(fixture.note().body.ends_with("Mine."));
     }
 
     #[test]

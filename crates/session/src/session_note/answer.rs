@@ -134,7 +134,10 @@ const FAILING: &[&str] = &[
     "not in the",
     "not be in",
     "not configured",
-    "still",
+    "still fails",
+    "still failing",
+    "still have",
+    "still has",
     "timed out",
     "timing out",
     "timeout",
@@ -146,7 +149,7 @@ const FAILING: &[&str] = &[
     "orphaned",
     "broken",
     "denied",
-    "needs",
+    "needs to be",
     "inconsistency",
     "no output",
     "失败",
@@ -232,6 +235,14 @@ const NO_FAILURE: &[&str] = &[
     "sans erreur",
     "keine fehler",
     "behoben",
+    "no longer",
+    "without any",
+    "any failures",
+    "any errors",
+    "succeeded",
+    "now handles",
+    "would",
+    "in case",
 ];
 
 /// Beginnings of remarks that tell nothing.
@@ -347,6 +358,20 @@ pub(super) fn failure_weight(statement: &str) -> f32 {
         (words.contain(OPEN), 0.8),
         (words.contain(DONE), -1.2),
         (words.begin(REMARKS), -1.0),
+        // A condition or an instruction is no report.
+        (
+            words.begin(&[
+                "if",
+                "when",
+                "line",
+                "adjusting",
+                "added",
+                "wenn",
+                "si",
+                "如果",
+            ]),
+            -1.5,
+        ),
     ];
     let marked: f32 = marks
         .iter()
