@@ -135,6 +135,7 @@ impl Prose {
         let mut is_code = false;
         // What follows a colon was pasted, unless it is a list or a sentence.
         let mut is_quoted = false;
+        let mut announces_error = false;
         for line in anamnesis_text::sanitize::head(text, MAX_READ).lines() {
             let line = line.trim();
             let item = without_marker(line);
@@ -147,11 +148,15 @@ impl Prose {
             is_quoted &= item.len() == line.len() && !ends_sentence;
             if is_code || is_quoted || is_pasted(line) {
                 if prose.error.is_none() {
-                    prose.error = error_in(line);
+                    prose.error = error_in(line).or_else(|| {
+                        let is_announced = announces_error && line.chars().any(char::is_alphabetic);
+                        is_announced.then(|| line.to_owned())
+                    });
                 }
             } else {
                 split(item, SentenceEnd::AnyStop, &mut prose.sentences);
                 is_quoted = line.ends_with([':', '：']);
+                announces_error = is_quoted && names_error(line);
             }
         }
         prose
@@ -318,7 +323,17 @@ fn is_mostly_symbols(line: &str) -> bool {
 }
 
 /// Returns the message of a pasted line if it names an error.
-pub(crate) fn error_in(line: &str) -> Option<String> {
+fn error_in(line: &str) -> Option<String> {
+    let line = line.trim();
+    // Without the place, which is often a path of this machine.
+    let message = match line.split_once(": ") {
+        Some((place, message)) if place.contains(['/', '\\']) => message,
+        _ => line,
+    };
+    (names_error(line) && message.len() > 8).then(|| message.to_owned())
+}
+
+fn names_error(line: &str) -> bool {
     const ERRORS: [&str; 12] = [
         "error",
         "exception",
@@ -333,15 +348,8 @@ pub(crate) fn error_in(line: &str) -> Option<String> {
         "invalid",
         "不能",
     ];
-    let line = line.trim();
     let lower = line.to_lowercase();
-    let names_one = ERRORS.iter().any(|error| lower.contains(error));
-    // Without the place, which is often a path of this machine.
-    let message = match line.split_once(": ") {
-        Some((place, message)) if place.contains(['/', '\\']) => message,
-        _ => line,
-    };
-    (names_one && message.len() > 8).then(|| message.to_owned())
+    ERRORS.iter().any(|error| lower.contains(error))
 }
 
 /// Shortens a text to so many characters, at the end of a sentence or a clause if there is one in its

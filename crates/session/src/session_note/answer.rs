@@ -339,6 +339,11 @@ pub(super) fn weight(statement: &str) -> f32 {
         (words.begin(REMARKS), -2.2),
         (statement.ends_with(':'), -1.0),
         (is_question(statement), -1.5),
+        // "I found the issue."
+        (
+            length(statement) < 20.0 && specifics(statement) < 1.0 && !is_dense(statement),
+            -1.5,
+        ),
     ];
     let marked: f32 = marks
         .iter()

@@ -43,10 +43,10 @@ const MAX_ERROR: usize = 130;
 
 /// The limits of the person's words.
 const SAID: Limits = Limits {
-    characters: 470,
+    characters: 540,
     line: 200,
     lines: 8,
-    lines_per_turn: 2,
+    lines_per_turn: 3,
 };
 
 /// The limits of what the answers tell.
@@ -62,7 +62,7 @@ const OPEN: Limits = Limits {
     characters: 240,
     line: 170,
     lines: 2,
-    lines_per_turn: 2,
+    lines_per_turn: 3,
 };
 
 /// The maximum number of failing commands, of fixes, of next steps and of files.
@@ -264,7 +264,10 @@ fn title(digest: &SessionDigest, prompts: &[TypedPrompt]) -> String {
     let title = title.or(error).cloned().or_else(changed);
     title.map_or_else(
         || "Session summary".to_owned(),
-        |title| one_line(&shorten(&title, MAX_TITLE - 2)),
+        |title| {
+            let title = title.trim_end_matches([':', '：']);
+            one_line(&shorten(title, MAX_TITLE - 2))
+        },
     )
 }
 

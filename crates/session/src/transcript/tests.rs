@@ -99,7 +99,7 @@ fn a_session_that_edits_files_outside_git() {
     files ["/home/dev/project/hello2.txt"] and 0 edits, failures 2, prompts 1, private false
     lines 32, skipped 0
 
-    # Session summary
+    # Change of hello2.txt
     **Files:** hello2.txt
     "#);
 }
@@ -118,8 +118,6 @@ fn a_session_that_is_resumed_and_compacted() {
     - two
     - three
     - five
-
-    **Outcome:** R-aftercompact
 
     **Files:** w.txt
     "#);
@@ -206,7 +204,7 @@ fn a_subagent() {
     files ["/home/dev/project/sub.txt"] and 0 edits, failures 0, prompts 0, private false
     lines 5, skipped 0
 
-    # Session summary
+    # Change of sub.txt
     **Files:** ~/project/sub.txt
     "#);
 }
