@@ -124,6 +124,61 @@ pub(super) fn failure(stage: &Stage) -> Result<()> {
     })
 }
 
+/// What a person says in any prompt of a session, and what still fails at its end, reaches the model
+/// in a later session; thanks do not.
+pub(super) fn lasting_words(stage: &Stage) -> Result<()> {
+    const RULE: &str = "you must use `make deploy-staging`, deploy.sh is for production only!";
+    const CONVENTION: &str = "We never add dependencies here";
+    let machine = stage.machine()?;
+    let store = Store::of(&machine.home());
+    let first = say(&machine, "deploy the app to staging", None)?;
+    let session = Some(first.session.as_str());
+    say(&machine, RULE, session)?;
+    let version = machine.project().join("VERSION");
+    let write = tool("Write", json!({ "file_path": version, "content": "2\n" }));
+    machine
+        .api()
+        .play(Script::turns([write, text("Version is 2 now.")]));
+    ask(&machine, "bump the version", session)?;
+
+    let second = say(&machine, CONVENTION, None)?;
+    say(&machine, "thanks!", Some(&second.session))?;
+
+    let failing = shell("echo 'assertion failed: total is 0' >&2; python3 tests/cart.py");
+    machine
+        .api()
+        .play(Script::turns([failing, text("The test fails.")]));
+    let third = ask(&machine, "run the tests of the cart", None)?;
+    for session in [&first.session, &second.session, &third.session] {
+        store.wait_for_session(session)?;
+    }
+
+    let prompt = "deploy the app to staging again, and run the tests of the cart";
+    let fourth = say(&machine, prompt, None)?;
+    let sent = last_request(&machine)?.text();
+    for words in [
+        RULE,
+        CONVENTION,
+        "Still failing",
+        "assertion failed: total is 0",
+    ] {
+        check(sent.contains(words), || {
+            format!("{words:?} is not in what the model is sent:\n{sent}")
+        })?;
+    }
+    check(!sent.contains("thanks!"), || {
+        format!("thanks are in what the model is sent:\n{sent}")
+    })?;
+    // A greeting leaves no note.
+    store.wait_for_session(&fourth.session)?;
+    let count = store.notes().len();
+    say(&machine, "hi", None)?;
+    anamnesis(&machine, &["work"])?;
+    check(store.notes().len() == count, || {
+        format!("the notes are {:?}", store.notes())
+    })
+}
+
 /// Writes a note as a person does in a terminal.
 fn write(machine: &Sandbox, title: &str, body: &str) -> Result<()> {
     let file = machine.home().join("note.txt");

@@ -62,6 +62,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     headless("killed", recording::killed),
     headless("recall", recalling::recall),
     headless("failure", recalling::failure),
+    headless("lasting-words", recalling::lasting_words),
     headless("two-machines", machines::two_machines),
     headless("hostile-project", machines::hostile_project),
     Scenario {
