@@ -36,3 +36,4 @@ pub mod sync;
 pub mod task;
 pub mod terminal_command;
 pub mod tool_hooks;
+pub mod upkeep;

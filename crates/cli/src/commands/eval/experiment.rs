@@ -7,6 +7,7 @@ use anamnesis_app::{
     evaluation_set::Case,
     failure::Failure,
     reflect::Question,
+    upkeep::loaded::Loaded,
 };
 use anamnesis_distill::{
     merge::{self, Author, MergeOutcome},
@@ -26,10 +27,7 @@ use super::{
     run::{Figures, missing},
     sandbox::Sandbox,
 };
-use crate::{
-    commands::upkeep::shelf::Loaded,
-    ui::{self, Outcome, Ui},
-};
+use crate::ui::{self, Outcome, Ui};
 
 /// A relevant note counts as found if its rank is at most this.
 const DEPTH: usize = 8;
@@ -222,14 +220,14 @@ impl Experiment<'_> {
     /// show what it would reject.
     fn merge(&self) -> Result<Tried, Failure> {
         let mut tried = Tried::default();
-        let loaded = Loaded::of(self.copy, &self.copy.index()?)?;
+        let loaded = Loaded::read(self.copy, &self.copy.index()?)?;
         let author = Author {
             machine: self.context.machine_id(),
             model: self.model.label(),
             now: self.context.environment.now,
         };
         for project in loaded.projects() {
-            let notes = merge::candidates(&loaded.shelf, &project);
+            let notes = merge::candidates(&loaded.note_set, &project);
             if notes.len() < self.context.environment.merge_min {
                 tried.skipped += 1;
                 continue;

@@ -1,4 +1,4 @@
-//! `inject`: prints the working set in the Python version's form.
+//! `internal inject`: prints the working set in the Python version's form.
 
 use std::{fs::File, io::BufReader, path::PathBuf, process::ExitCode};
 
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 /// The folder of a session: where its transcript began, else the hook's `cwd`, else the current
 /// folder.
-pub(super) fn folder(transcript: Option<&str>, cwd: Option<String>) -> PathBuf {
+fn folder(transcript: Option<&str>, cwd: Option<String>) -> PathBuf {
     let begun = transcript
         .and_then(|path| File::open(path).ok())
         .and_then(|file| transcript::read(BufReader::new(file)).0.cwd);

@@ -1,4 +1,4 @@
-//! `capture`: writes the note of a session, for a person or for the Python version's hooks.
+//! `internal capture`: writes the note of a session, for a person or for the Python version's hooks.
 
 use std::{
     io::BufReader,
@@ -21,8 +21,8 @@ use anamnesis_store::{
 use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
-use super::sync::outcome;
 use crate::{
+    commands::sync::outcome,
     input::hook_input,
     ui::{Outcome, Ui},
 };

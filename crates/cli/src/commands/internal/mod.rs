@@ -1,0 +1,45 @@
+//! `internal`: commands that hooks, the plugin and scripts run.
+
+mod capture;
+mod inject;
+mod maintain;
+mod reindex;
+pub(super) mod work;
+
+use anamnesis_app::{context::Context, environment::Environment};
+
+use crate::ui::{Outcome, Ui};
+
+/// Run what hooks and scripts use
+#[derive(Debug, clap::Args)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Capture(capture::Args),
+    Inject(inject::Args),
+    Maintain(maintain::Args),
+    Reindex(reindex::Args),
+    Work(work::Args),
+}
+
+impl Args {
+    /// Tells whether this is the deferred process.
+    pub(crate) fn is_deferred(&self) -> bool {
+        matches!(self.verb, Verb::Work(_))
+    }
+}
+
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    match &args.verb {
+        Verb::Work(args) => work::run(args, environment),
+        Verb::Capture(args) => capture::run(args, &Context::open(environment)?, ui),
+        Verb::Inject(args) => inject::run(args, &Context::open(environment)?, ui),
+        Verb::Maintain(args) => maintain::run(args, &Context::open(environment)?, ui),
+        Verb::Reindex(args) => reindex::run(args, &Context::open(environment)?, ui),
+    }
+}
