@@ -6,6 +6,8 @@ mod maintain;
 mod reindex;
 pub(super) mod work;
 
+use std::path::PathBuf;
+
 use anamnesis_app::{context::Context, environment::Environment};
 
 use crate::ui::{Outcome, Ui};
@@ -42,4 +44,16 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Maintain(args) => maintain::run(args, &Context::open(environment)?, ui),
         Verb::Reindex(args) => reindex::run(args, &Context::open(environment)?, ui),
     }
+}
+
+/// The folder of a session: the one in which its transcript began, else the hook's, else the
+/// current one.
+fn session_folder(begun: Option<String>, hook: Option<String>) -> PathBuf {
+    let absolute =
+        |folder: String| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
+    begun
+        .and_then(absolute)
+        .or_else(|| hook.and_then(absolute))
+        .or_else(Context::current_folder)
+        .unwrap_or_default()
 }
