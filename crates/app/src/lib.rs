@@ -13,6 +13,7 @@ pub mod client;
 pub mod context;
 pub mod dry_run;
 pub mod environment;
+pub mod evaluation;
 pub mod evaluation_set;
 pub mod event_filter;
 pub mod failure;

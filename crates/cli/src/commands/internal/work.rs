@@ -13,6 +13,7 @@ use anamnesis_app::{
     auto_reflect, capture, citation_check, claude_memory, client,
     context::Context,
     environment::Environment,
+    evaluation::sandbox,
     evaluation_set,
     failure::Failure,
     journal_repair, learn, python_version, remote,
@@ -31,7 +32,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::Answer;
 
-use crate::{commands::eval, ui::Outcome};
+use crate::ui::Outcome;
 
 /// Timeout for other writers of notes or of the index.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -362,7 +363,7 @@ fn take_up(
             Spool::new(&context.home).forget_unreadable(age);
             journal::drop_old_quarantine(&context.home, context.environment.now - age);
         }
-        eval::sweep(&context.home);
+        sandbox::sweep(&context.home);
         if let Err(failure) = forget_questions(context) {
             context.log(&format!("work: {}", failure.message()));
         }
