@@ -107,14 +107,16 @@ fn run_steps(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let has_selection = args.over.is_some() || !args.ids.is_empty();
     if args.only.contains(&Step::Split) != has_selection {
         let problem = if has_selection {
-            "notes and --over are for the step split only"
+            "note ids and --over need --only split"
         } else {
-            "the step split needs the ids of notes, or --over N"
+            "--only split needs the ids of notes, or --over N"
         };
         return Err(Failure::usage(problem).hint("anamnesis upkeep --only split --over 4000"));
     }
     if args.json && args.only != [Step::Links] {
-        return Err(Failure::usage("of the steps, only links prints JSON"));
+        return Err(Failure::usage(
+            "--json works with --only links alone, and without --only",
+        ));
     }
     for step in &args.only {
         let (plan, told) = match step {

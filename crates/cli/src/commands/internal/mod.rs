@@ -12,7 +12,7 @@ use anamnesis_app::{context::Context, environment::Environment};
 
 use crate::ui::{Outcome, Ui};
 
-/// Run what hooks and scripts use
+/// Run a command that hooks and scripts use
 #[derive(Debug, clap::Args)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct Args {
