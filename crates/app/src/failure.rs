@@ -99,9 +99,9 @@ impl From<index::Error> for Failure {
         let failure = Self::failed(error.to_string());
         match error {
             index::Error::Locked => failure.hint("try again in a moment"),
-            _ => {
-                failure.hint("anamnesis reindex   (builds it anew from the notes; nothing is lost)")
-            }
+            _ => failure.hint(
+                "anamnesis internal reindex   (builds it anew from the notes; nothing is lost)",
+            ),
         }
     }
 }

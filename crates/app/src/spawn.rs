@@ -1,4 +1,4 @@
-//! Starts `anamnesis work` so that it outlives the hook.
+//! Starts `anamnesis internal work` so that it outlives the hook.
 //!
 //! When the client cancels a hook, it kills all of its descendants, even those in a session of
 //! their own (`setsid`). It cannot find a process whose parent has exited. So the hook starts a
@@ -14,10 +14,10 @@ use anamnesis_store::journal;
 
 use crate::{context::Context, environment::Environment};
 
-/// The option of `work` that starts the real process and exits.
+/// The option of `internal work` that starts the real process and exits.
 pub const DETACH: &str = "--detach";
 
-/// The option of `work` that checks the index for damage.
+/// The option of `internal work` that checks the index for damage.
 pub const CHECK: &str = "--check";
 
 /// The journal key with which a hook reports damage in the index.
@@ -29,9 +29,9 @@ pub const UNREADABLE: &str = "a record in spool/ cannot be read; it is in quaran
 /// Starts the deferred process and does not wait for it.
 pub fn start_work(environment: &Environment, check: bool) -> io::Result<()> {
     if check {
-        spawn(environment, &["work", DETACH, CHECK])
+        spawn(environment, &["internal", "work", DETACH, CHECK])
     } else {
-        spawn(environment, &["work", DETACH])
+        spawn(environment, &["internal", "work", DETACH])
     }
 }
 
@@ -51,9 +51,9 @@ pub fn repair_if_damaged(environment: Environment) {
 /// Starts the process that does the work; the caller exits right after.
 pub fn start_detached(environment: &Environment, check: bool) -> io::Result<()> {
     if check {
-        spawn(environment, &["work", CHECK])
+        spawn(environment, &["internal", "work", CHECK])
     } else {
-        spawn(environment, &["work"])
+        spawn(environment, &["internal", "work"])
     }
 }
 

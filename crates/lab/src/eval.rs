@@ -541,16 +541,38 @@ fn read_strangers(path: &Path) -> Result<Vec<String>> {
 
 /// Returns the measures of an answer, each from 0 to 1.
 fn measures(found: &[NoteId], right: &[NoteId]) -> [f64; MEASURES.len()] {
-    let places = RelevantRanks::new(found, right);
-    let [r1, r3, r5, r10] = [1, 3, 5, 10].map(|depth| places.recall(depth));
+    let ranks = RelevantRanks::new(found, right);
+    let [r1, r3, r5, r10] = [1, 3, 5, 10].map(|depth| recall(&ranks, right.len(), depth));
     [
         r1,
         r3,
         r5,
         r10,
-        places.reciprocal_rank(DEPTH),
-        places.ndcg(10),
+        ranks.reciprocal_rank(DEPTH),
+        ndcg(&ranks, right.len(), 10),
     ]
+}
+
+/// Returns recall: the share of the relevant notes among the first `depth`.
+fn recall(ranks: &RelevantRanks, relevant: usize, depth: usize) -> f64 {
+    let found = ranks.ranks().iter().filter(|rank| **rank < depth).count();
+    number(found) / number(relevant.max(1))
+}
+
+/// Returns the normalised discounted cumulative gain of the first `depth`.
+fn ndcg(ranks: &RelevantRanks, relevant: usize, depth: usize) -> f64 {
+    let gain = |rank: usize| 1.0 / number(rank + 2).log2();
+    let best: f64 = (0..relevant.min(depth)).map(gain).sum();
+    let found = ranks.ranks().iter().filter(|rank| **rank < depth);
+    let gained = found
+        .map(|rank| gain(*rank))
+        .fold(0.0, |sum, gain| sum + gain);
+    if best > 0.0 { gained / best } else { 0.0 }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "ranks and numbers of notes")]
+fn number(count: usize) -> f64 {
+    count as f64
 }
 
 pub(crate) fn rows(path: &Path) -> Result<Vec<Value>> {
@@ -612,6 +634,24 @@ pub(crate) fn stored(id: NoteId, row: &Value, session: Option<(&str, u32)>) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn measures_match_known_values() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(NoteId::made_of);
+        let check = |found: &[NoteId], right: &[NoteId], expected: &str| {
+            let measured = measures(found, right).map(|value| format!("{value:.3}"));
+            assert_eq!(measured.join(" "), expected);
+        };
+        check(&[a, b], &[a], "1.000 1.000 1.000 1.000 1.000 1.000");
+        check(&[b, a], &[a], "0.000 1.000 1.000 1.000 0.500 0.631");
+        check(
+            &[a, b, c, d],
+            &[a, d],
+            "0.500 0.500 1.000 1.000 1.000 0.877",
+        );
+        check(&[], &[a], "0.000 0.000 0.000 0.000 0.000 0.000");
+        check(&[a], &[], "0.000 0.000 0.000 0.000 0.000 0.000");
+    }
 
     #[test]
     fn a_set_is_measured() {

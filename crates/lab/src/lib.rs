@@ -4,6 +4,7 @@
 
 #[cfg(unix)]
 pub mod bench;
+pub mod chart;
 pub mod eval;
 pub mod novelty;
 pub mod random;

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 #[cfg(unix)]
 use anamnesis_lab::target_folder;
-use anamnesis_lab::{Result, at, cargo, eval, novelty, root, run, say};
+use anamnesis_lab::{Result, at, cargo, chart, eval, novelty, root, run, say};
 #[cfg(unix)]
 use anamnesis_lab::{bench, references, retention};
 use clap::{Parser, Subcommand};
@@ -47,6 +47,7 @@ enum Task {
     #[cfg(unix)]
     Inspect(inspect::Arguments),
     Eval(eval::Arguments),
+    Chart(chart::Arguments),
     Novelty(novelty::Arguments),
     #[cfg(unix)]
     Bench(bench::Arguments),
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Task::PublishAs(arguments) => manifest::publish_as(&root, arguments),
         Task::Icon => icon::write(&root),
         Task::Eval(arguments) => eval::run(arguments),
+        Task::Chart(arguments) => chart::run(arguments),
         Task::Novelty(arguments) => novelty::run(arguments),
         #[cfg(unix)]
         Task::E2e(arguments) => e2e::run(&root, arguments),

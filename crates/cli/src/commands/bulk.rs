@@ -7,45 +7,14 @@ use anamnesis_app::{
     context::Context,
     failure::Failure,
     sync,
+    upkeep::steps::{SkippedNote, StepChange, StepPlan},
 };
+use anamnesis_note::id::NoteId;
 use anamnesis_sync::Answer;
+use anamnesis_text::clean::one_line;
 
 use super::{sync::PATIENCE as SYNC_PATIENCE, sync::outcome as sync_outcome};
 use crate::ui::{Outcome, Ui};
-
-/// Syncs unless `--no-sync` is set, prints the result in the Python version's form, and prints how
-/// to undo the change.
-pub(crate) fn send(context: &Context, verb: &str, done: &Done, no_sync: bool, ui: &Ui) {
-    if no_sync {
-        ui.print(&format!("{verb}: committed locally; reindexed (no sync)\n"));
-    } else {
-        let journal = context.journal();
-        match sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
-            Ok(synced) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&synced))),
-            // The change is saved, so a failed sync is not an error.
-            Err(failure) => ui.note(&failure.text()),
-        }
-    }
-    if let Some(batch) = done.batch {
-        let batch = sync::short_batch(batch);
-        ui.print(&format!("Undo: anamnesis undo {batch}\n"));
-    }
-    if !done.local.is_empty() {
-        let local: Vec<String> = done.local.iter().map(|id| id.short()).collect();
-        let local = local.join(" ");
-        ui.print(&format!(
-            "Undo what was proposed: anamnesis forget {local}\n"
-        ));
-    }
-}
-
-/// Like [`send`], for commands that have already printed everything.
-pub(crate) fn sync_silently(context: &Context, ui: &Ui) {
-    let journal = context.journal();
-    if let Err(failure) = sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
-        ui.note(&failure.text());
-    }
-}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
@@ -66,6 +35,42 @@ impl Apply {
     /// Refuses the change if the caller is an agent.
     pub(crate) fn check(&self, context: &Context) -> Result<(), Failure> {
         check_person(context, self.apply)
+    }
+
+    /// Syncs unless `--no-sync` is set, prints the result in the Python version's form, and prints
+    /// how to undo the change.
+    pub(crate) fn send(&self, context: &Context, verb: &str, done: &Done, ui: &Ui) {
+        if self.no_sync {
+            ui.print(&format!("{verb}: committed locally; reindexed (no sync)\n"));
+        } else {
+            let journal = context.journal();
+            match sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE) {
+                Ok(synced) => ui.print(&format!("{verb}: synced ({})\n", sync_outcome(&synced))),
+                // The change is saved, so a failed sync is not an error.
+                Err(failure) => ui.note(&failure.text()),
+            }
+        }
+        if let Some(batch) = done.batch {
+            let batch = sync::short_batch(batch);
+            ui.print(&format!("Undo: anamnesis undo {batch}\n"));
+        }
+        if !done.local.is_empty() {
+            let local: Vec<String> = done.local.iter().map(|id| id.short()).collect();
+            let local = local.join(" ");
+            ui.print(&format!(
+                "Undo what was proposed: anamnesis forget {local}\n"
+            ));
+        }
+    }
+
+    /// Like [`Apply::send`], for commands that have already printed everything.
+    pub(crate) fn sync_silently(&self, context: &Context, ui: &Ui) {
+        let journal = context.journal();
+        if !self.no_sync
+            && let Err(failure) = sync::run(context, journal.as_ref(), Answer::None, SYNC_PATIENCE)
+        {
+            ui.note(&failure.text());
+        }
     }
 
     /// Prints how many changes there are, and makes them if `--apply` is set.
@@ -91,7 +96,82 @@ impl Apply {
         }
         let did = batch.apply()?;
         ui.print(&format!("{verb}: {count} {things} {done}\n"));
-        send(context, verb, &did, self.no_sync, ui);
+        self.send(context, verb, &did, ui);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Prints what a step would change, and makes the change if `--apply` is set.
+pub(crate) fn carry_out(
+    plan: StepPlan<'_>,
+    (things, done): (&str, &str),
+    apply: &Apply,
+    ui: &Ui,
+) -> Outcome {
+    let verb = plan.batch.verb;
+    for skipped in &plan.skipped {
+        let reason = match skipped {
+            SkippedNote::Unwritable(note, error) => format!("{note}: {error}"),
+            SkippedNote::Unchangeable(note) => {
+                format!("{note} cannot be changed key by key; left as it is")
+            }
+            SkippedNote::Missing(id) => format!("there is no note {id}"),
+        };
+        ui.note(&format!("{verb}: {reason}\n"));
+    }
+    for change in &plan.changes {
+        for line in lines(change) {
+            ui.print(&format!("{verb}: {line}\n"));
+        }
+    }
+    apply.finish(plan.batch, (plan.changes.len(), things, done), ui)
+}
+
+/// Describes a change of a step, in the Python version's form.
+fn lines(change: &StepChange) -> Vec<String> {
+    let moved = |[old, new]: &[String; 2]| format!("{} -> {}", one_line(old), one_line(new));
+    let line = match change {
+        StepChange::Duplicate {
+            note,
+            project,
+            keeper,
+            title,
+        } => {
+            let (project, title) = (one_line(project), one_line(title));
+            format!("remove {note} [{project}] dup of {keeper} '{title}'")
+        }
+        StepChange::Provenance {
+            note,
+            title,
+            source: [old, new],
+        } => format!("{note} {old} -> {new} '{}'", one_line(title)),
+        StepChange::Format {
+            note,
+            title,
+            project,
+            has_new_tags,
+            has_new_scope,
+        } => {
+            let project = project.as_ref();
+            let mut what: Vec<String> = project
+                .map(|project| format!("project {}", moved(project)))
+                .into_iter()
+                .collect();
+            what.extend(has_new_tags.then(|| "tags".to_owned()));
+            what.extend(has_new_scope.then(|| "scope".to_owned()));
+            if what.is_empty() {
+                what.push("form".to_owned());
+            }
+            format!("{note} {} '{}'", what.join(", "), one_line(title))
+        }
+        StepChange::Split { note, title, parts } => {
+            let line = |id: &NoteId, title: &str| format!("{id} '{}'", one_line(title));
+            let parts = parts
+                .iter()
+                .map(|(id, title)| format!("  {}", line(id, title)));
+            return [line(note, title)].into_iter().chain(parts).collect();
+        }
+        StepChange::Project { note, project } => format!("{note} {}", moved(project)),
+    };
+    vec![line]
 }

@@ -106,7 +106,7 @@ impl Stage {
 
     fn play(&self, ui: &Ui) -> Result<(), Failure> {
         // The deferred process would build the index, but none runs here.
-        self.command(&["reindex"], None)?;
+        self.command(&["internal", "reindex"], None)?;
         ui.print("1. A session starts. Claude is given:\n");
         let first = self.hook(
             &json!({ "hook_event_name": "SessionStart", "source": "startup" }),

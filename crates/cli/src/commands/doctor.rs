@@ -37,7 +37,7 @@ use chrono::Utc;
 use serde_json::{Value, json};
 
 use self::records::{damage, recording, records};
-use super::work;
+use super::internal;
 use crate::ui::{self, Outcome, Ui};
 
 /// The default name of the Python version's MCP server.
@@ -556,7 +556,9 @@ fn notes_and_index(context: &Context) -> Vec<Check> {
         Ok(index) => index,
         Err(failure) => {
             let text = one_line(failure.text().trim_start_matches("anamnesis: "));
-            return vec![Check::new("index", Level::Broken, text).hint("anamnesis reindex")];
+            return vec![
+                Check::new("index", Level::Broken, text).hint("anamnesis internal reindex"),
+            ];
         }
     };
     let total = index.counts().map_or(0, |counts| counts.total);
@@ -978,7 +980,7 @@ fn fix(context: &Context) -> Vec<String> {
         fixed.push(line);
     }
     if let Some(journal) = context.journal() {
-        if let Ok(drained @ 1..) = work::drain(context, &journal) {
+        if let Ok(drained @ 1..) = internal::work::drain(context, &journal) {
             fixed.push(format!(
                 "{} taken up from spool/",
                 ui::count(drained, "record")

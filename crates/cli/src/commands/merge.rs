@@ -11,7 +11,9 @@ use std::{
     process::ExitCode,
 };
 
-use anamnesis_app::{batch::Batch, context::Context, failure::Failure, model};
+use anamnesis_app::{
+    batch::Batch, context::Context, failure::Failure, model, upkeep::loaded::Loaded,
+};
 use anamnesis_distill::{
     merge::{self, Author, Case, Group, MergeOutcome, MergeTrial},
     prompts,
@@ -21,7 +23,7 @@ use anamnesis_note::{id::NoteId, note::Note};
 use anamnesis_recall::search::MAX_HITS;
 use anamnesis_text::clean::one_line;
 
-use super::{eval, upkeep::shelf::Loaded};
+use super::eval;
 use crate::{
     commands::bulk::Apply,
     ui::{self, Outcome, Ui},
@@ -98,10 +100,10 @@ fn by_model(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 /// Prints the request for a project.
 fn request(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let loaded = Loaded::of(context, &context.index()?)?;
+    let loaded = Loaded::read(context, &context.index()?)?;
     let key = context.project(args.project.as_deref()).key;
-    let project = loaded.shelf.aliases.current(&key);
-    let (notes, _) = merge::shown(&merge::candidates(&loaded.shelf, project));
+    let project = loaded.note_set.aliases.current(&key);
+    let (notes, _) = merge::shown(&merge::candidates(&loaded.note_set, project));
     let prompt = prompts::merge(&notes);
     ui.print(&format!("{}\n{}\n", prompt.system, prompt.user));
     Ok(ExitCode::SUCCESS)
@@ -115,7 +117,7 @@ fn with_model<E: Error + 'static>(
     ask: Ask<'_, E>,
     ui: &Ui,
 ) -> Outcome {
-    let loaded = Loaded::of(context, &context.index()?)?;
+    let loaded = Loaded::read(context, &context.index()?)?;
     let cases = eval::approved(context, args.eval_set.as_ref())?;
     if args.apply.is_meant() && !args.no_gate && cases.is_empty() {
         return Err(
@@ -136,7 +138,7 @@ fn with_model<E: Error + 'static>(
         text: String::new(),
     };
     for project in projects(args, context, &loaded) {
-        let notes = merge::candidates(&loaded.shelf, &project);
+        let notes = merge::candidates(&loaded.note_set, &project);
         if notes.len() < context.environment.merge_min {
             continue;
         }
@@ -161,7 +163,7 @@ fn projects(args: &Args, context: &Context, loaded: &Loaded) -> BTreeSet<String>
         return loaded.projects();
     };
     let key = context.project(Some(key)).key;
-    BTreeSet::from([loaded.shelf.aliases.current(&key).to_owned()])
+    BTreeSet::from([loaded.note_set.aliases.current(&key).to_owned()])
 }
 
 /// A copy of the notes for trials; `None` with `--no-gate` or without questions.

@@ -1,13 +1,10 @@
 //! The commands. Each file has an `Args`, whose doc comments are the help text, and one function.
 
 mod backfill;
-mod backfill_provenance;
 mod bulk;
-mod capture;
 mod completions;
 mod config;
 mod connect;
-mod dedup;
 mod demo;
 mod diff;
 mod doctor;
@@ -20,25 +17,19 @@ mod history;
 mod history_view;
 mod import;
 mod init;
-mod inject;
+mod internal;
 mod list;
 mod log;
 mod machines;
-mod maintain;
 mod mark;
 mod merge;
-mod migrate;
-mod normalise;
 mod pathway;
 mod pause;
 mod project;
 mod purge;
-mod reatomise;
 mod recall;
 mod redact;
 mod reflect;
-mod reindex;
-mod relink;
 mod review;
 mod search;
 mod serve;
@@ -53,10 +44,9 @@ mod undo;
 mod upkeep;
 mod verify;
 mod why;
-mod work;
 mod write;
 
-use std::{process::ExitCode, time::Duration};
+use std::{env, ffi::OsString, process::ExitCode, time::Duration};
 
 use anamnesis_app::{context::Context, environment::Environment, failure::Failure, spawn};
 use clap::{Parser, Subcommand, error::ErrorKind};
@@ -104,22 +94,13 @@ enum Verb {
     Verify(verify::Args),
     Stale(stale::Args),
     Review(review::Args),
-    Dedup(dedup::Args),
-    Normalise(normalise::Args),
-    Reatomise(reatomise::Args),
-    Migrate(migrate::Args),
     Merge(merge::Args),
-    BackfillProvenance(backfill_provenance::Args),
     Stats(stats::Args),
     Eval(eval::Args),
     Pause(pause::Args),
     Resume(pause::ResumeArgs),
     Project(project::Args),
     Purge(purge::Args),
-    Inject(inject::Args),
-    Capture(capture::Args),
-    Reindex(reindex::Args),
-    Relink(relink::Args),
     Reflect(reflect::Args),
     Redact(redact::Args),
     Doctor(doctor::Args),
@@ -129,18 +110,43 @@ enum Verb {
     Sessions(sessions::Args),
     Backfill(backfill::Args),
     Import(import::Args),
-    Maintain(maintain::Args),
     Init(init::Args),
     Config(config::Args),
     Serve(serve::Args),
-    #[command(hide = true)]
-    Work(work::Args),
+    Internal(internal::Args),
+}
+
+/// Former names of commands, which scripts of the Python version call. No help shows them.
+const FORMER_NAMES: [(&str, &[&str]); 11] = [
+    ("backfill-provenance", &["upkeep", "--only", "provenance"]),
+    ("capture", &["internal", "capture"]),
+    ("dedup", &["upkeep", "--only", "duplicates"]),
+    ("inject", &["internal", "inject"]),
+    ("maintain", &["internal", "maintain"]),
+    ("migrate", &["project", "migrate"]),
+    ("normalise", &["upkeep", "--only", "format"]),
+    ("reatomise", &["upkeep", "--only", "split"]),
+    ("reindex", &["internal", "reindex"]),
+    ("relink", &["upkeep", "--only", "links"]),
+    ("work", &["internal", "work"]),
+];
+
+/// Parses a command line that may begin with a former name.
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let former = FORMER_NAMES
+        .iter()
+        .find(|(name, _)| arguments.get(1).is_some_and(|first| first == name));
+    if let Some((_, current)) = former {
+        arguments.splice(1..2, current.iter().map(OsString::from));
+    }
+    Arguments::try_parse_from(arguments)
 }
 
 /// Runs the command line.
 pub(crate) fn main(environment: Environment) -> ExitCode {
     let ui = Ui::new(environment.is_utf8);
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse(env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => {
             let text = error.render().to_string();
@@ -156,7 +162,8 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
             };
         }
     };
-    let is_deferred = matches!(arguments.command, Some(Verb::Work(_)));
+    let is_deferred =
+        matches!(&arguments.command, Some(Verb::Internal(args)) if args.is_deferred());
     let outcome = run(arguments, environment.clone(), &ui);
     // The deferred process repairs the journal itself. It must not start another one.
     if !is_deferred {
@@ -184,7 +191,7 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Init(args) => init::run(&args, environment, ui),
         Verb::Config(args) => config::run(&args, &Context::of(environment, Duration::ZERO)?, ui),
         Verb::Serve(args) => serve::run(&args, environment),
-        Verb::Work(args) => work::run(&args, environment),
+        Verb::Internal(args) => internal::run(&args, environment, ui),
         Verb::Eval(args) => eval::run(&args, environment, ui),
         Verb::Why(args) => why::run(&args, environment, ui),
         // These commands must work when the store does not.
@@ -216,27 +223,15 @@ fn run(arguments: Arguments, environment: Environment, ui: &Ui) -> Outcome {
         Verb::Verify(args) => verify::run(&args, &Context::open(environment)?, ui),
         Verb::Review(args) => review::run(&args, &Context::open(environment)?, ui),
         Verb::Stale(args) => stale::run(&args, &Context::open(environment)?, ui),
-        Verb::Dedup(args) => dedup::run(&args, &Context::open(environment)?, ui),
-        Verb::Normalise(args) => normalise::run(&args, &Context::open(environment)?, ui),
-        Verb::Reatomise(args) => reatomise::run(&args, &Context::open(environment)?, ui),
         Verb::Merge(args) => merge::run(&args, &Context::open(environment)?, ui),
-        Verb::Migrate(args) => migrate::run(&args, &Context::open(environment)?, ui),
-        Verb::BackfillProvenance(args) => {
-            backfill_provenance::run(&args, &Context::open(environment)?, ui)
-        }
         Verb::Stats(args) => stats::run(&args, &Context::open(environment)?, ui),
         Verb::Pause(args) => pause::pause(&args, &Context::open(environment)?, ui),
         Verb::Resume(args) => pause::resume(&args, Context::open(environment)?, ui),
         Verb::Purge(args) => purge::run(&args, &Context::open(environment)?, ui),
-        Verb::Inject(args) => inject::run(&args, &Context::open(environment)?, ui),
-        Verb::Capture(args) => capture::run(&args, &Context::open(environment)?, ui),
-        Verb::Reindex(args) => reindex::run(&args, &Context::open(environment)?, ui),
         Verb::Reflect(args) => reflect::run(&args, &Context::open(environment)?, ui),
-        Verb::Relink(args) => relink::run(&args, &Context::open(environment)?, ui),
         Verb::Sessions(args) => sessions::run(&args, &Context::open(environment)?, ui),
         Verb::Import(args) => import::run(&args, &Context::open(environment)?, ui),
         Verb::Backfill(args) => backfill::run(&args, environment, ui),
-        Verb::Maintain(args) => maintain::run(&args, &Context::open(environment)?, ui),
     }
 }
 
@@ -266,17 +261,28 @@ mod tests {
     }
 
     #[test]
-    fn help_names_every_command() {
-        for command in Arguments::command()
+    fn help_names_every_command_and_no_other() {
+        let command = Arguments::command();
+        let mut commands: Vec<&str> = command
             .get_subcommands()
-            .filter(|command| !command.is_hide_set())
-        {
-            let name = command.get_name();
-            assert!(
-                help::ALL.contains(&format!("\n  {name} ")),
-                "{name} is not in `help --all`"
-            );
-        }
+            .map(clap::Command::get_name)
+            .collect();
+        let groups = help::GROUPS.iter();
+        let mut named: Vec<&str> = groups
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        commands.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(named, commands);
         assert!(help::EVERYDAY.split_whitespace().count() < 120);
+    }
+
+    #[test]
+    fn a_former_name_is_no_command_of_its_own() {
+        let command = Arguments::command();
+        for (name, current) in FORMER_NAMES {
+            assert!(command.find_subcommand(name).is_none(), "{name}");
+            assert!(command.find_subcommand(current[0]).is_some(), "{name}");
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! `project`: shows a folder's project key and its source, and joins keys of one project.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
 
-use anamnesis_app::{context::Context, environment::Environment, failure::Failure};
+use anamnesis_app::{context::Context, environment::Environment, failure::Failure, upkeep::steps};
+use anamnesis_distill::upkeep::chores::KeyMap;
 use anamnesis_note::{
     note::GLOBAL,
     usage_log::{Alias, Aliases},
@@ -16,8 +18,10 @@ use anamnesis_store::{
     project::{Identities, Project, Step},
     usage_log::Receipts,
 };
+use anamnesis_text::clean::one_line;
 use serde_json::json;
 
+use super::bulk::{self, Apply};
 use crate::ui::{self, Outcome, Ui};
 
 /// Timeout for the journal and the usage log.
@@ -60,6 +64,18 @@ enum Verb {
         /// The key to separate
         key: String,
     },
+    /// Move notes to other projects, by a list of keys
+    ///
+    /// The list is JSON: {"projects": {"OLD": "NEW"}, "notes": {"ID": "NEW"}}; an entry for a note
+    /// overrides that for its project. If only the key of a project changed, `project merge` is
+    /// enough and changes no note.
+    Migrate {
+        /// The file with the list
+        #[arg(long, value_name = "FILE")]
+        map: PathBuf,
+        #[command(flatten)]
+        apply: Apply,
+    },
     /// Follow a .anamnesis/project file that names another project's key
     Trust {
         /// The folder [default: this one]
@@ -73,6 +89,7 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
         Some(Verb::List { json }) => list(*json, &Context::open(environment)?, ui),
         Some(Verb::Merge { key, same_as }) => merge(key, same_as, &for_a_person(environment)?, ui),
         Some(Verb::Split { key }) => split(key, &for_a_person(environment)?, ui),
+        Some(Verb::Migrate { map, apply }) => migrate(map, apply, &Context::open(environment)?, ui),
         Some(Verb::Trust { folder }) => trust(folder.as_deref(), &for_a_person(environment)?, ui),
     }
 }
@@ -280,6 +297,21 @@ fn split(key: &str, context: &Context, ui: &Ui) -> Outcome {
         others.join(", ")
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+fn migrate(path: &Path, apply: &Apply, context: &Context, ui: &Ui) -> Outcome {
+    apply.check(context)?;
+    let shown = one_line(&path.display().to_string());
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let map = KeyMap::parse(&text)
+        .map_err(|error| Failure::usage(one_line(&format!("{shown}: {error}"))))?;
+    bulk::carry_out(
+        steps::migrate(context, &map)?,
+        ("note(s)", "changed"),
+        apply,
+        ui,
+    )
 }
 
 fn trust(folder: Option<&Path>, context: &Context, ui: &Ui) -> Outcome {

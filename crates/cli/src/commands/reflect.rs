@@ -72,10 +72,49 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         );
         return Ok(ExitCode::SUCCESS);
     };
+    let (written, proposed) = reflect(context, &journal, &model, &waiting, ui);
+    if proposed > 0 {
+        ui.print(&format!(
+            "reflect: proposed {proposed} note(s); nothing of them is used before you approve it\n\
+             → anamnesis review\n"
+        ));
+    }
+    if written == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.no_sync {
+        context.index()?;
+        ui.print(&format!(
+            "reflect: wrote {written} note(s); committed locally; reindexed (no sync)\n"
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let synced = sync::run(
+        context,
+        Some(&journal),
+        Answer::None,
+        sync_command::PATIENCE,
+    )?;
+    context.index()?;
+    ui.print(&format!(
+        "reflect: wrote {written} note(s); synced ({})\n",
+        sync_command::outcome(&synced)
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Distils each project. Returns how many notes were written and how many were proposed.
+fn reflect(
+    context: &Context,
+    journal: &Journal,
+    model: &Model,
+    waiting: &BTreeMap<String, Vec<Stored>>,
+    ui: &Ui,
+) -> (usize, usize) {
     let (mut written, mut proposed) = (0, 0);
-    for (project, sources) in &waiting {
+    for (project, sources) in waiting {
         let shown = one_line(project);
-        match ask(context, &journal, &model, project, sources, ui) {
+        match ask(context, journal, model, project, sources, ui) {
             Ok(done) => {
                 ui.print(&format!(
                     "reflect: {shown}: distilled {} episodic(s) -> {} note(s)\n",
@@ -105,34 +144,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             }
         }
     }
-    if proposed > 0 {
-        ui.print(&format!(
-            "reflect: proposed {proposed} note(s); nothing of them is used before you approve it\n\
-             → anamnesis review\n"
-        ));
-    }
-    if written == 0 {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.no_sync {
-        context.index()?;
-        ui.print(&format!(
-            "reflect: wrote {written} note(s); committed locally; reindexed (no sync)\n"
-        ));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let synced = sync::run(
-        context,
-        Some(&journal),
-        Answer::None,
-        sync_command::PATIENCE,
-    )?;
-    context.index()?;
-    ui.print(&format!(
-        "reflect: wrote {written} note(s); synced ({})\n",
-        sync_command::outcome(&synced)
-    ));
-    Ok(ExitCode::SUCCESS)
+    (written, proposed)
 }
 
 /// The session notes to distil, by project, for projects that have enough of them.

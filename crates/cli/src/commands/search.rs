@@ -7,7 +7,7 @@ use anamnesis_note::{
     id::NoteId,
     note::{Kind, NoteType, Scope},
 };
-use anamnesis_recall::search::{self, MAX_HITS};
+use anamnesis_recall::search::{self, Hit, MAX_HITS};
 use anamnesis_store::{
     index::{Filter, Index},
     notes::Stored,
@@ -16,7 +16,7 @@ use anamnesis_store::{
 use anamnesis_sync::history::Moment;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::show;
 use crate::{
@@ -72,20 +72,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if query.trim().is_empty() {
         return Err(Failure::usage("there are no words to search for"));
     }
-    let project = if args.here {
-        Some(context.project(None))
-    } else {
-        args.project
-            .as_deref()
-            .map(|key| context.project(Some(key)))
-    };
-    let filter = Filter {
-        projects: project.as_ref().map(Project::all_keys).unwrap_or_default(),
-        note_type: args.note_type,
-        kind: args.kind,
-        scope: args.scope,
-        ..Filter::default()
-    };
     let past = args
         .at
         .as_ref()
@@ -95,26 +81,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(past) => past.index()?,
         None => context.index()?,
     };
-    let hits = search::search(&index, &query, &filter, args.k)?;
+    let hits = search::search(&index, &query, &filter(args, context), args.k)?;
     if args.json {
-        let notes: Vec<serde_json::Value> = hits
-            .iter()
-            .map(|hit| {
-                let stored = match &past {
-                    Some(past) => past.stored(hit.entry.id()),
-                    None => context.notes.read(hit.entry.path).ok(),
-                };
-                let note = stored.map(|stored| {
-                    let mut note = stored.note();
-                    note.body = show::shown(context, &note.body);
-                    note
-                });
-                let mut json = ui::note_json(&hit.entry, note.as_ref());
-                json["score"] = hit.score.into();
-                json
-            })
-            .collect();
-        let mut json = json!({ "notes": notes, "capped": args.k > MAX_HITS });
+        let mut json = json!({
+            "notes": hits.iter().map(|hit| hit_json(hit, past.as_ref(), context)).collect::<Vec<_>>(),
+            "capped": args.k > MAX_HITS,
+        });
         if let Some(past) = &past {
             json["at"] = history_view::iso(past.time).into();
         }
@@ -132,22 +104,47 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let now = context.environment.now;
     let mut text = String::new();
     for hit in &hits {
-        text.push_str(&ui::note_line(
-            &hit.entry,
-            &Context::short(&index, hit.entry.id()),
-            now,
-        ));
+        let short = Context::short(&index, hit.entry.id());
+        text.push_str(&ui::note_line(&hit.entry, &short, now));
         text.push('\n');
     }
-    match &args.at {
-        Some(date) => text.push_str(&format!(
-            "→ anamnesis show ID --at \"{}\"\n",
-            one_line(date)
-        )),
-        None => text.push_str("→ anamnesis show ID\n"),
-    }
+    let at = args.at.as_ref();
+    let at = at.map(|date| format!(" --at \"{}\"", one_line(date)));
+    text.push_str(&format!("→ anamnesis show ID{}\n", at.unwrap_or_default()));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+fn filter(args: &Args, context: &Context) -> Filter {
+    let project = if args.here {
+        Some(context.project(None))
+    } else {
+        args.project
+            .as_deref()
+            .map(|key| context.project(Some(key)))
+    };
+    Filter {
+        projects: project.as_ref().map(Project::all_keys).unwrap_or_default(),
+        note_type: args.note_type,
+        kind: args.kind,
+        scope: args.scope,
+        ..Filter::default()
+    }
+}
+
+fn hit_json(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Value {
+    let stored = match past {
+        Some(past) => past.stored(hit.entry.id()),
+        None => context.notes.read(hit.entry.path).ok(),
+    };
+    let note = stored.map(|stored| {
+        let mut note = stored.note();
+        note.body = show::shown(context, &note.body);
+        note
+    });
+    let mut json = ui::note_json(&hit.entry, note.as_ref());
+    json["score"] = hit.score.into();
+    json
 }
 
 /// The notes of a past moment.

@@ -8,6 +8,7 @@ use anamnesis_app::{
     failure::Failure,
     pause::{self, Off},
     sync::Standing,
+    upkeep::FindingCounts,
 };
 use anamnesis_note::{
     merge::CONFLICT_TAG,
@@ -23,7 +24,7 @@ use anamnesis_store::{
 };
 use serde_json::json;
 
-use super::{backfill, doctor, project::explain, upkeep::Found};
+use super::{backfill, doctor, project::explain};
 use crate::ui::{self, Outcome, Ui};
 
 /// How many characters of a fault fit on the line.
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let journal = context.journal();
     let kept = journal.as_ref().and_then(Kept::of);
     let standing = Standing::load(context, journal.as_ref());
-    let found = journal.as_ref().and_then(Found::load);
+    let found = journal.as_ref().and_then(FindingCounts::load);
     let found = found.filter(|found| found.actions + found.decisions > 0);
     if args.json {
         ui.json(&json!({

@@ -1,35 +1,25 @@
 //! `upkeep`: finds and fixes duplicates, broken links and similar problems among the notes.
 
-pub(super) mod shelf;
-
-use std::{collections::BTreeMap, process::ExitCode};
+use std::process::ExitCode;
 
 use anamnesis_app::{
-    batch::{self, Batch, Done},
+    batch::check_person,
     context::Context,
     failure::Failure,
     format::shorten,
+    upkeep::{
+        self, Findings, links,
+        steps::{self, LongNotes},
+    },
 };
-use anamnesis_distill::upkeep::{
-    self, Action, Plan, recurring,
-    suggestions::{Suggestion, suggestions},
-};
-use anamnesis_note::{
-    id::NoteId,
-    note::{GLOBAL, Note, State},
-};
-use anamnesis_store::{
-    index::{Entry, Filter, Index},
-    journal::Journal,
-    project::Project,
-};
+use anamnesis_distill::upkeep::{Action, suggestions::Suggestion};
+use anamnesis_note::{id::NoteId, link::Relation};
+use anamnesis_store::index::Entry;
 use anamnesis_text::clean::one_line;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use self::shelf::Loaded;
-use super::bulk;
+use super::bulk::{self, Apply};
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// How many characters of a text are shown for notes that may contradict each other.
@@ -39,202 +29,199 @@ const SHOWN: usize = 240;
 ///
 /// Finds notes that repeat another one, broken links, long notes to split, and recurring failures.
 /// For you to decide, it also lists notes that contradict each other or may be outdated. No text is
-/// changed and no note removed. Changes are made only with --apply; `undo` reverts them.
+/// changed and no note removed. Changes are made only with --apply; `undo` reverts them. With
+/// --only, it runs single steps over all notes instead.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Notes for the step `split`: six or more characters of an id's start or end
+    #[arg(requires = "only", conflicts_with = "over")]
+    ids: Vec<String>,
+    /// Run only these steps
+    #[arg(
+        long,
+        value_name = "STEP",
+        value_delimiter = ',',
+        conflicts_with = "project"
+    )]
+    only: Vec<Step>,
+    /// Let the step `split` split every note with more characters than this
+    #[arg(long, value_name = "N", requires = "only")]
+    over: Option<usize>,
     /// Only notes of this project, and those for all projects [default: every project]
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// Make the changes that are listed above "for you to decide"
-    #[arg(long)]
-    apply: bool,
-    /// Do not sync afterwards
-    #[arg(long)]
-    no_sync: bool,
+    #[command(flatten)]
+    apply: Apply,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// The findings, with the data needed to show them.
-struct Report {
-    plan: Plan,
-    suggestions: Vec<(Entry, Suggestion)>,
-    /// How many files are skipped because they cannot be changed.
-    fixed: usize,
-    /// Every note that is named: its current version, or the one to create.
-    notes: BTreeMap<NoteId, Note>,
-    shorts: BTreeMap<NoteId, String>,
+/// A step that can be run alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Step {
+    /// Let one note replace others with the same text, whatever their titles and projects
+    Duplicates,
+    /// Write notes in the current format: keys, project keys, tags
+    Format,
+    /// Split the named notes, or those over a length, at headings or lists
+    Split,
+    /// Set the provenance of old notes from their tags `import` and `session`
+    Provenance,
+    /// Rebuild all links from the notes, count them and list broken ones
+    Links,
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    batch::check_person(context, args.apply)?;
-    let projects = match &args.project {
-        Some(key) => Project::all_keys(&context.project(Some(key))),
-        None => Vec::new(),
-    };
-    let (loaded, report) = {
+    check_person(context, args.apply.is_meant())?;
+    if !args.only.is_empty() {
+        return run_steps(args, context, ui);
+    }
+    let findings = {
         let _progress = ui::Progress::new("comparing the notes …");
-        look(context, &projects)?
+        upkeep::find(context, args.project.as_deref())?
     };
-    if !args.apply || report.plan.actions.is_empty() {
+    let report = Report(&findings);
+    let is_applied = args.apply.is_meant();
+    if !is_applied || findings.plan.actions.is_empty() {
         if args.json {
             ui.json(&report.json(false, None));
         } else {
-            ui.print(&report.text(args.apply));
+            ui.print(&report.text(is_applied));
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let done = apply(context, &loaded, &report.plan)?;
-    if let Some(journal) = context.journal() {
-        // The stored findings are outdated now.
-        journal.set_meta(FOUND, "")?;
-    }
+    let done = findings.apply(context)?;
     if args.json {
         ui.json(&report.json(true, done.batch));
-        if !args.no_sync {
-            bulk::sync_silently(context, ui);
-        }
-        return Ok(ExitCode::SUCCESS);
+        args.apply.sync_silently(context, ui);
+    } else {
+        ui.print(&report.text(true));
+        args.apply.send(context, "upkeep", &done, ui);
     }
-    ui.print(&report.text(true));
-    bulk::send(context, "upkeep", &done, args.no_sync, ui);
     Ok(ExitCode::SUCCESS)
 }
 
-/// The journal's key for the findings after a sync.
-const FOUND: &str = "upkeep_found";
-
-/// The counts of the findings after a sync.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Found {
-    /// The day of the check.
-    day: String,
-    /// How many actions `--apply` would take.
-    pub(crate) actions: usize,
-    /// How many findings need a person's decision.
-    pub(crate) decisions: usize,
-}
-
-impl Found {
-    /// Loads the last findings, if there are any.
-    pub(crate) fn load(journal: &Journal) -> Option<Self> {
-        serde_json::from_str(&journal.meta(FOUND).ok()??).ok()
+/// Runs the steps of `--only`, each as a change of its own.
+fn run_steps(args: &Args, context: &Context, ui: &Ui) -> Outcome {
+    let has_selection = args.over.is_some() || !args.ids.is_empty();
+    if args.only.contains(&Step::Split) != has_selection {
+        let problem = if has_selection {
+            "note ids and --over need --only split"
+        } else {
+            "--only split needs the ids of notes, or --over N"
+        };
+        return Err(Failure::usage(problem).hint("anamnesis upkeep --only split --over 4000"));
     }
+    if args.json && args.only != [Step::Links] {
+        return Err(Failure::usage(
+            "--json works with --only links alone, and without --only",
+        ));
+    }
+    for step in &args.only {
+        let (plan, told) = match step {
+            Step::Duplicates => (steps::duplicates(context)?, ("duplicate(s)", "replaced")),
+            Step::Format => (steps::format(context)?, ("note(s)", "changed")),
+            Step::Split => {
+                let named = LongNotes::Named(&args.ids);
+                let which = args.over.map_or(named, LongNotes::Over);
+                (steps::split(context, &which)?, ("note(s)", "taken apart"))
+            }
+            Step::Provenance => (steps::provenance(context)?, ("note(s)", "changed")),
+            Step::Links => {
+                rebuild_links(args.json, context, ui)?;
+                continue;
+            }
+        };
+        bulk::carry_out(plan, told, &args.apply, ui)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Checks for findings after notes arrived from other machines, at most once a day. Changes
-/// nothing.
-pub(super) fn look_after_sync(context: &Context, journal: &Journal) -> Result<(), Failure> {
-    let day = context.environment.now.date_naive().to_string();
-    if Found::load(journal).is_some_and(|found| found.day == day) {
+fn rebuild_links(json: bool, context: &Context, ui: &Ui) -> Result<(), Failure> {
+    let report = links::rebuild(context)?;
+    let (stored, unresolved) = (&report.stored, &report.unresolved);
+    if json {
+        let unresolved = unresolved.iter().map(|(link, _)| {
+            json!({
+                "note": link.note.to_string(),
+                "text": link.text,
+                "reason": link.reason.to_string(),
+            })
+        });
+        ui.json(&json!({
+            "declared": stored.declared,
+            "mentions": stored.mentions,
+            "session": stored.session,
+            "file": report.file,
+            "learned": report.learned,
+            "unresolved": unresolved.collect::<Vec<_>>(),
+        }));
         return Ok(());
     }
-    let (_, report) = look(context, &[])?;
-    let plan = &report.plan;
-    let found = Found {
-        day,
-        actions: plan.actions.len(),
-        decisions: plan.contradictions.len() + plan.alike.len() + report.suggestions.len(),
-    };
-    let found = serde_json::to_string(&found).unwrap_or_default();
-    Ok(journal.set_meta(FOUND, &found)?)
+    let mut text = format!(
+        "links: {} declared, {} by [[…]], {} of sessions, {} of files, {} by use\n",
+        ui::number(stored.declared),
+        ui::number(stored.mentions),
+        ui::number(stored.session),
+        ui::number(report.file),
+        ui::number(report.learned),
+    );
+    if !unresolved.is_empty() {
+        let lead = if unresolved.len() == 1 {
+            "leads"
+        } else {
+            "lead"
+        };
+        let count = ui::number(unresolved.len());
+        text.push_str(&format!("{count} {lead} nowhere:\n"));
+    }
+    for (link, short) in unresolved.iter().take(LIST_LENGTH) {
+        let line = format!("#{short} {}: {}", one_line(&link.text), link.reason);
+        text.push_str(&ui::shorten(&line, ui::WIDTH));
+        text.push('\n');
+    }
+    if unresolved.len() > LIST_LENGTH {
+        text.push_str(&format!(
+            "{LIST_LENGTH} of {} shown · --json\n",
+            ui::number(unresolved.len())
+        ));
+    }
+    if !unresolved.is_empty() {
+        text.push_str(&format!(
+            "→ anamnesis edit ID   |   anamnesis connect ID ID --relation {}\n",
+            Relation::RelatedTo
+        ));
+    }
+    ui.print(&text);
+    Ok(())
 }
 
-fn look(context: &Context, projects: &[String]) -> Result<(Loaded, Report), Failure> {
-    let index = context.index()?;
-    let mut loaded = Loaded::of(context, &index)?;
-    loaded.shelf.projects = projects.to_vec();
-    let journal = context.journal();
-    let now = context.environment.now;
-    if let Some(journal) = &journal {
-        let mended = journal.mended()?;
-        let proposals = recurring::proposals(
-            &mended,
-            &loaded.shelf.aliases,
-            |id| loaded.is_in_use(id),
-            &context.machine_id(),
-            now,
-        );
-        loaded.shelf.proposals = proposals;
-        let is_asked = |note: &Note| projects.is_empty() || projects.contains(&note.project);
-        loaded.shelf.proposals.retain(is_asked);
-    }
-    let plan = upkeep::plan(&loaded.shelf);
-    let mut filter = Filter::default();
-    if !projects.is_empty() {
-        filter.projects = projects.to_vec();
-        filter.projects.push(GLOBAL.to_owned());
-    }
-    let mut entries = index.list(&filter, usize::MAX)?;
-    entries.retain(|entry| entry.state == State::Active);
-    let suggestions = suggestions(&index, &context.notes, journal.as_ref(), entries, now)?;
-    let report = Report::of(&index, &loaded, plan, suggestions);
-    Ok((loaded, report))
-}
+/// Formats findings.
+struct Report<'a>(&'a Findings);
 
-/// Carries out the plan.
-fn apply(context: &Context, loaded: &Loaded, plan: &Plan) -> Result<Done, Failure> {
-    let mut batch = Batch::new(context, "upkeep");
-    for note in &plan.changed {
-        if let Some(stored) = loaded.stored(note.id) {
-            batch.change(stored, note)?;
-        }
-    }
-    for note in &plan.made {
-        batch.make(note.clone());
-    }
-    batch.apply()
-}
-
-impl Report {
-    fn of(
-        index: &Index,
-        loaded: &Loaded,
-        plan: Plan,
-        suggestions: Vec<(Entry, Suggestion)>,
-    ) -> Self {
-        let mut named: Vec<NoteId> = plan.actions.iter().flat_map(named).collect();
-        let pairs = plan.contradictions.iter().chain(&plan.alike);
-        named.extend(pairs.flat_map(|(one, other)| [*one, *other]));
-        named.extend(suggestions.iter().map(|(entry, _)| entry.id()));
-        let made = plan.made.iter().map(|note| (note.id, note.clone()));
-        let notes: BTreeMap<NoteId, Note> = named
-            .iter()
-            .filter_map(|id| Some((*id, loaded.stored(*id)?.note())))
-            .chain(made)
-            .collect();
-        let shorts = named.iter().map(|id| (*id, Context::short(index, *id)));
-        Self {
-            shorts: shorts.collect(),
-            fixed: loaded.shelf.fixed.len(),
-            plan,
-            suggestions,
-            notes,
-        }
-    }
-
+impl Report<'_> {
     fn short(&self, id: NoteId) -> &str {
-        self.shorts.get(&id).map_or("", String::as_str)
+        self.0.shorts.get(&id).map_or("", String::as_str)
     }
 
     /// Formats a note on one line, after a prefix.
     fn line(&self, before: &str, id: NoteId) -> String {
         let head = format!("{before}#{} ", self.short(id));
-        let title = self.notes.get(&id).map_or("", |note| note.title.as_str());
+        let title = self.0.notes.get(&id).map_or("", |note| note.title.as_str());
         let room = ui::WIDTH.saturating_sub(head.chars().count() + 2);
         format!("{head}\"{}\"\n", shorten(&one_line(title), room.max(16)))
     }
 
     fn text(&self, is_applied: bool) -> String {
         let mut text = String::new();
-        for action in self.plan.actions.iter().take(LIST_LENGTH) {
+        for action in self.0.plan.actions.iter().take(LIST_LENGTH) {
             text.push_str(&self.action(action));
         }
-        more(&mut text, self.plan.actions.len());
-        let has_advice = !self.suggestions.is_empty()
-            || !self.plan.contradictions.is_empty()
-            || !self.plan.alike.is_empty();
+        more(&mut text, self.0.plan.actions.len());
+        let has_advice = !self.0.suggestions.is_empty()
+            || !self.0.plan.contradictions.is_empty()
+            || !self.0.plan.alike.is_empty();
         if has_advice {
             if !text.is_empty() {
                 text.push('\n');
@@ -242,13 +229,13 @@ impl Report {
             text.push_str("for you to decide\n");
             self.advise(&mut text);
         }
-        if self.fixed > 0 {
+        if self.0.unchangeable > 0 {
             text.push_str(&format!(
                 "{} left alone: unreadable, or not one key a line (anamnesis doctor)\n",
-                ui::count(self.fixed, "file")
+                ui::count(self.0.unchangeable, "file")
             ));
         }
-        let count = self.plan.actions.len();
+        let count = self.0.plan.actions.len();
         match (count, is_applied) {
             (0, _) if text.is_empty() => text.push_str("nothing to put in order\n"),
             (0, _) => {}
@@ -285,7 +272,7 @@ impl Report {
                 self.line("", *note) + &parts.collect::<String>()
             }
             Action::Propose { note } => {
-                let count = self.notes.get(note).map_or(0, |note| note.links.len());
+                let count = self.0.notes.get(note).map_or(0, |note| note.links.len());
                 self.line("a warning to look at: ", *note)
                     + &format!("  a failure of {}\n", ui::count(count, "session"))
             }
@@ -293,25 +280,25 @@ impl Report {
     }
 
     fn advise(&self, text: &mut String) {
-        for (one, other) in self.plan.contradictions.iter().take(LIST_LENGTH) {
+        for (one, other) in self.0.plan.contradictions.iter().take(LIST_LENGTH) {
             text.push_str("only one can be right:\n");
             for id in [one, other] {
                 text.push_str(&self.line("  ", *id));
-                let body = self.notes.get(id).map_or("", |note| note.body.as_str());
+                let body = self.0.notes.get(id).map_or("", |note| note.body.as_str());
                 text.push_str(&ui::wrapped(&shorten(&one_line(body), SHOWN), 4));
             }
         }
-        more(text, self.plan.contradictions.len());
-        for (one, other) in self.plan.alike.iter().take(LIST_LENGTH) {
+        more(text, self.0.plan.contradictions.len());
+        for (one, other) in self.0.plan.alike.iter().take(LIST_LENGTH) {
             text.push_str(&self.line("", *one));
             text.push_str(&self.line("  says much the same as ", *other));
         }
-        more(text, self.plan.alike.len());
-        for (entry, suggestion) in self.suggestions.iter().take(LIST_LENGTH) {
+        more(text, self.0.plan.alike.len());
+        for (entry, suggestion) in self.0.suggestions.iter().take(LIST_LENGTH) {
             text.push_str(&self.line("", entry.id()));
             text.push_str(&ui::wrapped(&self.thought(entry, suggestion), 2));
         }
-        more(text, self.suggestions.len());
+        more(text, self.0.suggestions.len());
     }
 
     /// Describes a suggestion for a note.
@@ -335,11 +322,11 @@ impl Report {
 
     fn json(&self, is_applied: bool, batch: Option<Ulid>) -> Value {
         let note = |id: &NoteId| {
-            let title = self.notes.get(id).map(|note| one_line(&note.title));
+            let title = self.0.notes.get(id).map(|note| one_line(&note.title));
             json!({ "id": id.to_string(), "title": title })
         };
         let notes = |ids: &[NoteId]| ids.iter().map(note).collect::<Vec<_>>();
-        let actions = self.plan.actions.iter().map(|action| match action {
+        let actions = self.0.plan.actions.iter().map(|action| match action {
             Action::Replace {
                 keeper,
                 replaced,
@@ -370,7 +357,7 @@ impl Report {
                 .map(|(one, other)| notes(&[*one, *other]))
                 .collect::<Vec<_>>()
         };
-        let suggestions = self.suggestions.iter().map(|(entry, suggestion)| {
+        let suggestions = self.0.suggestions.iter().map(|(entry, suggestion)| {
             let word = match suggestion {
                 Suggestion::Promote { .. } => "promote",
                 Suggestion::Mute { .. } => "mute",
@@ -386,23 +373,12 @@ impl Report {
             "applied": is_applied,
             "batch": batch.map(|batch| batch.to_string()),
             "actions": actions.collect::<Vec<_>>(),
-            "contradictions": pairs(&self.plan.contradictions),
-            "alike": pairs(&self.plan.alike),
+            "contradictions": pairs(&self.0.plan.contradictions),
+            "alike": pairs(&self.0.plan.alike),
             "suggestions": suggestions.collect::<Vec<_>>(),
-            "left_alone": self.fixed,
+            "left_alone": self.0.unchangeable,
         })
     }
-}
-
-/// The notes of an action.
-fn named(action: &Action) -> Vec<NoteId> {
-    let mut named = action.writes();
-    match action {
-        Action::Replace { replaced, .. } => named.extend(replaced),
-        Action::Split { note, .. } => named.push(*note),
-        Action::Unlink { .. } | Action::Propose { .. } => {}
-    }
-    named
 }
 
 /// Adds a line that says how many entries are hidden.

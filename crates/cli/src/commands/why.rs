@@ -160,7 +160,7 @@ pub(super) fn tried(tried: &Tried, context: &Context, with_held: bool) -> Result
         text.push_str(&format!("nothing comes: {reason}\n"));
     }
     if tried.is_behind {
-        text.push_str("some notes are newer than the index\n→ anamnesis reindex\n");
+        text.push_str("some notes are newer than the index\n→ anamnesis internal reindex\n");
     }
     Ok(text)
 }

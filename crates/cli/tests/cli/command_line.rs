@@ -25,7 +25,15 @@ fn every_help_page() {
         pages.push_str(&format!("$ anamnesis {arguments}\n"));
         pages.push_str(&home.run(arguments).well());
     }
-    for name in commands() {
+    let nested = [
+        "internal capture",
+        "internal inject",
+        "internal maintain",
+        "internal reindex",
+        "internal work",
+        "project migrate",
+    ];
+    for name in commands().into_iter().chain(nested.map(str::to_owned)) {
         let page = home.run(&format!("{name} --help")).well();
         assert_eq!(home.run(&format!("help {name}")).well(), page, "{name}");
         pages.push_str(&format!("$ anamnesis {name} --help\n{page}"));
@@ -265,7 +273,12 @@ fn no_text_for_people_uses_the_words_of_the_inside() {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // What is said when something goes wrong stands in the source.
-    for folder in ["crates/cli/src", "crates/cli/src/commands"] {
+    for folder in [
+        "crates/cli/src",
+        "crates/cli/src/commands",
+        "crates/cli/src/commands/internal",
+        "crates/app/src/upkeep",
+    ] {
         for (name, source) in files(&root.join(folder), "rs") {
             let code = source.split("#[cfg(test)]").next().unwrap_or_default();
             let sentences = literals(code).into_iter().filter(|text| text.contains(' '));

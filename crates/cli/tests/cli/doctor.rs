@@ -833,7 +833,7 @@ fn records_that_wait_or_cannot_be_read() {
     ✓ recording  last session just now: 1 prompt, 0 tool events, nothing to note
     ✓ store      ~/.anamnesis, writable
     ! records    1 record waits in spool/ to be taken up
-                 → anamnesis maintain
+                 → anamnesis internal maintain
     ! records    1 record could not be read, moved to quarantine/
                  → rm ~/.anamnesis/quarantine/spool-*   (each is one event)
     ✓ records    journal.db was damaged on 2026-01-01
@@ -986,7 +986,10 @@ fn records_over_their_ceiling() {
         printed.contains("of records, over the ceiling of 1 MB"),
         "{printed}"
     );
-    assert!(printed.contains("→ anamnesis maintain"), "{printed}");
+    assert!(
+        printed.contains("→ anamnesis internal maintain"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod doctor;
 mod environment;
 mod evaluation;
 mod forget;
+mod former_names;
 mod history;
 mod hook_input;
 // Paths are shown as the system writes them, and there is a link.

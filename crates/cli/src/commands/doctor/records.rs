@@ -98,7 +98,7 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
     if waiting > 0 {
         look(
             format!("{} in spool/ to be taken up", wait(waiting)),
-            "anamnesis maintain".to_owned(),
+            "anamnesis internal maintain".to_owned(),
         );
     }
     let quarantine = context.home.quarantine();
@@ -148,7 +148,7 @@ pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check
                 ui::size(used),
                 ui::size(ceiling)
             ),
-            "anamnesis maintain   (lets the oldest go)".to_owned(),
+            "anamnesis internal maintain   (lets the oldest go)".to_owned(),
         );
     }
     if checks.is_empty() {
@@ -183,7 +183,7 @@ pub(super) fn damage(context: &Context) -> Option<Check> {
                     CHECK_LIMIT.as_secs()
                 ),
             )
-            .hint("anamnesis maintain   (checks all of it)"),
+            .hint("anamnesis internal maintain   (checks all of it)"),
         ),
     }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use anamnesis_app::{
     context::{Context, PATIENCE},
+    evaluation::mine::notes_in_use,
     evaluation_set::{Case, Set},
     failure::Failure,
 };
@@ -25,7 +26,6 @@ use anamnesis_store::journal::Journal;
 use anamnesis_text::{clean::one_line, private_tokens::PrivateTokens};
 use serde_json::json;
 
-use super::mine::notes_in_use;
 use crate::ui::{self, Outcome, Ui};
 
 /// Generate questions about your notes (uses a model)

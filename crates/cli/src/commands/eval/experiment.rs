@@ -1,35 +1,18 @@
 //! `eval experiment`: measures how a reflection or a merge changes recall, on a copy of the notes.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anamnesis_app::{
-    context::{Context, PATIENCE},
+    context::Context,
+    evaluation::experiment::{Experiment, Measured, Tried},
     evaluation_set::Case,
-    failure::Failure,
-    reflect::Question,
 };
-use anamnesis_distill::{
-    merge::{self, Author, MergeOutcome},
-    model::Model,
-    reflection,
-    window::tokens,
-};
-use anamnesis_note::note::Note;
 use anamnesis_recall::evaluation::RelevantRanks;
-use anamnesis_store::{fs::file, journal::Journal, notes::Stored};
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{
-    gate::Unasked,
-    picture::{self, Bar},
-    run::{Figures, missing},
-    sandbox::Sandbox,
-};
-use crate::{
-    commands::upkeep::shelf::Loaded,
-    ui::{self, Outcome, Ui},
-};
+use super::run::{figures_json, missing};
+use crate::ui::{self, Outcome, Ui};
 
 /// A relevant note counts as found if its rank is at most this.
 const DEPTH: usize = 8;
@@ -52,28 +35,9 @@ pub(crate) struct Args {
     /// Merge instead of reflecting
     #[arg(long)]
     merge: bool,
-    /// Draw the figures before and after into this file (SVG)
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// The result for all projects.
-#[derive(Default)]
-struct Tried {
-    /// One line per project.
-    lines: Vec<String>,
-    done: usize,
-    skipped: usize,
-    failed: usize,
-}
-
-/// The figures of one measurement.
-struct Measured {
-    figures: Figures,
-    unasked: Unasked,
 }
 
 /// A figure before and after.
@@ -116,43 +80,36 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     let cases = args.set.measured(&set);
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let sandbox = Sandbox::of(context)?;
-    let measure = || -> Result<Measured, Failure> {
+    let experiment = Experiment::new(context, &model)?;
+    let measure = || {
         let _progress = ui::Progress::new("measuring …");
-        let index = sandbox.context.index()?;
-        Ok(Measured {
-            unasked: Unasked::of(&sandbox.context, &journal, &index, &cases)?,
-            figures: Figures::of(&sandbox.context, &index, &cases, None)?,
-        })
+        experiment.measure(&cases)
+    };
+    let label = one_line(&model.label());
+    let announce = |project: &str, cost: usize| {
+        ui.note(&format!(
+            "{}: about {} tokens to {}\n",
+            one_line(project),
+            ui::number(cost),
+            one_line(&model.receiver())
+        ));
+        ui::Progress::new(&format!("asking {label} …"))
     };
     let before = measure()?;
-    let experiment = Experiment {
-        context,
-        copy: &sandbox.context,
-        journal: &journal,
-        model: &model,
-        ui,
-    };
     let tried = if args.merge {
-        experiment.merge()?
+        experiment.merge(&announce)?
     } else {
-        experiment.reflect()?
+        experiment.reflect(&announce)?
     };
     let after = measure()?;
-    drop(sandbox);
+    drop(experiment);
     let rows = rows(&before, &after);
     let moved = moved(&cases, &before.figures.places, &after.figures.places);
-    if let Some(path) = &args.svg {
-        let svg = picture::before_and_after(&bars(&rows));
-        file::write_atomic(path, svg.as_bytes()).map_err(|error| {
-            Failure::failed(format!("cannot write {}: {error}", path.display()))
-        })?;
-    }
+    let tried = Attempts::new(&tried, args.merge);
     if args.json {
         ui.json(&json!({
-            "before": before.json(),
-            "after": after.json(),
+            "before": measured_json(&before),
+            "after": measured_json(&after),
             "reflected": tried.done,
             "skipped": tried.skipped,
             "failed": tried.failed,
@@ -160,163 +117,56 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "moved": moved.iter().map(Moved::json).collect::<Vec<_>>(),
         }));
     } else {
-        let label = one_line(&model.label());
         ui.print(&text(&label, &tried, &rows, &moved, cases.len()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an experiment runs on.
-struct Experiment<'a> {
-    context: &'a Context,
-    copy: &'a Context,
-    journal: &'a Journal,
-    model: &'a Model,
-    ui: &'a Ui,
+/// What was tried, for output.
+struct Attempts {
+    /// One line per project.
+    lines: Vec<String>,
+    done: usize,
+    skipped: usize,
+    failed: usize,
 }
 
-impl Experiment<'_> {
-    /// Reflects on each project that has enough sessions.
-    fn reflect(&self) -> Result<Tried, Failure> {
-        let mut tried = Tried::default();
-        let waiting = reflection::pending(&self.copy.notes, self.journal, &[])?;
-        let least = self.context.environment.min_episodics.max(1);
-        let (enough, few): (BTreeMap<_, _>, BTreeMap<_, _>) = waiting
-            .by_project
-            .into_iter()
-            .partition(|(_, sources)| sources.len() >= least);
-        tried.skipped = few.len();
-        for (project, sources) in enough {
-            let shown = one_line(&project);
-            match self.distil(&project, &sources) {
-                Ok(made) => {
-                    tried.done += 1;
-                    tried.lines.push(format!(
-                        "{shown}: {} -> {}",
-                        ui::count(sources.len(), "session"),
-                        ui::count(made, "note")
-                    ));
-                }
-                Err(cause) => {
-                    tried.failed += 1;
-                    let cause = one_line(&cause);
-                    tried
-                        .lines
-                        .push(format!("{shown}: failed ({cause}); skipped"));
-                }
+impl Attempts {
+    fn new(tried: &Tried, is_merge: bool) -> Self {
+        let lines = tried.projects.iter().map(|tried| {
+            let project = one_line(&tried.project);
+            match &tried.result {
+                Ok(groups) if is_merge => format!(
+                    "{project}: {} of {}",
+                    ui::count(*groups, "group"),
+                    ui::count(tried.notes, "note")
+                ),
+                Ok(made) => format!(
+                    "{project}: {} -> {}",
+                    ui::count(tried.notes, "session"),
+                    ui::count(*made, "note")
+                ),
+                Err(cause) => format!("{project}: failed ({}); skipped", one_line(cause)),
             }
-        }
-        Ok(tried)
-    }
-
-    fn distil(&self, project: &str, sources: &[Stored]) -> Result<usize, String> {
-        let question = Question::new(self.context, project, sources);
-        self.tell_cost(project, question.cost());
-        let _progress = self.progress();
-        let (notes, _) = question.distilled(self.context, self.journal, self.model)?;
-        question.write(self.copy, &notes)?;
-        Ok(notes.len())
-    }
-
-    /// Merges in each project that has enough notes. The gate is off, because the experiment should
-    /// show what it would reject.
-    fn merge(&self) -> Result<Tried, Failure> {
-        let mut tried = Tried::default();
-        let loaded = Loaded::of(self.copy, &self.copy.index()?)?;
-        let author = Author {
-            machine: self.context.machine_id(),
-            model: self.model.label(),
-            now: self.context.environment.now,
-        };
-        for project in loaded.projects() {
-            let notes = merge::candidates(&loaded.shelf, &project);
-            if notes.len() < self.context.environment.merge_min {
-                tried.skipped += 1;
-                continue;
-            }
-            let shown = one_line(&project);
-            let groups = merge::ask(&notes, &|system, user| {
-                self.tell_cost(&project, tokens(system) + tokens(user));
-                let _progress = self.progress();
-                self.model.ask(system, user)
-            });
-            match groups {
-                Ok(groups) => {
-                    let by_id = notes.iter().map(|note| (note.id, *note)).collect();
-                    let merged = groups
-                        .iter()
-                        .filter_map(|group| group.applied(&by_id, &author));
-                    let taken = self.keep(&loaded, merged)?;
-                    tried.done += 1;
-                    tried.lines.push(format!(
-                        "{shown}: {} of {}",
-                        ui::count(taken, "group"),
-                        ui::count(notes.len(), "note")
-                    ));
-                }
-                Err(error) => {
-                    tried.failed += 1;
-                    let cause = one_line(&error.to_string());
-                    tried
-                        .lines
-                        .push(format!("{shown}: failed ({cause}); skipped"));
-                }
-            }
-        }
-        Ok(tried)
-    }
-
-    /// Writes the result of a merge into the copy.
-    fn keep(
-        &self,
-        loaded: &Loaded,
-        merged: impl Iterator<Item = MergeOutcome>,
-    ) -> Result<usize, Failure> {
-        let lock = self.copy.notes.lock()?;
-        let mut taken = 0;
-        for merged in merged {
-            match merged {
-                MergeOutcome::Changed(note) => {
-                    if let Some(stored) = loaded.stored(note.id) {
-                        let change = |old: &mut Note| old.clone_from(&note);
-                        self.copy.notes.update(&lock, stored.path, change)?;
-                        taken += 1;
-                    }
-                }
-                MergeOutcome::Made(note) => {
-                    self.copy.notes.create(&lock, &note)?;
-                    taken += 1;
-                }
-                // A pending note is never injected, so it does not change the figures.
-                MergeOutcome::Proposed(_) | MergeOutcome::Left => {}
-            }
-        }
-        Ok(taken)
-    }
-
-    fn tell_cost(&self, project: &str, cost: usize) {
-        self.ui.note(&format!(
-            "{}: about {} tokens to {}\n",
-            one_line(project),
-            ui::number(cost),
-            one_line(&self.model.receiver())
-        ));
-    }
-
-    fn progress(&self) -> ui::Progress {
-        ui::Progress::new(&format!("asking {} …", one_line(&self.model.label())))
-    }
-}
-
-impl Measured {
-    fn json(&self) -> Value {
-        let mut json = self.figures.json();
-        json["unasked"] = json!({
-            "given": self.unasked.given,
-            "unrelated": self.unasked.unrelated,
         });
-        json
+        let done = tried.projects.iter().filter(|tried| tried.result.is_ok());
+        let done = done.count();
+        Self {
+            lines: lines.collect(),
+            done,
+            skipped: tried.skipped,
+            failed: tried.projects.len() - done,
+        }
     }
+}
+
+fn measured_json(measured: &Measured) -> Value {
+    let mut json = figures_json(&measured.figures);
+    json["unasked"] = json!({
+        "given": measured.rates.given,
+        "unrelated": measured.rates.unrelated,
+    });
+    json
 }
 
 fn rows(before: &Measured, after: &Measured) -> Vec<Row> {
@@ -345,13 +195,13 @@ fn rows(before: &Measured, after: &Measured) -> Vec<Row> {
         ),
         (
             "given unasked",
-            both(|measured| measured.unasked.given),
+            both(|measured| measured.rates.given),
             Unit::Share,
             Aim::More,
         ),
         (
             "unrelated and given",
-            both(|measured| measured.unasked.unrelated),
+            both(|measured| measured.rates.unrelated),
             Unit::Share,
             Aim::Less,
         ),
@@ -453,7 +303,7 @@ impl Moved<'_> {
     }
 }
 
-fn text(model: &str, tried: &Tried, rows: &[Row], moved: &[Moved<'_>], asked: usize) -> String {
+fn text(model: &str, tried: &Attempts, rows: &[Row], moved: &[Moved<'_>], asked: usize) -> String {
     let mut text = format!(
         "on a copy, with {model}: {} tried, {} with too little, {} failed\n",
         ui::count(tried.done, "project"),
@@ -504,28 +354,6 @@ fn text(model: &str, tried: &Tried, rows: &[Row], moved: &[Moved<'_>], asked: us
     }
     text.push_str("\nyour notes are as they were\n");
     text
-}
-
-/// The bars to draw: shares as they are, tokens relative to the larger value.
-fn bars(rows: &[Row]) -> Vec<Bar> {
-    rows.iter()
-        .filter(|row| row.before.is_some() || row.after.is_some())
-        .map(|row| {
-            let most = match row.unit {
-                Unit::Share | Unit::Rank => 1.0,
-                Unit::Tokens => {
-                    let [before, after] = [row.before, row.after].map(Option::unwrap_or_default);
-                    before.max(after).max(1.0)
-                }
-            };
-            let part = |figure: Option<f64>| figure.unwrap_or_default() / most;
-            Bar {
-                name: row.name.clone(),
-                parts: [part(row.before), part(row.after)],
-                labels: [row.shown(row.before), row.shown(row.after)],
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

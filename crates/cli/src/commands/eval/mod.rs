@@ -3,20 +3,16 @@
 mod build;
 mod experiment;
 mod gate;
-mod library;
 mod mine;
-mod picture;
 mod prompt;
 mod run;
-mod sandbox;
 
 use std::path::PathBuf;
-
-pub(crate) use self::sandbox::sweep;
 
 use anamnesis_app::{
     context::Context,
     environment::Environment,
+    evaluation,
     evaluation_set::{Case, Set},
     failure::Failure,
     model,
@@ -78,15 +74,7 @@ pub(super) fn approved(
     context: &Context,
     named: Option<&PathBuf>,
 ) -> Result<Vec<merge::Case>, Failure> {
-    let set = Set::read(&path(context, named))?;
-    let cases = set.iter().flat_map(|set| &set.cases);
-    let approved = cases.filter(|(_, case)| case.approved);
-    Ok(approved
-        .map(|(_, case)| merge::Case {
-            query: case.query.clone(),
-            right: case.notes().collect(),
-        })
-        .collect())
+    evaluation::approved(&path(context, named))
 }
 
 /// The configured model. Prints a hint if there is none, and refuses an agent, because the model

@@ -1,4 +1,4 @@
-//! `capture`: writes the note of a session, for a person or for the Python version's hooks.
+//! `internal capture`: writes the note of a session, for a person or for the Python version's hooks.
 
 use std::{
     io::BufReader,
@@ -21,8 +21,8 @@ use anamnesis_store::{
 use anamnesis_sync::Answer;
 use anamnesis_text::clean::one_line;
 
-use super::sync::outcome;
 use crate::{
+    commands::sync::outcome,
     input::hook_input,
     ui::{Outcome, Ui},
 };
@@ -64,16 +64,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         Some(path) => read(path, context)?,
         None => Transcript::default(),
     };
-    let folder = |folder: Option<&String>| {
-        folder
-            .map(PathBuf::from)
-            .filter(|folder| folder.is_absolute())
-    };
     let project = args.project.clone().unwrap_or_else(|| {
-        let folder = folder(transcript.cwd.as_ref())
-            .or_else(|| folder(input.cwd.as_ref()))
-            .or_else(Context::current_folder)
-            .unwrap_or_default();
+        let folder = super::session_folder(transcript.cwd.clone(), input.cwd);
         context.project_of(&folder).key
     });
     let journal = context.journal();
@@ -110,23 +102,19 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             one_line(&reason)
         ));
     }
-    let place = format!("(project={project}, source={source})");
     let note = match &captured {
         Captured::Written(stored) => Some(stored.path.id),
         Captured::Unchanged(path) => Some(path.id),
         Captured::Trivial | Captured::Forgotten(_) => None,
     };
-    let line = match captured {
-        Captured::Written(stored) => {
-            format!("capture: wrote episodic note {} {place}\n", stored.path.id)
-        }
-        Captured::Unchanged(path) => format!("capture: wrote episodic note {} {place}\n", path.id),
-        Captured::Trivial => format!("capture: skipped trivial session {place}\n"),
-        Captured::Forgotten(id) => {
-            format!("capture: skipped, the note {id} was forgotten {place}\n")
-        }
+    let what = match (note, captured) {
+        (Some(id), _) => format!("wrote episodic note {id}"),
+        (None, Captured::Forgotten(id)) => format!("skipped, the note {id} was forgotten"),
+        (None, _) => "skipped trivial session".to_owned(),
     };
-    ui.print(&line);
+    ui.print(&format!(
+        "capture: {what} (project={project}, source={source})\n"
+    ));
     if let Some(id) = note {
         send(id, args.no_sync, context, journal.as_ref(), ui);
     }

@@ -1,4 +1,4 @@
-//! `reindex`: rebuilds the index.
+//! `internal reindex`: rebuilds the index.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -1,4 +1,4 @@
-//! `work`: the deferred process. It runs once per store, for a limited time, and exits when idle.
+//! `internal work`: the deferred process. It runs once per store, for a limited time, and exits when idle.
 //!
 //! All its work is found in the store: records in the spool, sessions whose client is gone, queued
 //! notes, an outdated index, expired records. So a killed process loses nothing, and the next one
@@ -13,13 +13,14 @@ use anamnesis_app::{
     auto_reflect, capture, citation_check, claude_memory, client,
     context::Context,
     environment::Environment,
+    evaluation::sandbox,
     evaluation_set,
     failure::Failure,
     journal_repair, learn, python_version, remote,
     spawn::{self, INDEX_DAMAGED, UNREADABLE},
     summary,
     sync::{self, History},
-    terminal_command,
+    terminal_command, upkeep,
 };
 use anamnesis_store::{
     fs::lock::{self, Lock, Subject},
@@ -31,7 +32,6 @@ use anamnesis_store::{
 };
 use anamnesis_sync::Answer;
 
-use super::{eval, upkeep};
 use crate::ui::Outcome;
 
 /// Timeout for other writers of notes or of the index.
@@ -127,7 +127,7 @@ fn work(context: &Context, check: bool) -> Outcome {
         }
         citation_check::follow(context, &journal);
         if exchange(context, &journal, done.notes > 0)
-            && let Err(failure) = upkeep::look_after_sync(context, &journal)
+            && let Err(failure) = upkeep::count_after_sync(context, &journal)
         {
             context.log(&format!("work: {}", failure.message()));
         }
@@ -363,7 +363,7 @@ fn take_up(
             Spool::new(&context.home).forget_unreadable(age);
             journal::drop_old_quarantine(&context.home, context.environment.now - age);
         }
-        eval::sweep(&context.home);
+        sandbox::sweep(&context.home);
         if let Err(failure) = forget_questions(context) {
             context.log(&format!("work: {}", failure.message()));
         }
@@ -393,7 +393,7 @@ fn forget_questions(context: &Context) -> Result<(), Failure> {
 const PRUNED: &str = "pruned";
 
 /// Moves pending records from the spool to the journal, and returns how many.
-pub(super) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
+pub(in crate::commands) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
     let spool = Spool::new(&context.home);
     let mut drained = 0;
     loop {

@@ -1,6 +1,6 @@
-//! `inject`: prints the working set in the Python version's form.
+//! `internal inject`: prints the working set in the Python version's form.
 
-use std::{fs::File, io::BufReader, path::PathBuf, process::ExitCode};
+use std::{fs::File, io::BufReader, process::ExitCode};
 
 use anamnesis_app::context::Context;
 use anamnesis_recall::render;
@@ -8,6 +8,7 @@ use anamnesis_recall::session_start::{self, Request};
 use anamnesis_session::transcript;
 use serde_json::json;
 
+use super::session_folder;
 use crate::{
     input::hook_input,
     ui::{Outcome, Ui},
@@ -32,9 +33,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let input = hook_input();
-    let project = match &args.project {
-        Some(key) => context.project(Some(key)),
-        None => context.project_of(&folder(input.transcript_path.as_deref(), input.cwd)),
+    let project = if let Some(key) = &args.project {
+        context.project(Some(key))
+    } else {
+        let begun = input.transcript_path.as_deref().and_then(begun_in);
+        context.project_of(&session_folder(begun, input.cwd))
     };
     // The session start blocks on this command, so it does not wait for another writer of the
     // index.
@@ -70,17 +73,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder of a session: where its transcript began, else the hook's `cwd`, else the current
-/// folder.
-pub(super) fn folder(transcript: Option<&str>, cwd: Option<String>) -> PathBuf {
-    let begun = transcript
-        .and_then(|path| File::open(path).ok())
-        .and_then(|file| transcript::read(BufReader::new(file)).0.cwd);
-    let absolute =
-        |folder: String| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
-    begun
-        .and_then(absolute)
-        .or_else(|| cwd.and_then(absolute))
-        .or_else(Context::current_folder)
-        .unwrap_or_default()
+/// The folder in which a transcript began.
+fn begun_in(transcript: &str) -> Option<String> {
+    let file = File::open(transcript).ok()?;
+    transcript::read(BufReader::new(file)).0.cwd
 }

@@ -10,7 +10,10 @@ use anamnesis_note::note::Scope;
 use anamnesis_store::fs::home::Home;
 use ulid::Ulid;
 
-use anamnesis_app::{context::Context, failure::Failure};
+use crate::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+};
 
 /// The prefix of a copy's folder name.
 const NAME: &str = "experiment-";
@@ -19,14 +22,15 @@ const NAME: &str = "experiment-";
 const LEFTOVER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The copy, with its own store.
-pub(super) struct Sandbox {
+pub struct Sandbox {
     folder: PathBuf,
-    pub(super) context: Context,
+    /// The copy's store, with the settings of the original.
+    pub context: Context,
 }
 
 impl Sandbox {
     /// Copies the notes and the usage log.
-    pub(super) fn of(context: &Context) -> Result<Self, Failure> {
+    pub fn new(context: &Context) -> Result<Self, Failure> {
         sweep(&context.home);
         let folder = context
             .home
@@ -41,7 +45,7 @@ impl Sandbox {
         let copy = || -> Result<Context, Failure> {
             let mut environment = context.environment.clone();
             environment.store = Some(folder.clone());
-            let copied = Context::of(environment, anamnesis_app::context::PATIENCE)?;
+            let copied = Context::of(environment, PATIENCE)?;
             copied.home.create().map_err(|error| failed(&error))?;
             for scope in [Scope::Portable, Scope::MachineLocal] {
                 copy_folder(&context.home.tree(scope), &copied.home.tree(scope))
@@ -88,7 +92,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Removes copies that were left by a process that was killed.
-pub(crate) fn sweep(home: &Home) {
+pub fn sweep(home: &Home) {
     let Ok(entries) = fs::read_dir(home.derived()) else {
         return;
     };

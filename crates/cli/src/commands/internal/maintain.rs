@@ -1,4 +1,4 @@
-//! `maintain`: runs the deferred process in the foreground, to its end.
+//! `internal maintain`: runs the deferred process in the foreground, to its end.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Loads the notes of a store for commands that tidy them.
+//! The notes of a store with their files, as upkeep needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,19 @@ use anamnesis_store::{
     usage_log::Receipts,
 };
 
-use anamnesis_app::{context::Context, failure::Failure};
+use crate::{context::Context, failure::Failure};
 
 /// The notes with their files.
-pub(crate) struct Loaded {
-    pub(crate) shelf: NoteSet,
+pub struct Loaded {
+    /// What plans are made from.
+    pub note_set: NoteSet,
     stored: BTreeMap<NoteId, Stored>,
 }
 
 impl Loaded {
     /// Reads every note.
-    pub(crate) fn of(context: &Context, index: &Index) -> Result<Self, Failure> {
-        let mut shelf = NoteSet {
+    pub fn read(context: &Context, index: &Index) -> Result<Self, Failure> {
+        let mut note_set = NoteSet {
             aliases: Receipts::new(context.home.clone()).aliases(),
             ..NoteSet::default()
         };
@@ -37,12 +38,12 @@ impl Loaded {
             match context.notes.read(path) {
                 Ok(read) => {
                     if !can_be_changed(&read) {
-                        shelf.fixed.insert(path.id);
+                        note_set.fixed.insert(path.id);
                     }
-                    shelf.notes.push(read.note());
+                    note_set.notes.push(read.note());
                     stored.insert(path.id, read);
                 }
-                Err(_) => drop(shelf.fixed.insert(path.id)),
+                Err(_) => drop(note_set.fixed.insert(path.id)),
             }
         }
         let all = Filter {
@@ -51,33 +52,33 @@ impl Loaded {
         };
         let entries = index.list(&all, usize::MAX)?;
         let replaced = entries.iter().filter(|entry| entry.superseded);
-        shelf.replaced = replaced.map(anamnesis_store::index::Entry::id).collect();
-        Ok(Self { shelf, stored })
+        note_set.replaced = replaced.map(anamnesis_store::index::Entry::id).collect();
+        Ok(Self { note_set, stored })
     }
 
     /// The current keys of the projects that have notes, without `global`.
-    pub(crate) fn projects(&self) -> BTreeSet<String> {
-        let notes = self.shelf.notes.iter();
-        let keys = notes.map(|note| self.shelf.aliases.current(&note.project));
+    pub fn projects(&self) -> BTreeSet<String> {
+        let notes = self.note_set.notes.iter();
+        let keys = notes.map(|note| self.note_set.aliases.current(&note.project));
         keys.filter(|key| *key != GLOBAL)
             .map(str::to_owned)
             .collect()
     }
 
     /// The note's file as it was read.
-    pub(crate) fn stored(&self, id: NoteId) -> Option<&Stored> {
+    pub fn stored(&self, id: NoteId) -> Option<&Stored> {
         self.stored.get(&id)
     }
 
     /// Every note with its file, by id.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Stored> {
+    pub fn all(&self) -> impl Iterator<Item = &Stored> {
         self.stored.values()
     }
 
     /// Tells whether a note is active and not superseded.
-    pub(crate) fn is_in_use(&self, id: NoteId) -> bool {
+    pub fn is_in_use(&self, id: NoteId) -> bool {
         let is_active = |stored: &Stored| stored.file.note().state == State::Active;
-        !self.shelf.replaced.contains(&id) && self.stored(id).is_some_and(is_active)
+        !self.note_set.replaced.contains(&id) && self.stored(id).is_some_and(is_active)
     }
 }
 

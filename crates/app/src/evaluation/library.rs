@@ -10,7 +10,7 @@ use anamnesis_store::{
     notes::Stored,
 };
 
-use anamnesis_app::{
+use crate::{
     context::Context,
     evaluation_set::{Case, TITLE},
     failure::Failure,
@@ -26,7 +26,7 @@ pub(super) struct Library<'a> {
 
 impl<'a> Library<'a> {
     /// Prepares the notes for these questions.
-    pub(super) fn of(
+    pub(super) fn new(
         context: &'a Context,
         index: &'a Index,
         cases: &[(usize, &Case)],

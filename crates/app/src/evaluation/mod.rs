@@ -1,0 +1,27 @@
+//! Measures recall on the notes and prompts of the store. Measuring records nothing.
+
+pub mod experiment;
+pub mod figures;
+pub mod injection;
+mod library;
+pub mod mine;
+pub mod sandbox;
+
+use std::path::Path;
+
+use anamnesis_distill::merge;
+
+use crate::{evaluation_set::Set, failure::Failure};
+
+/// Returns the approved questions of a set, each with the notes that answer it.
+pub fn approved(path: &Path) -> Result<Vec<merge::Case>, Failure> {
+    let set = Set::read(path)?;
+    let cases = set.iter().flat_map(|set| &set.cases);
+    let approved = cases.filter(|(_, case)| case.approved);
+    Ok(approved
+        .map(|(_, case)| merge::Case {
+            query: case.query.clone(),
+            right: case.notes().collect(),
+        })
+        .collect())
+}

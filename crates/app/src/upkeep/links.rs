@@ -1,0 +1,54 @@
+//! Rebuilds the links from the notes, and counts them.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anamnesis_note::{id::NoteId, link::Relation};
+use anamnesis_recall::note_set::Knowledge as _;
+use anamnesis_store::index::{Entry, Filter, Index, LinkCounts, Unresolved};
+
+use crate::{context::Context, failure::Failure, recall::known};
+
+/// The links after a rebuild.
+pub struct LinkReport {
+    /// Links that are in the index.
+    pub stored: LinkCounts,
+    /// Links between notes that cite the same file.
+    pub file: usize,
+    /// Links between notes that were used together.
+    pub learned: usize,
+    /// Links that lead to no note, each with the short id of its note.
+    pub unresolved: Vec<(Unresolved, String)>,
+}
+
+/// Rebuilds the index with its links. Notes are only read.
+pub fn rebuild(context: &Context) -> Result<LinkReport, Failure> {
+    let mut index = Index::rebuild(&context.home, &context.notes, Duration::from_secs(60))?;
+    // Adds notes that were written during the rebuild.
+    index.refresh(&context.notes)?;
+    index.take_up_usage(&context.home)?;
+    let unresolved = index.unresolved_links()?.into_iter();
+    let unresolved = unresolved.map(|link| {
+        let short = Context::short(&index, link.note);
+        (link, short)
+    });
+    let journal = context.records()?;
+    let known = known(context, &index, journal.as_ref());
+    let notes = index.list(&Filter::default(), usize::MAX)?;
+    let ids: Vec<NoteId> = notes.iter().map(Entry::id).collect();
+    // Each link is found at both of its ends.
+    let links: BTreeSet<_> = known
+        .links(&ids)
+        .iter()
+        .map(|edge| (edge.relation, edge.from, edge.to))
+        .collect();
+    let count = |wanted| {
+        let relations = links.iter().map(|(relation, ..)| *relation);
+        relations.filter(|relation| *relation == wanted).count()
+    };
+    Ok(LinkReport {
+        file: count(Relation::File),
+        learned: count(Relation::Learned),
+        unresolved: unresolved.collect(),
+        stored: index.link_counts()?,
+    })
+}

@@ -1,0 +1,179 @@
+//! Upkeep: what can be tidied among the notes, and the changes that tidy it.
+//!
+//! [`find`] looks for everything by careful rules. A function of [`steps`] does one thing to all
+//! notes.
+
+pub mod links;
+pub mod loaded;
+pub mod steps;
+
+use std::collections::BTreeMap;
+
+use anamnesis_distill::upkeep::{
+    self, Action, Plan, recurring,
+    suggestions::{Suggestion, suggestions},
+};
+use anamnesis_note::{
+    id::NoteId,
+    note::{GLOBAL, Note, State},
+};
+use anamnesis_store::{
+    index::{Entry, Filter, Index},
+    journal::Journal,
+    project::Project,
+};
+use serde::{Deserialize, Serialize};
+
+use self::loaded::Loaded;
+use crate::{
+    batch::{Batch, Done},
+    context::Context,
+    failure::Failure,
+};
+
+/// The journal's key for the counts of the last check after a sync.
+const FOUND: &str = "upkeep_found";
+
+/// What can be tidied, with the notes that it names.
+pub struct Findings {
+    /// The changes that [`Findings::apply`] makes, and the pairs for a person to check.
+    pub plan: Plan,
+    /// Other findings for a person to decide.
+    pub suggestions: Vec<(Entry, Suggestion)>,
+    /// How many files are skipped because they cannot be changed.
+    pub unchangeable: usize,
+    /// Every note that is named: its current version, or the one to create.
+    pub notes: BTreeMap<NoteId, Note>,
+    /// The short ids of these notes.
+    pub shorts: BTreeMap<NoteId, String>,
+    loaded: Loaded,
+}
+
+/// Looks for what can be tidied in a project and in the notes for all projects; without a project,
+/// in all notes. Changes nothing.
+pub fn find(context: &Context, project: Option<&str>) -> Result<Findings, Failure> {
+    let projects = match project {
+        Some(key) => Project::all_keys(&context.project(Some(key))),
+        None => Vec::new(),
+    };
+    let index = context.index()?;
+    let mut loaded = Loaded::read(context, &index)?;
+    loaded.note_set.projects.clone_from(&projects);
+    let journal = context.journal();
+    let now = context.environment.now;
+    if let Some(journal) = &journal {
+        let mut proposals = recurring::proposals(
+            &journal.mended()?,
+            &loaded.note_set.aliases,
+            |id| loaded.is_in_use(id),
+            &context.machine_id(),
+            now,
+        );
+        proposals.retain(|note| projects.is_empty() || projects.contains(&note.project));
+        loaded.note_set.proposals = proposals;
+    }
+    let plan = upkeep::plan(&loaded.note_set);
+    let mut filter = Filter::default();
+    if !projects.is_empty() {
+        filter.projects = projects;
+        filter.projects.push(GLOBAL.to_owned());
+    }
+    let mut entries = index.list(&filter, usize::MAX)?;
+    entries.retain(|entry| entry.state == State::Active);
+    let suggestions = suggestions(&index, &context.notes, journal.as_ref(), entries, now)?;
+    Ok(Findings::new(&index, loaded, plan, suggestions))
+}
+
+impl Findings {
+    fn new(
+        index: &Index,
+        loaded: Loaded,
+        plan: Plan,
+        suggestions: Vec<(Entry, Suggestion)>,
+    ) -> Self {
+        let mut named: Vec<NoteId> = plan.actions.iter().flat_map(named).collect();
+        let pairs = plan.contradictions.iter().chain(&plan.alike);
+        named.extend(pairs.flat_map(|(one, other)| [*one, *other]));
+        named.extend(suggestions.iter().map(|(entry, _)| entry.id()));
+        let made = plan.made.iter().map(|note| (note.id, note.clone()));
+        let notes: BTreeMap<NoteId, Note> = named
+            .iter()
+            .filter_map(|id| Some((*id, loaded.stored(*id)?.note())))
+            .chain(made)
+            .collect();
+        let shorts = named.iter().map(|id| (*id, Context::short(index, *id)));
+        Self {
+            shorts: shorts.collect(),
+            unchangeable: loaded.note_set.fixed.len(),
+            plan,
+            suggestions,
+            notes,
+            loaded,
+        }
+    }
+
+    /// Makes the planned changes.
+    pub fn apply(&self, context: &Context) -> Result<Done, Failure> {
+        let mut batch = Batch::new(context, "upkeep");
+        for note in &self.plan.changed {
+            if let Some(stored) = self.loaded.stored(note.id) {
+                batch.change(stored, note)?;
+            }
+        }
+        for note in &self.plan.made {
+            batch.make(note.clone());
+        }
+        let done = batch.apply()?;
+        if let Some(journal) = context.journal() {
+            // The stored counts are outdated now.
+            journal.set_meta(FOUND, "")?;
+        }
+        Ok(done)
+    }
+}
+
+/// The notes of an action.
+fn named(action: &Action) -> Vec<NoteId> {
+    let mut named = action.writes();
+    match action {
+        Action::Replace { replaced, .. } => named.extend(replaced),
+        Action::Split { note, .. } => named.push(*note),
+        Action::Unlink { .. } | Action::Propose { .. } => {}
+    }
+    named
+}
+
+/// How much the last check after a sync found.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FindingCounts {
+    /// The day of the check.
+    day: String,
+    /// How many changes can be made.
+    pub actions: usize,
+    /// How many findings need a person's decision.
+    pub decisions: usize,
+}
+
+impl FindingCounts {
+    /// Loads the last counts, if there are any.
+    pub fn load(journal: &Journal) -> Option<Self> {
+        serde_json::from_str(&journal.meta(FOUND).ok()??).ok()
+    }
+}
+
+/// Counts the findings after notes arrived from other machines, at most once a day.
+pub fn count_after_sync(context: &Context, journal: &Journal) -> Result<(), Failure> {
+    let day = context.environment.now.date_naive().to_string();
+    if FindingCounts::load(journal).is_some_and(|found| found.day == day) {
+        return Ok(());
+    }
+    let found = find(context, None)?;
+    let plan = &found.plan;
+    let counts = FindingCounts {
+        day,
+        actions: plan.actions.len(),
+        decisions: plan.contradictions.len() + plan.alike.len() + found.suggestions.len(),
+    };
+    let counts = serde_json::to_string(&counts).unwrap_or_default();
+    Ok(journal.set_meta(FOUND, &counts)?)
+}

@@ -1,0 +1,286 @@
+//! Steps of upkeep that a person runs one by one. Each returns a change that is not yet made.
+
+use std::collections::BTreeSet;
+
+use anamnesis_distill::upkeep::{Action, chores, parts};
+use anamnesis_note::{
+    id::NoteId,
+    note::{Note, Scope, Source, State},
+};
+use anamnesis_store::index::Index;
+
+use super::loaded::Loaded;
+use crate::{batch::Batch, context::Context, failure::Failure};
+
+/// What a step would change.
+pub struct StepPlan<'a> {
+    /// The change, not yet made.
+    pub batch: Batch<'a>,
+    /// What changes, in order.
+    pub changes: Vec<StepChange>,
+    /// Notes that stay as they are.
+    pub skipped: Vec<SkippedNote>,
+}
+
+/// One thing that a step changes.
+pub enum StepChange {
+    /// A note is superseded by another with the same text.
+    Duplicate {
+        /// The superseded note.
+        note: NoteId,
+        /// Its project.
+        project: String,
+        /// The remaining note.
+        keeper: NoteId,
+        /// The title of the remaining note.
+        title: String,
+    },
+    /// A note gets another source.
+    Provenance {
+        /// The note.
+        note: NoteId,
+        /// Its title.
+        title: String,
+        /// The old and the new source.
+        source: [Source; 2],
+    },
+    /// A note is written in the current format.
+    Format {
+        /// The note.
+        note: NoteId,
+        /// Its title.
+        title: String,
+        /// The old and the new project key, if they differ.
+        project: Option<[String; 2]>,
+        /// Whether the tags change.
+        has_new_tags: bool,
+        /// Whether the scope in the file changes.
+        has_new_scope: bool,
+    },
+    /// A note is split.
+    Split {
+        /// The note.
+        note: NoteId,
+        /// Its title.
+        title: String,
+        /// The ids and titles of its parts.
+        parts: Vec<(NoteId, String)>,
+    },
+    /// A note moves to another project.
+    Project {
+        /// The note.
+        note: NoteId,
+        /// The old and the new project key.
+        project: [String; 2],
+    },
+}
+
+/// A note that a step leaves as it is.
+pub enum SkippedNote {
+    /// The note cannot be written in the current format.
+    Unwritable(NoteId, String),
+    /// The note cannot be changed key by key.
+    Unchangeable(NoteId),
+    /// There is no note with this id.
+    Missing(String),
+}
+
+impl<'a> StepPlan<'a> {
+    fn new(context: &'a Context, verb: &'static str) -> Result<(Self, Loaded), Failure> {
+        let plan = Self {
+            batch: Batch::new(context, verb),
+            changes: Vec::new(),
+            skipped: Vec::new(),
+        };
+        let loaded = Loaded::read(context, &context.index()?)?;
+        Ok((plan, loaded))
+    }
+}
+
+/// Plans to merge notes with identical texts.
+pub fn duplicates(context: &Context) -> Result<StepPlan<'_>, Failure> {
+    let (mut step, loaded) = StepPlan::new(context, "dedup")?;
+    let plan = chores::copies(&loaded.note_set);
+    for note in &plan.changed {
+        if let Some(stored) = loaded.stored(note.id) {
+            step.batch.change(stored, note)?;
+        }
+    }
+    let change = |note: NoteId, keeper: NoteId| {
+        Some(StepChange::Duplicate {
+            note,
+            project: loaded.stored(note)?.note().project,
+            keeper,
+            title: loaded.stored(keeper)?.note().title,
+        })
+    };
+    let replaced = chores::replaced(&plan);
+    step.changes = replaced
+        .filter_map(|(note, keeper)| change(note, keeper))
+        .collect();
+    Ok(step)
+}
+
+/// Plans to set the provenance of old notes from their tags.
+pub fn provenance(context: &Context) -> Result<StepPlan<'_>, Failure> {
+    let (mut step, loaded) = StepPlan::new(context, "backfill-provenance")?;
+    for stored in loaded.all() {
+        let note = stored.note();
+        let Some(source) = chores::source_by_tags(&note) else {
+            continue;
+        };
+        if loaded.note_set.fixed.contains(&note.id) {
+            continue;
+        }
+        step.changes.push(StepChange::Provenance {
+            note: note.id,
+            title: note.title.clone(),
+            source: [note.source, source],
+        });
+        step.batch.change(stored, &Note { source, ..note })?;
+    }
+    Ok(step)
+}
+
+/// Plans to write notes in the current format.
+pub fn format(context: &Context) -> Result<StepPlan<'_>, Failure> {
+    let (mut step, loaded) = StepPlan::new(context, "normalise")?;
+    for stored in loaded.all() {
+        // A machine-local note has no history from which it could be restored.
+        if stored.path.scope != Scope::Portable || !stored.whole {
+            continue;
+        }
+        let before = stored.file.note();
+        let after = Note {
+            scope: Scope::Portable,
+            ..chores::normal(before, &loaded.note_set.aliases)
+        };
+        match stored.file.normalised(&after) {
+            Ok(new) if stored.file.is_text(&new) => {}
+            Ok(new) => {
+                step.changes.push(StepChange::Format {
+                    note: before.id,
+                    title: before.title.clone(),
+                    project: (before.project != after.project)
+                        .then(|| [before.project.clone(), after.project.clone()]),
+                    has_new_tags: before.tags != after.tags,
+                    has_new_scope: before.scope != after.scope,
+                });
+                step.batch.overwrite(stored, new)?;
+            }
+            Err(error) => {
+                let skipped = SkippedNote::Unwritable(before.id, error.to_string());
+                step.skipped.push(skipped);
+            }
+        }
+    }
+    Ok(step)
+}
+
+/// Which notes to split.
+pub enum LongNotes<'a> {
+    /// The notes with these ids, as a person typed them.
+    Named(&'a [String]),
+    /// The notes with more characters than this.
+    Over(usize),
+}
+
+/// Plans to split notes at headings or lists. Fails if a named note cannot be split.
+pub fn split<'a>(context: &'a Context, which: &LongNotes<'_>) -> Result<StepPlan<'a>, Failure> {
+    let (mut step, loaded) = StepPlan::new(context, "reatomise")?;
+    let ids = match which {
+        LongNotes::Over(length) => {
+            let is_long = |note: &&Note| note.body.chars().count() > *length;
+            let long = loaded.note_set.notes.iter().filter(is_long);
+            long.map(|note| note.id).collect()
+        }
+        LongNotes::Named(typed) => splittable(typed, &context.index()?, &loaded)?,
+    };
+    let plan = chores::split(&loaded.note_set, &ids);
+    for action in &plan.actions {
+        let Action::Split { note, parts } = action else {
+            continue;
+        };
+        let title = loaded.stored(*note).map(|stored| stored.note().title);
+        let part = |id: &NoteId| {
+            let made = plan.made.iter().find(|made| made.id == *id);
+            (*id, made.map(|made| made.title.clone()).unwrap_or_default())
+        };
+        step.changes.push(StepChange::Split {
+            note: *note,
+            title: title.unwrap_or_default(),
+            parts: parts.iter().map(part).collect(),
+        });
+    }
+    for part in plan.made {
+        step.batch.make(part);
+    }
+    Ok(step)
+}
+
+/// The named notes; fails if one cannot be split.
+fn splittable(
+    typed: &[String],
+    index: &Index,
+    loaded: &Loaded,
+) -> Result<BTreeSet<NoteId>, Failure> {
+    let mut ids = BTreeSet::new();
+    for typed in typed {
+        let entry = Context::resolve(index, typed)?;
+        let short = Context::short(index, entry.id());
+        let Some(stored) = loaded.stored(entry.id()) else {
+            continue;
+        };
+        let refusal = if entry.state != State::Active {
+            Some(format!("is {}", entry.state))
+        } else if entry.superseded {
+            Some("is replaced already".to_owned())
+        } else if entry.path.scope != Scope::Portable {
+            Some("is of this machine only: nothing could bring it back".to_owned())
+        } else if loaded.note_set.fixed.contains(&entry.id()) {
+            Some("is too long to be read as a whole, or not one key a line".to_owned())
+        } else if parts::parts(&stored.note()).is_none() {
+            Some("has no two headings or lists, or is one thing as it is".to_owned())
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            let hint = format!("anamnesis edit {short}");
+            return Err(Failure::failed(format!("#{short} {refusal}")).hint(hint));
+        }
+        ids.insert(entry.id());
+    }
+    Ok(ids)
+}
+
+/// Plans to move notes to other projects, by a map of keys.
+pub fn migrate<'a>(context: &'a Context, map: &chores::KeyMap) -> Result<StepPlan<'a>, Failure> {
+    let (mut step, loaded) = StepPlan::new(context, "migrate")?;
+    for stored in loaded.all() {
+        let note = stored.note();
+        if note.scope != Scope::Portable || note.state == State::Forgotten {
+            continue;
+        }
+        let Some(new) = map.project_of(&note) else {
+            continue;
+        };
+        if loaded.note_set.fixed.contains(&note.id) {
+            step.skipped.push(SkippedNote::Unchangeable(note.id));
+            continue;
+        }
+        step.changes.push(StepChange::Project {
+            note: note.id,
+            project: [note.project.clone(), new.to_owned()],
+        });
+        let moved = Note {
+            project: new.to_owned(),
+            ..note.clone()
+        };
+        step.batch.change(stored, &moved)?;
+    }
+    let is_there = |id: &str| id.parse().is_ok_and(|id| loaded.stored(id).is_some());
+    let missing = map.ids().filter(|id| !is_there(id));
+    step.skipped
+        .extend(missing.map(|id| SkippedNote::Missing(id.to_owned())));
+    Ok(step)
+}

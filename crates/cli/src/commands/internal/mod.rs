@@ -1,0 +1,59 @@
+//! `internal`: commands that hooks, the plugin and scripts run.
+
+mod capture;
+mod inject;
+mod maintain;
+mod reindex;
+pub(super) mod work;
+
+use std::path::PathBuf;
+
+use anamnesis_app::{context::Context, environment::Environment};
+
+use crate::ui::{Outcome, Ui};
+
+/// Run a command that hooks and scripts use
+#[derive(Debug, clap::Args)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Capture(capture::Args),
+    Inject(inject::Args),
+    Maintain(maintain::Args),
+    Reindex(reindex::Args),
+    Work(work::Args),
+}
+
+impl Args {
+    /// Tells whether this is the deferred process.
+    pub(crate) fn is_deferred(&self) -> bool {
+        matches!(self.verb, Verb::Work(_))
+    }
+}
+
+pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
+    match &args.verb {
+        Verb::Work(args) => work::run(args, environment),
+        Verb::Capture(args) => capture::run(args, &Context::open(environment)?, ui),
+        Verb::Inject(args) => inject::run(args, &Context::open(environment)?, ui),
+        Verb::Maintain(args) => maintain::run(args, &Context::open(environment)?, ui),
+        Verb::Reindex(args) => reindex::run(args, &Context::open(environment)?, ui),
+    }
+}
+
+/// The folder of a session: the one in which its transcript began, else the hook's, else the
+/// current one.
+fn session_folder(begun: Option<String>, hook: Option<String>) -> PathBuf {
+    let absolute =
+        |folder: String| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
+    begun
+        .and_then(absolute)
+        .or_else(|| hook.and_then(absolute))
+        .or_else(Context::current_folder)
+        .unwrap_or_default()
+}
