@@ -609,8 +609,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Returns the cases of recall with results: a short prompt, a pasted prompt, a tool call. For
-    /// comparison, SQLite's full-text search runs with the same words.
+    /// Returns the cases of recall with results: a short prompt, a pasted prompt, a tool call.
     fn recalls(&self, store: &Store, size: usize, is_main: bool) -> Vec<Case> {
         let name = |what: &str| format!("{what}, {} notes", grouped(size));
         let budget = Budget {
@@ -671,23 +670,6 @@ impl<'a> Stage<'a> {
                     ..Case::new(name(what), self.hook(&store.name, &call(command)), sign)
                 });
             }
-        }
-        if let Ok(sqlite) = on_path("sqlite3") {
-            let index = self.folder.join(&store.name).join("derived/index.db");
-            let words: Vec<&str> = question.trim_end_matches('?').split(' ').collect();
-            let query = format!(
-                "SELECT rowid FROM note_text WHERE note_text MATCH '{}' \
-                 ORDER BY bm25(note_text, 4, 2, 1) LIMIT 20",
-                words.join(" OR ")
-            );
-            cases.push(Case::new(
-                name("FTS5, the same words"),
-                Run {
-                    environment: self.environment("none"),
-                    ..Run::new(sqlite, self.folder, &[&*index.to_string_lossy(), &query])
-                },
-                "",
-            ));
         }
         cases
     }

@@ -2,13 +2,13 @@
 //!
 //! A note needs only one of the words. Ranking puts the best first, and no threshold applies. Notes
 //! of one session support each other, so a note may be found by the words of its neighbour. A
-//! fts_phrase phrase and a prefix (`migr*`) are conditions, evaluated by FTS5: notes that do not meet
-//! them are excluded. No other character is an operator.
+//! quoted phrase and a prefix (`migr*`) are conditions: notes that do not meet them are excluded. No
+//! other character is an operator.
 
 use std::collections::HashMap;
 
 use anamnesis_note::id::NoteId;
-use anamnesis_store::index::{Entry, Error, Filter, Index};
+use anamnesis_store::index::{Entry, Error, Filter, Index, WordCondition};
 
 use crate::{
     graph::with_neighbours,
@@ -80,7 +80,7 @@ pub(crate) fn ranked(
     let among = if conditions.is_empty() {
         None
     } else {
-        Some(index.numbers_of(&conditions.join(" AND "))?)
+        Some(index.numbers_meeting(&conditions)?)
     };
     rank_among(index, &Query::parse(query), mask, among.as_ref(), limit)
 }
@@ -96,45 +96,40 @@ pub fn with_sessions(index: &Index, found: &[Candidate]) -> Result<Vec<(NoteId, 
     Ok(with_neighbours(&scores, &index.sessions_of(&ids)?))
 }
 
-/// Returns the query's conditions as FTS5 expressions. They contain only letters and digits in
-/// quotes, so nothing can act as an operator.
-fn conditions(query: &str) -> Vec<String> {
+/// Returns the conditions of a query, at most [`MAX_CONDITIONS`].
+fn conditions(query: &str) -> Vec<WordCondition> {
     let mut conditions = Vec::new();
     let mut rest = query;
     while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
         rest = &rest[start..];
-        let (piece, condition) = if let Some(phrase) = leading_phrase(rest) {
-            (phrase.len() + 2, fts_phrase(phrase))
+        let (length, condition) = if let Some(phrase) = leading_phrase(rest) {
+            let condition = WordCondition::phrase(phrase);
+            (phrase.len() + 2, condition.filter(|_| !has_cjk(phrase)))
         } else {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
             let prefix = rest[..end].strip_suffix('*');
             let word = prefix.filter(|word| word.chars().all(char::is_alphanumeric));
-            (end, word.and_then(fts_phrase).map(|word| word + " *"))
+            let word = word.filter(|word| !has_cjk(word));
+            (end, word.and_then(WordCondition::prefix))
         };
         conditions.extend(condition);
-        rest = &rest[piece..];
+        rest = &rest[length..];
     }
     conditions.truncate(MAX_CONDITIONS);
     conditions
 }
 
-/// Returns the fts_phrase phrase at the prefix of a text. A quote inside a word does not count.
+/// Returns the quoted phrase at the beginning of a text. A quote inside a word does not count.
 fn leading_phrase(text: &str) -> Option<&str> {
     let (phrase, after) = text.strip_prefix('"')?.split_once('"')?;
     let ends = !after.starts_with(|c: char| c.is_alphanumeric() || c == '"');
     ends.then_some(phrase)
 }
 
-/// Quotes a text's words for FTS5.
-///
-/// FTS5 cannot find a word inside a run of Chinese, so such a text is not used as a condition.
-fn fts_phrase(text: &str) -> Option<String> {
-    let is_dense = |c: char| ('\u{2e80}'..='\u{d7ff}').contains(&c) || c >= '\u{f900}';
-    let words: Vec<&str> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .collect();
-    (!words.is_empty() && !text.contains(is_dense)).then(|| format!("\"{}\"", words.join(" ")))
+/// Returns whether a text has a character of a dense script. Such a text is no condition: a single
+/// character is a term by itself only where it stands alone.
+fn has_cjk(text: &str) -> bool {
+    text.contains(|c: char| ('\u{2e80}'..='\u{d7ff}').contains(&c) || c >= '\u{f900}')
 }
 
 #[cfg(test)]
@@ -146,16 +141,18 @@ mod tests {
 
     #[test]
     fn phrases_and_prefixes_are_conditions() {
+        let phrase = |text| WordCondition::phrase(text).unwrap();
+        let prefix = |text| WordCondition::prefix(text).unwrap();
         for (query, expected) in [
-            ("\"rate limit\" login", "\"rate limit\""),
-            ("migr* \"std::fs\"", "\"migr\" * \"std fs\""),
-            ("plain words", ""),
-            ("alpha\" OR \"x", ""),
-            ("\"open", ""),
-            ("\"\" \"*\" * a*b (x*)", ""),
-            ("\"数据库\" \"naïve plan\"", "\"naïve plan\""),
+            ("\"rate limit\" login", &[phrase("rate limit")][..]),
+            ("migr* \"std::fs\"", &[prefix("migr"), phrase("std fs")]),
+            ("plain words", &[]),
+            ("alpha\" OR \"x", &[]),
+            ("\"open", &[]),
+            ("\"\" \"*\" * a*b (x*)", &[]),
+            ("\"数据库\" \"naïve plan\"", &[phrase("naive plan")]),
         ] {
-            assert_eq!(conditions(query).join(" "), expected, "{query}");
+            assert_eq!(conditions(query), expected, "{query}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! Measures how search and refresh times grow with the store, compared with an FTS5 query.
+//! Measures how search and refresh times grow with the store.
 //!
 //! Notes are generated with realistic word frequencies. Each question opens the index, searches
-//! once and closes it, as a hook does. FTS5 gets the OR of all words.
+//! once and closes it, as a hook does.
 
 use std::{
     fs,
@@ -10,11 +10,7 @@ use std::{
 };
 
 use anamnesis_recall::rank::{Mask, Query, rank};
-use anamnesis_store::{
-    fs::home::Home,
-    index::{Filter, Index, Weights},
-    notes::Notes,
-};
+use anamnesis_store::{fs::home::Home, index::Index, notes::Notes};
 use rusqlite::Connection;
 
 use crate::{
@@ -34,14 +30,14 @@ const CHANGED: usize = 10;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Lengths of questions in characters: a few words, a paragraph, a pasted file.
-const KINDS: [(&str, usize); 3] = [("short", 60), ("long", 240), ("paste", 1_000_000)];
+const LENGTHS: [usize; 3] = [60, 240, 1_000_000];
 
 pub(super) fn run(largest: usize) -> Result {
     let mut out = io::stdout().lock();
     let words = Words::new();
     writeln!(
         out,
-        "   notes  build s  refresh ms    MiB  of it lists |  short ms  FTS5 ms |  long ms  FTS5 ms |  1 MB ms"
+        "   notes  build s  refresh ms    MiB  of it lists |  short ms |   long ms |   1 MB ms"
     )?;
     for size in SIZES.into_iter().filter(|size| *size <= largest) {
         let folder = tempfile::tempdir()?;
@@ -71,20 +67,13 @@ pub(super) fn run(largest: usize) -> Result {
             mebibytes(fs::metadata(home.index())?.len()),
             mebibytes(lists.unsigned_abs()),
         )?;
-        for (kind, length) in KINDS {
+        for length in LENGTHS {
             let mut own = Vec::new();
-            let mut fts = Vec::new();
             for _ in 0..QUESTIONS {
                 let question = words.text(&mut random, length);
                 own.push(timed(|| ask(&home, &question))?);
-                if kind != "paste" {
-                    fts.push(timed(|| ask_fts(&home, &question))?);
-                }
             }
             write!(out, " | {:9.2}", median(own))?;
-            if !fts.is_empty() {
-                write!(out, " {:8.2}", median(fts))?;
-            }
         }
         writeln!(out)?;
     }
@@ -117,20 +106,5 @@ fn ask(home: &Home, question: &str) -> Result {
         ..Mask::default()
     };
     rank(&Index::open(home)?, &Query::parse(question), &mask, 3)?;
-    Ok(())
-}
-
-fn ask_fts(home: &Home, question: &str) -> Result {
-    let words: Vec<String> = question
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    let weights = Weights {
-        title: 1.0,
-        tags: 1.0,
-        body: 1.0,
-    };
-    Index::open(home)?.find(&words.join(" OR "), &Filter::default(), weights, 3)?;
     Ok(())
 }

@@ -5,7 +5,10 @@ use anamnesis_note::{
     note::{Kind, Note, NoteType, Severity, Source, State},
 };
 use chrono::DateTime;
-use rusqlite::Row;
+use rusqlite::{
+    Row,
+    types::{FromSql, FromSqlResult, ValueRef},
+};
 
 use crate::{fs::file::Stamp, notes::NotePath};
 
@@ -99,7 +102,7 @@ impl Entry {
                 )
             })
         }
-        let tags: String = row.get(21)?;
+        let Tags(tags) = row.get(21)?;
         let severity: Option<String> = row.get(24)?;
         Ok(Self {
             path: word(row, 2)?,
@@ -118,13 +121,23 @@ impl Entry {
             session: row.get(18)?,
             created_at: row.get(19)?,
             updated_at: row.get(20)?,
-            tags: serde_json::from_str(&tags).unwrap_or_default(),
+            tags,
             reflected: row.get(22)?,
             pinned: row.get(23)?,
             severity: severity.and_then(|severity| severity.parse().ok()),
             superseded: row.get(25)?,
             length: row.get(26)?,
         })
+    }
+}
+
+/// The tags of a note, a column with a JSON list. Anything else counts as none.
+pub(super) struct Tags(pub(super) Vec<String>);
+
+impl FromSql for Tags {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let tags = serde_json::from_str(value.as_str()?);
+        Ok(Self(tags.unwrap_or_default()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The derived index: SQLite with FTS5 over the notes. It can be deleted and rebuilt without loss.
+//! The derived index: SQLite tables over the notes. It can be deleted and rebuilt without loss.
 //!
 //! - One writer at a time holds the index lock. Readers open the file read-only and never wait.
 //! - A file that is missing, corrupt, foreign or of another version is rebuilt beside the old one and
@@ -8,6 +8,7 @@
 //!   a rebuilt one give the same answers.
 
 mod cited;
+mod conditions;
 mod entry;
 mod links;
 mod postings;
@@ -26,10 +27,11 @@ use std::{io, path::Path, time::Duration};
 use rusqlite::{Connection, ErrorCode};
 
 pub use self::{
+    conditions::WordCondition,
     entry::Entry,
     links::{LinkCounts, Nowhere, Unresolved},
     postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
-    query::{Counts, Filter, Recent, Weights},
+    query::{Counts, Filter, Recent},
     reference::Unresolvable,
     refresh::Refreshed,
     triggers::Worded,
@@ -162,8 +164,8 @@ impl Index {
 
     /// Opens the index for writing and updates it from the notes.
     ///
-    /// If most files differ from the index (a copied store, a restored backup), it is rebuilt:
-    /// deleting each old text from a full-text index takes twenty times as long.
+    /// If most files differ from the index (a copied store, a restored backup), it is rebuilt, which
+    /// is faster than removing each old note.
     pub fn in_step(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let mut index = Self::open_to_write(home, notes, patience)?;
         let refreshed = match index.is_far_behind(notes) {

@@ -1,14 +1,13 @@
 //! The inverted index: which notes have a term, and how often. Recall ranks with it.
 //!
-//! FTS5 reads a row, positions and a length for each matching note. Here a term has one BLOB per
-//! block of 4,096 note numbers, and each block has one BLOB with the properties that ranking needs. A
-//! query of ten words reads some dozen rows, and a new note rewrites a few KiB per term instead of
-//! the whole list.
+//! A term has one BLOB per block of 4,096 note numbers, and each block has one BLOB with the
+//! properties that ranking needs. A query of ten words reads some dozen rows, and a new note rewrites
+//! a few KiB per term instead of the whole list.
 //!
 //! - Terms and BLOBs have separate tables, because a lookup in a table without rowids compares whole
 //!   rows and would read every BLOB on the way.
 //! - [`Changes`] collects the changes of many notes and writes each term and block once.
-//! - The words of a removed note are taken from the text that FTS5 still has.
+//! - The words of a removed note are taken from its stored text.
 //! - An invalid BLOB is reported as damage. It causes no panic and no allocation larger than the
 //!   file.
 
@@ -25,7 +24,7 @@ use anamnesis_note::{
 use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
-use super::{Error, Index, Part};
+use super::{Error, Index, Part, entry::Tags};
 
 const SCHEMA: &str = "
 CREATE TABLE dictionary (
@@ -258,7 +257,23 @@ impl Postings {
             None => Ok(()),
         }
     }
+
+    /// Returns the numbers of all notes that have the term.
+    pub(super) fn numbers(&self) -> Result<BTreeSet<u32>, Error> {
+        let mut numbers = Vec::new();
+        for (block, count, bytes) in &self.blocks {
+            let first = block << BLOCK_BITS;
+            let take = |place, _| numbers.extend(u32::try_from(place).map(|place| first | place));
+            decode(bytes, *count, take).ok_or_else(damaged)?;
+        }
+        Ok(numbers.into_iter().collect())
+    }
 }
+
+/// The postings of the terms that begin with a text. No character sorts after U+10FFFF.
+pub(super) const PREFIXED: &str = "SELECT block, df, notes
+  FROM dictionary LEFT JOIN posting ON number = posting
+  WHERE term BETWEEN ?1 AND ?1 || char(1114111)";
 
 impl Index {
     /// Returns the properties of all notes for ranking.
@@ -297,15 +312,26 @@ impl Index {
 
     /// Returns the postings of a term.
     pub fn postings(&self, term: &str) -> Result<Postings, Error> {
-        let mut statement = self.connection.prepare_cached(
+        self.postings_by(
             "SELECT block, df, notes FROM dictionary LEFT JOIN posting ON number = posting \
              WHERE term = ? ORDER BY block",
-        )?;
+            term,
+        )
+    }
+
+    /// Returns the postings of all terms that begin with a text; those of a block are not merged.
+    pub(super) fn postings_from(&self, prefix: &str) -> Result<Postings, Error> {
+        self.postings_by(PREFIXED, prefix)
+    }
+
+    fn postings_by(&self, sql: &str, text: &str) -> Result<Postings, Error> {
+        let mut statement = self.connection.prepare_cached(sql)?;
         let mut blocks = Vec::new();
-        let mut rows = statement.query([term])?;
+        let mut rows = statement.query([text])?;
         while let Some(row) = rows.next()? {
-            let notes: Option<Vec<u8>> = row.get(2)?;
-            blocks.push((row.get(0)?, row.get(1)?, notes.ok_or_else(damaged)?));
+            let notes: Option<Vec<u8>> = row.get("notes")?;
+            let notes = notes.ok_or_else(damaged)?;
+            blocks.push((row.get("block")?, row.get("df")?, notes));
         }
         Ok(Postings { blocks })
     }
@@ -323,15 +349,6 @@ impl Index {
             decode(bytes, count, |_, _| {}).ok_or_else(damaged)?;
         }
         Ok(())
-    }
-
-    /// Returns the numbers of the notes that match an FTS5 expression.
-    pub fn numbers_of(&self, expression: &str) -> Result<BTreeSet<u32>, Error> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT rowid FROM note_text WHERE note_text MATCH ?")?;
-        let numbers = statement.query_map([expression], |row| row.get(0))?;
-        Ok(numbers.collect::<Result<_, _>>()?)
     }
 
     /// Returns the id and the title of a note's number.
@@ -427,7 +444,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Removes a note whose text FTS5 still has.
+    /// Removes a note whose row and text are still stored.
     pub(super) fn remove(&mut self, connection: &Connection, number: i64) -> Result<(), Error> {
         let note = small(number)?;
         if let Some([title, tags, body]) = text_of(connection, number)? {
@@ -647,8 +664,13 @@ fn store_list(
 
 fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[String; 3]>> {
     connection
-        .prepare_cached("SELECT title, tags, body FROM note_text WHERE rowid = ?")?
-        .query_row([number], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
+        .prepare_cached(
+            "SELECT title, tags, body FROM note_text JOIN note USING (number) WHERE number = ?",
+        )?
+        .query_row([number], |row| {
+            let tags: Tags = row.get("tags")?;
+            Ok([row.get("title")?, tags.0.join(" "), row.get("body")?])
+        })
         .optional()
 }
 
@@ -776,8 +798,8 @@ mod tests {
         let note = note(number, body);
         connection
             .execute(
-                "INSERT INTO note_text (rowid, title, tags, body) VALUES (?, ?, '', ?)",
-                params![number, note.title, note.body],
+                "INSERT INTO note_text VALUES (?, ?)",
+                params![number, note.body],
             )
             .unwrap();
         connection
@@ -785,8 +807,8 @@ mod tests {
                 "INSERT INTO note (number, id, path, size, modified, inode, scope, type, kind, state, title,
                    project, machine_id, user_id, workspace_id, source, by_agent, confidence, created_at,
                    updated_at, tags, reflected, pinned, length)
-                 VALUES (?1, ?2, ?2, 0, 0, 0, '', '', '', '', '', ?3, '', '', '', '', 0, 1.0, '', '', '', 0, 0, 0)",
-                params![number, note.id.to_string(), note.project],
+                 VALUES (?1, ?2, ?2, 0, 0, 0, '', '', '', '', ?3, ?4, '', '', '', '', 0, 1.0, '', '', '[]', 0, 0, 0)",
+                params![number, note.id.to_string(), note.title, note.project],
             )
             .unwrap();
         changes.insert(connection, number, &note).unwrap();
@@ -795,7 +817,7 @@ mod tests {
     fn remove(connection: &Connection, changes: &mut Changes, number: i64) {
         changes.remove(connection, number).unwrap();
         for sql in [
-            "DELETE FROM note_text WHERE rowid = ?",
+            "DELETE FROM note_text WHERE number = ?",
             "DELETE FROM note WHERE number = ?",
         ] {
             connection.execute(sql, [number]).unwrap();

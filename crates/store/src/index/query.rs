@@ -1,4 +1,4 @@
-//! Queries on the table `note` and on the full text.
+//! Queries on the table `note`.
 
 use std::collections::BTreeMap;
 
@@ -77,17 +77,6 @@ impl Filter {
         }
         (conditions.join(" AND "), values)
     }
-}
-
-/// The BM25 weights of the columns.
-#[derive(Debug, Clone, Copy)]
-pub struct Weights {
-    /// The title.
-    pub title: f64,
-    /// The tags.
-    pub tags: f64,
-    /// The body.
-    pub body: f64,
 }
 
 /// Counts of notes for `status`.
@@ -187,37 +176,6 @@ impl Index {
         });
         entries.truncate(query.limit);
         Ok(entries)
-    }
-
-    /// Finds notes with an FTS5 expression, best first, with the score (higher is better).
-    pub fn find(
-        &self,
-        expression: &str,
-        filter: &Filter,
-        weights: Weights,
-        limit: usize,
-    ) -> Result<Vec<(Entry, f64)>, Error> {
-        let (conditions, mut values) = filter.conditions();
-        let mut bound_values = vec![
-            Value::Real(weights.title),
-            Value::Real(weights.tags),
-            Value::Real(weights.body),
-            Value::Text(expression.to_owned()),
-        ];
-        bound_values.append(&mut values);
-        bound_values.push(bound(limit));
-        let sql = format!(
-            "SELECT note.*, bm25(note_text, ?, ?, ?) AS score
-             FROM note_text JOIN note ON note.number = note_text.rowid
-             WHERE note_text MATCH ? AND {conditions}
-             ORDER BY score, note.updated_at DESC, note.id DESC LIMIT ?"
-        );
-        let mut statement = self.connection.prepare(&sql)?;
-        let rows = statement.query_map(params_from_iter(bound_values), |row| {
-            // FTS5's score is lower for a better match.
-            Ok((Entry::read(row)?, -row.get::<_, f64>("score")?))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Returns the note with an id, including tombstones.

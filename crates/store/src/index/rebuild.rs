@@ -71,8 +71,7 @@ impl Index {
             index.refresh(notes)?;
             index.take_up_usage(home)?;
             index.connection.execute_batch(&format!(
-                "INSERT INTO note_text (note_text, rank) VALUES ('secure-delete', 1);
-                 PRAGMA user_version = {VERSION}; PRAGMA journal_mode = WAL;"
+                "PRAGMA user_version = {VERSION}; PRAGMA journal_mode = WAL;"
             ))?;
             index.checkpoint()?;
         }

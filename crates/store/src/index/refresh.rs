@@ -224,7 +224,7 @@ fn difference(
         .into_iter()
         .map(|(text, (number, _))| (number, text))
         .collect();
-    // FTS5 flushes its pending changes whenever a rowid is lower than the one before.
+    // In the order of the table.
     outdated.sort_unstable();
     Difference {
         unread,
@@ -351,7 +351,7 @@ fn remove(connection: &Connection, number: i64, changes: &mut Changes) -> Result
     }
     for sql in [
         "DELETE FROM note WHERE number = ?",
-        "DELETE FROM note_text WHERE rowid = ?",
+        "DELETE FROM note_text WHERE number = ?",
     ] {
         connection.prepare_cached(sql)?.execute([number])?;
     }
@@ -418,8 +418,8 @@ pub(super) fn insert(
     }
     if note.state != State::Forgotten {
         connection
-            .prepare_cached("INSERT INTO note_text (rowid, title, tags, body) VALUES (?, ?, ?, ?)")?
-            .execute(params![number, note.title, note.tags.join(" "), note.body])?;
+            .prepare_cached("INSERT INTO note_text VALUES (?, ?)")?
+            .execute(params![number, note.body])?;
     }
     Ok(())
 }

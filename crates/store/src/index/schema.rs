@@ -9,7 +9,7 @@ use super::{Error, cited, links, postings, supersession, tasks, triggers, usage}
 use crate::sqlite;
 
 /// The schema version. A file with another version is rebuilt.
-pub(super) const VERSION: i64 = 6;
+pub(super) const VERSION: i64 = 7;
 
 const SCHEMA: &str = "
 CREATE TABLE note (
@@ -36,7 +36,7 @@ CREATE TABLE problem (
   size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE VIRTUAL TABLE note_text USING fts5(title, tags, body, tokenize = 'porter unicode61');
+CREATE TABLE note_text (number INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
 ";
 
 /// The expected objects of the file, besides those of the parts. A file with any other view, trigger
@@ -50,11 +50,6 @@ const OBJECTS: &[&str] = &[
     "note_superseded",
     "note_tail",
     "note_text",
-    "note_text_config",
-    "note_text_content",
-    "note_text_data",
-    "note_text_docsize",
-    "note_text_idx",
     "problem",
     "sqlite_autoindex_meta_1",
     "sqlite_autoindex_note_1",

@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
@@ -25,12 +28,6 @@ pub(super) struct Fixture {
 }
 
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
-const EVEN: Weights = Weights {
-    title: 3.0,
-    tags: 1.0,
-    body: 1.0,
-};
-
 impl Fixture {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -78,14 +75,21 @@ fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
         with_superseded: true,
         ..Filter::default()
     };
-    let found = |index: &Index| index.find("pnpm", &filter, EVEN, 9).unwrap();
+    let found = |index: &Index| index.list(&filter, 9).unwrap();
     assert_eq!(found(&memory), found(&disk));
-    assert_eq!(found(&memory).len(), 2);
+    assert_eq!(numbers_with(&memory, "pnpm").len(), 2);
+    assert_eq!(numbers_with(&memory, "pnpm"), numbers_with(&disk, "pnpm"));
     assert_eq!(memory.counts().unwrap(), disk.counts().unwrap());
 }
 
 pub(super) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_767_323_045, 0).unwrap()
+}
+
+/// The numbers of the notes that have a word.
+fn numbers_with(index: &Index, word: &str) -> BTreeSet<u32> {
+    let condition = WordCondition::phrase(word).unwrap();
+    index.numbers_meeting(&[condition]).unwrap()
 }
 
 fn titles(entries: &[Entry]) -> Vec<&str> {
@@ -121,15 +125,14 @@ fn answers(index: &Index) -> String {
             };
             let terms = ["alpha", "beta", "gamma", "more", "chang"].map(frequency);
             let (id, _) = index.heading(number).unwrap().unwrap();
-            (id.to_string(), format!("{project} {note:?} {terms:?}"))
+            let text = index.text(number).unwrap();
+            let told = format!("{project} {note:?} {terms:?} {text:?}");
+            (id.to_string(), told)
         })
         .collect();
     format!(
-        "{ranked:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{ranked:?}\n{:?}\n{:?}\n{:?}",
         index.list(&all, 1000).unwrap(),
-        index
-            .find("\"alpha\" OR \"beta\"", &Filter::default(), EVEN, 50)
-            .unwrap(),
         index.problems().unwrap(),
         index.counts().unwrap(),
     )
@@ -334,13 +337,7 @@ fn an_index_whose_pages_are_zeros_is_built_anew() {
         index.integrity().unwrap();
         let total = fixture.notes.list().notes.len();
         assert_eq!(index.counts().unwrap().total, total);
-        assert_eq!(
-            index
-                .find("\"alpha\"", &Filter::default(), EVEN, 500)
-                .unwrap()
-                .len(),
-            50
-        );
+        assert_eq!(numbers_with(&index, "alpha").len(), 50);
     }
 }
 
@@ -364,13 +361,7 @@ fn a_restored_store_is_indexed_anew() {
     assert_ne!(Stamp::of(&rebuilt).inode, Stamp::of(&file).inode);
     assert_eq!(again.counts().unwrap().total, MANY_OUTDATED);
     assert!(!again.is_behind(&fixture.notes));
-    assert_eq!(
-        again
-            .find("\"alpha\"", &Filter::default(), EVEN, 500)
-            .unwrap()
-            .len(),
-        MANY_OUTDATED
-    );
+    assert_eq!(numbers_with(&again, "alpha").len(), MANY_OUTDATED);
 }
 
 #[test]
@@ -435,10 +426,7 @@ fn a_note_with_conflict_markers_is_listed_and_not_indexed() {
         reason: "holds the conflict markers of a git merge".to_owned(),
     };
     assert_eq!(index.problems().unwrap(), [problem]);
-    let found = index
-        .find("\"heron\"", &Filter::default(), EVEN, 9)
-        .unwrap();
-    assert_eq!(found.len(), 0);
+    assert_eq!(numbers_with(&index, "heron"), BTreeSet::new());
     assert_eq!(index.counts().unwrap().total, 1);
     assert_eq!(fixture.notes.bytes(arrived).unwrap(), marked.as_bytes());
     // An indexed note that has a conflict now: a hook that still finds it cannot read it.
@@ -567,12 +555,6 @@ fn filters_are_bound() {
             ..Filter::default()
         };
         assert!(index.list(&filter, 10).unwrap().is_empty());
-        assert!(
-            index
-                .find("\"alpha\"", &filter, EVEN, 10)
-                .unwrap()
-                .is_empty()
-        );
     }
 }
 
@@ -610,12 +592,7 @@ fn a_forgotten_note_leaves_no_byte_in_the_index() {
         let bytes = fs::read(entry.unwrap().path()).unwrap();
         assert!(!bytes.windows(6).any(|window| window == b"needle"));
     }
-    assert!(
-        index
-            .find("\"needle\"", &Filter::default(), EVEN, 5)
-            .unwrap()
-            .is_empty()
-    );
+    assert_eq!(numbers_with(&index, "needle"), BTreeSet::new());
 }
 
 #[test]
@@ -674,6 +651,10 @@ fn few_notes_are_found_without_walking_all() {
             "warning_word USING PRIMARY KEY (project=? AND term=?)",
         ),
         (&tasks::open_tasks_of(2), "note USING INTEGER PRIMARY KEY"),
+        (
+            postings::PREFIXED,
+            "dictionary USING PRIMARY KEY (term>? AND term<?)",
+        ),
     ] {
         let mut statement = index
             .connection

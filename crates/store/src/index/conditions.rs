@@ -1,0 +1,320 @@
+//! Conditions on the words of a note: phrases and prefixes.
+//!
+//! The dictionary finds the candidates. A phrase is then checked in their texts, because postings
+//! have no positions.
+
+use std::collections::BTreeSet;
+
+use anamnesis_text::terms::{Role, words};
+
+use super::{Error, Index};
+
+/// The maximum number of terms of a phrase that select its candidates.
+const MAX_SELECTING_TERMS: usize = 16;
+
+/// A condition on the words of a note. Words are compared as terms, see [`anamnesis_text::terms`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WordCondition {
+    /// These words are adjacent and in this order in the title, the tags or the body.
+    Phrase(Phrase),
+    /// A word begins like this.
+    Prefix(Prefix),
+}
+
+impl WordCondition {
+    /// Returns the condition of a phrase; `None` if it has no words.
+    pub fn phrase(text: &str) -> Option<Self> {
+        let phrase = Phrase {
+            wholes: terms_without(Role::Part, text),
+            parts: terms_without(Role::Whole, text),
+        };
+        (!phrase.parts.is_empty()).then_some(Self::Phrase(phrase))
+    }
+
+    /// Returns the condition of the beginning of a word; `None` if it has no letter or digit.
+    pub fn prefix(text: &str) -> Option<Self> {
+        let mut prefix = None;
+        words(text, |word| {
+            prefix.get_or_insert_with(|| Prefix {
+                folded: word.folded.to_owned(),
+                term: word.term.to_owned(),
+            });
+        });
+        prefix.map(Self::Prefix)
+    }
+}
+
+/// The terms of a phrase. An identifier (`loadUserProfile`) can be written as one word or as its
+/// parts, so a phrase and a text are compared both ways.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phrase {
+    /// With identifiers as one term each.
+    wholes: Vec<String>,
+    /// With identifiers split into their parts.
+    parts: Vec<String>,
+}
+
+/// The beginning of a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    /// The beginning of the terms that match.
+    folded: String,
+    /// The term of the prefix as a word. Stemming may change the last letters: `library*` matches
+    /// the term `librari`.
+    term: String,
+}
+
+impl Phrase {
+    /// Tells whether a text has the phrase.
+    fn is_in(&self, text: &str) -> bool {
+        let mut wholes = PhraseMatcher::new(&self.wholes);
+        let mut parts = PhraseMatcher::new(&self.parts);
+        words(text, |word| match word.role {
+            Role::Plain => {
+                wholes.take(word.term);
+                parts.take(word.term);
+            }
+            Role::Whole => wholes.take(word.term),
+            Role::Part => parts.take(word.term),
+            Role::LongForm => {}
+        });
+        wholes.is_found || parts.is_found
+    }
+}
+
+/// Looks for a phrase in a sequence of terms.
+struct PhraseMatcher<'a> {
+    phrase: &'a [String],
+    /// For each partial match that the last term extended, its length.
+    partial: Vec<usize>,
+    is_found: bool,
+}
+
+impl<'a> PhraseMatcher<'a> {
+    fn new(phrase: &'a [String]) -> Self {
+        Self {
+            phrase,
+            partial: Vec::new(),
+            is_found: false,
+        }
+    }
+
+    fn take(&mut self, term: &str) {
+        self.partial.push(0);
+        self.partial.retain_mut(|length| {
+            let matches = self.phrase.get(*length).is_some_and(|next| next == term);
+            *length += 1;
+            self.is_found |= matches && *length == self.phrase.len();
+            matches
+        });
+    }
+}
+
+/// Returns the terms of a text in order, without long forms and words of one role.
+fn terms_without(role: Role, text: &str) -> Vec<String> {
+    let mut terms = Vec::new();
+    words(text, |word| {
+        if word.role != role && word.role != Role::LongForm {
+            terms.push(word.term.to_owned());
+        }
+    });
+    terms
+}
+
+impl Index {
+    /// Returns the numbers of the notes that meet all conditions.
+    pub fn numbers_meeting(&self, conditions: &[WordCondition]) -> Result<BTreeSet<u32>, Error> {
+        let mut numbers: Option<BTreeSet<u32>> = None;
+        for condition in conditions {
+            let candidates = match condition {
+                WordCondition::Prefix(prefix) => self.numbers_with_prefix(prefix)?,
+                WordCondition::Phrase(phrase) => {
+                    let mut candidates = self.numbers_with_all(&phrase.parts)?;
+                    if phrase.wholes != phrase.parts {
+                        candidates.append(&mut self.numbers_with_all(&phrase.wholes)?);
+                    }
+                    candidates
+                }
+            };
+            numbers = Some(match numbers {
+                Some(numbers) => &numbers & &candidates,
+                None => candidates,
+            });
+        }
+        let mut numbers = numbers.unwrap_or_default();
+        // The dictionary is enough for a phrase of one word.
+        let phrases: Vec<&Phrase> = conditions
+            .iter()
+            .filter_map(|condition| match condition {
+                WordCondition::Phrase(phrase) => Some(phrase),
+                WordCondition::Prefix(_) => None,
+            })
+            .filter(|phrase| phrase.parts.len() > 1)
+            .collect();
+        if !phrases.is_empty() {
+            let mut meeting = BTreeSet::new();
+            for number in numbers {
+                let texts = self.text(number)?.unwrap_or_default();
+                let has = |phrase: &&Phrase| texts.iter().any(|text| phrase.is_in(text));
+                if phrases.iter().all(has) {
+                    meeting.insert(number);
+                }
+            }
+            numbers = meeting;
+        }
+        Ok(numbers)
+    }
+
+    /// Returns the numbers of the notes with all of these terms.
+    fn numbers_with_all(&self, terms: &[String]) -> Result<BTreeSet<u32>, Error> {
+        let terms: BTreeSet<&String> = terms.iter().take(MAX_SELECTING_TERMS).collect();
+        let mut numbers: Option<BTreeSet<u32>> = None;
+        for term in terms {
+            let having = self.postings(term)?.numbers()?;
+            let both = match numbers {
+                Some(numbers) => &numbers & &having,
+                None => having,
+            };
+            if both.is_empty() {
+                return Ok(both);
+            }
+            numbers = Some(both);
+        }
+        Ok(numbers.unwrap_or_default())
+    }
+
+    fn numbers_with_prefix(&self, prefix: &Prefix) -> Result<BTreeSet<u32>, Error> {
+        let mut numbers = self.postings_from(&prefix.folded)?.numbers()?;
+        numbers.append(&mut self.postings(&prefix.term)?.numbers()?);
+        Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::Fixture;
+
+    fn titles(index: &Index, condition: Option<WordCondition>) -> Vec<String> {
+        let conditions: Vec<WordCondition> = condition.into_iter().collect();
+        let numbers = index.numbers_meeting(&conditions).unwrap();
+        let titles = numbers.into_iter().map(|number| index.heading(number));
+        let mut titles: Vec<String> = titles.map(|found| found.unwrap().unwrap().1).collect();
+        titles.sort();
+        titles
+    }
+
+    #[test]
+    fn words_of_a_phrase_are_adjacent_and_in_order() {
+        let fixture = Fixture::new();
+        for text in [
+            "The RATE limits",
+            "limit the rate",
+            "rate of the limit",
+            "load_user_profile",
+            "loadUserProfile",
+            "user; profile",
+            "Café: naïve plans",
+            "a rate rate limit",
+        ] {
+            fixture.add(text, |_| {});
+        }
+        fixture.add("rate", |note| {
+            note.body = "limit".to_owned();
+            note.tags = vec!["user".to_owned(), "guide".to_owned()];
+        });
+        fixture.add("env", |note| note.body = "the rate\nlimit".to_owned());
+        let index = fixture.refreshed();
+        for (phrase, expected) in [
+            (
+                "rate limit",
+                &["The RATE limits", "a rate rate limit", "env"][..],
+            ),
+            ("the rate", &["The RATE limits", "env", "limit the rate"]),
+            (
+                "user profile",
+                &["loadUserProfile", "load_user_profile", "user; profile"],
+            ),
+            ("LoadUserProfile", &["loadUserProfile", "load_user_profile"]),
+            ("loaduserprofile", &["loadUserProfile", "load_user_profile"]),
+            ("load profile", &[]),
+            ("cafe naive plan", &["Café: naïve plans"]),
+            // Tags count as one text, title and body do not.
+            ("user guide", &["rate"]),
+            ("guide user", &[]),
+            (
+                "limit",
+                &[
+                    "The RATE limits",
+                    "a rate rate limit",
+                    "env",
+                    "limit the rate",
+                    "rate",
+                    "rate of the limit",
+                ],
+            ),
+            ("unknown", &[]),
+        ] {
+            assert_eq!(
+                titles(&index, WordCondition::phrase(phrase)),
+                expected,
+                "{phrase}"
+            );
+        }
+        assert_eq!(WordCondition::phrase(" -*\"_"), None);
+    }
+
+    #[test]
+    fn a_prefix_matches_words_that_begin_with_it() {
+        let fixture = Fixture::new();
+        for text in [
+            "migrations",
+            "emigrate",
+            "two libraries",
+            "RandomNumber",
+            "ran",
+            "élan",
+        ] {
+            fixture.add(text, |_| {});
+        }
+        let index = fixture.refreshed();
+        for (prefix, expected) in [
+            ("migr", &["migrations"][..]),
+            ("migrations", &["migrations"]),
+            ("Library", &["two libraries"]),
+            ("librar", &["two libraries"]),
+            ("ran", &["RandomNumber", "ran"]),
+            ("numb", &["RandomNumber"]),
+            ("randomNum", &["RandomNumber"]),
+            ("ela", &["élan"]),
+            ("zebra", &[]),
+            ("%", &[]),
+        ] {
+            assert_eq!(
+                titles(&index, WordCondition::prefix(prefix)),
+                expected,
+                "{prefix}"
+            );
+        }
+        let both: Vec<WordCondition> = (WordCondition::prefix("lib").into_iter())
+            .chain(WordCondition::phrase("two"))
+            .collect();
+        assert_eq!(index.numbers_meeting(&both).unwrap().len(), 1);
+        assert_eq!(index.numbers_meeting(&[]).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_tombstone_meets_no_condition() {
+        let fixture = Fixture::new();
+        let stored = fixture.add("rate limit", |_| {});
+        let mut index = fixture.refreshed();
+        assert_eq!(titles(&index, WordCondition::phrase("rate limit")).len(), 1);
+        let lock = fixture.notes.lock().unwrap();
+        let tombstone = (fixture.notes)
+            .forget(&lock, stored.path, crate::index::tests::now())
+            .unwrap();
+        index.record(&tombstone).unwrap();
+        assert_eq!(titles(&index, WordCondition::phrase("rate limit")), [""; 0]);
+        assert_eq!(titles(&index, WordCondition::prefix("rat")), [""; 0]);
+    }
+}
