@@ -17,7 +17,7 @@ use anamnesis_distill::model::{Provider, Proxies};
 use anamnesis_note::note::parse_timestamp;
 use anamnesis_store::{
     fs::home::Home,
-    settings::{Setting, config::Config},
+    settings::{SETTINGS, Setting, config::Config},
 };
 use anamnesis_sync::git::{GitEnvironment, NETWORK_VARIABLES};
 use chrono::{DateTime, Utc};
@@ -189,9 +189,10 @@ impl fmt::Debug for Reflection {
 
 impl Reflection {
     fn read(text: impl Fn(&str) -> Option<String>) -> Self {
-        let names = GUARDED
-            .into_iter()
-            .filter(|name| name.starts_with("ANAMNESIS_REFLECT"));
+        let model = SETTINGS
+            .iter()
+            .filter(|setting| setting.name.starts_with("reflection."));
+        let names = model.filter_map(|setting| setting.variable);
         Self(names.filter_map(|name| Some((name, text(name)?))).collect())
     }
 
@@ -501,17 +502,7 @@ impl Environment {
     ///
     /// Ignored variables are removed already, so the process may trust what is left.
     pub fn inherited(&self) -> Vec<(OsString, OsString)> {
-        const KEPT: [&str; 18] = [
-            MACHINE_ID,
-            GIT_REMOTE,
-            IMPORT_NATIVE,
-            REFLECTION_PROVIDER,
-            REFLECTION_MODEL,
-            REFLECTION_BASE_URL,
-            REFLECTION_API_KEY,
-            REFLECTION_TIMEOUT,
-            REFLECTION_MAX_TOKENS,
-            REFLECT_AUTO,
+        const KEPT: [&str; 8] = [
             MIN_EPISODICS,
             NOW,
             USER_HOME,
@@ -521,7 +512,10 @@ impl Environment {
             "TMPDIR",
             "SystemRoot",
         ];
-        let kept = KEPT.iter().chain(NETWORK_VARIABLES);
+        let settings = SETTINGS
+            .iter()
+            .filter_map(|setting| setting.variable.as_ref());
+        let kept = KEPT.iter().chain(NETWORK_VARIABLES).chain(settings);
         let set = kept.filter_map(|name| Some((OsString::from(name), env::var_os(name)?)));
         let mut inherited: Vec<_> = self.counting(set).collect();
         if let Some(store) = &self.store {
@@ -534,8 +528,6 @@ impl Environment {
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_store::settings::SETTINGS;
-
     use super::*;
 
     #[test]

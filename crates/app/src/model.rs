@@ -11,7 +11,6 @@ use anamnesis_store::settings::{
     SETTINGS,
     config::{Config, Reflection, Secret},
 };
-use serde_json::Map;
 
 use crate::{context::Context, environment, failure::Failure};
 
@@ -44,29 +43,21 @@ impl From<Unusable> for Failure {
 
 /// Returns the model settings. A valid variable overrides the file; an invalid one is ignored.
 pub fn settings(context: &Context) -> Reflection {
-    let mut keys = Config::keys(&context.home).unwrap_or_default();
-    if !matches!(
-        keys.get("reflection"),
-        None | Some(serde_json::Value::Object(_))
-    ) {
-        keys.insert("reflection".to_owned(), Map::new().into());
-    }
+    let mut config = Config::load(&context.home);
     for setting in SETTINGS {
-        if setting.name.starts_with("reflection.")
-            && let Some(over) = context.environment.over(setting)
+        if let Some(over) = context.environment.over(setting)
             && let Ok(value) = setting.parse(&[over.to_owned()])
         {
-            // `reflection` is an object by now, so this cannot fail.
-            let _ = setting.put(&mut keys, Some(value));
+            setting.set(&mut config, value);
         }
     }
-    Config::of(&keys).reflection
+    config.reflection
 }
 
 /// Returns the configured model; `None` if none is configured.
 pub fn find(context: &Context) -> Result<Option<Model>, Unusable> {
     let settings = settings(context);
-    let provider = Provider::parse(settings.provider).unwrap_or(Provider::Heuristic);
+    let provider = Provider::parse(&settings.provider).unwrap_or(Provider::Heuristic);
     if provider == Provider::Heuristic {
         return match (&settings.model, &settings.base_url) {
             (None, None) => Ok(None),

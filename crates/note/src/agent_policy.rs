@@ -6,6 +6,7 @@
 //! note's file is just a label, and an editor can write anything.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     id::NoteId,
@@ -19,7 +20,8 @@ pub const MAX_NOTES: usize = 10;
 pub const MAX_CONFIDENCE: f64 = 0.9;
 
 /// Whether notes of agents and models need approval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Review {
     /// Used at once with a label; a person can undo it.
     #[default]
@@ -29,14 +31,6 @@ pub enum Review {
 }
 
 impl Review {
-    /// Returns the word for it in the settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Proposals => "proposals",
-        }
-    }
-
     /// Returns whether an agent's change of a note in this state must be proposed. A pending
     /// proposal may be changed directly, because it is unused anyway.
     pub fn holds(self, state: State) -> bool {

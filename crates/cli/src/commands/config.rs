@@ -197,8 +197,9 @@ enum Source {
 
 impl Effective {
     fn of(context: &Context, keys: &Map<String, Value>, setting: &Setting) -> Self {
-        let written = setting.written(keys).filter(|value| !value.is_null());
-        let in_file = written.map(|_| setting.value(&context.config));
+        let in_file = setting
+            .written(keys)
+            .map(|_| setting.value(&context.config));
         match (setting.variable, context.environment.over(setting)) {
             (Some(variable), Some(value)) => Self {
                 value: value.into(),
@@ -305,10 +306,7 @@ fn change(
     let mut before = None;
     let mut refused = Ok(());
     Config::update(&context.home, |keys| {
-        before = setting
-            .written(keys)
-            .filter(|value| !value.is_null())
-            .cloned();
+        before = setting.written(keys).cloned();
         refused = setting.put(keys, value.cloned());
     })?;
     refused.map_err(|problem| Failure::failed(problem).hint("anamnesis doctor"))?;

@@ -12,7 +12,10 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, ffi, types::ValueRef};
 
-use super::{Error, VERSION, schema};
+use super::{
+    Error,
+    schema::{self, VERSION},
+};
 use crate::{
     fs::{
         file::private_options,
@@ -73,17 +76,6 @@ impl From<rusqlite::Error> for Error {
             return Self::Replaced;
         }
         seen(Self::Sqlite(error))
-    }
-}
-
-/// Converts the error of a migration script. A script fails where the tables do not match the version in
-/// the header: a table exists already, or is missing.
-pub(super) fn migration_error(error: rusqlite::Error) -> Error {
-    match code_of(&error) {
-        Some((code, message)) if code.extended_code == ffi::SQLITE_ERROR => {
-            seen(Error::Damaged(message.to_owned()))
-        }
-        _ => error.into(),
     }
 }
 
@@ -192,8 +184,8 @@ fn find_damage(path: &Path, limit: Option<Duration>) -> Result<Option<String>, E
         let is_over = move || begun.elapsed() > limit;
         connection.progress_handler(INSTRUCTIONS, Some(is_over))?;
     }
-    if let Some(table) = schema::differing_table(&connection, version)? {
-        return Ok(Some(format!("table {table} has an unexpected schema")));
+    if let Some(reason) = schema::mismatch(&connection, version)? {
+        return Ok(Some(reason));
     }
     let answer: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if answer != "ok" {

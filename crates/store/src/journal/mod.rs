@@ -67,6 +67,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 use ulid::Ulid;
 
+use self::schema::VERSION;
 use crate::{
     fs::{
         file::{self, Stamp},
@@ -75,9 +76,6 @@ use crate::{
     },
     sqlite,
 };
-
-/// The schema version: the number of migration scripts.
-const VERSION: i64 = 7;
 
 /// The length of the write-ahead log that slows hooks down, in bytes: about forty hooks.
 const LONG_LOG: u64 = 1024 * 1024;
@@ -214,19 +212,13 @@ impl Journal {
         // mode at once.
         let _lock = lock::acquire(home, Subject::Journal, patience)?.ok_or(Error::Locked)?;
         repair::finish(home)?;
-        let connection = connect(&path, patience)?;
-        let version = sqlite::version(&connection)?;
-        if version == 0 {
+        let mut connection = connect(&path, patience)?;
+        if sqlite::version(&connection)? == 0 {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
             // Without shared memory on the file system, SQLite keeps another mode.
             let _ = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         }
-        connection
-            .execute_batch(&format!(
-                "BEGIN IMMEDIATE; {} PRAGMA user_version = {VERSION}; COMMIT;",
-                schema::scripts_from(version)
-            ))
-            .map_err(damage::migration_error)?;
+        schema::migrate(&mut connection)?;
         Ok(Self { connection }.configured()?)
     }
 

@@ -23,9 +23,10 @@ use rusqlite::{Connection, ErrorCode, config::DbConfig};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Error, Journal, VERSION,
+    Error, Journal,
     damage::{self, Examination},
-    known, salvage, schema,
+    known, salvage,
+    schema::{self, VERSION},
 };
 use crate::{
     fs::{
@@ -273,7 +274,7 @@ fn make(new: &Path) -> Result<Connection, Error> {
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
          PRAGMA foreign_keys = OFF; BEGIN; {} COMMIT;",
-        schema::scripts_from(0)
+        schema::SCHEMA
     ))?;
     Ok(connection)
 }

@@ -788,28 +788,6 @@ fn a_forgotten_session_leaves_no_row() {
 }
 
 #[test]
-fn a_file_of_the_first_version_is_brought_up() {
-    assert_eq!(i64::try_from(schema::VERSIONS.len()).unwrap(), VERSION);
-    let (_folder, home) = fresh();
-    Connection::open(home.journal())
-        .unwrap()
-        .execute_batch(&format!(
-            "{} PRAGMA user_version = 1;
-             INSERT INTO session (id, project, started_at, seen_at) VALUES ('old', 'p', 1, 1);",
-            schema::VERSIONS[0]
-        ))
-        .unwrap();
-    let journal = Journal::open(&home, PATIENCE).unwrap();
-    assert_eq!(journal.session("old").unwrap().unwrap().state, "active");
-    take(&journal, &session_of("s"));
-    assert!(
-        journal
-            .prune(&Retention::default(), now().timestamp_millis())
-            .is_ok()
-    );
-}
-
-#[test]
 fn retention_lets_go_what_is_past_its_term() {
     let (_folder, home) = fresh();
     let journal = Journal::open(&home, PATIENCE).unwrap();

@@ -7,16 +7,17 @@ use std::{collections::BTreeMap, fmt, io, path::PathBuf, time::Duration};
 
 use anamnesis_note::agent_policy::Review;
 use anamnesis_text::glob;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{
-    fs::{
-        file,
-        home::{self, Home},
-        lock::{self, Subject},
-    },
-    settings::exclude,
+use crate::fs::{
+    file,
+    home::{self, Home},
+    lock::{self, Subject},
 };
+
+pub use super::declaration::{Config, Learn, Recall, Reflection, Retention, Sync};
+use super::{SETTINGS, Setting};
 
 /// The maximum size of the file, in bytes.
 const MAX_LENGTH: usize = 1024 * 1024;
@@ -25,7 +26,7 @@ const MAX_LENGTH: usize = 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Tools that tell nothing about the work, or whose work other events show.
-const SKIPPED_TOOLS: [&str; 6] = [
+pub(super) const SKIPPED_TOOLS: [&str; 6] = [
     "AskUserQuestion",
     "ListMcpResourcesTool",
     "Skill",
@@ -35,7 +36,8 @@ const SKIPPED_TOOLS: [&str; 6] = [
 ];
 
 /// When the person sees a line at the start of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SessionLine {
     /// Whenever there is something to say.
     #[default]
@@ -47,12 +49,34 @@ pub enum SessionLine {
 }
 
 /// Where nothing is recorded or injected until a person resumes it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Value>", into = "Option<Value>")]
 pub struct Paused {
     /// Whether everything is paused.
     pub everywhere: bool,
     /// The keys of paused projects, as written.
     pub projects: Vec<String>,
+}
+
+impl From<Vec<Value>> for Paused {
+    /// Reads the items of the list; what is neither a boolean nor a string is left out.
+    fn from(items: Vec<Value>) -> Self {
+        let mut paused = Self::default();
+        for item in items {
+            match item {
+                Value::Bool(is_paused) => paused.everywhere |= is_paused,
+                Value::String(project) => paused.projects.push(project),
+                _ => {}
+            }
+        }
+        paused
+    }
+}
+
+impl From<Paused> for Option<Value> {
+    fn from(paused: Paused) -> Self {
+        paused.to_value()
+    }
 }
 
 impl Paused {
@@ -85,114 +109,9 @@ impl Paused {
     }
 }
 
-/// How long records are kept on this machine. 0 keeps them for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// Tool events and turn ends, in days.
-    pub events_days: u32,
-    /// Prompts, in days.
-    pub prompts_days: u32,
-    /// Finished jobs, in days.
-    pub jobs_done_days: u32,
-    /// Failed jobs, in days.
-    pub jobs_failed_days: u32,
-    /// The trash, in days.
-    pub trash_days: u32,
-    /// Unreadable spool files, in days.
-    pub spool_days: u32,
-    /// The maximum size of the journal, in MiB.
-    pub ceiling_mib: u32,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self {
-            events_days: 30,
-            prompts_days: 30,
-            jobs_done_days: 7,
-            jobs_failed_days: 30,
-            trash_days: 30,
-            spool_days: 30,
-            ceiling_mib: 200,
-        }
-    }
-}
-
-/// Settings of sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sync {
-    /// Whether the deferred process syncs.
-    pub auto: bool,
-    /// Whether a remote may be reached over unencrypted HTTP.
-    pub allow_http: bool,
-}
-
-impl Default for Sync {
-    fn default() -> Self {
-        Self {
-            auto: true,
-            allow_http: false,
-        }
-    }
-}
-
-/// Settings of learning from use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Learn {
-    /// Whether machines share their usage logs.
-    pub sync: bool,
-    /// Whether notes that are used together are recalled together.
-    pub links: bool,
-}
-
-impl Default for Learn {
-    fn default() -> Self {
-        Self {
-            sync: true,
-            links: true,
-        }
-    }
-}
-
-/// Settings of automatic injection, besides the working set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct Recall {
-    /// Whether notes are injected with a prompt.
-    pub prompt: bool,
-    /// Whether notes are injected with the task of a subagent.
-    pub agent: bool,
-    /// Whether warnings are injected before a tool call.
-    pub tool: bool,
-    /// Whether earlier fixes are injected when a tool call fails.
-    pub failure: bool,
-    /// Whether weaker matches are injected too.
-    pub wide: bool,
-    /// The maximum number of notes per prompt, not counting linked notes.
-    pub notes: u32,
-    /// The maximum number of their tokens.
-    pub tokens: u32,
-    /// Whether a line tells the person what was injected with a prompt.
-    pub prompt_line: bool,
-}
-
-impl Default for Recall {
-    fn default() -> Self {
-        Self {
-            prompt: true,
-            agent: true,
-            tool: true,
-            failure: true,
-            wide: false,
-            notes: 3,
-            tokens: 600,
-            prompt_line: false,
-        }
-    }
-}
-
-/// A string that is never shown in full.
-#[derive(Clone, PartialEq, Eq)]
+/// A string that is never shown in full. `config.json` has the full text.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
@@ -226,109 +145,6 @@ const MIN_HIDDEN: usize = 7;
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Secret(…)")
-    }
-}
-
-/// The model providers. `heuristic` uses no model.
-pub const PROVIDERS: &[&str] = &["heuristic", "openai", "deepseek", "local", "claude"];
-
-/// The model for summaries and reflections, with its limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reflection {
-    /// The provider, one of [`PROVIDERS`].
-    pub provider: &'static str,
-    /// The model's name.
-    pub model: Option<String>,
-    /// The URL.
-    pub base_url: Option<String>,
-    /// The API key.
-    pub api_key: Option<Secret>,
-    /// The timeout of a request, in seconds.
-    pub timeout: u32,
-    /// The maximum size of a request, in tokens.
-    pub max_tokens: u32,
-    /// The maximum number of background requests per day.
-    pub calls_per_day: u32,
-    /// The maximum number of background tokens per day, requests and answers.
-    pub tokens_per_day: u32,
-    /// Whether projects are reflected on in the background.
-    pub auto: bool,
-}
-
-impl Default for Reflection {
-    fn default() -> Self {
-        Self {
-            provider: PROVIDERS[0],
-            model: None,
-            base_url: None,
-            api_key: None,
-            timeout: 30,
-            max_tokens: 120_000,
-            calls_per_day: 40,
-            tokens_per_day: 400_000,
-            auto: false,
-        }
-    }
-}
-
-/// The settings in `config.json`.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The name of this machine, if set.
-    pub machine_id: Option<String>,
-    /// The URL of the remote, if set. It may contain a password and is never shown.
-    pub remote: Option<String>,
-    /// Settings of sync.
-    pub sync: Sync,
-    /// Settings of learning from use.
-    pub learn: Learn,
-    /// Settings of automatic injection.
-    pub recall: Recall,
-    /// The model for summaries.
-    pub reflection: Reflection,
-    /// Whether notes by agents and models need approval.
-    pub review: Review,
-    /// When the session line is shown.
-    pub session_line: SessionLine,
-    /// Where recording is paused.
-    pub paused: Paused,
-    /// Patterns of folders in which nothing is recorded or injected, for [`exclude::Exclusions`].
-    pub exclude: Vec<String>,
-    /// Environment variables that are trusted in processes started by Claude Code although they name
-    /// a store, a remote, a model, a URL or a key. Read from the default store only.
-    pub trusted_variables: Vec<String>,
-    /// Whether `paused` or `exclude` is invalid. Then nothing is recorded or injected anywhere.
-    pub is_unclear: bool,
-    /// Names and patterns of tools that are not recorded; see [`Config::skips`].
-    pub skip_tools: Vec<String>,
-    /// How long records are kept.
-    pub retention: Retention,
-    /// Whether Claude Code's own memory is imported.
-    pub import_native: bool,
-    /// Why the file or a part of it is invalid.
-    pub problem: Option<String>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            machine_id: None,
-            remote: None,
-            sync: Sync::default(),
-            learn: Learn::default(),
-            recall: Recall::default(),
-            reflection: Reflection::default(),
-            review: Review::default(),
-            session_line: SessionLine::default(),
-            paused: Paused::default(),
-            exclude: Vec::new(),
-            trusted_variables: Vec::new(),
-            is_unclear: false,
-            skip_tools: SKIPPED_TOOLS.map(str::to_owned).to_vec(),
-            retention: Retention::default(),
-            import_native: true,
-            problem: None,
-        }
     }
 }
 
@@ -447,32 +263,28 @@ impl Config {
     pub fn of(keys: &Map<String, Value>) -> Self {
         let mut config = Self::default();
         let mut problems = Vec::new();
-        config.machine_id = text(keys, "machine_id", &mut problems);
-        config.remote = text(keys, "remote", &mut problems);
-        if let Some(members) = object(keys, "sync", &mut problems) {
-            sync(members, &mut config.sync, &mut problems);
+        for setting in SETTINGS {
+            if let Some(problem) = not_an_object(setting, keys) {
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
+                continue;
+            }
+            let Some(value) = setting.written(keys) else {
+                continue;
+            };
+            let valid_so_far = problems.len();
+            if let Some(value) = setting.read(value, &mut problems) {
+                setting.set(&mut config, value);
+            }
+            if problems.len() > valid_so_far {
+                config.is_unclear |= setting.kind.restricts_recording();
+                // The person wants some review.
+                if setting.name == "review" {
+                    config.review = Review::Proposals;
+                }
+            }
         }
-        if let Some(members) = object(keys, "learn", &mut problems) {
-            learn(members, &mut config.learn, &mut problems);
-        }
-        if let Some(members) = object(keys, "recall", &mut problems) {
-            recall(members, &mut config.recall, &mut problems);
-        }
-        if let Some(members) = object(keys, "reflection", &mut problems) {
-            reflection(members, &mut config.reflection, &mut problems);
-        }
-        review(keys, &mut config.review, &mut problems);
-        session_line(keys, &mut config.session_line, &mut problems);
-        let is_paused_clear = paused(keys, &mut config.paused, &mut problems);
-        let is_exclude_clear = excluded(keys, &mut config.exclude, &mut problems);
-        config.is_unclear = !(is_paused_clear && is_exclude_clear);
-        texts(keys, "skip_tools", &mut config.skip_tools, &mut problems);
-        let trusted = &mut config.trusted_variables;
-        texts(keys, "trusted_variables", trusted, &mut problems);
-        if let Some(terms) = object(keys, "retention", &mut problems) {
-            retention(terms, &mut config.retention, &mut problems);
-        }
-        import_native(keys, &mut config.import_native, &mut problems);
         report_misspelled(keys, &mut problems);
         config.problem =
             (!problems.is_empty()).then(|| format!("config.json: {}", problems.join("; ")));
@@ -480,197 +292,13 @@ impl Config {
     }
 }
 
-/// Returns the trimmed string of a key; an empty one counts as none.
-///
-/// An invalid value is not quoted, because it may contain the password of a remote.
-fn text(members: &Map<String, Value>, name: &str, problems: &mut Vec<String>) -> Option<String> {
-    let key = name.rsplit('.').next().unwrap_or(name);
-    match members.get(key) {
-        Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
-        Some(Value::Null) | None => None,
-        Some(_) => {
-            problems.push(format!("invalid value for {name}: expected a string"));
-            None
-        }
-    }
-}
-
-/// Returns the members of an object.
-fn object<'a>(
-    keys: &'a Map<String, Value>,
-    key: &str,
-    problems: &mut Vec<String>,
-) -> Option<&'a Map<String, Value>> {
-    match keys.get(key)? {
-        Value::Object(members) => Some(members),
-        Value::Null => None,
-        other => {
-            problems.push(format!(
-                "invalid value {other} for {key}: expected an object"
-            ));
-            None
-        }
-    }
-}
-
-/// Reads a boolean member. `name` has the object's name before a dot.
-fn switch(members: &Map<String, Value>, name: &str, on: &mut bool, problems: &mut Vec<String>) {
-    let key = name.rsplit('.').next().unwrap_or(name);
-    match members.get(key) {
-        Some(Value::Bool(value)) => *on = *value,
-        Some(Value::String(word)) if word == "on" => *on = true,
-        Some(Value::String(word)) if word == "off" => *on = false,
-        Some(Value::Null) | None => {}
-        Some(other) => problems.push(format!(
-            "invalid value {other} for {name}: expected on or off"
-        )),
-    }
-}
-
-/// Reads an integer member. `name` has the object's name before a dot.
-fn number(members: &Map<String, Value>, name: &str, taken: &mut u32, problems: &mut Vec<String>) {
-    let key = name.rsplit('.').next().unwrap_or(name);
-    match members
-        .get(key)
-        .map(|value| (value, value.as_u64().map(u32::try_from)))
-    {
-        None => {}
-        Some((_, Some(Ok(number)))) => *taken = number,
-        Some((value, _)) => {
-            problems.push(format!(
-                "invalid value {value} for {name}: expected a non-negative integer"
-            ));
-        }
-    }
-}
-
-/// Returns the items of a list. Any other value counts as a list with one item.
-fn items(value: Option<&Value>) -> &[Value] {
-    match value {
-        None | Some(Value::Null) => &[],
-        Some(Value::Array(items)) => items,
-        Some(item) => std::slice::from_ref(item),
-    }
-}
-
-/// Reads a list of strings. A list without any string counts as not set.
-fn texts(
-    keys: &Map<String, Value>,
-    key: &str,
-    taken: &mut Vec<String>,
-    problems: &mut Vec<String>,
-) {
-    let Some(value) = keys.get(key).filter(|value| !value.is_null()) else {
-        return;
-    };
-    let (texts, others): (Vec<_>, Vec<_>) =
-        items(Some(value)).iter().partition(|item| item.is_string());
-    if others.is_empty() || !texts.is_empty() {
-        let texts = texts.into_iter().filter_map(Value::as_str);
-        *taken = texts.map(str::to_owned).collect();
-    }
-    for other in others {
-        problems.push(format!("invalid value {other} in {key}: expected a string"));
-    }
-}
-
-fn sync(members: &Map<String, Value>, sync: &mut Sync, problems: &mut Vec<String>) {
-    switch(members, "sync.auto", &mut sync.auto, problems);
-    switch(members, "sync.allow_http", &mut sync.allow_http, problems);
-}
-
-fn learn(members: &Map<String, Value>, learn: &mut Learn, problems: &mut Vec<String>) {
-    switch(members, "learn.sync", &mut learn.sync, problems);
-    switch(members, "learn.links", &mut learn.links, problems);
-}
-
-/// Reads `review`. An invalid value counts as `proposals`, because the person wants some review.
-fn review(keys: &Map<String, Value>, review: &mut Review, problems: &mut Vec<String>) {
-    match keys.get("review").map(|value| (value, value.as_str())) {
-        None | Some((_, Some("off"))) => {}
-        Some((_, Some("proposals"))) => *review = Review::Proposals,
-        Some((other, _)) => {
-            *review = Review::Proposals;
-            problems.push(format!(
-                "invalid value {other} for review: expected off or proposals"
-            ));
-        }
-    }
-}
-
-fn session_line(keys: &Map<String, Value>, line: &mut SessionLine, problems: &mut Vec<String>) {
-    match keys
-        .get("session_line")
-        .map(|value| (value, value.as_str()))
-    {
-        None | Some((_, Some("on"))) => {}
-        Some((_, Some("problems"))) => *line = SessionLine::Problems,
-        Some((_, Some("off"))) => *line = SessionLine::Off,
-        Some((other, _)) => {
-            problems.push(format!(
-                "invalid value {other} for session_line: expected on, problems or off"
-            ));
-        }
-    }
-}
-
-/// Reads `paused`. Returns whether every item is valid.
-fn paused(keys: &Map<String, Value>, paused: &mut Paused, problems: &mut Vec<String>) -> bool {
-    let mut is_clear = true;
-    for item in items(keys.get("paused")) {
-        match item {
-            Value::Bool(is_paused) => paused.everywhere |= is_paused,
-            Value::String(project) => paused.projects.push(project.clone()),
-            other => {
-                is_clear = false;
-                problems.push(format!(
-                    "invalid value {other} in paused: expected true or a project key"
-                ));
-            }
-        }
-    }
-    is_clear
-}
-
-/// Reads `exclude`. Returns whether every item is valid.
-fn excluded(
-    keys: &Map<String, Value>,
-    patterns: &mut Vec<String>,
-    problems: &mut Vec<String>,
-) -> bool {
-    let mut is_clear = true;
-    for item in items(keys.get("exclude")) {
-        match item {
-            Value::String(pattern) if pattern.trim().is_empty() => {}
-            Value::String(pattern) if !exclude::names_nothing(pattern) => {
-                patterns.push(pattern.clone());
-            }
-            Value::String(pattern) => {
-                is_clear = false;
-                problems.push(format!(
-                    "invalid value {pattern:?} in exclude: it names no folder"
-                ));
-            }
-            other => {
-                is_clear = false;
-                problems.push(format!(
-                    "invalid value {other} in exclude: expected a string"
-                ));
-            }
-        }
-    }
-    is_clear
-}
-
-fn import_native(keys: &Map<String, Value>, on: &mut bool, problems: &mut Vec<String>) {
-    match keys
-        .get("import_native")
-        .map(|value| (value, value.as_str()))
-    {
-        None | Some((Value::Null | Value::Bool(true), _) | (_, Some("on"))) => {}
-        Some((Value::Bool(false), _) | (_, Some("off"))) => *on = false,
-        Some((other, _)) => problems.push(format!(
-            "invalid value {other} for import_native: expected true, false, on or off"
+/// Returns the problem if the object of a setting is something else.
+fn not_an_object(setting: &Setting, keys: &Map<String, Value>) -> Option<String> {
+    let (group, _) = setting.name.split_once('.')?;
+    match keys.get(group)? {
+        Value::Object(_) | Value::Null => None,
+        other => Some(format!(
+            "invalid value {other} for {group}: expected an object"
         )),
     }
 }
@@ -685,83 +313,6 @@ fn report_misspelled(keys: &Map<String, Value>, problems: &mut Vec<String>) {
                 problems.push(format!("unknown setting {key:?}: did you mean {known:?}?"));
             }
         }
-    }
-}
-
-fn recall(members: &Map<String, Value>, recall: &mut Recall, problems: &mut Vec<String>) {
-    for (name, on) in [
-        ("recall.prompt", &mut recall.prompt),
-        ("recall.agent", &mut recall.agent),
-        ("recall.tool", &mut recall.tool),
-        ("recall.failure", &mut recall.failure),
-        ("recall.wide", &mut recall.wide),
-        ("recall.prompt_line", &mut recall.prompt_line),
-    ] {
-        switch(members, name, on, problems);
-    }
-    number(members, "recall.notes", &mut recall.notes, problems);
-    number(members, "recall.tokens", &mut recall.tokens, problems);
-}
-
-fn reflection(
-    members: &Map<String, Value>,
-    reflection: &mut Reflection,
-    problems: &mut Vec<String>,
-) {
-    let mut word = |name: &str| text(members, name, problems);
-    let (provider, base_url, api_key) = (
-        word("reflection.provider"),
-        word("reflection.base_url"),
-        word("reflection.api_key"),
-    );
-    reflection.model = word("reflection.model");
-    reflection.api_key = api_key.as_deref().and_then(Secret::new);
-    if let Some(word) = provider {
-        match PROVIDERS
-            .iter()
-            .find(|known| word.eq_ignore_ascii_case(known))
-        {
-            Some(known) => reflection.provider = known,
-            None => problems.push(format!(
-                "invalid value {word:?} for reflection.provider: expected one of {}",
-                PROVIDERS.join(", ")
-            )),
-        }
-    }
-    match base_url {
-        Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-            problems.push(
-                "invalid value for reflection.base_url: expected a URL that begins with http:// or https://"
-                    .to_owned(),
-            );
-        }
-        url => reflection.base_url = url,
-    }
-    for (name, term) in [
-        ("reflection.timeout", &mut reflection.timeout),
-        ("reflection.max_tokens", &mut reflection.max_tokens),
-        ("reflection.calls_per_day", &mut reflection.calls_per_day),
-        ("reflection.tokens_per_day", &mut reflection.tokens_per_day),
-    ] {
-        number(members, name, term, problems);
-    }
-    switch(members, "reflection.auto", &mut reflection.auto, problems);
-}
-
-fn retention(terms: &Map<String, Value>, retention: &mut Retention, problems: &mut Vec<String>) {
-    for (name, term) in [
-        ("retention.events_days", &mut retention.events_days),
-        ("retention.prompts_days", &mut retention.prompts_days),
-        ("retention.jobs_done_days", &mut retention.jobs_done_days),
-        (
-            "retention.jobs_failed_days",
-            &mut retention.jobs_failed_days,
-        ),
-        ("retention.trash_days", &mut retention.trash_days),
-        ("retention.spool_days", &mut retention.spool_days),
-        ("retention.ceiling_mib", &mut retention.ceiling_mib),
-    ] {
-        number(terms, name, term, problems);
     }
 }
 
@@ -881,7 +432,7 @@ mod tests {
         );
         assert_eq!(config.problem, None);
         let expected = Reflection {
-            provider: "openai",
+            provider: "openai".to_owned(),
             model: Some("m".to_owned()),
             base_url: Some("https://h/v1".to_owned()),
             api_key: Secret::new("abcdefghijkl"),
@@ -901,16 +452,18 @@ mod tests {
         let problem = config.problem.unwrap_or_default();
         assert!(
             problem.contains(
-                "invalid value \"gemini\" for reflection.provider: expected one of heuristic, openai"
+                "invalid value \"gemini\" for reflection.provider: expected heuristic, openai, deepseek, local or claude"
             ),
             "{problem}"
         );
         assert!(
-            problem.contains("invalid value for reflection.base_url: expected a URL"),
+            problem.contains(
+                "invalid value for reflection.base_url: expected an address that begins with"
+            ),
             "{problem}"
         );
         assert!(
-            problem.contains("invalid value for reflection.api_key: expected a string"),
+            problem.contains("invalid value for reflection.api_key: expected a key"),
             "{problem}"
         );
         assert!(!problem.contains("k-e-y"), "{problem}");
@@ -924,11 +477,11 @@ mod tests {
             ("[]", "config.json is not a JSON object"),
             (
                 r#"{"machine_id": 3}"#,
-                "invalid value for machine_id: expected a string",
+                "invalid value 3 for machine_id: expected 1 to 64 letters",
             ),
             (
                 r#"{"remote": ["https://me:hunter2@h/x"], "sync": {"auto": 1}, "learn": 2}"#,
-                "config.json: invalid value for remote: expected a string; \
+                "config.json: invalid value for remote: expected the address of a git repository; \
                  invalid value 1 for sync.auto: expected on or off; \
                  invalid value 2 for learn: expected an object",
             ),

@@ -1,34 +1,38 @@
-//! All settings: name in `config.json`, type, environment variable and description.
+//! The settings: what each one accepts, and how a value is read and written.
 //!
-//! Only [`Config`] interprets values: a default is what an empty file gives, and a value is valid if
-//! [`Config`] reports no problem with it. Variables are named here for help texts; the binary reads
-//! the environment.
+//! [`declaration`] declares them. Variables are named there for help texts; the binary reads the
+//! environment.
 
 pub mod config;
+mod declaration;
 pub mod exclude;
+
+use std::slice;
 
 use serde_json::{Map, Value};
 
-use crate::settings::config::{Config, PROVIDERS, Secret, SessionLine};
+pub use self::declaration::SETTINGS;
+use self::{config::Config, exclude::names_nothing};
 
 /// A setting.
 #[derive(Debug)]
 pub struct Setting {
     /// The key in `config.json`; a dot separates an object and its member.
     pub name: &'static str,
-    /// Its type.
+    /// What it accepts.
     pub kind: Kind,
     /// The environment variable that overrides the file.
     pub variable: Option<&'static str>,
     /// The description, one sentence.
     pub meaning: &'static str,
     value: fn(&Config) -> Value,
+    set: fn(&mut Config, Value),
 }
 
-/// The type of a setting.
+/// What a setting accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A machine name; see [`is_machine_name`].
+    /// A machine name; see [`is_machine_name`]. One in the file may be any string.
     MachineName,
     /// The address of a git repository.
     Address,
@@ -46,284 +50,14 @@ pub enum Kind {
     Number,
     /// A list of strings.
     Texts,
+    /// A list of patterns of folders.
+    Folders,
     /// Changed only by `pause` and `resume`, which have side effects.
     Paused,
 }
 
 /// The setting that is always read from the default store, because it decides which store is used.
 pub const TRUSTED_VARIABLES: &str = "trusted_variables";
-
-/// All settings, in the order in which they are shown.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "machine_id",
-        kind: Kind::MachineName,
-        variable: Some("ANAMNESIS_MACHINE_ID"),
-        meaning: "The name of this machine in notes; by default the host name.",
-        value: |config| config.machine_id.clone().into(),
-    },
-    Setting {
-        name: "remote",
-        kind: Kind::Address,
-        variable: Some("ANAMNESIS_GIT_REMOTE"),
-        meaning: "The git repository that your machines sync with.",
-        value: |config| config.remote.clone().into(),
-    },
-    Setting {
-        name: "sync.auto",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether notes are synced in the background, when sessions start and end.",
-        value: |config| config.sync.auto.into(),
-    },
-    Setting {
-        name: "sync.allow_http",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether a remote may be reached over unencrypted HTTP; localhost always may.",
-        value: |config| config.sync.allow_http.into(),
-    },
-    Setting {
-        name: "import_native",
-        kind: Kind::Switch,
-        variable: Some("ANAMNESIS_IMPORT_NATIVE"),
-        meaning: "Whether Claude Code's own memory is copied into notes.",
-        value: |config| config.import_native.into(),
-    },
-    Setting {
-        name: "learn.sync",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether your machines share which notes helped: ids and counts, no text.",
-        value: |config| config.learn.sync.into(),
-    },
-    Setting {
-        name: "learn.links",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether notes that are used together are recalled together.",
-        value: |config| config.learn.links.into(),
-    },
-    Setting {
-        name: "recall.prompt",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether matching notes are injected with your prompts.",
-        value: |config| config.recall.prompt.into(),
-    },
-    Setting {
-        name: "recall.agent",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether matching notes are injected with the task of a subagent.",
-        value: |config| config.recall.agent.into(),
-    },
-    Setting {
-        name: "recall.tool",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether warnings are injected before a tool call.",
-        value: |config| config.recall.tool.into(),
-    },
-    Setting {
-        name: "recall.failure",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether an earlier fix is injected when a tool fails.",
-        value: |config| config.recall.failure.into(),
-    },
-    Setting {
-        name: "recall.wide",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether weaker matches are injected too; more of them will be irrelevant.",
-        value: |config| config.recall.wide.into(),
-    },
-    Setting {
-        name: "recall.notes",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "The maximum number of notes per prompt, besides one linked note.",
-        value: |config| config.recall.notes.into(),
-    },
-    Setting {
-        name: "recall.tokens",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "The maximum number of tokens of the notes per prompt.",
-        value: |config| config.recall.tokens.into(),
-    },
-    Setting {
-        name: "recall.prompt_line",
-        kind: Kind::Switch,
-        variable: None,
-        meaning: "Whether a line on your screen says what was injected with a prompt.",
-        value: |config| config.recall.prompt_line.into(),
-    },
-    Setting {
-        name: "reflection.provider",
-        kind: Kind::Choice(PROVIDERS),
-        variable: Some("ANAMNESIS_REFLECTION_PROVIDER"),
-        meaning: "The provider of the model for summaries; `heuristic` uses none, `claude` runs Claude Code.",
-        value: |config| config.reflection.provider.into(),
-    },
-    Setting {
-        name: "reflection.model",
-        kind: Kind::Text,
-        variable: Some("ANAMNESIS_REFLECTION_MODEL"),
-        meaning: "The model's name. Provider, model and base URL together enable it.",
-        value: |config| config.reflection.model.clone().into(),
-    },
-    Setting {
-        name: "reflection.base_url",
-        kind: Kind::Server,
-        variable: Some("ANAMNESIS_REFLECTION_BASE_URL"),
-        meaning: "The URL of the model's API, such as `https://api.openai.com/v1`; `claude` needs none.",
-        value: |config| config.reflection.base_url.clone().into(),
-    },
-    Setting {
-        name: "reflection.api_key",
-        kind: Kind::Secret,
-        variable: Some("ANAMNESIS_REFLECTION_API_KEY"),
-        meaning: "The API key; only its first three and last two characters are shown.",
-        value: |config| {
-            let key = config.reflection.api_key.as_ref();
-            key.map(Secret::reveal).into()
-        },
-    },
-    Setting {
-        name: "reflection.timeout",
-        kind: Kind::Number,
-        variable: Some("ANAMNESIS_REFLECTION_TIMEOUT"),
-        meaning: "The timeout of a request, in seconds.",
-        value: |config| config.reflection.timeout.into(),
-    },
-    Setting {
-        name: "reflection.max_tokens",
-        kind: Kind::Number,
-        variable: Some("ANAMNESIS_REFLECTION_MAX_TOKENS"),
-        meaning: "The maximum number of tokens per request; the middle of a longer text is left out.",
-        value: |config| config.reflection.max_tokens.into(),
-    },
-    Setting {
-        name: "reflection.calls_per_day",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "The maximum number of background requests per day.",
-        value: |config| config.reflection.calls_per_day.into(),
-    },
-    Setting {
-        name: "reflection.tokens_per_day",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "The maximum number of background tokens per day.",
-        value: |config| config.reflection.tokens_per_day.into(),
-    },
-    Setting {
-        name: "reflection.auto",
-        kind: Kind::Switch,
-        variable: Some("ANAMNESIS_REFLECT_AUTO"),
-        meaning: "Whether a project with enough pending sessions is reflected on automatically, once a day.",
-        value: |config| config.reflection.auto.into(),
-    },
-    Setting {
-        name: "review",
-        kind: Kind::Choice(&["off", "proposals"]),
-        variable: None,
-        meaning: "Whether notes by Claude or a model are used at once (off) or need your approval (proposals).",
-        value: |config| config.review.as_str().into(),
-    },
-    Setting {
-        name: "session_line",
-        kind: Kind::Choice(&["on", "problems", "off"]),
-        variable: None,
-        meaning: "When a session starts with one line on your screen.",
-        value: |config| {
-            Value::from(match config.session_line {
-                SessionLine::On => "on",
-                SessionLine::Problems => "problems",
-                SessionLine::Off => "off",
-            })
-        },
-    },
-    Setting {
-        name: "paused",
-        kind: Kind::Paused,
-        variable: None,
-        meaning: "Where nothing is recorded or injected; `pause` and `resume` change it.",
-        value: |config| config.paused.to_value().into(),
-    },
-    Setting {
-        name: "exclude",
-        kind: Kind::Texts,
-        variable: None,
-        meaning: "Folders in which nothing is recorded or injected.",
-        value: |config| config.exclude.clone().into(),
-    },
-    Setting {
-        name: "skip_tools",
-        kind: Kind::Texts,
-        variable: None,
-        meaning: "Tools whose use is not recorded.",
-        value: |config| config.skip_tools.clone().into(),
-    },
-    Setting {
-        name: TRUSTED_VARIABLES,
-        kind: Kind::Texts,
-        variable: None,
-        meaning: "Environment variables for a store, a remote, a model, a URL or a key that are trusted in sessions; always read from `~/.anamnesis/config.json`.",
-        value: |config| config.trusted_variables.clone().into(),
-    },
-    Setting {
-        name: "retention.events_days",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "Days for which tool events and turn ends are kept; 0 is for ever.",
-        value: |config| config.retention.events_days.into(),
-    },
-    Setting {
-        name: "retention.prompts_days",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "Days for which prompts are kept.",
-        value: |config| config.retention.prompts_days.into(),
-    },
-    Setting {
-        name: "retention.jobs_done_days",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "Days for which finished background jobs are kept.",
-        value: |config| config.retention.jobs_done_days.into(),
-    },
-    Setting {
-        name: "retention.jobs_failed_days",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "Days for which failed background jobs are kept.",
-        value: |config| config.retention.jobs_failed_days.into(),
-    },
-    Setting {
-        name: "retention.trash_days",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "Days for which texts of forgotten notes are kept.",
-        value: |config| config.retention.trash_days.into(),
-    },
-    Setting {
-        name: "retention.spool_days",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "Days for which unreadable records and a damaged journal.db are kept.",
-        value: |config| config.retention.spool_days.into(),
-    },
-    Setting {
-        name: "retention.ceiling_mib",
-        kind: Kind::Number,
-        variable: None,
-        meaning: "The maximum size of this machine's records, in MiB; 0 is no limit.",
-        value: |config| config.retention.ceiling_mib.into(),
-    },
-];
 
 /// Returns the setting of that name.
 pub fn find(name: &str) -> Option<&'static Setting> {
@@ -387,10 +121,60 @@ impl Kind {
             Self::Text => "a string".to_owned(),
             Self::Secret => "a key".to_owned(),
             Self::Switch => "on or off".to_owned(),
-            Self::Choice(words) => words.join(", "),
+            Self::Choice([first @ .., last]) => format!("{} or {last}", first.join(", ")),
+            Self::Choice([]) => String::new(),
             Self::Number => "a non-negative integer".to_owned(),
-            Self::Texts => "a list of strings".to_owned(),
+            Self::Texts | Self::Folders => "a list of strings".to_owned(),
             Self::Paused => "the value that `pause` and `resume` write".to_owned(),
+        }
+    }
+
+    /// Tells whether it restricts recording. While such a setting is invalid, nothing is recorded.
+    fn restricts_recording(self) -> bool {
+        matches!(self, Self::Folders | Self::Paused)
+    }
+
+    /// Tells whether a value may contain a password or a key.
+    fn may_hold_secret(self) -> bool {
+        matches!(self, Self::Address | Self::Server | Self::Secret)
+    }
+
+    /// Reads one value. A blank string counts as not set, which is null.
+    fn read(self, value: &Value) -> Option<Value> {
+        match self {
+            Self::Switch => match value.as_str() {
+                Some("on") => return Some(true.into()),
+                Some("off") => return Some(false.into()),
+                _ => return value.as_bool().map(Value::Bool),
+            },
+            Self::Number => {
+                let number = u32::try_from(value.as_u64()?).ok()?;
+                return Some(number.into());
+            }
+            _ => {}
+        }
+        let text = value.as_str()?.trim();
+        match self {
+            _ if text.is_empty() => Some(Value::Null),
+            Self::Choice(words) => {
+                let word = words.iter().find(|word| text.eq_ignore_ascii_case(word))?;
+                Some((*word).into())
+            }
+            Self::Server if !text.starts_with("http://") && !text.starts_with("https://") => None,
+            _ => Some(text.into()),
+        }
+    }
+
+    /// Checks an item of a list.
+    fn check_item(self, item: &Value) -> Result<(), &'static str> {
+        match (self, item) {
+            (Self::Paused, Value::Bool(_) | Value::String(_)) => Ok(()),
+            (Self::Paused, _) => Err("expected true or a project key"),
+            (Self::Folders, Value::String(pattern)) if names_nothing(pattern) => {
+                Err("it names no folder")
+            }
+            (_, Value::String(_)) => Ok(()),
+            _ => Err("expected a string"),
         }
     }
 }
@@ -401,61 +185,93 @@ impl Setting {
         (self.value)(config)
     }
 
+    /// Sets the value in these settings to one that [`Setting::parse`] returned.
+    pub fn set(&self, config: &mut Config, value: Value) {
+        (self.set)(config, value);
+    }
+
     /// Parses typed words.
     ///
     /// # Errors
     /// A message that says what the setting accepts.
     pub fn parse(&self, words: &[String]) -> Result<Value, String> {
-        let wrong = || {
-            let value = match self.kind {
-                // The typed text may contain a password.
-                Kind::Address | Kind::Server | Kind::Secret => String::new(),
-                _ => format!(" \"{}\"", words.join(" ")),
-            };
-            Err(format!(
-                "invalid value{value} for {}: expected {}",
-                self.name,
-                self.kind.expected()
-            ))
-        };
-        let one = match words {
-            [word] => Some(word.trim()).filter(|word| !word.is_empty()),
-            _ => None,
-        };
-        let value = match (self.kind, one) {
-            (Kind::Texts, _) => Value::from(words),
-            (Kind::MachineName, Some(word)) if is_machine_name(word) => Value::from(word),
-            (Kind::Address | Kind::Server | Kind::Text | Kind::Secret, Some(word)) => {
-                Value::from(word)
-            }
-            (Kind::Switch, Some("on" | "true" | "yes" | "1")) => Value::Bool(true),
-            (Kind::Switch, Some("off" | "false" | "no" | "0")) => Value::Bool(false),
-            (Kind::Choice(known), Some(word)) => {
-                match known.iter().find(|known| word.eq_ignore_ascii_case(known)) {
-                    Some(known) => Value::from(*known),
-                    None => return wrong(),
-                }
-            }
-            (Kind::Number, Some(word)) => match word.parse::<u32>() {
-                Ok(number) => Value::from(number),
-                Err(_) => return wrong(),
+        let typed = match (self.kind, words) {
+            (Kind::Texts | Kind::Folders, words) => Value::from(words),
+            (Kind::Switch, [word]) => match word.trim() {
+                "true" | "yes" | "1" => true.into(),
+                "false" | "no" | "0" => false.into(),
+                word => word.into(),
             },
-            _ => return wrong(),
+            (Kind::Number, [word]) => {
+                let number = word.trim().parse::<u32>();
+                number.map_or_else(|_| word.as_str().into(), Value::from)
+            }
+            (Kind::MachineName, [word]) if !is_machine_name(word.trim()) => {
+                return Err(self.invalid(&word.as_str().into()));
+            }
+            (Kind::Paused, _) | (_, [] | [_, _, ..]) => {
+                return Err(self.invalid(&words.join(" ").into()));
+            }
+            (_, [word]) => word.as_str().into(),
         };
-        let mut keys = Map::new();
-        self.put(&mut keys, Some(value.clone()))?;
-        match Config::of(&keys).problem {
-            Some(problem) => Err(problem.trim_start_matches("config.json: ").to_owned()),
-            None => Ok(value),
+        let mut problems = Vec::new();
+        let read = self.read(&typed, &mut problems);
+        match read.filter(|value| !value.is_null()) {
+            Some(value) if problems.is_empty() => Ok(value),
+            None if problems.is_empty() => Err(self.invalid(&typed)),
+            _ => Err(problems.join("; ")),
         }
     }
 
-    /// Returns its value in the keys of a file.
+    /// Reads a value of the file. What is invalid in it is reported and left out; none if nothing is
+    /// left.
+    fn read(&self, value: &Value, problems: &mut Vec<String>) -> Option<Value> {
+        if !matches!(self.kind, Kind::Texts | Kind::Folders | Kind::Paused) {
+            let read = self.kind.read(value);
+            if read.is_none() {
+                problems.push(self.invalid(value));
+            }
+            return read;
+        }
+        // Any other value counts as a list with one item.
+        let items = value
+            .as_array()
+            .map_or(slice::from_ref(value), Vec::as_slice);
+        let mut valid = Vec::new();
+        for item in items {
+            let is_blank = item.as_str().is_some_and(|text| text.trim().is_empty());
+            if is_blank && self.kind == Kind::Folders {
+                continue;
+            }
+            match self.kind.check_item(item) {
+                Ok(()) => valid.push(item.clone()),
+                Err(why) => problems.push(format!("invalid value {item} in {}: {why}", self.name)),
+            }
+        }
+        (items.is_empty() || !valid.is_empty()).then_some(valid.into())
+    }
+
+    /// Says that a value is invalid, without one that may contain a password.
+    fn invalid(&self, value: &Value) -> String {
+        let value = if self.kind.may_hold_secret() {
+            String::new()
+        } else {
+            format!(" {value}")
+        };
+        let expected = self.kind.expected();
+        format!(
+            "invalid value{value} for {}: expected {expected}",
+            self.name
+        )
+    }
+
+    /// Returns its value in the keys of a file; null counts as not set.
     pub fn written<'a>(&self, keys: &'a Map<String, Value>) -> Option<&'a Value> {
-        match self.name.split_once('.') {
+        let value = match self.name.split_once('.') {
             Some((object, key)) => keys.get(object)?.get(key),
             None => keys.get(self.name),
-        }
+        };
+        value.filter(|value| !value.is_null())
     }
 
     /// Sets or removes its value in the keys of a file.
@@ -513,32 +329,55 @@ mod tests {
     fn what_is_put_is_what_holds() {
         // Each setting accepts a value other than its default and returns it.
         for setting in SETTINGS {
-            let typed: &[&str] = match setting.kind {
-                Kind::MachineName => &["desk-2"],
-                Kind::Address => &["git@git.home:me/memory.git"],
-                Kind::Server => &["https://model.home/v1"],
-                Kind::Text => &["a-model"],
-                Kind::Secret => &["a-key-of-nobody"],
-                Kind::Switch if setting.value(&Config::default()) == json!(true) => &["off"],
-                Kind::Switch => &["on"],
-                Kind::Choice(words) => &words[1..2],
-                Kind::Number => &["7"],
-                Kind::Texts => &["/srv/a", "/srv/b c"],
+            let default = setting.value(&Config::default());
+            let typed: &[&[&str]] = match setting.kind {
+                Kind::MachineName => &[&["desk-2"]],
+                Kind::Address => &[&["git@git.home:me/memory.git"]],
+                Kind::Server => &[&["https://model.home/v1"]],
+                Kind::Text => &[&["a-model"]],
+                Kind::Secret => &[&["a-key-of-nobody"]],
+                Kind::Switch if default == json!(true) => &[&["off"]],
+                Kind::Switch => &[&["on"]],
+                Kind::Choice(words) => &words.chunks(1).collect::<Vec<_>>(),
+                Kind::Number => &[&["77"]],
+                Kind::Texts | Kind::Folders => &[&["/srv/a", "/srv/b c"]],
                 Kind::Paused => continue,
             };
-            let value = setting.parse(&words(typed)).unwrap();
-            let mut keys = Map::new();
-            setting.put(&mut keys, Some(value.clone())).unwrap();
-            let config = Config::of(&keys);
-            assert_eq!(config.problem, None, "{}", setting.name);
-            assert_eq!(setting.value(&config), value, "{}", setting.name);
-            let default = setting.value(&Config::default());
-            if setting.kind != Kind::Number || default != json!(7) {
-                assert_ne!(value, default, "{}", setting.name);
+            for typed in typed {
+                let value = setting.parse(&words(typed)).unwrap();
+                let mut keys = Map::new();
+                setting.put(&mut keys, Some(value.clone())).unwrap();
+                let config = Config::of(&keys);
+                assert_eq!(config.problem, None, "{}", setting.name);
+                assert_eq!(setting.value(&config), value, "{}", setting.name);
+                let mut set = Config::default();
+                setting.set(&mut set, value.clone());
+                assert_eq!(setting.value(&set), value, "{}", setting.name);
+                if !matches!(setting.kind, Kind::Choice(_)) {
+                    assert_ne!(value, default, "{}", setting.name);
+                }
+                assert_eq!(setting.written(&keys), Some(&value), "{}", setting.name);
+                setting.put(&mut keys, None).unwrap();
+                assert_eq!(keys, Map::new(), "{}", setting.name);
             }
-            assert_eq!(setting.written(&keys), Some(&value), "{}", setting.name);
-            setting.put(&mut keys, None).unwrap();
-            assert_eq!(keys, Map::new(), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn null_and_a_blank_string_count_as_not_set() {
+        for setting in SETTINGS {
+            let mut values = vec![Value::Null];
+            if matches!(setting.kind, Kind::Text | Kind::Address | Kind::Choice(_)) {
+                values.push(json!("  "));
+            }
+            for value in values {
+                let mut keys = Map::new();
+                setting.put(&mut keys, Some(value)).unwrap();
+                let config = Config::of(&keys);
+                assert_eq!(config.problem, None, "{}", setting.name);
+                let default = setting.value(&Config::default());
+                assert_eq!(setting.value(&config), default, "{}", setting.name);
+            }
         }
     }
 
@@ -563,7 +402,7 @@ mod tests {
             (
                 "session_line",
                 &["loud"],
-                "invalid value \"loud\" for session_line: expected on, problems, off",
+                "invalid value \"loud\" for session_line: expected on, problems or off",
             ),
             (
                 "remote",

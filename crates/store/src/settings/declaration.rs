@@ -1,0 +1,166 @@
+//! The declaration of every setting: field, type, default, accepted values, description and variable.
+//!
+//! The structs, their defaults, [`SETTINGS`], the reader of `config.json`, `anamnesis config` and the
+//! table in `docs/reference/settings.md` follow from it.
+
+use anamnesis_note::agent_policy::Review;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{
+    Kind, Setting,
+    config::{Paused, SKIPPED_TOOLS, Secret, SessionLine},
+};
+
+/// Declares the settings in the order in which they are shown. A line in braces of its own declares
+/// fields of [`Config`]; a named group is an object in `config.json` and a struct here.
+macro_rules! settings {
+    ($(
+        {
+            $($field:ident: $type:ty = $default:expr, $kind:expr,
+                $meaning:literal $(, $variable:literal)?;)+
+        }
+        $(
+            $(#[$attribute:meta])*
+            $group:ident: $Group:ident {
+                $($member:ident: $member_type:ty = $member_default:expr, $member_kind:expr,
+                    $member_meaning:literal $(, $member_variable:literal)?;)+
+            }
+        )*
+    )+) => {
+        $($(
+            $(#[$attribute])*
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $Group {
+                $(#[doc = $member_meaning] pub $member: $member_type,)+
+            }
+
+            impl Default for $Group {
+                fn default() -> Self {
+                    Self { $($member: $member_default,)+ }
+                }
+            }
+        )*)+
+
+        /// The settings in `config.json`.
+        #[derive(Debug, Clone)]
+        pub struct Config {
+            $(
+                $(#[doc = $meaning] pub $field: $type,)+
+                $($(#[$attribute])* pub $group: $Group,)*
+            )+
+            /// Whether `paused` or `exclude` is invalid. Then nothing is recorded or injected anywhere.
+            pub is_unclear: bool,
+            /// Why the file or a part of it is invalid.
+            pub problem: Option<String>,
+        }
+
+        impl Default for Config {
+            fn default() -> Self {
+                Self {
+                    $(
+                        $($field: $default,)+
+                        $($group: $Group::default(),)*
+                    )+
+                    is_unclear: false,
+                    problem: None,
+                }
+            }
+        }
+
+        /// All settings, in the order in which they are shown.
+        pub const SETTINGS: &[Setting] = &[
+            $(
+                $(settings!(@row stringify!($field), [$field], $kind, $meaning $(, $variable)?),)+
+                $($(settings!(
+                    @row concat!(stringify!($group), ".", stringify!($member)), [$group.$member],
+                    $member_kind, $member_meaning $(, $member_variable)?
+                ),)+)*
+            )+
+        ];
+    };
+    (@row $name:expr, [$($path:ident).+], $kind:expr, $meaning:literal $(, $variable:literal)?) => {
+        Setting {
+            name: $name,
+            kind: $kind,
+            variable: settings!(@variable $($variable)?),
+            meaning: $meaning,
+            value: |config| to_value(&config.$($path).+),
+            set: |config, value| set(&mut config.$($path).+, value),
+        }
+    };
+    (@variable) => { None };
+    (@variable $variable:literal) => { Some($variable) };
+}
+
+settings! {
+    {
+        machine_id: Option<String> = None, Kind::MachineName, "The name of this machine in notes; by default the host name.", "ANAMNESIS_MACHINE_ID";
+        remote: Option<String> = None, Kind::Address, "The git repository that your machines sync with.", "ANAMNESIS_GIT_REMOTE";
+    }
+    /// Settings of sync.
+    sync: Sync {
+        auto: bool = true, Kind::Switch, "Whether notes are synced in the background, when sessions start and end.";
+        allow_http: bool = false, Kind::Switch, "Whether a remote may be reached over unencrypted HTTP; localhost always may.";
+    }
+    {
+        import_native: bool = true, Kind::Switch, "Whether Claude Code's own memory is copied into notes.", "ANAMNESIS_IMPORT_NATIVE";
+    }
+    /// Settings of learning from use.
+    learn: Learn {
+        sync: bool = true, Kind::Switch, "Whether your machines share which notes helped: ids and counts, no text.";
+        links: bool = true, Kind::Switch, "Whether notes that are used together are recalled together.";
+    }
+    /// Settings of automatic injection, besides the working set.
+    recall: Recall {
+        prompt: bool = true, Kind::Switch, "Whether matching notes are injected with your prompts.";
+        agent: bool = true, Kind::Switch, "Whether matching notes are injected with the task of a subagent.";
+        tool: bool = true, Kind::Switch, "Whether warnings are injected before a tool call.";
+        failure: bool = true, Kind::Switch, "Whether an earlier fix is injected when a tool fails.";
+        wide: bool = false, Kind::Switch, "Whether weaker matches are injected too; more of them will be irrelevant.";
+        notes: u32 = 3, Kind::Number, "The maximum number of notes per prompt, besides one linked note.";
+        tokens: u32 = 600, Kind::Number, "The maximum number of tokens of the notes per prompt.";
+        prompt_line: bool = false, Kind::Switch, "Whether a line on your screen says what was injected with a prompt.";
+    }
+    /// The model for summaries and reflections, with its limits.
+    reflection: Reflection {
+        provider: String = "heuristic".to_owned(), Kind::Choice(&["heuristic", "openai", "deepseek", "local", "claude"]), "The provider of the model for summaries; `heuristic` uses none, `claude` runs Claude Code.", "ANAMNESIS_REFLECTION_PROVIDER";
+        model: Option<String> = None, Kind::Text, "The model's name. Provider, model and base URL together enable it.", "ANAMNESIS_REFLECTION_MODEL";
+        base_url: Option<String> = None, Kind::Server, "The URL of the model's API, such as `https://api.openai.com/v1`; `claude` needs none.", "ANAMNESIS_REFLECTION_BASE_URL";
+        api_key: Option<Secret> = None, Kind::Secret, "The API key; only its first three and last two characters are shown.", "ANAMNESIS_REFLECTION_API_KEY";
+        timeout: u32 = 30, Kind::Number, "The timeout of a request, in seconds.", "ANAMNESIS_REFLECTION_TIMEOUT";
+        max_tokens: u32 = 120_000, Kind::Number, "The maximum number of tokens per request; the middle of a longer text is left out.", "ANAMNESIS_REFLECTION_MAX_TOKENS";
+        calls_per_day: u32 = 40, Kind::Number, "The maximum number of background requests per day.";
+        tokens_per_day: u32 = 400_000, Kind::Number, "The maximum number of background tokens per day.";
+        auto: bool = false, Kind::Switch, "Whether a project with enough pending sessions is reflected on automatically, once a day.", "ANAMNESIS_REFLECT_AUTO";
+    }
+    {
+        review: Review = Review::Off, Kind::Choice(&["off", "proposals"]), "Whether notes by Claude or a model are used at once (off) or need your approval (proposals).";
+        session_line: SessionLine = SessionLine::On, Kind::Choice(&["on", "problems", "off"]), "When a session starts with one line on your screen.";
+        paused: Paused = Paused::default(), Kind::Paused, "Where nothing is recorded or injected; `pause` and `resume` change it.";
+        exclude: Vec<String> = Vec::new(), Kind::Folders, "Folders in which nothing is recorded or injected.";
+        skip_tools: Vec<String> = SKIPPED_TOOLS.map(str::to_owned).to_vec(), Kind::Texts, "Tools whose use is not recorded.";
+        trusted_variables: Vec<String> = Vec::new(), Kind::Texts, "Environment variables for a store, a remote, a model, a URL or a key that are trusted in sessions; always read from `~/.anamnesis/config.json`.";
+    }
+    /// How long records are kept on this machine. 0 keeps them for ever.
+    retention: Retention {
+        events_days: u32 = 30, Kind::Number, "Days for which tool events and turn ends are kept; 0 is for ever.";
+        prompts_days: u32 = 30, Kind::Number, "Days for which prompts are kept.";
+        jobs_done_days: u32 = 7, Kind::Number, "Days for which finished background jobs are kept.";
+        jobs_failed_days: u32 = 30, Kind::Number, "Days for which failed background jobs are kept.";
+        trash_days: u32 = 30, Kind::Number, "Days for which texts of forgotten notes are kept.";
+        spool_days: u32 = 30, Kind::Number, "Days for which unreadable records and a damaged journal.db are kept.";
+        ceiling_mib: u32 = 200, Kind::Number, "The maximum size of this machine's records, in MiB; 0 is no limit.";
+    }
+}
+
+fn to_value(field: &impl Serialize) -> Value {
+    serde_json::to_value(field).unwrap_or_default()
+}
+
+/// Sets a field to a value that its [`Kind`] accepted.
+fn set<T: DeserializeOwned>(field: &mut T, value: Value) {
+    if let Ok(value) = serde_json::from_value(value) {
+        *field = value;
+    }
+}
