@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::prompt::SafePrompt;
 use anamnesis_text::{
     clean::one_line,
     private_tokens::{Hash, Key},
@@ -231,16 +232,7 @@ pub enum RecordedEvent {
         model: Option<String>,
     },
     /// A prompt.
-    Prompted {
-        /// The kind of the prompt.
-        kind: PromptKind,
-        /// How much of it is private.
-        privacy: Privacy,
-        /// The text, unless the prompt is private or has no typed text.
-        text: Option<String>,
-        /// Whether it has more private regions than a person would write.
-        many_tags: bool,
-    },
+    Prompted(SafePrompt),
     /// A subagent is about to start.
     Delegated {
         /// The client's id of the tool call.
@@ -268,4 +260,11 @@ pub enum RecordedEvent {
     },
     /// An event whose content is not stored.
     Seen,
+}
+
+impl RecordedEvent {
+    /// Returns whether a new session starts, not one that is resumed or compacted.
+    pub fn begins_session(&self) -> bool {
+        matches!(self, Self::Started { source, .. } if matches!(source.as_str(), "startup" | "clear"))
+    }
 }

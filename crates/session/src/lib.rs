@@ -8,6 +8,7 @@ pub mod event;
 pub mod hook;
 pub mod intake;
 pub mod observe;
+pub mod prompt;
 pub mod session_note;
 pub mod summary;
 pub mod transcript;

@@ -28,15 +28,21 @@ use anamnesis_app::{
     tool_hooks::AtTool,
 };
 use anamnesis_recall::render::{Block, Chosen};
-use anamnesis_session::hook::{Event, HookOutput, Payload};
+use anamnesis_session::{
+    event::Record,
+    hook::{Event, HookOutput, Payload},
+    prompt::SafePrompt,
+};
 use anamnesis_store::{
     journal::{self, Journal, Ledger, Shown},
     project::{Known, Project},
+    spool::{Spool, Waiting},
 };
-use anamnesis_text::hash::text_hash;
+use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use self::{
     deadline::{Patient, read_stdin, watched},
+    record::MAX_DRAINED,
     start::{is_beginning, line},
 };
 
@@ -120,26 +126,22 @@ fn answer(
         return no_op();
     }
     event_filter::unrecorded(&context, &mut payload.event);
-    let hook = Hook {
-        journal: Journal::open(&context.home, journal_patience(&context)),
-        event_name: payload.event_name.clone(),
-        session_id: payload.session_id.clone(),
-        agent: payload
-            .agent
-            .as_ref()
-            .map_or_else(String::new, |agent| agent.id.clone()),
-        context,
-        folder,
-        known: OnceCell::new(),
+    let waiting = Spool::new(&context.home).waiting(MAX_DRAINED);
+    let hook = Hook::new(context, folder, &payload, &waiting);
+    let safe = match &payload.event {
+        Event::UserPromptSubmit { prompt } => {
+            Some(SafePrompt::new(prompt, hook.all_private_tokens()))
+        }
+        _ => None,
     };
-    let mut handled = hook.handle(&payload);
+    let mut handled = hook.handle(&payload, safe.as_ref().map(|safe| &safe.value));
     let tag = match &payload.event {
         Event::PreCompact => Some("precompact"),
         Event::SessionEnd { .. } => Some("session-end"),
         _ => None,
     };
     let transcript = payload.transcript_path.clone().map(PathBuf::from);
-    let is_recorded = hook.record(payload, &mut handled, started);
+    let is_recorded = hook.record(payload, safe, waiting, &mut handled, started);
     if !is_recorded {
         // Without a record of the denial, the same call would be denied again and again.
         handled.answer.denial = None;
@@ -216,6 +218,12 @@ struct Hook {
     folder: PathBuf,
     known: OnceCell<Known>,
     journal: Result<Journal, journal::Error>,
+    /// A journal of a newer version. It is not written to, but its private tokens still apply.
+    newer: Option<Journal>,
+    /// The session's private tokens, as far as they are known.
+    private_tokens: PrivateTokens,
+    /// Whether the journal's private tokens could be read. If not, the event may repeat one.
+    knows_private_tokens: bool,
 }
 
 /// The reason for which an event may start the deferred process. Events of single tools never start
@@ -263,11 +271,62 @@ impl Handled {
 }
 
 impl Hook {
+    /// Opens the journal, and reads the private tokens once for recall and for the record. Tokens
+    /// that still wait in the spool count, too.
+    fn new(context: Context, folder: PathBuf, payload: &Payload, waiting: &[Waiting]) -> Self {
+        let journal = Journal::open(&context.home, journal_patience(&context));
+        let newer = match &journal {
+            Err(journal::Error::Newer(_)) => {
+                Journal::open_newer_to_read(&context.home, JOURNAL_PATIENCE).ok()
+            }
+            _ => None,
+        };
+        let readable = journal.as_ref().ok().or(newer.as_ref());
+        let stored = readable.and_then(|journal| journal.echoes(&payload.session_id).ok());
+        let own: Vec<&Record> = waiting
+            .iter()
+            .filter_map(|waiting| waiting.record.as_ref())
+            .filter(|record| record.session == payload.session_id)
+            .collect();
+        // Of a session that began while the journal could not be used, all tokens are in the spool.
+        let began_in_spool =
+            waiting.len() < MAX_DRAINED && own.iter().any(|record| record.what.begins_session());
+        let knows_private_tokens = stored.is_some() || began_in_spool;
+        let mut private_tokens = stored.unwrap_or_default();
+        let hashes = own.iter().flat_map(|record| &record.echoes);
+        private_tokens.extend(hashes.map(|echo| (echo.key, echo.hash)));
+        Self {
+            event_name: payload.event_name.clone(),
+            session_id: payload.session_id.clone(),
+            agent: payload
+                .agent
+                .as_ref()
+                .map_or_else(String::new, |agent| agent.id.clone()),
+            context,
+            folder,
+            known: OnceCell::new(),
+            journal,
+            newer,
+            private_tokens,
+            knows_private_tokens,
+        }
+    }
+
+    /// Returns the journal, even if this version may not write to it.
+    fn journal_to_read(&self) -> Option<&Journal> {
+        self.journal.as_ref().ok().or(self.newer.as_ref())
+    }
+
+    /// Returns the session's private tokens; `None` if some may be missing.
+    fn all_private_tokens(&self) -> Option<&PrivateTokens> {
+        self.knows_private_tokens.then_some(&self.private_tokens)
+    }
+
     /// Computes the answer to an event.
-    fn handle(&self, payload: &Payload) -> Handled {
+    fn handle(&self, payload: &Payload, prompt: Option<&SafePrompt>) -> Handled {
         let mut handled = match &payload.event {
             Event::SessionStart { source, .. } => self.session_start(*source),
-            Event::UserPromptSubmit { prompt } => self.prompt(prompt),
+            Event::UserPromptSubmit { prompt: raw } => self.prompt(raw, prompt),
             Event::SubagentStart => self.subagent_start(payload.agent.as_ref()),
             Event::PreToolUse(call) => self.before_tool(call),
             Event::PostToolUseFailure(call) => self.after_failure(std::slice::from_ref(call)),
