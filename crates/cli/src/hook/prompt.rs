@@ -131,9 +131,9 @@ impl Hook {
     }
 
     /// Injects notes for the task with which a subagent begins.
-    pub(super) fn subagent_start(&self, agent: Option<&Agent>) -> Handled {
+    pub(super) fn subagent_start(&self, agent: &Agent) -> Handled {
         let mut handled = Handled::default();
-        let (Ok(journal), Some(agent)) = (&self.journal, agent) else {
+        let Ok(journal) = &self.journal else {
             return handled;
         };
         if let Ok(Some((id, task))) = journal.open_delegation(&self.session_id, &agent.kind) {
