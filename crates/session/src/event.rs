@@ -149,6 +149,57 @@ pub struct ToolEvent {
     pub many_tags: bool,
 }
 
+/// How a command ended, from the response of its tool.
+///
+/// Of a response, only the end of its text is stored, so these fields are stored beside it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// The exit code, if the client sends it.
+    pub exit_code: Option<i64>,
+    /// Whether it was interrupted.
+    pub is_interrupted: bool,
+    /// Whether it still runs in the background.
+    pub is_in_background: bool,
+}
+
+impl From<&Value> for CommandEnd {
+    fn from(response: &Value) -> Self {
+        const CODES: [&str; 5] = ["code", "exitCode", "exit_code", "returnCode", "return_code"];
+        let is_set = |name: &str| {
+            response
+                .get(name)
+                .is_some_and(|value| *value != Value::Null && *value != Value::Bool(false))
+        };
+        let codes = CODES.iter().filter_map(|name| response.get(name)?.as_i64());
+        Self {
+            // One code that says that it failed is enough.
+            exit_code: codes.max_by_key(|code| *code != 0),
+            is_interrupted: is_set("interrupted"),
+            is_in_background: is_set("backgroundTaskId") || is_set("run_in_background"),
+        }
+    }
+}
+
+impl CommandEnd {
+    /// Adds the fields to a stored response, except for those that say nothing.
+    pub fn add_to(self, response: &mut Value) {
+        let Value::Object(fields) = response else {
+            return;
+        };
+        if let Some(code) = self.exit_code {
+            fields.insert("exit_code".to_owned(), code.into());
+        }
+        for (name, is_set) in [
+            ("interrupted", self.is_interrupted),
+            ("run_in_background", self.is_in_background),
+        ] {
+            if is_set {
+                fields.insert(name.to_owned(), true.into());
+            }
+        }
+    }
+}
+
 /// The maximum length of a search, in characters.
 const MAX_SEARCH: usize = 300;
 

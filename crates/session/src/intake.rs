@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{
     event::{
-        Agent, FileAction, FileUse, Outcome, PrivateTokenHash, Record, RecordedEvent, Speaker,
-        Surroundings, ToolEvent,
+        Agent, CommandEnd, FileAction, FileUse, Outcome, PrivateTokenHash, Record, RecordedEvent,
+        Speaker, Surroundings, ToolEvent,
     },
     hook::{Event, Payload, ToolCall},
     prompt::SafePrompt,
@@ -206,11 +206,15 @@ impl Intake<'_> {
             self.private_tokens,
             MAX_INPUT,
         ));
-        let response = own.add(if outcome == Outcome::Ok {
+        let end = CommandEnd::from(&call.response);
+        let mut response = own.add(if outcome == Outcome::Ok {
             sanitize::tool_tail(&call.tool, call.response, self.private_tokens)
         } else {
             sanitize::tool_json(&call.tool, call.response, self.private_tokens, MAX_RESPONSE)
         });
+        if outcome == Outcome::Ok && is_shell(&call.tool) {
+            end.add_to(&mut response);
+        }
         let error = call
             .error
             .map(|error| own.add(sanitize::text(&error, self.private_tokens, MAX_ERROR)));
@@ -328,6 +332,11 @@ fn is_delegation(tool: &str) -> bool {
     matches!(tool, "Agent" | "Task")
 }
 
+/// Returns whether a tool runs commands.
+fn is_shell(tool: &str) -> bool {
+    matches!(tool, "Bash" | "PowerShell")
+}
+
 fn is_creation(response: &Value) -> bool {
     response.get("type").and_then(Value::as_str) == Some("create")
 }
@@ -362,6 +371,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::observe::passed_command;
 
     const MARKER: &str = "heron-4821";
 
@@ -502,6 +512,56 @@ mod tests {
             tool("PostToolUseFailure", &stopped).outcome,
             Outcome::Interrupted
         );
+    }
+
+    #[test]
+    fn a_response_keeps_how_the_command_ended() {
+        for (response, expected) in [
+            (
+                json!({ "stdout": "ok", "interrupted": false }),
+                CommandEnd::default(),
+            ),
+            (
+                json!({ "stdout": "", "interrupted": true, "exitCode": 0 }),
+                CommandEnd {
+                    exit_code: Some(0),
+                    is_interrupted: true,
+                    ..CommandEnd::default()
+                },
+            ),
+            (
+                json!({ "stdout": "", "code": 0, "returnCode": 2 }),
+                CommandEnd {
+                    exit_code: Some(2),
+                    ..CommandEnd::default()
+                },
+            ),
+            (
+                json!({ "stdout": "", "backgroundTaskId": "b1" }),
+                CommandEnd {
+                    is_in_background: true,
+                    ..CommandEnd::default()
+                },
+            ),
+        ] {
+            let call = json!({ "tool_name": "Bash", "tool_response": response });
+            let event = tool("PostToolUse", &call);
+            assert_eq!(CommandEnd::from(&event.response), expected, "{response}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_was_stopped_has_not_passed() {
+        for response in [
+            json!({ "stdout": "12 tests", "interrupted": true }),
+            json!({ "stdout": "12 tests", "backgroundTaskId": "b1" }),
+            json!({ "stdout": "12 tests", "exitCode": 1 }),
+        ] {
+            let call = json!({ "tool_name": "Bash", "tool_input": { "command": "cargo test" },
+                "tool_response": response });
+            let event = tool("PostToolUse", &call);
+            assert_eq!(passed_command(&event), None, "{response}");
+        }
     }
 
     #[test]
