@@ -3,8 +3,11 @@
 //! Nothing is recorded or updated. Index and journal are read as they are, so the result misses
 //! what a hook would miss.
 
-use anamnesis_recall::note_set::Silence;
-use anamnesis_session::intake::MAX_TEXT;
+use anamnesis_recall::{note_set::Silence, rank::Query};
+use anamnesis_session::{
+    intake::MAX_TEXT,
+    prompt::{RawPrompt, SafePrompt},
+};
 use anamnesis_store::{index::Index, journal::Ledger, project::Project};
 use anamnesis_text::{private_tokens::PrivateTokens, sanitize};
 use serde_json::{Value, json};
@@ -99,7 +102,7 @@ impl Trial<'_> {
         };
         let outcome = match self.asked(context, &project, &echoes) {
             Err(reason) => Err(reason),
-            Ok(sentences) => Ok(Asker {
+            Ok(query) => Ok(Asker {
                 context,
                 project: &project,
                 journal: journal.as_ref(),
@@ -111,7 +114,7 @@ impl Trial<'_> {
                 },
                 agent: String::new(),
             }
-            .recall(&sentences)?),
+            .recall(&query)?),
         };
         let is_behind =
             Index::open(&context.home).is_ok_and(|index| index.is_behind(&context.notes));
@@ -123,13 +126,13 @@ impl Trial<'_> {
         })
     }
 
-    /// Returns the sentences to search for, or why recall does not run.
+    /// Returns the query, or why recall does not run.
     fn asked(
         self,
         context: &Context,
         project: &Project,
         echoes: &PrivateTokens,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Query, String> {
         let here = match self.project {
             Some(_) => pause::why(context, &[], || project.clone()),
             None => pause::here(context),
@@ -137,19 +140,16 @@ impl Trial<'_> {
         if let Some(off) = here {
             return Err(off.reason().to_owned());
         }
-        if self.lane == Lane::Prompt && remember::asked_for(self.text).is_some() {
+        let raw = match self.lane {
+            Lane::Prompt => RawPrompt::new(self.text),
+            // The hook stores a subagent's task in the journal first, which sanitises it.
+            Lane::Agent => RawPrompt::new(sanitize::text(self.text, echoes, MAX_TEXT).value),
+        };
+        if self.lane == Lane::Prompt && remember::asked_for(&raw).is_some() {
             return Err("it asks for something to be remembered".to_owned());
         }
-        let kept;
-        let text = match self.lane {
-            Lane::Prompt => self.text,
-            // The hook stores a subagent's task in the journal first, which sanitises it.
-            Lane::Agent => {
-                kept = sanitize::text(self.text, echoes, MAX_TEXT).value;
-                &kept
-            }
-        };
-        question(text, echoes, self.lane, &context.config.recall)
+        let prompt = SafePrompt::new(&raw, Some(echoes)).value;
+        question(&prompt, self.lane, &context.config.recall)
             .map_err(|unasked| unasked.reason().to_owned())
     }
 }

@@ -8,23 +8,18 @@ use anamnesis_recall::render::{Block, Budget, Level, recalled_block};
 use anamnesis_recall::{
     knowledge::StoreKnowledge,
     note_set::{self, Limits, Outcome, Request},
-    prompt::sentences,
+    prompt,
+    rank::Query,
     threshold::Floor,
 };
-use anamnesis_session::intake::MAX_TEXT;
+use anamnesis_session::prompt::SafePrompt;
 use anamnesis_store::{
     index::{Error, Index},
     journal::{Journal, Ledger, Run, Shown},
     project::Project,
     settings::config,
 };
-use anamnesis_text::{
-    clean::one_line,
-    hash::text_hash,
-    private_tokens::PrivateTokens,
-    prompt_text::{Prompt, PromptKind},
-    sanitize,
-};
+use anamnesis_text::{clean::one_line, hash::text_hash};
 
 use crate::context::Context;
 use crate::format;
@@ -130,26 +125,19 @@ impl Unasked {
     }
 }
 
-/// Returns the sentences of a text to search for. The text is masked like one that is recorded.
+/// Returns the query for a prompt, or for the task of a subagent.
 ///
 /// # Errors
 /// The reason why recall does not run.
 pub fn question(
-    text: &str,
-    echoes: &PrivateTokens,
+    prompt: &SafePrompt,
     lane: Lane,
     settings: &config::Recall,
-) -> Result<Vec<String>, Unasked> {
+) -> Result<Query, Unasked> {
     if !lane.is_on(settings) {
         return Err(Unasked::SwitchedOff(lane));
     }
-    let prompt = Prompt::unmasked(text);
-    if prompt.kind != PromptKind::Person {
-        return Err(Unasked::NoQuestion);
-    }
-    Ok(sentences(
-        &sanitize::ends(&prompt.text, echoes, MAX_TEXT).value,
-    ))
+    prompt::query(prompt).ok_or(Unasked::NoQuestion)
 }
 
 /// Returns the line that tells the person what was recalled; `None` if nothing was.
@@ -163,11 +151,11 @@ pub fn line(outcome: &Outcome) -> Option<String> {
 }
 
 impl Asker<'_> {
-    /// Chooses and renders the notes for a question.
-    pub fn recall(&self, sentences: &[String]) -> Result<Answer, Error> {
-        let (outcome, block) = match note_set::small_talk(sentences) {
+    /// Chooses and renders the notes for a query.
+    pub fn recall(&self, query: &Query) -> Result<Answer, Error> {
+        let (outcome, block) = match note_set::small_talk(query) {
             Some(outcome) => (outcome, Block::default()),
-            None => self.search(sentences)?,
+            None => self.search(query)?,
         };
         let shown = shown(&outcome, &block);
         let run = Run {
@@ -191,11 +179,11 @@ impl Asker<'_> {
         })
     }
 
-    fn search(&self, sentences: &[String]) -> Result<(Outcome, Block), Error> {
+    fn search(&self, query: &Query) -> Result<(Outcome, Block), Error> {
         let index = Index::open(&self.context.home)?;
         let (limits, budget) = self.lane.limits(&self.context.config.recall);
         let request = Request {
-            sentences,
+            query,
             project: &self.project.key,
             also: &self.project.also,
             limits,

@@ -11,6 +11,7 @@ use anamnesis_recall::{
     admission::{self, NewNote, Refusal},
     novelty::Novelty,
 };
+use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{index::Index, journal::Journal, notes::Stored, writing::Writer};
 use anamnesis_text::clean::one_line;
 
@@ -21,17 +22,8 @@ use crate::{context::Context, failure::Failure, format};
 pub const INDEX_PATIENCE: Duration = Duration::from_millis(150);
 
 /// Returns the text to remember, if the prompt is `/memory-remember`.
-pub fn asked_for(prompt: &str) -> Option<&str> {
-    typed(prompt, "memory-remember")
-}
-
-/// Returns what a person typed after one of our slash commands. The client passes it to the hook as
-/// typed, before any model sees it.
-pub fn typed<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
-    let name = prompt.trim_start().strip_prefix('/')?;
-    let name = name.strip_prefix("anamnesis:").unwrap_or(name);
-    let rest = name.strip_prefix(command)?;
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+pub fn asked_for(prompt: &RawPrompt) -> Option<&str> {
+    prompt.command("memory-remember")
 }
 
 /// Saves a person's words as a fact and returns the reply.
@@ -144,26 +136,4 @@ pub fn save(context: &Context, journal: Option<&Journal>, note: &Note) -> Result
         index_patience: INDEX_PATIENCE,
     };
     Ok(writer.save(note)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_command_asks() {
-        for (prompt, text) in [
-            (
-                "/memory-remember The key is in vault",
-                Some("The key is in vault"),
-            ),
-            ("  /anamnesis:memory-remember a\nb ", Some("a\nb")),
-            ("/memory-remember", Some("")),
-            ("/memory-remembering x", None),
-            ("please /memory-remember x", None),
-            ("/memory-search x", None),
-        ] {
-            assert_eq!(asked_for(prompt), text, "{prompt}");
-        }
-    }
 }

@@ -6,6 +6,7 @@ use anamnesis_note::{
     note::{Kind, State, Status},
 };
 use anamnesis_recall::stale;
+use anamnesis_session::prompt::RawPrompt;
 use anamnesis_store::{
     index::{Entry, Index},
     journal::Journal,
@@ -64,8 +65,10 @@ pub enum Asked<'a> {
 }
 
 /// Parses a `/memory-task` prompt; `None` for the bare command, which only lists tasks.
-pub fn asked_for(prompt: &str) -> Option<Asked<'_>> {
-    let text = remember::typed(prompt, "memory-task").filter(|text| !text.is_empty())?;
+pub fn asked_for(prompt: &RawPrompt) -> Option<Asked<'_>> {
+    let text = prompt
+        .command("memory-task")
+        .filter(|text| !text.is_empty())?;
     let change = text.split_once(char::is_whitespace).and_then(|(word, id)| {
         let mut all = Status::ALL.iter();
         let status = all.find(|status| word_of(**status) == word)?;
@@ -178,7 +181,7 @@ mod tests {
             ("/memory-tasks done 9HKD3T", None),
             ("please /memory-task done 9HKD3T", None),
         ] {
-            assert_eq!(asked_for(prompt), asked, "{prompt}");
+            assert_eq!(asked_for(&RawPrompt::new(prompt)), asked, "{prompt}");
         }
     }
 }

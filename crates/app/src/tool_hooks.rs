@@ -44,6 +44,38 @@ struct Fitting {
     relevance: Option<Relevance>,
 }
 
+/// Returns the warnings whose trigger or text matches a call.
+fn fitting(
+    context: &Context,
+    journal: &Journal,
+    index: &Index,
+    call: &Call,
+    project: &Project,
+) -> Result<Vec<Fitting>, Error> {
+    let projects = project.all_keys();
+    let by_trigger = index.warnings_for(call, &projects)?.into_iter();
+    let by_text = fitting_by_text(index, call, &projects)?.into_iter();
+    let found = by_trigger
+        .map(|entry| (entry, None))
+        .chain(by_text.map(|(entry, relevance)| (entry, Some(relevance))));
+    let read = found.filter_map(|(entry, relevance)| {
+        let stored = context.notes.read(entry.path).ok()?;
+        let bytes = context.notes.bytes(entry.path).ok()?;
+        // The author in the file is only a label. A note is the person's only if this machine
+        // recorded that they wrote it.
+        let is_persons = !entry.by_agent
+            && journal
+                .was_written_here(entry.id(), &bytes)
+                .unwrap_or(false);
+        Some(Fitting {
+            note: stored.note(),
+            is_persons,
+            relevance,
+        })
+    });
+    Ok(read.collect())
+}
+
 /// Returns the warning for a call that is about to run.
 pub fn warn(
     context: &Context,
@@ -54,32 +86,7 @@ pub fn warn(
 ) -> Result<Option<AtTool>, Error> {
     let call = Call::new(&call.tool, &call.input);
     let index = Index::open(&context.home)?;
-    let projects = project.all_keys();
-    let by_trigger = index.warnings_for(&call, &projects)?.into_iter();
-    let by_text = fitting_by_text(&index, &call, &projects)?.into_iter();
-    let found = by_trigger
-        .map(|entry| (entry, None))
-        .chain(by_text.map(|(entry, relevance)| (entry, Some(relevance))));
-    let mut notes: Vec<Fitting> = Vec::new();
-    for (entry, relevance) in found {
-        let (Ok(stored), Ok(bytes)) = (
-            context.notes.read(entry.path),
-            context.notes.bytes(entry.path),
-        ) else {
-            continue;
-        };
-        // The author in the file is only a label. A note is the person's only if this machine
-        // recorded that they wrote it.
-        let is_persons = !entry.by_agent
-            && journal
-                .was_written_here(entry.id(), &bytes)
-                .unwrap_or(false);
-        notes.push(Fitting {
-            note: stored.note(),
-            is_persons,
-            relevance,
-        });
-    }
+    let notes = fitting(context, journal, &index, &call, project)?;
     if notes.is_empty() {
         return Ok(None);
     }

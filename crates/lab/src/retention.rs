@@ -12,14 +12,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anamnesis_session::event::{
-    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker,
-    Surroundings, ToolEvent,
+    FileAction, FileUse, Outcome, Record, RecordedEvent, Speaker, Surroundings, ToolEvent,
 };
+use anamnesis_session::prompt::{RawPrompt, SafePrompt};
 use anamnesis_store::{
     fs::home::Home,
     journal::{Journal, Pruned},
     settings::config::Retention,
 };
+use anamnesis_text::private_tokens::PrivateTokens;
 use serde_json::{Value, json};
 
 use crate::{Result, say, target_folder};
@@ -214,12 +215,13 @@ fn session(id: &str, start: i64, events: u64, random: &mut Random) -> Vec<Record
     for prompt in 1..=prompts {
         add(
             prompt,
-            RecordedEvent::Prompted {
-                kind: PromptKind::Person,
-                privacy: Privacy::None,
-                text: Some(random.text(60, 1_500)),
-                many_tags: false,
-            },
+            RecordedEvent::Prompted(
+                SafePrompt::new(
+                    &RawPrompt::new(random.text(60, 1_500)),
+                    Some(&PrivateTokens::default()),
+                )
+                .value,
+            ),
         );
         while number < events * prompt / prompts {
             number += 1;

@@ -127,8 +127,8 @@ pub struct Limits {
 /// A recall request.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The sentences to search for.
-    pub sentences: &'a [String],
+    /// The query; its segments are the sentences of the prompt.
+    pub query: &'a Query,
     /// The project's key.
     pub project: &'a str,
     /// The project's other current or former keys.
@@ -227,11 +227,7 @@ impl Admitted {
 
 /// Returns the outcome for a prompt of small talk such as `ok, go on`, without reading the index.
 /// Returns `None` for any other prompt.
-pub fn small_talk(sentences: &[String]) -> Option<Outcome> {
-    nothing_asked(&Query::from_segments(sentences))
-}
-
-fn nothing_asked(query: &Query) -> Option<Outcome> {
+pub fn small_talk(query: &Query) -> Option<Outcome> {
     query.is_small_talk().then(|| Outcome {
         terms: query.term_count(),
         silence: Some(Silence::TooFewWords),
@@ -241,8 +237,8 @@ fn nothing_asked(query: &Query) -> Option<Outcome> {
 
 /// Chooses the notes to inject for a prompt.
 pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Outcome, Error> {
-    let query = Query::from_segments(request.sentences);
-    if let Some(outcome) = nothing_asked(&query) {
+    let query = request.query;
+    if let Some(outcome) = small_talk(query) {
         return Ok(outcome);
     }
     let mut outcome = Outcome {
@@ -309,29 +305,21 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
 /// Ranks the whole prompt or, if nothing matches that well enough, its best matching sentence.
 /// Returns the threshold, too.
 fn best_ranking(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ranked, f32), Error> {
-    let whole = [request.sentences.join("\n")];
+    let query = request.query;
     let floor = request.limits.floor.threshold(1);
-    let ranked = rank(index, &Query::from_segments(&whole), mask, CANDIDATES)?;
+    let ranked = rank(index, &query.joined(), mask, CANDIDATES)?;
     let fits = |ranked: &Ranked, floor| ranked.candidates.iter().any(|found| found.passes(floor));
-    if request.sentences.len() < 2 || fits(&ranked, floor) {
+    if query.len() < 2 || fits(&ranked, floor) {
         return Ok((ranked, floor));
     }
-    let apart = rank(
-        index,
-        &Query::from_segments(request.sentences),
-        mask,
-        CANDIDATES,
-    )?;
+    let apart = rank(index, query, mask, CANDIDATES)?;
     let best = apart
         .candidates
         .iter()
         .max_by(|a, b| a.fit.total_cmp(&b.fit).then(b.id.cmp(&a.id)));
-    let floor = request.limits.floor.threshold(request.sentences.len());
-    match best.and_then(|best| request.sentences.get(best.segment)) {
-        Some(sentence) => {
-            let query = Query::from_segments(std::slice::from_ref(sentence));
-            Ok((rank(index, &query, mask, CANDIDATES)?, floor))
-        }
+    let floor = request.limits.floor.threshold(query.len());
+    match best.and_then(|best| query.only(best.segment)) {
+        Some(sentence) => Ok((rank(index, &sentence, mask, CANDIDATES)?, floor)),
         None => Ok((ranked, floor)),
     }
 }
@@ -686,7 +674,7 @@ mod tests {
             ("why do the migrations hang", false),
             ("ok, run the migrations", false),
         ] {
-            let outcome = small_talk(&[prompt.to_owned()]);
+            let outcome = small_talk(&Query::from_segments(&[prompt.to_owned()]));
             assert_eq!(outcome.is_some(), says_nothing, "{prompt}");
             let silence = outcome.and_then(|outcome| outcome.silence);
             assert_eq!(

@@ -4,7 +4,10 @@
 //! its own words. Pasted code, stack traces and URLs are reduced to identifiers and the last line
 //! that names an error.
 
+use anamnesis_session::prompt::SafePrompt;
 use anamnesis_text::sanitize::{head, tail};
+
+use crate::rank::Query;
 
 /// How many sentences are kept from the beginning and the end of a longer prompt.
 const MAX_FIRST: usize = 3;
@@ -27,9 +30,14 @@ const PROGRAM_TAGS: [&str; 4] = [
     "persisted-output",
 ];
 
+/// Makes the query for a prompt, or for the task of a subagent. `None` if it asks nothing: it is a
+/// command, or no person typed it.
+pub fn query(prompt: &SafePrompt) -> Option<Query> {
+    let question = prompt.question()?;
+    Some(Query::from_segments(&sentences(&question)))
+}
+
 /// Returns the sentences to search for, in order, at most eight.
-///
-/// The prompt has to be sanitised already.
 pub fn sentences(prompt: &str) -> Vec<String> {
     let ends;
     let text = if prompt.len() > 2 * MAX_END {

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::prompt::SafePrompt;
 use anamnesis_text::{
     clean::one_line,
     private_tokens::{Hash, Key},
@@ -148,6 +149,57 @@ pub struct ToolEvent {
     pub many_tags: bool,
 }
 
+/// How a command ended, from the response of its tool.
+///
+/// Of a response, only the end of its text is stored, so these fields are stored beside it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// The exit code, if the client sends it.
+    pub exit_code: Option<i64>,
+    /// Whether it was interrupted.
+    pub is_interrupted: bool,
+    /// Whether it still runs in the background.
+    pub is_in_background: bool,
+}
+
+impl From<&Value> for CommandEnd {
+    fn from(response: &Value) -> Self {
+        const CODES: [&str; 5] = ["code", "exitCode", "exit_code", "returnCode", "return_code"];
+        let is_set = |name: &str| {
+            response
+                .get(name)
+                .is_some_and(|value| *value != Value::Null && *value != Value::Bool(false))
+        };
+        let codes = CODES.iter().filter_map(|name| response.get(name)?.as_i64());
+        Self {
+            // One code that says that it failed is enough.
+            exit_code: codes.max_by_key(|code| *code != 0),
+            is_interrupted: is_set("interrupted"),
+            is_in_background: is_set("backgroundTaskId") || is_set("run_in_background"),
+        }
+    }
+}
+
+impl CommandEnd {
+    /// Adds the fields to a stored response, except for those that say nothing.
+    pub fn add_to(self, response: &mut Value) {
+        let Value::Object(fields) = response else {
+            return;
+        };
+        if let Some(code) = self.exit_code {
+            fields.insert("exit_code".to_owned(), code.into());
+        }
+        for (name, is_set) in [
+            ("interrupted", self.is_interrupted),
+            ("run_in_background", self.is_in_background),
+        ] {
+            if is_set {
+                fields.insert(name.to_owned(), true.into());
+            }
+        }
+    }
+}
+
 /// The maximum length of a search, in characters.
 const MAX_SEARCH: usize = 300;
 
@@ -231,16 +283,7 @@ pub enum RecordedEvent {
         model: Option<String>,
     },
     /// A prompt.
-    Prompted {
-        /// The kind of the prompt.
-        kind: PromptKind,
-        /// How much of it is private.
-        privacy: Privacy,
-        /// The text, unless the prompt is private or has no typed text.
-        text: Option<String>,
-        /// Whether it has more private regions than a person would write.
-        many_tags: bool,
-    },
+    Prompted(SafePrompt),
     /// A subagent is about to start.
     Delegated {
         /// The client's id of the tool call.
@@ -268,4 +311,11 @@ pub enum RecordedEvent {
     },
     /// An event whose content is not stored.
     Seen,
+}
+
+impl RecordedEvent {
+    /// Returns whether a new session starts, not one that is resumed or compacted.
+    pub fn begins_session(&self) -> bool {
+        matches!(self, Self::Started { source, .. } if matches!(source.as_str(), "startup" | "clear"))
+    }
 }

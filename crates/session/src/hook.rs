@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::{Value, error::Category, json};
 
-use crate::{event::Agent, transcript::without_lone_surrogates};
+use crate::{event::Agent, prompt::RawPrompt, transcript::without_lone_surrogates};
 use anamnesis_text::redact::redact;
 
 /// The maximum size of a payload, in bytes.
@@ -77,7 +77,7 @@ pub enum Event {
     /// A prompt was sent, as typed.
     UserPromptSubmit {
         /// The prompt.
-        prompt: String,
+        prompt: RawPrompt,
     },
     /// A tool is about to run.
     PreToolUse(ToolCall),
@@ -277,7 +277,7 @@ impl Payload {
                 model: id(wire.model),
             },
             "UserPromptSubmit" => Event::UserPromptSubmit {
-                prompt: self::text(wire.prompt).unwrap_or_default(),
+                prompt: RawPrompt::new(self::text(wire.prompt).unwrap_or_default()),
             },
             "PreToolUse" => Event::PreToolUse(call),
             "PostToolUse" => Event::PostToolUse(call),
@@ -417,7 +417,7 @@ mod tests {
             (
                 r#""UserPromptSubmit", "prompt": "hi""#,
                 Event::UserPromptSubmit {
-                    prompt: "hi".to_owned(),
+                    prompt: RawPrompt::new("hi"),
                 },
             ),
             (r#""PreCompact", "trigger": "auto""#, Event::PreCompact),
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(
             Payload::parse(broken).unwrap().event,
             Event::UserPromptSubmit {
-                prompt: "a\u{fffd}b".to_owned()
+                prompt: RawPrompt::new("a\u{fffd}b")
             }
         );
     }

@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use crate::{
     event::{
-        Agent, FileAction, FileUse, Outcome, Privacy, PrivateTokenHash, PromptKind, Record,
-        RecordedEvent, Speaker, Surroundings, ToolEvent,
+        Agent, CommandEnd, FileAction, FileUse, Outcome, PrivateTokenHash, Record, RecordedEvent,
+        Speaker, Surroundings, ToolEvent,
     },
     hook::{Event, Payload, ToolCall},
+    prompt::SafePrompt,
 };
 use anamnesis_text::prompt_text;
 use anamnesis_text::{
@@ -20,8 +21,7 @@ use anamnesis_text::{
     hash::text_hash,
     privacy::{self, PrivateTexts},
     private_tokens::{self, Key, PrivateTokens},
-    prompt_text::Prompt,
-    sanitize,
+    sanitize::{self, Sanitized},
 };
 
 /// The maximum length of a prompt, task or answer, in characters.
@@ -48,8 +48,8 @@ const REJECTION_TAGS: (&str, &str) = ("<tool_use_error>", "</tool_use_error>");
 /// The context for making a record.
 #[derive(Debug)]
 pub struct Intake<'a> {
-    /// The session's private tokens.
-    pub echoes: &'a PrivateTokens,
+    /// The session's known private tokens.
+    pub private_tokens: &'a PrivateTokens,
     /// A random key for hashing this event's private tokens, stored with the hashes.
     pub key: Key,
     /// The project's folder.
@@ -64,11 +64,13 @@ pub struct Intake<'a> {
 
 impl Intake<'_> {
     /// Makes the record of an event.
-    pub fn record(&self, payload: Payload) -> Record {
+    ///
+    /// `safe` is its prompt. Without it, the text of a prompt is not stored.
+    pub fn record(&self, payload: Payload, safe: Option<Sanitized<SafePrompt>>) -> Record {
         let mut marks = Marks::default();
         let agent = payload.agent.filter(|agent| !agent.kind.is_empty());
         let prompt_id = payload.prompt_id.as_deref();
-        let what = self.event(payload.event, prompt_id, agent.as_ref(), &mut marks);
+        let what = self.event(payload.event, safe, prompt_id, agent.as_ref(), &mut marks);
         Record {
             session: payload.session_id,
             at: self.at,
@@ -92,6 +94,7 @@ impl Intake<'_> {
     fn event(
         &self,
         event: Event,
+        safe: Option<Sanitized<SafePrompt>>,
         prompt_id: Option<&str>,
         agent: Option<&Agent>,
         marks: &mut Marks,
@@ -101,7 +104,10 @@ impl Intake<'_> {
                 source: source.as_str().to_owned(),
                 model,
             },
-            Event::UserPromptSubmit { prompt } => self.prompt(&prompt, marks),
+            Event::UserPromptSubmit { prompt } => {
+                let safe = safe.unwrap_or_else(|| SafePrompt::new(&prompt, None));
+                RecordedEvent::Prompted(marks.add(safe))
+            }
             Event::PreToolUse(call) => self.delegation(&call, marks),
             Event::PostToolUse(call) => {
                 RecordedEvent::Used(vec![self.used(call, Outcome::Ok, prompt_id, agent, marks)])
@@ -138,42 +144,6 @@ impl Intake<'_> {
         }
     }
 
-    fn prompt(&self, raw: &str, marks: &mut Marks) -> RecordedEvent {
-        let prompt = Prompt::unmasked(raw);
-        let whole = marks.add(sanitize::text(raw, self.echoes, MAX_TEXT));
-        let is_private = whole.is_empty() && !raw.trim().is_empty();
-        let kind = match prompt.kind {
-            _ if is_private => PromptKind::Person,
-            prompt_text::PromptKind::Person | prompt_text::PromptKind::Private => {
-                PromptKind::Person
-            }
-            prompt_text::PromptKind::Command => PromptKind::Command,
-            prompt_text::PromptKind::Notification | prompt_text::PromptKind::Local => {
-                PromptKind::Notification
-            }
-            prompt_text::PromptKind::Empty => PromptKind::Media,
-        };
-        let text = match kind {
-            PromptKind::Person | PromptKind::Command if !is_private => {
-                let text = marks.add(sanitize::text(&prompt.text, self.echoes, MAX_TEXT));
-                Some(text).filter(|text| !text.is_empty())
-            }
-            _ => None,
-        };
-        RecordedEvent::Prompted {
-            kind,
-            privacy: if is_private {
-                Privacy::Full
-            } else if marks.private {
-                Privacy::Part
-            } else {
-                Privacy::None
-            },
-            text,
-            many_tags: marks.many,
-        }
-    }
-
     /// Records the task of a subagent that is about to start.
     fn delegation(&self, call: &ToolCall, marks: &mut Marks) -> RecordedEvent {
         let field = |name: &str| call.input.get(name).and_then(Value::as_str);
@@ -184,7 +154,7 @@ impl Intake<'_> {
                     kind: field("subagent_type")
                         .map(sanitised_line)
                         .unwrap_or_default(),
-                    prompt: marks.add(sanitize::text(prompt, self.echoes, MAX_TEXT)),
+                    prompt: marks.add(sanitize::text(prompt, self.private_tokens, MAX_TEXT)),
                 }
             }
             _ => RecordedEvent::Seen,
@@ -193,7 +163,7 @@ impl Intake<'_> {
 
     /// Sanitises the last message of a turn.
     fn said(&self, text: &str, marks: &mut Marks) -> Option<String> {
-        let text = marks.add(sanitize::text(text, self.echoes, MAX_TEXT));
+        let text = marks.add(sanitize::text(text, self.private_tokens, MAX_TEXT));
         Some(text).filter(|text| !text.is_empty() && !self.is_unsure)
     }
 
@@ -233,17 +203,21 @@ impl Intake<'_> {
         let input = own.add(sanitize::tool_json(
             &call.tool,
             call.input,
-            self.echoes,
+            self.private_tokens,
             MAX_INPUT,
         ));
-        let response = own.add(if outcome == Outcome::Ok {
-            sanitize::tool_tail(&call.tool, call.response, self.echoes)
+        let end = CommandEnd::from(&call.response);
+        let mut response = own.add(if outcome == Outcome::Ok {
+            sanitize::tool_tail(&call.tool, call.response, self.private_tokens)
         } else {
-            sanitize::tool_json(&call.tool, call.response, self.echoes, MAX_RESPONSE)
+            sanitize::tool_json(&call.tool, call.response, self.private_tokens, MAX_RESPONSE)
         });
+        if outcome == Outcome::Ok && is_shell(&call.tool) {
+            end.add_to(&mut response);
+        }
         let error = call
             .error
-            .map(|error| own.add(sanitize::text(&error, self.echoes, MAX_ERROR)));
+            .map(|error| own.add(sanitize::text(&error, self.private_tokens, MAX_ERROR)));
         let id = call.id.unwrap_or_else(|| {
             // The id is made of sanitised parts only: a hash of private text could reveal it.
             let parts = [
@@ -305,7 +279,7 @@ impl Intake<'_> {
         let path = PathBuf::from(path);
         let inside = path.strip_prefix(self.folder).ok();
         let shown = inside.unwrap_or(&path).to_string_lossy();
-        let masked = self.echoes.mask(&shown);
+        let masked = self.private_tokens.mask(&shown);
         sanitised_line(&masked)
     }
 }
@@ -319,7 +293,7 @@ struct Marks {
 }
 
 impl Marks {
-    fn add<T>(&mut self, sanitized: sanitize::Sanitized<T>) -> T {
+    fn add<T>(&mut self, sanitized: Sanitized<T>) -> T {
         self.private |= sanitized.private;
         self.many |= sanitized.many_tags;
         if !sanitized.private_texts.is_empty() {
@@ -358,6 +332,11 @@ fn is_delegation(tool: &str) -> bool {
     matches!(tool, "Agent" | "Task")
 }
 
+/// Returns whether a tool runs commands.
+fn is_shell(tool: &str) -> bool {
+    matches!(tool, "Bash" | "PowerShell")
+}
+
 fn is_creation(response: &Value) -> bool {
     response.get("type").and_then(Value::as_str) == Some("create")
 }
@@ -392,20 +371,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::observe::passed_command;
 
     const MARKER: &str = "heron-4821";
 
     fn record_with(payload: &Value, is_unsure: bool) -> Record {
         let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
         let intake = Intake {
-            echoes: &PrivateTokens::default(),
+            private_tokens: &PrivateTokens::default(),
             key: Key::new([7; 16]),
             folder: Path::new("/w/shop"),
             surroundings: Surroundings::default(),
             at: 1_000,
             is_unsure,
         };
-        intake.record(payload)
+        let safe = match &payload.event {
+            Event::UserPromptSubmit { prompt } => {
+                Some(SafePrompt::new(prompt, Some(intake.private_tokens)))
+            }
+            _ => None,
+        };
+        intake.record(payload, safe)
     }
 
     fn record(event: &str, fields: &Value) -> Record {
@@ -425,74 +411,6 @@ mod tests {
             RecordedEvent::Used(mut events) if events.len() == 1 => events.remove(0),
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn prompts_are_classified() {
-        for (prompt, kind, privacy, text) in [
-            (
-                "Add limits",
-                PromptKind::Person,
-                Privacy::None,
-                Some("Add limits"),
-            ),
-            (
-                "Add <private>x</private> limits",
-                PromptKind::Person,
-                Privacy::Part,
-                Some("Add  limits"),
-            ),
-            (
-                "<private>x</private>",
-                PromptKind::Person,
-                Privacy::Full,
-                None,
-            ),
-            (" <private>x", PromptKind::Person, Privacy::Full, None),
-            (
-                "<claude-mem-context>x</claude-mem-context>",
-                PromptKind::Person,
-                Privacy::Full,
-                None,
-            ),
-            ("", PromptKind::Media, Privacy::None, None),
-            ("  ", PromptKind::Media, Privacy::None, None),
-            (
-                "/review the cart",
-                PromptKind::Command,
-                Privacy::None,
-                Some("/review the cart"),
-            ),
-            (
-                "<task-notification>\n<result>done</result>\n</task-notification>",
-                PromptKind::Notification,
-                Privacy::None,
-                None,
-            ),
-        ] {
-            assert_eq!(
-                what("UserPromptSubmit", &json!({ "prompt": prompt })),
-                RecordedEvent::Prompted {
-                    kind,
-                    privacy,
-                    text: text.map(str::to_owned),
-                    many_tags: false
-                },
-                "{prompt}"
-            );
-        }
-        let many = "a<private>b</private>".repeat(101);
-        let many = what("UserPromptSubmit", &json!({ "prompt": many }));
-        assert!(
-            matches!(
-                many,
-                RecordedEvent::Prompted {
-                    many_tags: true,
-                    ..
-                }
-            ),
-            "{many:?}"
-        );
     }
 
     #[test]
@@ -594,6 +512,56 @@ mod tests {
             tool("PostToolUseFailure", &stopped).outcome,
             Outcome::Interrupted
         );
+    }
+
+    #[test]
+    fn a_response_keeps_how_the_command_ended() {
+        for (response, expected) in [
+            (
+                json!({ "stdout": "ok", "interrupted": false }),
+                CommandEnd::default(),
+            ),
+            (
+                json!({ "stdout": "", "interrupted": true, "exitCode": 0 }),
+                CommandEnd {
+                    exit_code: Some(0),
+                    is_interrupted: true,
+                    ..CommandEnd::default()
+                },
+            ),
+            (
+                json!({ "stdout": "", "code": 0, "returnCode": 2 }),
+                CommandEnd {
+                    exit_code: Some(2),
+                    ..CommandEnd::default()
+                },
+            ),
+            (
+                json!({ "stdout": "", "backgroundTaskId": "b1" }),
+                CommandEnd {
+                    is_in_background: true,
+                    ..CommandEnd::default()
+                },
+            ),
+        ] {
+            let call = json!({ "tool_name": "Bash", "tool_response": response });
+            let event = tool("PostToolUse", &call);
+            assert_eq!(CommandEnd::from(&event.response), expected, "{response}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_was_stopped_has_not_passed() {
+        for response in [
+            json!({ "stdout": "12 tests", "interrupted": true }),
+            json!({ "stdout": "12 tests", "backgroundTaskId": "b1" }),
+            json!({ "stdout": "12 tests", "exitCode": 1 }),
+        ] {
+            let call = json!({ "tool_name": "Bash", "tool_input": { "command": "cargo test" },
+                "tool_response": response });
+            let event = tool("PostToolUse", &call);
+            assert_eq!(passed_command(&event), None, "{response}");
+        }
     }
 
     #[test]

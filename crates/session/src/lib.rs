@@ -10,6 +10,7 @@ pub mod hook;
 pub mod intake;
 pub mod observe;
 mod phrases;
+pub mod prompt;
 pub mod prose;
 pub mod session_note;
 pub mod summary;

@@ -105,20 +105,10 @@ pub enum PromptKind {
 }
 
 impl Prompt {
-    /// Classifies a prompt from a transcript or a hook and makes its text safe to store.
+    /// Classifies a prompt from a transcript and makes its text safe to store.
     pub fn new(raw: &str) -> Self {
-        let mut prompt = Self::unmasked(raw);
-        if let Cow::Owned(masked) = redact(&prompt.text).text {
-            prompt.text = masked;
-        }
-        prompt
-    }
-
-    /// Does the same as [`Prompt::new`], but does not mask credentials. A prompt may be megabytes
-    /// long, so a caller that keeps a part of it masks only that part.
-    pub fn unmasked(raw: &str) -> Self {
         let words = unmasked(raw);
-        let (kind, typed) = match sort(&words.text) {
+        let (kind, typed) = match typed_part(&words.text) {
             (PromptKind::Empty, _) if words.private && words.text.is_empty() => {
                 (PromptKind::Private, "")
             }
@@ -126,14 +116,15 @@ impl Prompt {
         };
         Prompt {
             kind,
-            text: typed.to_owned(),
+            text: redact(typed).text.into_owned(),
             private: words.private,
         }
     }
 }
 
-/// Returns a prompt's kind and the part of it that a person typed.
-fn sort(text: &str) -> (PromptKind, &str) {
+/// Returns a prompt's kind and the part of it that a person typed. The text has to be without
+/// private regions already.
+pub fn typed_part(text: &str) -> (PromptKind, &str) {
     let mut typed = text;
     while let Some(tag) = leading_tag(typed) {
         let is_one_of = |names: &[&str]| names.iter().any(|name| tag.eq_ignore_ascii_case(name));

@@ -22,6 +22,7 @@ mod size_limit;
 
 use std::borrow::Cow;
 use std::mem;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -97,7 +98,8 @@ pub struct Sanitized<T> {
 }
 
 impl<T> Sanitized<T> {
-    fn new(value: T, removed: RemovedRegions, masked: usize) -> Self {
+    /// Combines a value with what was removed from it.
+    pub fn new(value: T, removed: RemovedRegions, masked: usize) -> Self {
         Sanitized {
             value,
             private: removed.private,
@@ -114,41 +116,60 @@ impl<T> Sanitized<T> {
 /// A longer text keeps the first three quarters of the limit and the last quarter. A mark between
 /// them, which does not count, says how many characters are left out.
 pub fn text(raw: &str, private_tokens: &PrivateTokens, limit: usize) -> Sanitized<String> {
-    cut(raw, private_tokens, limit, |left_out| {
-        format!("\n{}\n", omission_mark(left_out, "characters"))
-    })
-}
-
-/// Does the same as [`text()`], with a line break in place of the mark, for text that programs
-/// read.
-pub fn ends(raw: &str, private_tokens: &PrivateTokens, limit: usize) -> Sanitized<String> {
-    cut(raw, private_tokens, limit, |_| "\n".to_owned())
-}
-
-fn cut(
-    raw: &str,
-    private_tokens: &PrivateTokens,
-    limit: usize,
-    between: impl FnOnce(usize) -> String,
-) -> Sanitized<String> {
     let (text, removed) = uncut(raw);
-    let last = limit / 4;
-    let first = limit - last;
-    let mut masker = Masker::new(private_tokens);
-    let text = without_middle(&text, 4 * first, 4 * last);
-    let text = masker.mask(&text);
-    let parts = SplitText::new(&text);
-    let count = parts.characters();
-    let value = if parts.left_out == 0 && count <= limit {
-        text.into_owned()
-    } else {
-        let head = first_characters(parts.head, first);
-        let tail = last_characters(parts.tail, last);
-        let kept = head.chars().count() + tail.chars().count();
-        let between = between(parts.left_out + count - kept);
-        format!("{head}{between}{tail}")
-    };
-    Sanitized::new(value, removed, masker.masked)
+    let (ends, masked) = Ends::masked(&text, private_tokens, limit);
+    Sanitized::new(ends.with_mark().0, removed, masked)
+}
+
+/// A masked text, of which the middle may be left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ends {
+    head: String,
+    /// How many characters are left out.
+    left_out: usize,
+    tail: String,
+}
+
+impl Ends {
+    /// Masks a text that went through [`uncut()`] and cuts it like [`text()`]. Also returns the
+    /// number of masks.
+    pub fn masked(text: &str, private_tokens: &PrivateTokens, limit: usize) -> (Self, usize) {
+        let last = limit / 4;
+        let first = limit - last;
+        let mut masker = Masker::new(private_tokens);
+        let text = without_middle(text, 4 * first, 4 * last);
+        let text = masker.mask(&text);
+        let parts = SplitText::new(&text);
+        let count = parts.characters();
+        let ends = if parts.left_out == 0 && count <= limit {
+            Self {
+                head: text.into_owned(),
+                left_out: 0,
+                tail: String::new(),
+            }
+        } else {
+            let head = first_characters(parts.head, first);
+            let tail = last_characters(parts.tail, last);
+            let kept = head.chars().count() + tail.chars().count();
+            Self {
+                head: head.to_owned(),
+                left_out: parts.left_out + count - kept,
+                tail: tail.to_owned(),
+            }
+        };
+        (ends, masker.masked)
+    }
+
+    /// Returns the text with a mark in place of what is left out, and the range of the mark.
+    pub fn with_mark(self) -> (String, Range<usize>) {
+        let mut text = self.head;
+        let start = text.len();
+        if self.left_out > 0 {
+            text += &format!("\n{}\n", omission_mark(self.left_out, "characters"));
+        }
+        let mark = start..text.len();
+        (text + &self.tail, mark)
+    }
 }
 
 /// Removes private regions and invisible characters; neither masks nor truncates.

@@ -171,7 +171,7 @@ impl Gate<'_> {
         floor: f32,
     ) -> Result<Vec<InjectedNote>, Error> {
         let request = Request {
-            sentences: &sentences(question),
+            query: &Query::from_segments(&sentences(question)),
             project: &project.key,
             also: &project.also,
             limits: Limits {

@@ -4,6 +4,7 @@
 //! object. Faults are logged and recorded in the journal for `doctor`, and never shown as an error.
 
 mod deadline;
+mod plan;
 mod prompt;
 mod record;
 mod start;
@@ -28,15 +29,22 @@ use anamnesis_app::{
     tool_hooks::AtTool,
 };
 use anamnesis_recall::render::{Block, Chosen};
-use anamnesis_session::hook::{Event, HookOutput, Payload};
+use anamnesis_session::{
+    event::Record,
+    hook::{HookOutput, Payload},
+    prompt::SafePrompt,
+};
 use anamnesis_store::{
     journal::{self, Journal, Ledger, Shown},
     project::{Known, Project},
+    spool::{Spool, Waiting},
 };
-use anamnesis_text::hash::text_hash;
+use anamnesis_text::{hash::text_hash, private_tokens::PrivateTokens};
 
 use self::{
     deadline::{Patient, read_stdin, watched},
+    plan::{Action, Plan, Worker, plan},
+    record::MAX_DRAINED,
     start::{is_beginning, line},
 };
 
@@ -48,7 +56,6 @@ const NOTES_PATIENCE: Duration = Duration::from_millis(400);
 const JOURNAL_PATIENCE: Duration = Duration::from_millis(700);
 
 /// The output, and what to do after it.
-#[derive(Default)]
 struct Reply {
     /// The text for stdout; empty for the end of a session.
     output: String,
@@ -56,6 +63,21 @@ struct Reply {
     start_work: bool,
     /// Whether the deferred process should check the index for damage.
     check_index: bool,
+}
+
+impl Reply {
+    /// An answer after which nothing has to be done.
+    fn only(answer: &HookOutput, event_name: &str) -> Self {
+        Self {
+            output: answer.to_json(event_name),
+            start_work: false,
+            check_index: false,
+        }
+    }
+
+    fn no_op() -> Self {
+        Self::only(&HookOutput::default(), "")
+    }
 }
 
 /// Runs the hook whose payload is on stdin. The exit code is always 0.
@@ -68,22 +90,18 @@ pub(crate) fn answer_payload(environment: Environment, payload: Vec<u8>) -> Exit
     watched(|| (environment, Ok(payload)))
 }
 
-/// Handles one event.
+/// Reads one event and answers it.
 fn answer(
     environment: Environment,
     input: io::Result<Vec<u8>>,
     started: Instant,
     sender: &Sender<Patient>,
 ) -> Reply {
-    let no_op = || Reply {
-        output: HookOutput::default().to_json(""),
-        ..Reply::default()
-    };
     if environment.is_off || environment.is_internal {
-        return no_op();
+        return Reply::no_op();
     }
-    let Ok(mut context) = Context::of(environment, NOTES_PATIENCE) else {
-        return no_op();
+    let Ok(context) = Context::of(environment, NOTES_PATIENCE) else {
+        return Reply::no_op();
     };
     let payload = input
         .map_err(|error| error.to_string())
@@ -98,86 +116,84 @@ fn answer(
     if let Err(error) = context.home.create() {
         // The log cannot be written, either; `doctor` finds the same fault.
         context.log(&format!("hook: {error}"));
-        return no_op();
+        return Reply::no_op();
     }
-    let mut payload = match payload {
-        Ok(payload) => payload,
+    match payload {
+        Ok(_) if context.home.contains(&folder) => Reply::no_op(),
+        Ok(payload) => answer_event(context, folder, payload, started, sender),
         Err(error) => {
             context.log(&format!("hook: {error}"));
             if let Ok(journal) = Journal::open(&context.home, journal_patience(&context)) {
                 let now = context.environment.now;
                 let _ = journal.hook_ran("unknown", started.elapsed(), Some(&error), now);
             }
-            return no_op();
+            Reply::no_op()
         }
-    };
-    let is_end = matches!(payload.event, Event::SessionEnd { .. });
-    if is_end {
+    }
+}
+
+/// Handles an event, records it and writes the session's note, as its plan says.
+fn answer_event(
+    mut context: Context,
+    folder: PathBuf,
+    mut payload: Payload,
+    started: Instant,
+    sender: &Sender<Patient>,
+) -> Reply {
+    event_filter::unrecorded(&context, &mut payload.event);
+    let plan = plan(&payload);
+    let (worker, note, is_awaited) = (plan.worker, plan.note, plan.is_awaited);
+    if !is_awaited {
         let _ = sender.send(Patient);
         context.be_patient(PATIENT_NOTES);
     }
-    if context.home.contains(&folder) {
-        return no_op();
-    }
-    event_filter::unrecorded(&context, &mut payload.event);
-    let hook = Hook {
-        journal: Journal::open(&context.home, journal_patience(&context)),
-        event_name: payload.event_name.clone(),
-        session_id: payload.session_id.clone(),
-        agent: payload
-            .agent
-            .as_ref()
-            .map_or_else(String::new, |agent| agent.id.clone()),
-        context,
-        folder,
-        known: OnceCell::new(),
-    };
-    let mut handled = hook.handle(&payload);
-    let tag = match &payload.event {
-        Event::PreCompact => Some("precompact"),
-        Event::SessionEnd { .. } => Some("session-end"),
+    let waiting = Spool::new(&context.home).waiting(MAX_DRAINED);
+    let hook = Hook::new(context, folder, &payload, &waiting);
+    let safe = match plan.action {
+        Action::Prompt(raw) => Some(SafePrompt::new(raw, hook.all_private_tokens())),
         _ => None,
     };
+    let mut handled = hook.handle(&plan, safe.as_ref().map(|safe| &safe.value));
     let transcript = payload.transcript_path.clone().map(PathBuf::from);
-    let is_recorded = hook.record(payload, &mut handled, started);
+    let is_recorded = hook.record(payload, safe, waiting, &mut handled, started);
     if !is_recorded {
         // Without a record of the denial, the same call would be denied again and again.
         handled.answer.denial = None;
     }
-    if let Some(tag) = tag {
+    if let Some(tag) = note {
         hook.write_note(tag, is_recorded, transcript.as_deref(), &mut handled);
     }
     for error in &handled.errors {
         hook.context
             .log(&format!("hook {}: {error}", hook.event_name));
     }
-    let output = if is_end {
-        String::new()
-    } else {
-        std::mem::take(&mut handled.answer).to_json(&hook.event_name)
-    };
     // A hook has no time for a repair. The first hook that finds damage starts the deferred
     // process.
     let is_first_request =
         journal::damage_was_seen() && journal::request_repair(&hook.context.home);
     let has_long_log = || hook.journal.as_ref().is_ok_and(Journal::has_long_log);
     Reply {
-        output,
-        start_work: match handled.may_start {
-            _ if is_first_request => true,
-            MayStart::Nothing => false,
-            MayStart::Checkpoint => has_long_log(),
-            MayStart::Work => handled.start_work || has_long_log(),
+        output: if is_awaited {
+            handled.answer.to_json(&hook.event_name)
+        } else {
+            String::new()
         },
+        start_work: is_first_request
+            || match worker {
+                Worker::Never => false,
+                Worker::Checkpoint => has_long_log(),
+                Worker::Pending => handled.start_work || has_long_log(),
+                Worker::Always => true,
+            },
         check_index: handled.check_index,
     }
 }
 
 /// Answers nothing. Only a mistake in the settings that stops recording is reported.
 fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply {
-    let is_start = payload.is_some_and(|payload| {
-        matches!(payload.event, Event::SessionStart { source, .. } if is_beginning(source))
-    });
+    let is_start = payload.is_some_and(
+        |payload| matches!(plan(payload).action, Action::Start(source) if is_beginning(source)),
+    );
     let answer = if off == Off::Settings && is_start && context.environment.is_interactive {
         let text = format!("nothing is recorded: {} · anamnesis doctor", off.reason());
         HookOutput {
@@ -188,10 +204,7 @@ fn switched_off(off: Off, context: &Context, payload: Option<&Payload>) -> Reply
         HookOutput::default()
     };
     let name = payload.map_or("", |payload| payload.event_name.as_str());
-    Reply {
-        output: answer.to_json(name),
-        ..Reply::default()
-    }
+    Reply::only(&answer, name)
 }
 
 /// The folders of a session, its project's first. The payload's `cwd` follows the shell's `cd`, so
@@ -216,18 +229,12 @@ struct Hook {
     folder: PathBuf,
     known: OnceCell<Known>,
     journal: Result<Journal, journal::Error>,
-}
-
-/// The reason for which an event may start the deferred process. Events of single tools never start
-/// it.
-#[derive(Debug, Clone, Copy, Default)]
-enum MayStart {
-    #[default]
-    Nothing,
-    /// To checkpoint a long write-ahead log of the journal, because each hook reads it.
-    Checkpoint,
-    /// For any pending work.
-    Work,
+    /// A journal of a newer version. It is not written to, but its private tokens still apply.
+    newer: Option<Journal>,
+    /// The session's private tokens, as far as they are known.
+    private_tokens: PrivateTokens,
+    /// Whether the journal's private tokens could be read. If not, the event may repeat one.
+    knows_private_tokens: bool,
 }
 
 /// The result of handling an event.
@@ -245,8 +252,7 @@ struct Handled {
     /// The injected notes that the turn used.
     used: Option<TurnUses>,
     errors: Vec<String>,
-    /// The reason for which the event may start the deferred process.
-    may_start: MayStart,
+    /// Whether there is work for the deferred process.
     start_work: bool,
     check_index: bool,
     /// Keys and values for the journal's `meta` table.
@@ -263,38 +269,69 @@ impl Handled {
 }
 
 impl Hook {
+    /// Opens the journal, and reads the private tokens once for recall and for the record. Tokens
+    /// that still wait in the spool count, too.
+    fn new(context: Context, folder: PathBuf, payload: &Payload, waiting: &[Waiting]) -> Self {
+        let journal = Journal::open(&context.home, journal_patience(&context));
+        let newer = match &journal {
+            Err(journal::Error::Newer(_)) => {
+                Journal::open_newer_to_read(&context.home, JOURNAL_PATIENCE).ok()
+            }
+            _ => None,
+        };
+        let readable = journal.as_ref().ok().or(newer.as_ref());
+        let stored = readable.and_then(|journal| journal.echoes(&payload.session_id).ok());
+        let own: Vec<&Record> = waiting
+            .iter()
+            .filter_map(|waiting| waiting.record.as_ref())
+            .filter(|record| record.session == payload.session_id)
+            .collect();
+        // Of a session that began while the journal could not be used, all tokens are in the spool.
+        let began_in_spool =
+            waiting.len() < MAX_DRAINED && own.iter().any(|record| record.what.begins_session());
+        let knows_private_tokens = stored.is_some() || began_in_spool;
+        let mut private_tokens = stored.unwrap_or_default();
+        let hashes = own.iter().flat_map(|record| &record.echoes);
+        private_tokens.extend(hashes.map(|echo| (echo.key, echo.hash)));
+        Self {
+            event_name: payload.event_name.clone(),
+            session_id: payload.session_id.clone(),
+            agent: payload
+                .agent
+                .as_ref()
+                .map_or_else(String::new, |agent| agent.id.clone()),
+            context,
+            folder,
+            known: OnceCell::new(),
+            journal,
+            newer,
+            private_tokens,
+            knows_private_tokens,
+        }
+    }
+
+    /// Returns the journal, even if this version may not write to it.
+    fn journal_to_read(&self) -> Option<&Journal> {
+        self.journal.as_ref().ok().or(self.newer.as_ref())
+    }
+
+    /// Returns the session's private tokens; `None` if some may be missing.
+    fn all_private_tokens(&self) -> Option<&PrivateTokens> {
+        self.knows_private_tokens.then_some(&self.private_tokens)
+    }
+
     /// Computes the answer to an event.
-    fn handle(&self, payload: &Payload) -> Handled {
-        let mut handled = match &payload.event {
-            Event::SessionStart { source, .. } => self.session_start(*source),
-            Event::UserPromptSubmit { prompt } => self.prompt(prompt),
-            Event::SubagentStart => self.subagent_start(payload.agent.as_ref()),
-            Event::PreToolUse(call) => self.before_tool(call),
-            Event::PostToolUseFailure(call) => self.after_failure(std::slice::from_ref(call)),
-            Event::PostToolBatch(calls) => self.after_failure(calls),
-            Event::Stop(answered) => self.turn_end("", answered.text.as_deref()),
-            Event::SubagentStop(answered) => match &payload.agent {
-                Some(agent) => self.turn_end(&agent.id, answered.text.as_deref()),
-                None => Handled::default(),
-            },
-            _ => Handled::default(),
+    fn handle(&self, plan: &Plan<'_>, prompt: Option<&SafePrompt>) -> Handled {
+        let mut handled = match plan.action {
+            Action::Nothing => Handled::default(),
+            Action::Start(source) => self.session_start(source),
+            Action::Prompt(raw) => self.prompt(raw, prompt),
+            Action::Task(agent) => self.subagent_start(agent),
+            Action::Warn(call) => self.before_tool(call),
+            Action::Fix(calls) => self.after_failure(calls),
+            Action::Learn { agent, text } => self.turn_end(agent, text),
         };
-        handled.may_start = match &payload.event {
-            Event::SessionStart { .. }
-            | Event::UserPromptSubmit { .. }
-            | Event::Stop(_)
-            | Event::PreCompact
-            | Event::SessionEnd { .. } => MayStart::Work,
-            // A turn with many tools has such a batch now and then.
-            Event::PostToolBatch(_) => MayStart::Checkpoint,
-            _ => MayStart::Nothing,
-        };
-        handled.start_work |= matches!(payload.event, Event::SessionEnd { .. });
-        let is_edge = matches!(
-            payload.event,
-            Event::SessionStart { .. } | Event::SessionEnd { .. }
-        );
-        if is_edge && remote::address(&self.context).is_some() && self.context.config.sync.auto {
+        if plan.syncs && self.context.config.sync.auto && remote::address(&self.context).is_some() {
             let now = self.context.environment.now.timestamp_millis();
             handled.meta.push((sync::WANTED, now.to_string()));
             handled.start_work = true;

@@ -9,7 +9,10 @@ use anamnesis_app::{
 };
 use anamnesis_recall::render::{self, Block};
 use anamnesis_recall::session_start::{self, DEFAULT_K, Request};
-use anamnesis_session::event::Agent;
+use anamnesis_session::{
+    event::Agent,
+    prompt::{RawPrompt, SafePrompt},
+};
 use anamnesis_store::{
     index::{self, Index},
     journal::Shown,
@@ -23,14 +26,14 @@ const MAX_ARRIVALS: usize = 3;
 impl Hook {
     /// Handles a prompt. If it is a command for us, runs it, and Claude only reports the result;
     /// otherwise injects matching notes.
-    pub(super) fn prompt(&self, prompt: &str) -> Handled {
+    pub(super) fn prompt(&self, raw: &RawPrompt, prompt: Option<&SafePrompt>) -> Handled {
         let mut handled = Handled::default();
         let (context, journal) = (&self.context, self.journal.as_ref().ok());
-        let (done, failed) = if let Some(text) = remember::asked_for(prompt) {
+        let (done, failed) = if let Some(text) = remember::asked_for(raw) {
             let project = &self.project().key;
             let saved = remember::save_words(context, journal, text, project);
             (saved, "not saved")
-        } else if let Some(asked) = task::asked_for(prompt) {
+        } else if let Some(asked) = task::asked_for(raw) {
             let project = &self.project().key;
             (task::act(context, journal, &asked, project), "not done")
         } else {
@@ -38,7 +41,9 @@ impl Hook {
                 handled.answer.context = Some(block.text);
                 handled.given.push(("arrivals", shown));
             }
-            self.recall(Lane::Prompt, prompt, &mut handled);
+            if let Some(prompt) = prompt {
+                self.recall(Lane::Prompt, prompt, &mut handled);
+            }
             return handled;
         };
         let report = done.unwrap_or_else(|error| {
@@ -50,17 +55,13 @@ impl Hook {
     }
 
     /// Injects notes for a prompt, or for the task of a subagent.
-    pub(super) fn recall(&self, lane: Lane, text: &str, handled: &mut Handled) {
+    pub(super) fn recall(&self, lane: Lane, prompt: &SafePrompt, handled: &mut Handled) {
         // Without the journal, the contents of the context are unknown, and the same notes would be
         // injected again and again.
         let Ok(journal) = &self.journal else {
             return;
         };
-        let Ok(echoes) = journal.echoes(&self.session_id) else {
-            return;
-        };
-        let settings = &self.context.config.recall;
-        let Ok(sentences) = recall::question(text, &echoes, lane, settings) else {
+        let Ok(query) = recall::question(prompt, lane, &self.context.config.recall) else {
             return;
         };
         let asker = Asker {
@@ -71,7 +72,7 @@ impl Hook {
             ledger: self.ledger(&self.agent),
             agent: self.agent.clone(),
         };
-        match asker.recall(&sentences) {
+        match asker.recall(&query) {
             Ok(answer) => {
                 if lane == Lane::Prompt && self.context.config.recall.prompt_line {
                     handled.answer.system_message =
@@ -130,13 +131,14 @@ impl Hook {
     }
 
     /// Injects notes for the task with which a subagent begins.
-    pub(super) fn subagent_start(&self, agent: Option<&Agent>) -> Handled {
+    pub(super) fn subagent_start(&self, agent: &Agent) -> Handled {
         let mut handled = Handled::default();
-        let (Ok(journal), Some(agent)) = (&self.journal, agent) else {
+        let Ok(journal) = &self.journal else {
             return handled;
         };
         if let Ok(Some((id, task))) = journal.open_delegation(&self.session_id, &agent.kind) {
-            self.recall(Lane::Agent, &task, &mut handled);
+            let task = SafePrompt::new(&RawPrompt::new(task), self.all_private_tokens());
+            self.recall(Lane::Agent, &task.value, &mut handled);
             handled.taken = Some(id);
         }
         handled

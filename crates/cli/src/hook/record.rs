@@ -7,6 +7,7 @@ use anamnesis_session::{
     event::{Privacy, Record, RecordedEvent, Surroundings},
     hook::{Event, Payload},
     intake::Intake,
+    prompt::SafePrompt,
     session_note::SessionDigest,
 };
 use anamnesis_store::{
@@ -14,14 +15,14 @@ use anamnesis_store::{
     project, session_note,
     spool::{Spool, Waiting},
 };
-use anamnesis_text::{clean::one_line, private_tokens::Key, redact::redact};
+use anamnesis_text::{clean::one_line, private_tokens::Key, redact::redact, sanitize::Sanitized};
 use chrono::DateTime;
 use ulid::Ulid;
 
-use super::{Handled, Hook, JOURNAL_PATIENCE};
+use super::{Handled, Hook};
 
 /// How many records of the spool a hook moves to the journal, besides its own.
-const MAX_DRAINED: usize = 50;
+pub(super) const MAX_DRAINED: usize = 50;
 
 /// How many bytes at the end of a transcript are read for the last answer.
 const TRANSCRIPT_END: u64 = 256 * 1024;
@@ -29,11 +30,17 @@ const TRANSCRIPT_END: u64 = 256 * 1024;
 impl Hook {
     /// Stores the event in one transaction, or in the spool if the journal cannot be used. Tells
     /// whether it is in the journal.
-    pub(super) fn record(&self, payload: Payload, handled: &mut Handled, started: Instant) -> bool {
+    pub(super) fn record(
+        &self,
+        payload: Payload,
+        safe: Option<Sanitized<SafePrompt>>,
+        mut waiting: Vec<Waiting>,
+        handled: &mut Handled,
+        started: Instant,
+    ) -> bool {
         let spool = Spool::new(&self.context.home);
-        let mut waiting = spool.waiting(MAX_DRAINED);
         let is_start = matches!(payload.event, Event::SessionStart { .. });
-        let record = self.record_of(payload, &waiting);
+        let record = self.record_of(payload, safe, &waiting);
         let stored = match &self.journal {
             Ok(journal) => journal
                 .in_transaction(|journal| {
@@ -82,26 +89,16 @@ impl Hook {
     }
 
     /// Makes the record of an event. The records in the spool come before it.
-    pub(super) fn record_of(&self, mut payload: Payload, waiting: &[Waiting]) -> Record {
+    fn record_of(
+        &self,
+        mut payload: Payload,
+        safe: Option<Sanitized<SafePrompt>>,
+        waiting: &[Waiting],
+    ) -> Record {
         let environment = &self.context.environment;
-        // A journal of a newer version is not written to, but its private tokens still apply.
-        let newer = match &self.journal {
-            Err(journal::Error::Newer(_)) => {
-                Journal::open_newer_to_read(&self.context.home, JOURNAL_PATIENCE).ok()
-            }
-            _ => None,
-        };
-        let journal = self.journal.as_ref().ok().or(newer.as_ref());
+        let journal = self.journal_to_read();
         let known = journal.and_then(|journal| journal.session(&self.session_id).ok().flatten());
-        // If the private tokens cannot be read, the event may repeat them.
-        let echoes = journal.and_then(|journal| journal.echoes(&self.session_id).ok());
-        let is_private = echoes.is_none()
-            || journal.is_none_or(|journal| {
-                journal
-                    .is_private(&self.session_id, payload.prompt_id.as_deref())
-                    .unwrap_or(true)
-            })
-            || self.is_private_in_spool(waiting, payload.prompt_id.as_deref());
+        let is_unsure = self.is_unsure(payload.prompt_id.as_deref(), waiting);
         let is_start = matches!(payload.event, Event::SessionStart { .. });
         // The row of a session that was restored after damage has no folder.
         let looks = is_start || known.is_none_or(|known| known.folder.is_none());
@@ -116,16 +113,8 @@ impl Hook {
             let end = capture::read(&self.context, path, Some(TRANSCRIPT_END), span);
             answered.text = end.ok().flatten().and_then(|transcript| transcript.outcome);
         }
-        let mut echoes = echoes.unwrap_or_default();
-        let marked = (waiting.iter()).filter_map(|waiting| waiting.record.as_ref());
-        let marked = marked.filter(|record| record.session == self.session_id);
-        echoes.extend(
-            marked
-                .flat_map(|record| &record.echoes)
-                .map(|echo| (echo.key, echo.hash)),
-        );
         let intake = Intake {
-            echoes: &echoes,
+            private_tokens: &self.private_tokens,
             key: random_key(),
             folder: &self.folder,
             surroundings: Surroundings {
@@ -139,9 +128,20 @@ impl Hook {
                 client: client::process(environment.client_process.as_deref()),
             },
             at: environment.now.timestamp_millis(),
-            is_unsure: is_private && !matches!(payload.event, Event::UserPromptSubmit { .. }),
+            is_unsure,
         };
-        intake.record(payload)
+        intake.record(payload, safe)
+    }
+
+    /// Tells whether the event's prompt may be private, or the event may repeat private tokens.
+    fn is_unsure(&self, prompt_id: Option<&str>, waiting: &[Waiting]) -> bool {
+        !self.knows_private_tokens
+            || self.journal_to_read().is_none_or(|journal| {
+                journal
+                    .is_private(&self.session_id, prompt_id)
+                    .unwrap_or(true)
+            })
+            || self.is_private_in_spool(waiting, prompt_id)
     }
 
     /// Tells whether an event's prompt is in the spool and private. If the spool was not read
@@ -155,7 +155,7 @@ impl Hook {
             .filter(|record| record.session == self.session_id)
             .filter(|record| prompt_id.is_none_or(|id| record.prompt_id.as_deref() == Some(id)))
             .filter_map(|record| match &record.what {
-                RecordedEvent::Prompted { privacy, .. } => Some(*privacy),
+                RecordedEvent::Prompted(prompt) => Some(prompt.privacy()),
                 _ => None,
             });
         prompts.next() == Some(Privacy::Full) || waiting.len() >= MAX_DRAINED

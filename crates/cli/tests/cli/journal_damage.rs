@@ -520,6 +520,24 @@ fn what_is_private_does_not_reach_the_spool_of_a_damaged_journal() {
 }
 
 #[test]
+fn a_prompt_keeps_no_text_while_the_private_words_cannot_be_read() {
+    // CAP-03
+    let secret = "heron-4821-lagoon";
+    let home = lived_in();
+    let mut session = Played::new(&home, OPEN);
+    session.says(&format!("Use <private>{secret}</private> and go on"));
+    home.settle();
+    zero(&home, "private_token");
+    let held = held(&home);
+    session.says(&format!("Is {secret} right?"));
+    assert_eq!(files_with(&home, secret.as_bytes()), [""; 0]);
+    drop(held);
+    session.ends();
+    home.settle();
+    assert_eq!(files_with(&home, secret.as_bytes()), [""; 0]);
+}
+
+#[test]
 fn what_happens_under_a_prompt_that_was_lost_is_not_kept() {
     // CAP-03
     let other = "ibis-7734-marsh";

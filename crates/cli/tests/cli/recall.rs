@@ -5,7 +5,7 @@ use std::fs;
 use anamnesis_testkit::home::{NoteText, TestHome};
 use serde_json::{Value, json};
 
-use crate::{SESSION, furnished, home, id, sessions, snapshot};
+use crate::{SESSION, furnished, home, id, journal::rows, sessions, snapshot};
 
 /// An event of the session, at a minute of the day.
 fn at(home: &TestHome, time: &str, name: &str, fields: Value) -> Value {
@@ -198,6 +198,22 @@ fn nothing_private_of_a_prompt_is_asked_or_kept() {
     let kept = fs::read(home.store().join("journal.db")).unwrap();
     let kept = String::from_utf8_lossy(&kept);
     assert!(!kept.contains("zebra"));
+}
+
+#[test]
+fn recall_searches_with_the_text_that_is_recorded() {
+    let filler = "lorem ".repeat(4_000);
+    for (text, is_whole) in [
+        (format!("<ide_selection>b</ide_selection>{FITTING}"), true),
+        (format!("{filler}. {FITTING}"), true),
+        (format!("{filler}. {FITTING} {filler}"), false),
+    ] {
+        let home = filled();
+        let given = prompt(&home, "03:00:01", &text);
+        let stored = rows(&home, "SELECT text FROM prompt").remove(0);
+        let found = (given.contains("#7Q4KZ9"), stored.contains(FITTING));
+        assert_eq!(found, (is_whole, is_whole), "{given}");
+    }
 }
 
 #[test]

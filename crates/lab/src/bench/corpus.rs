@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anamnesis_session::event::{
-    FileAction, FileUse, Outcome, Privacy, PromptKind, Record, RecordedEvent, Surroundings,
-    ToolEvent,
+    FileAction, FileUse, Outcome, Record, RecordedEvent, Surroundings, ToolEvent,
 };
+use anamnesis_session::prompt::{RawPrompt, SafePrompt};
 use anamnesis_store::fs::home::Home;
 use anamnesis_store::journal::Journal;
+use anamnesis_text::private_tokens::PrivateTokens;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 use ulid::Ulid;
@@ -389,12 +390,13 @@ pub(super) fn record_events(store: &Path, session: &str, count: usize) -> Result
         source: "startup".to_owned(),
         model: None,
     };
-    let prompted = RecordedEvent::Prompted {
-        kind: PromptKind::Person,
-        privacy: Privacy::None,
-        text: Some("Add limits to the login".to_owned()),
-        many_tags: false,
-    };
+    let prompted = RecordedEvent::Prompted(
+        SafePrompt::new(
+            &RawPrompt::new("Add limits to the login"),
+            Some(&PrivateTokens::default()),
+        )
+        .value,
+    );
     let ended = RecordedEvent::Ended {
         reason: "other".to_owned(),
     };

@@ -75,6 +75,30 @@ impl Query {
         }
     }
 
+    /// Returns the number of segments.
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Joins all segments to one.
+    pub(crate) fn joined(&self) -> Self {
+        let mut joined = Segment::default();
+        for segment in &self.segments {
+            joined.append(segment);
+        }
+        Self {
+            segments: vec![joined],
+        }
+    }
+
+    /// Returns the query of one segment.
+    pub(crate) fn only(&self, segment: usize) -> Option<Self> {
+        let segment = self.segments.get(segment)?.clone();
+        Some(Self {
+            segments: vec![segment],
+        })
+    }
+
     /// Returns the number of distinct meaningful words, without stop words and small talk (`ok`,
     /// `continue`).
     pub fn term_count(&self) -> usize {
@@ -140,6 +164,45 @@ impl Segment {
         }
     }
 
+    /// Adds the words of another segment.
+    fn append(&mut self, other: &Self) {
+        if self.text.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        self.text.push('\n');
+        self.text.push_str(&other.text);
+        self.spoken.push_str(other.spoken.trim_start_matches(' '));
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for (place, known) in self.asked.iter().enumerate() {
+            places.insert(known.term.clone(), place);
+        }
+        // The place of each term of `other`; none for those over the limit.
+        let mut moved: Vec<Option<usize>> = Vec::with_capacity(other.asked.len());
+        for term in &other.asked {
+            let known = places.get(&term.term).copied();
+            let place = known.or_else(|| {
+                (self.asked.len() < MAX_LOOKED_UP).then(|| {
+                    let stands_for = term.stands_for.and_then(|place| *moved.get(place)?);
+                    self.asked.push(QueryTerm {
+                        stands_for,
+                        ..term.clone()
+                    });
+                    self.asked.len() - 1
+                })
+            });
+            if let Some(asked) = known.and_then(|place| self.asked.get_mut(place)) {
+                asked.is_word |= term.is_word;
+            }
+            moved.push(place);
+        }
+        let sequence = other.sequence.iter().filter_map(|(place, spelling)| {
+            let place = (*moved.get(*place)?)?;
+            Some((place, spelling.clone()))
+        });
+        self.sequence.extend(sequence);
+    }
+
     /// Returns whether the segment contains a title's words in order and adjacent. A title of one
     /// word is no name.
     pub(super) fn names_title(&self, title: &str) -> bool {
@@ -164,4 +227,29 @@ fn push_word(word: &Word<'_, '_>, spoken: &mut String) {
 /// long form.
 pub(super) fn is_word(role: Role) -> bool {
     matches!(role, Role::Plain | Role::Part)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn joined_segments_are_the_query_of_the_whole_text(segments in prop::collection::vec(
+            prop::collection::vec(
+                prop::sample::select(vec![
+                    "load_user_profile", "loadUserProfile", "db", "database", "the", "ok", "std::fs::read",
+                    "v1.2.3", "数据库连接池", "tests", "test-runner", "it's", "7Q4KZ9", "(hang?)", "-x",
+                ]),
+                1..12,
+            ).prop_map(|words| words.join(" ")),
+            1..MAX_SEGMENTS,
+        )) {
+            let whole = Query { segments: vec![Segment::parse(&segments.join("\n"), false)] };
+            let joined = Query::from_segments(&segments).joined();
+            prop_assert_eq!(format!("{joined:?}"), format!("{whole:?}"));
+        }
+    }
 }

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 pub use self::signature::signature;
 
 use self::signature::informative_line;
-use crate::event::{FileAction, Outcome, ToolEvent};
+use crate::event::{CommandEnd, FileAction, Outcome, ToolEvent};
 use anamnesis_text::shell::command::Command;
 use anamnesis_text::truncate::line;
 
@@ -586,22 +586,12 @@ fn run_of(event: &ToolEvent) -> Option<(Command<'_>, Verdict)> {
 
 /// Returns the result of a command that the client reports as run.
 fn verdict(event: &ToolEvent, command: &Command<'_>) -> Verdict {
-    const CODES: [&str; 5] = ["code", "exitCode", "exit_code", "returnCode", "return_code"];
-    let is_set = |value: &Value, name: &str| {
-        value
-            .get(name)
-            .is_some_and(|value| *value != Value::Null && *value != Value::Bool(false))
-    };
-    if is_set(&event.input, "run_in_background")
-        || is_set(&event.response, "backgroundTaskId")
-        || is_set(&event.response, "interrupted")
+    let end = CommandEnd::from(&event.response);
+    if end.is_interrupted || end.is_in_background || CommandEnd::from(&event.input).is_in_background
     {
         return Verdict::Unknown;
     }
-    let codes = CODES
-        .iter()
-        .filter_map(|name| event.response.get(name)?.as_i64());
-    if codes.into_iter().any(|code| code != 0) {
+    if end.exit_code.is_some_and(|code| code != 0) {
         return Verdict::Failed;
     }
     let output = output(event);

@@ -418,8 +418,8 @@ mod tests {
     #[test]
     fn prompts_and_answers_go_where_events_are_not_enough() {
         let (_folder, journal) = journal_with_session("s");
-        let long = "word ".repeat(20_000);
-        for number in 0..12 {
+        let long = "word ".repeat(1_590);
+        for number in 0..160 {
             let mut record = prompted("s", &format!("{long}{number}"));
             record.prompt_id = Some(format!("p-{number}"));
             take(&journal, &[record]);

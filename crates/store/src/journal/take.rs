@@ -3,6 +3,7 @@
 use anamnesis_session::{
     event::{Outcome, Privacy, PromptKind, Record, RecordedEvent, Speaker, ToolEvent},
     observe,
+    prompt::SafePrompt,
 };
 use anamnesis_text::hash::text_hash;
 use rusqlite::{OptionalExtension, params};
@@ -61,9 +62,9 @@ impl Journal {
             RecordedEvent::Started { source, model } => {
                 self.take_start(record, source, model.as_deref())?;
             }
-            RecordedEvent::Prompted { .. } => {
+            RecordedEvent::Prompted(prompt) => {
                 // Two processes may store the same prompt from the spool.
-                if self.take_prompt(record)? {
+                if self.take_prompt(record, prompt)? {
                     self.reopen(session)?;
                 }
             }
@@ -259,16 +260,8 @@ impl Journal {
     }
 
     /// Stores a prompt. Returns false if it is known already.
-    fn take_prompt(&self, record: &Record) -> Result<bool, Error> {
-        let RecordedEvent::Prompted {
-            kind,
-            privacy,
-            text,
-            many_tags,
-        } = &record.what
-        else {
-            return Ok(false);
-        };
+    fn take_prompt(&self, record: &Record, prompt: &SafePrompt) -> Result<bool, Error> {
+        let (kind, text) = (prompt.kind(), prompt.text());
         let session = &record.session;
         let is_known = if let Some(id) = &record.prompt_id {
             self.connection
@@ -293,7 +286,7 @@ impl Journal {
                    first_prompt = CASE WHEN ?2 THEN coalesce(first_prompt, ?3) ELSE first_prompt END
                  WHERE id = ?1 RETURNING prompts",
             )?
-            .query_row(params![session, *kind == PromptKind::Person, text], |row| {
+            .query_row(params![session, kind == PromptKind::Person, text], |row| {
                 row.get(0)
             })?;
         self.connection
@@ -306,13 +299,13 @@ impl Journal {
                 record.prompt_id,
                 number,
                 kind.as_str(),
-                privacy.as_str(),
+                prompt.privacy().as_str(),
                 text,
-                many_tags,
+                prompt.many_tags(),
                 record.at,
             ])?;
         if let Some(id) = &record.prompt_id {
-            if *privacy == Privacy::Full {
+            if prompt.privacy() == Privacy::Full {
                 self.suppress_all_of(session, id, number)?;
             } else {
                 self.connection

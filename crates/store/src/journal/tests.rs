@@ -3,9 +3,10 @@
 use std::{cell::Cell, thread};
 
 use anamnesis_session::event::{
-    ClientProcess, FileAction, FileUse, Outcome, Privacy, PromptKind, Record, RecordedEvent,
-    Speaker, Surroundings, ToolEvent,
+    ClientProcess, FileAction, FileUse, Outcome, Privacy, Record, RecordedEvent, Speaker,
+    Surroundings, ToolEvent,
 };
+use anamnesis_session::prompt::{RawPrompt, SafePrompt};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -186,19 +187,11 @@ pub(super) fn started(session: &str, source: &str) -> Record {
 }
 
 pub(super) fn prompted(session: &str, text: &str) -> Record {
-    record(
-        session,
-        RecordedEvent::Prompted {
-            kind: PromptKind::Person,
-            privacy: if text.is_empty() {
-                Privacy::Full
-            } else {
-                Privacy::None
-            },
-            text: Some(text.to_owned()).filter(|text| !text.is_empty()),
-            many_tags: false,
-        },
-    )
+    // Without a text, all of it is private.
+    let text = Some(text).filter(|text| !text.is_empty());
+    let raw = RawPrompt::new(text.unwrap_or("<private>x"));
+    let prompt = SafePrompt::new(&raw, Some(&PrivateTokens::default()));
+    record(session, RecordedEvent::Prompted(prompt.value))
 }
 
 pub(super) fn event(id: &str, tool: &str, path: &str) -> ToolEvent {

@@ -1,0 +1,256 @@
+//! A prompt, made safe once for recall and for the record.
+
+use std::{borrow::Cow, fmt, ops::Range};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    event::{Privacy, PromptKind},
+    intake::MAX_TEXT,
+};
+use anamnesis_text::{
+    private_tokens::PrivateTokens,
+    prompt_text::{self, typed_part},
+    sanitize::{Ends, Sanitized, uncut},
+};
+
+/// A prompt as the client sent it.
+///
+/// Its text can only be read by [`SafePrompt::new`], so it can be neither stored nor searched for.
+/// The arguments of our own slash commands are the exception: they become notes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RawPrompt(String);
+
+impl RawPrompt {
+    /// Wraps a prompt.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns what a person typed after one of our slash commands, not sanitised. The client
+    /// passes it to the hook before any model sees it.
+    pub fn command(&self, name: &str) -> Option<&str> {
+        let typed = self.0.trim_start().strip_prefix('/')?;
+        let typed = typed.strip_prefix("anamnesis:").unwrap_or(typed);
+        let rest = typed.strip_prefix(name)?;
+        (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+    }
+}
+
+impl fmt::Debug for RawPrompt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("RawPrompt")
+    }
+}
+
+/// A prompt that may be stored and searched for.
+///
+/// In this order: private regions and invisible characters are removed, it is classified, private
+/// tokens and credentials are masked, and the middle of a long text is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SafePrompt {
+    kind: PromptKind,
+    privacy: Privacy,
+    text: Option<String>,
+    many_tags: bool,
+    /// Where the text has a mark in place of its middle.
+    #[serde(skip)]
+    mark: Range<usize>,
+}
+
+impl SafePrompt {
+    /// Makes a prompt safe.
+    ///
+    /// `private_tokens` are those of the session. Without them the prompt may repeat a private
+    /// token, so its text is not kept.
+    pub fn new(raw: &RawPrompt, private_tokens: Option<&PrivateTokens>) -> Sanitized<Self> {
+        let (text, removed) = uncut(&raw.0);
+        let is_private = text.is_empty() && !raw.0.trim().is_empty();
+        let (kind, typed) = match typed_part(&text) {
+            _ if is_private => (PromptKind::Person, ""),
+            (prompt_text::PromptKind::Person | prompt_text::PromptKind::Private, typed) => {
+                (PromptKind::Person, typed)
+            }
+            (prompt_text::PromptKind::Command, typed) => (PromptKind::Command, typed),
+            (prompt_text::PromptKind::Notification | prompt_text::PromptKind::Local, _) => {
+                (PromptKind::Notification, "")
+            }
+            (prompt_text::PromptKind::Empty, _) => (PromptKind::Media, ""),
+        };
+        let privacy = match (is_private, removed.private) {
+            (true, _) => Privacy::Full,
+            (false, true) => Privacy::Part,
+            (false, false) => Privacy::None,
+        };
+        let ends = private_tokens
+            .filter(|_| !typed.is_empty())
+            .map(|tokens| Ends::masked(typed, tokens, MAX_TEXT));
+        let (ends, masked) = ends.unzip();
+        let (text, mark) = ends.map(Ends::with_mark).unzip();
+        let prompt = Self {
+            kind,
+            privacy,
+            text,
+            many_tags: removed.is_suspicious(),
+            mark: mark.filter(|mark| !mark.is_empty()).unwrap_or_default(),
+        };
+        Sanitized::new(prompt, removed, masked.unwrap_or_default())
+    }
+
+    /// Returns who sent it, and how.
+    pub fn kind(&self) -> PromptKind {
+        self.kind
+    }
+
+    /// Returns how much of it is private.
+    pub fn privacy(&self) -> Privacy {
+        self.privacy
+    }
+
+    /// Returns the text to store, unless the prompt is private or has no typed text.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Returns whether it has more private regions than a person would write.
+    pub fn many_tags(&self) -> bool {
+        self.many_tags
+    }
+
+    /// Returns the stored text to search with, if a person typed it: without the mark, which would
+    /// add words to the search.
+    pub fn question(&self) -> Option<Cow<'_, str>> {
+        let text = self
+            .text()
+            .filter(|_| self.kind == PromptKind::Person && self.privacy != Privacy::Full)?;
+        if self.mark.is_empty() {
+            return Some(Cow::Borrowed(text));
+        }
+        let (head, tail) = (text.get(..self.mark.start)?, text.get(self.mark.end..)?);
+        Some(Cow::Owned(format!("{head}\n{tail}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anamnesis_text::private_tokens::{Key, hashes};
+
+    use super::*;
+
+    fn safe(raw: &str) -> SafePrompt {
+        SafePrompt::new(&RawPrompt::new(raw), Some(&PrivateTokens::default())).value
+    }
+
+    #[test]
+    fn prompts_are_classified() {
+        for (prompt, kind, privacy, text) in [
+            (
+                "Add limits",
+                PromptKind::Person,
+                Privacy::None,
+                Some("Add limits"),
+            ),
+            (
+                "Add <private>x</private> limits",
+                PromptKind::Person,
+                Privacy::Part,
+                Some("Add  limits"),
+            ),
+            (
+                "<private>x</private>",
+                PromptKind::Person,
+                Privacy::Full,
+                None,
+            ),
+            (" <private>x", PromptKind::Person, Privacy::Full, None),
+            ("\u{200b}", PromptKind::Person, Privacy::Full, None),
+            (
+                "<claude-mem-context>x</claude-mem-context>",
+                PromptKind::Person,
+                Privacy::Full,
+                None,
+            ),
+            ("", PromptKind::Media, Privacy::None, None),
+            ("  ", PromptKind::Media, Privacy::None, None),
+            (
+                "/review the cart",
+                PromptKind::Command,
+                Privacy::None,
+                Some("/review the cart"),
+            ),
+            (
+                "<task-notification>\n<result>done</result>\n</task-notification>",
+                PromptKind::Notification,
+                Privacy::None,
+                None,
+            ),
+        ] {
+            let safe = safe(prompt);
+            let found = (safe.kind(), safe.privacy(), safe.text());
+            assert_eq!(found, (kind, privacy, text), "{prompt}");
+            let is_question = kind == PromptKind::Person && text.is_some();
+            assert_eq!(safe.question().is_some(), is_question, "{prompt}");
+            assert!(!safe.many_tags());
+        }
+        assert!(safe(&"a<private>b</private>".repeat(101)).many_tags());
+    }
+
+    #[test]
+    fn the_question_of_a_long_prompt_has_no_words_of_ours() {
+        let safe = safe(&format!("Why {} not?", "x ".repeat(MAX_TEXT)));
+        assert!(safe.text().unwrap().contains(" characters left out …]"));
+        let question = safe.question().unwrap();
+        assert!(!question.contains("left out"), "{question}");
+        assert!(question.starts_with("Why x ") && question.ends_with(" x  not?"));
+    }
+
+    #[test]
+    fn a_prompt_is_stored_without_text_if_the_private_tokens_are_unknown() {
+        // CAP-03
+        let secret = "heron-4821-lagoon";
+        let raw = RawPrompt::new(format!("use {secret}"));
+        let withheld = SafePrompt::new(&raw, None).value;
+        assert_eq!((withheld.text(), withheld.question()), (None, None));
+        assert_eq!(withheld.privacy(), Privacy::None);
+        let key = Key::new([7; 16]);
+        let known: PrivateTokens = hashes(&key, &[secret.to_owned()])
+            .into_iter()
+            .map(|hash| (key, hash))
+            .collect();
+        let masked = SafePrompt::new(&raw, Some(&known)).value;
+        assert_eq!(masked.text(), Some("use [private]"));
+        assert_eq!(masked.question().as_deref(), Some("use [private]"));
+        assert!(!format!("{raw:?}").contains(secret));
+    }
+
+    #[test]
+    fn a_prompt_in_the_spool_keeps_its_form() {
+        let safe = safe("Add limits");
+        let json = serde_json::to_string(&safe).unwrap();
+        let expected =
+            r#"{"kind":"person","privacy":"none","text":"Add limits","many_tags":false}"#;
+        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_str::<SafePrompt>(&json).unwrap(), safe);
+    }
+
+    #[test]
+    fn only_the_command_is_a_command() {
+        for (prompt, text) in [
+            (
+                "/memory-remember The key is in vault",
+                Some("The key is in vault"),
+            ),
+            ("  /anamnesis:memory-remember a\nb ", Some("a\nb")),
+            ("/memory-remember", Some("")),
+            ("/memory-remembering x", None),
+            ("please /memory-remember x", None),
+            ("/memory-search x", None),
+        ] {
+            assert_eq!(
+                RawPrompt::new(prompt).command("memory-remember"),
+                text,
+                "{prompt}"
+            );
+        }
+    }
+}
