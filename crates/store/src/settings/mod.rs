@@ -271,7 +271,7 @@ pub const SETTINGS: &[Setting] = &[
         name: TRUSTED_VARIABLES,
         kind: Kind::Texts,
         variable: None,
-        meaning: "Environment variables for a store, a remote, a model, a URL or a key that are trusted in sessions; always read from `~/.anamnesis/config.json`.",
+        meaning: "Environment variables that sessions ignore unless they are listed here; always read from `~/.anamnesis/config.json`.",
         value: |config| config.trusted_variables.clone().into(),
     },
     Setting {
