@@ -9,7 +9,7 @@ use std::{
     env,
     ffi::OsString,
     fmt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     time::Instant,
 };
 
@@ -85,12 +85,13 @@ variables! {
     PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
 
-/// The variables that name a store, a remote, a model, an address or a key.
+/// The variables that name a store, a remote, a model, an address or a key, override a setting or a
+/// threshold, or set the clock.
 ///
 /// A process that Claude Code starts ignores them, unless the user's own `config.json` lists them
 /// under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not listed because its value is
 /// never used, see [`crate::remote::adopt`].
-pub const GUARDED: [&str; 18] = [
+pub const GUARDED: [&str; 24] = [
     HOME_FOLDER,
     GIT_REMOTE,
     REFLECTION_PROVIDER,
@@ -109,7 +110,19 @@ pub const GUARDED: [&str; 18] = [
     ALL_PROXY,
     NO_PROXY_SMALL,
     NO_PROXY,
+    MACHINE_ID,
+    IMPORT_NATIVE,
+    MIN_EPISODICS,
+    MERGE_MIN,
+    MERGE_DEPTH,
+    NOW,
 ];
+
+/// All names that `trusted_variables` may list. `CLAUDE_CONFIG_DIR` is used without trust, too, but then
+/// not for the person's settings, see [`Environment::own_claude_folder`].
+pub fn trustable() -> impl Iterator<Item = &'static str> {
+    GUARDED.into_iter().chain([CLAUDE_CONFIG])
+}
 
 /// Who started this process and may therefore have set its environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +136,8 @@ pub enum Caller {
 /// The environment variables of this process, without the ignored ones.
 #[derive(Debug, Clone)]
 struct Variables {
+    /// Whether a project may have set them.
+    is_guarded: bool,
     /// The guarded variables that are set and ignored.
     ignored: Vec<&'static str>,
 }
@@ -138,10 +153,13 @@ impl Variables {
         if !ignored.is_empty()
             && let Some(home) = user_home
         {
-            let trusted = Config::load(&Home::new(default_store(home))).trusted_variables;
+            let trusted = trusted_variables(home);
             ignored.retain(|name| !trusted.iter().any(|trusted| trusted == name));
         }
-        Self { ignored }
+        Self {
+            is_guarded,
+            ignored,
+        }
     }
 
     fn counts(&self, name: &str) -> bool {
@@ -171,9 +189,19 @@ fn is_same(a: &str, b: &str) -> bool {
     }
 }
 
+/// Returns the variables that count in sessions, by the user's own settings.
+fn trusted_variables(user_home: &Path) -> Vec<String> {
+    Config::load(&Home::new(default_store(user_home))).trusted_variables
+}
+
 /// The default store of a user.
 pub fn default_store(user_home: &Path) -> PathBuf {
     user_home.join(".anamnesis")
+}
+
+/// The default folder of Claude Code.
+pub fn claude_folder(user_home: &Path) -> PathBuf {
+    user_home.join(".claude")
 }
 
 /// The environment variables that configure a model.
@@ -278,21 +306,33 @@ impl Environment {
             .iter()
             .filter_map(|name| unguarded.path(name))
             .find(|home| home.is_absolute());
-        let checkouts = if is_guarded {
-            checkouts_of_session(&unguarded)
+        let roots = if is_guarded {
+            let folders = [unguarded.path(CLAUDE_PROJECT), env::current_dir().ok()];
+            project_roots(folders.into_iter().flatten(), account_home().as_deref())
         } else {
             Vec::new()
         };
+        let is_of_project = |folder: &Path| is_guarded && is_inside(folder, &roots);
         let user_home = match user_home {
-            Some(home) if is_inside(&home, &checkouts) => account_home(),
+            Some(home) if is_of_project(&home) => account_home(),
             home => home,
+        };
+        let expand = |path: PathBuf| match (path.strip_prefix("~"), &user_home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
         };
         let mut variables = Variables::new(is_guarded, user_home.as_deref());
         for name in [HOME_FOLDER, CLAUDE_CONFIG] {
-            if variables
-                .path(name)
-                .is_some_and(|folder| is_inside(&folder, &checkouts))
-            {
+            let folder = variables.path(name);
+            // `~` is expanded in the store's path only.
+            let folder = folder.map(|folder| {
+                if name == HOME_FOLDER {
+                    expand(folder)
+                } else {
+                    folder
+                }
+            });
+            if folder.is_some_and(|folder| is_of_project(&folder)) {
                 variables.ignored.push(name);
             }
         }
@@ -302,10 +342,6 @@ impl Environment {
             let number = text(name).and_then(|text| text.trim().parse().ok());
             number.unwrap_or(otherwise)
         };
-        let expand = |path: PathBuf| match (path.strip_prefix("~"), &user_home) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            _ => path,
-        };
         let store = path(HOME_FOLDER)
             .map(expand)
             .or_else(|| user_home.as_deref().map(default_store))
@@ -314,8 +350,7 @@ impl Environment {
         let locale = [LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name));
         Self {
             store,
-            claude_folder: path(CLAUDE_CONFIG)
-                .or_else(|| user_home.as_ref().map(|home| home.join(".claude"))),
+            claude_folder: path(CLAUDE_CONFIG).or_else(|| user_home.as_deref().map(claude_folder)),
             claude_state: path(CLAUDE_CONFIG)
                 .or_else(|| user_home.clone())
                 .map(|folder| folder.join(".claude.json")),
@@ -382,27 +417,44 @@ fn host_name() -> Option<String> {
     None
 }
 
-/// Returns the roots of the checkouts that a session works in: the repositories around the folders
-/// that Claude Code names.
-fn checkouts_of_session(variables: &Variables) -> Vec<PathBuf> {
-    let folders = [variables.path(CLAUDE_PROJECT), env::current_dir().ok()];
-    let folders = folders.into_iter().flatten();
-    let checkouts = folders.filter_map(|folder| {
-        let folder = folder.canonicalize().ok()?;
-        let root = folder.ancestors().find(|root| root.join(".git").exists())?;
-        Some(root.to_owned())
+/// Returns the folders that a session's project controls: the folders that Claude Code names, and the
+/// outermost repository around each.
+///
+/// The account's home and its ancestors do not count: with dotfiles in git they hold the store, too.
+fn project_roots(
+    folders: impl IntoIterator<Item = PathBuf>,
+    account_home: Option<&Path>,
+) -> Vec<PathBuf> {
+    let account_home = account_home.and_then(|home| home.canonicalize().ok());
+    let is_of_account =
+        |root: &Path| (account_home.as_ref()).is_some_and(|home| home.starts_with(root));
+    let folders = folders
+        .into_iter()
+        .filter_map(|folder| folder.canonicalize().ok());
+    let roots = folders.filter_map(|folder| {
+        let below = folder.ancestors().take_while(|root| !is_of_account(root));
+        let checkouts = below.filter(|root| *root == folder || root.join(".git").exists());
+        checkouts.last().map(Path::to_owned)
     });
-    checkouts.collect()
+    roots.collect()
 }
 
-/// Tells whether a folder is in one of these checkouts. For a folder that does not exist yet, its
+/// Tells whether a path leads into one of these folders. For a folder that does not exist yet, its
 /// nearest existing ancestor decides.
-fn is_inside(folder: &Path, checkouts: &[PathBuf]) -> bool {
-    !checkouts.is_empty()
-        && folder
-            .ancestors()
-            .find_map(|ancestor| ancestor.canonicalize().ok())
-            .is_some_and(|real| checkouts.iter().any(|root| real.starts_with(root)))
+///
+/// A path through `/proc`, `/dev` or `..` counts as inside: with it, a project can name itself without
+/// knowing where it is.
+fn is_inside(folder: &Path, roots: &[PathBuf]) -> bool {
+    let is_indirect = ["/proc", "/dev"]
+        .iter()
+        .any(|root| folder.starts_with(root))
+        || folder.components().any(|part| part == Component::ParentDir);
+    let Ok(folder) = std::path::absolute(folder) else {
+        return true;
+    };
+    let mut ancestors = folder.ancestors();
+    let real = ancestors.find_map(|ancestor| ancestor.canonicalize().ok());
+    is_indirect || real.is_some_and(|real| roots.iter().any(|root| real.starts_with(root)))
 }
 
 /// Returns the home folder of this process's account, from the user database instead of the
@@ -420,15 +472,27 @@ fn account_home() -> Option<PathBuf> {
 
 impl Environment {
     /// Returns the Anamnesis variables that are set here but ignored in sessions. Leaves out those
-    /// that equal the default.
+    /// that equal the default, and the clock, which only tests set.
     pub fn ignored_in_sessions(&self) -> Vec<&'static str> {
         let home = self.user_home.as_deref();
         let is_default = |name: &str| {
             name == HOME_FOLDER && env::var_os(name).map(PathBuf::from) == home.map(default_store)
         };
         let mut names = Variables::new(true, home).ignored;
-        names.retain(|name| name.starts_with("ANAMNESIS_") && !is_default(name));
+        names.retain(|name| name.starts_with("ANAMNESIS_") && *name != NOW && !is_default(name));
         names
+    }
+
+    /// Returns the folder of Claude Code that the person named: in a session, `CLAUDE_CONFIG_DIR` only
+    /// counts if it is trusted. Otherwise a project could show settings of its own as the person's.
+    pub fn own_claude_folder(&self) -> Option<PathBuf> {
+        let home = self.user_home.as_deref()?;
+        let is_trusted = !self.variables.is_guarded
+            || trusted_variables(home)
+                .iter()
+                .any(|name| name == CLAUDE_CONFIG);
+        let folder = self.claude_folder.clone().filter(|_| is_trusted);
+        Some(folder.unwrap_or_else(|| claude_folder(home)))
     }
 
     /// Returns the key in a provider's own variable.
@@ -542,6 +606,42 @@ mod tests {
             .map(|variable| format!("| `{}` | {} |", variable.name, variable.meaning))
             .collect();
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn the_folder_of_a_session_without_git_is_the_projects() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let project = root.join("account/projects/shop");
+        std::fs::create_dir_all(&project).unwrap();
+        let roots = project_roots([project.clone()], Some(&root.join("account")));
+        assert_eq!(roots, [project.as_path()]);
+        for inside in [
+            project.join(".h"),
+            project.join("a/b"),
+            project.join("../shop/.h"),
+        ] {
+            assert!(is_inside(&inside, &roots), "{}", inside.display());
+        }
+        assert!(is_inside(Path::new("/proc/self/cwd/../.h"), &roots));
+        assert!(!is_inside(&root.join("account/.h"), &roots));
+    }
+
+    #[test]
+    fn a_repository_around_the_home_is_the_persons() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let home = root.join("account");
+        let vendored = home.join("shop/vendor/library");
+        for repository in [&root, &home, &home.join("shop"), &vendored] {
+            std::fs::create_dir_all(repository.join(".git")).unwrap();
+        }
+        std::fs::create_dir_all(home.join("plain")).unwrap();
+        let roots = |name: &str| project_roots([home.join(name)], Some(&home));
+        assert_eq!(roots("plain"), [home.join("plain")]);
+        // A submodule belongs to the repository around it.
+        assert_eq!(roots("shop/vendor/library"), [home.join("shop")]);
+        assert!(roots("").is_empty() && roots("..").is_empty());
     }
 
     #[test]

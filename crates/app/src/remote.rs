@@ -3,12 +3,14 @@
 //! An address may contain a password. Anything that is printed, logged or recorded about it must
 //! come from this module.
 
+use std::path::Path;
+
 use anamnesis_store::{fs::file, journal::Journal, settings::config::Config};
 use anamnesis_sync::remote::{self, InvalidRemote, Remote};
 use anamnesis_text::{clean::one_line, hash::text_hash};
 use serde_json::Value;
 
-use crate::context::Context;
+use crate::{context::Context, environment::claude_folder};
 
 /// How many bytes of Claude Code's settings are read.
 const MAX_SETTINGS: usize = 4 * 1024 * 1024;
@@ -18,6 +20,9 @@ const PLUGIN: &str = "anamnesis";
 
 /// The reason for not using a remote that only the environment names.
 const UNCONFIRMED: &str = "your own settings of Claude Code do not name it";
+
+/// The reason where `CLAUDE_CONFIG_DIR` names the settings, which a project can set.
+const UNTRUSTED_FOLDER: &str = "~/.claude/settings.json does not name it, and trusted_variables does not list CLAUDE_CONFIG_DIR";
 
 /// The journal key for the hash of the plugin's last known option value.
 const SEEN: &str = "plugin_remote";
@@ -59,9 +64,9 @@ pub fn refused(journal: &Journal) -> Option<String> {
 /// Returns the plugin's option `remote` from the user's own settings of Claude Code, where its
 /// dialog stores it. The client ignores this key in a project's settings, so a repository cannot
 /// set it.
-fn configured(context: &Context) -> Option<String> {
-    let path = context.environment.claude_folder.as_ref()?;
-    let (bytes, ..) = file::read_head(&path.join("settings.json"), MAX_SETTINGS).ok()?;
+fn configured(folder: &Path) -> Option<String> {
+    let path = folder.join("settings.json");
+    let (bytes, ..) = file::read_head(&path, MAX_SETTINGS).ok()?;
     let settings: Value = serde_json::from_slice(&bytes).ok()?;
     let plugins = settings.get("pluginConfigs")?.as_object()?;
     let (_, plugin) = plugins
@@ -82,14 +87,27 @@ pub fn adopt(
     let Some(announced) = &context.environment.plugin_remote else {
         return (Vec::new(), None);
     };
-    let seen = text_hash(announced);
+    let folder = context.environment.own_claude_folder();
+    let is_trusted = folder == context.environment.claude_folder;
+    let default = context.environment.user_home.as_deref().map(claude_folder);
+    let seen = match &folder {
+        // Once the person trusts another folder, its answer is looked at again.
+        Some(other) if folder != default => text_hash(&format!("{announced} {}", other.display())),
+        _ => text_hash(announced),
+    };
     if journal.meta(SEEN).ok().flatten().as_deref() == Some(&seen) {
         return (Vec::new(), None);
     }
-    let Some(answer) = configured(context).filter(|answer| answer == announced) else {
+    let answer = folder.as_deref().and_then(configured);
+    let Some(answer) = answer.filter(|answer| answer == announced) else {
+        let reason = if is_trusted {
+            UNCONFIRMED
+        } else {
+            UNTRUSTED_FOLDER
+        };
         return (
-            vec![(SEEN, seen), (REFUSED, UNCONFIRMED.to_owned())],
-            Some(format!("the plugin's remote is not used: {UNCONFIRMED}")),
+            vec![(SEEN, seen), (REFUSED, reason.to_owned())],
+            Some(format!("the plugin's remote is not used: {reason}")),
         );
     };
     match parse(&answer, &context.config) {

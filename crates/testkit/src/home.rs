@@ -1,8 +1,9 @@
 //! A temporary home for tests, and runs of the binary in it.
 //!
 //! Every run has a cleared environment, a fixed clock, a fixed machine name and UTF-8, so that a
-//! test prints the same bytes everywhere. [`Output`] replaces the path of the temporary folder by
-//! `[ROOT]`. Background processes of hooks are waited for before the folder is removed.
+//! test prints the same bytes everywhere. The settings of the store trust the clock and the name.
+//! [`Output`] replaces the path of the temporary folder by `[ROOT]`. Background processes of hooks
+//! are waited for before the folder is removed.
 
 use std::{
     ffi::OsStr,
@@ -11,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::{Value, json};
@@ -48,11 +49,13 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes settings that let `ANAMNESIS_HOME` name the store in hooks and servers.
+/// Writes settings that let hooks and servers use `ANAMNESIS_HOME`, the machine's name and the clock
+/// of a test.
 pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
     let folder = user_home.join(".anamnesis");
     fs::create_dir_all(&folder)?;
-    let settings = json!({ "trusted_variables": ["ANAMNESIS_HOME"] });
+    let names = ["ANAMNESIS_HOME", "ANAMNESIS_MACHINE_ID", "ANAMNESIS_NOW"];
+    let settings = json!({ "trusted_variables": names });
     fs::write(folder.join("config.json"), settings.to_string())
 }
 
@@ -61,6 +64,7 @@ pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
 pub struct TestHome {
     root: PathBuf,
     program: PathBuf,
+    trusts_variables: bool,
     // Declared last, so that the folder is dropped last.
     _folder: TempDir,
 }
@@ -71,12 +75,26 @@ impl TestHome {
     /// # Panics
     /// Panics if a folder cannot be created.
     pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self::with_settings(program.into(), true)
+    }
+
+    /// Creates a home whose `config.json` only the program and the test write. Hooks, servers and
+    /// agents in it ignore the fixed clock and machine name.
+    ///
+    /// # Panics
+    /// Panics if a folder cannot be created.
+    pub fn untouched(program: impl Into<PathBuf>) -> Self {
+        Self::with_settings(program.into(), false)
+    }
+
+    fn with_settings(program: PathBuf, trusts_variables: bool) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         // The client names files by their real path.
         let root = folder.path().canonicalize().expect("it was just made");
         let home = Self {
             root,
-            program: program.into(),
+            program,
+            trusts_variables,
             _folder: folder,
         };
         make(&home.user());
@@ -212,20 +230,59 @@ impl TestHome {
         let path = self.store().join(path);
         write(&path, bytes);
         self.close(&path);
+        if path.ends_with("config.json") {
+            self.trust_variables();
+        }
         path
+    }
+
+    /// Adds `trusted_variables` to the settings, so that sessions use the variables of a test. Leaves
+    /// settings alone that are invalid or have the key.
+    fn trust_variables(&self) {
+        let path = self.store().join("config.json");
+        let text = fs::read_to_string(&path).unwrap_or_else(|_| "{}".to_owned());
+        let settings: Option<serde_json::Map<_, _>> = serde_json::from_str(&text).ok();
+        let own = settings.filter(|settings| !settings.contains_key("trusted_variables"));
+        let (true, Some(settings), Some((head, tail))) =
+            (self.trusts_variables, own, text.rsplit_once('}'))
+        else {
+            return;
+        };
+        let comma = if settings.is_empty() { "" } else { ", " };
+        let trusted = json!([
+            "ANAMNESIS_MACHINE_ID",
+            "ANAMNESIS_NOW",
+            "ANAMNESIS_REFLECT_MIN_EPISODICS"
+        ]);
+        let text = format!(
+            "{}{comma}\"trusted_variables\": {trusted}}}{tail}",
+            head.trim_end()
+        );
+        // The program takes a new time for a change by the person.
+        let modified = fs::metadata(&path).and_then(|file| file.modified());
+        let modified = modified.unwrap_or(SystemTime::UNIX_EPOCH);
+        // A test may have made the store unusable on purpose.
+        let is_new = fs::create_dir(self.store()).is_ok();
+        if fs::write(&path, text).is_ok() {
+            make_private(&path);
+            let file = File::options()
+                .write(true)
+                .open(&path)
+                .expect("it was just written");
+            file.set_modified(modified).expect("it is ours");
+        }
+        if is_new {
+            make_private(&self.store());
+        }
     }
 
     /// Makes a file and its folders in the store private to the user.
     fn close(&self, path: &Path) {
-        #[cfg(unix)]
         for path in path
             .ancestors()
             .take_while(|path| path.starts_with(self.store()))
         {
-            use std::os::unix::fs::PermissionsExt;
-
-            let mode = if path.is_dir() { 0o700 } else { 0o600 };
-            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+            make_private(path);
         }
     }
 
@@ -411,6 +468,7 @@ impl Invocation<'_> {
             .stdin(terminal)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        self.home.trust_variables();
         // The terminal buffers the input until the program reads it.
         rustix::io::write(&main, &self.input).expect("a line fits into a terminal");
         let output = self.command.output().expect("the program can be started");
@@ -423,6 +481,7 @@ impl Invocation<'_> {
     /// # Panics
     /// Panics if the program cannot be started.
     pub fn start(mut self) -> Child {
+        self.home.trust_variables();
         self.command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -666,6 +725,16 @@ pub fn printed(child: &mut Child) -> String {
         .read_to_string(&mut text)
         .expect("a hook prints UTF-8");
     text
+}
+
+fn make_private(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+
+        let mode = if path.is_dir() { 0o700 } else { 0o600 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
 }
 
 fn make(folder: &Path) {

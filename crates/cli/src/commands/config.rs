@@ -4,7 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     context::{Context, PATIENCE},
-    environment::{GUARDED, default_store},
+    environment::{default_store, trustable},
     failure::Failure,
     format::quoted,
     model, remote,
@@ -145,12 +145,14 @@ fn parse(context: &Context, setting: &Setting, words: &[String]) -> Result<Value
         })?;
     }
     if setting.name == TRUSTED_VARIABLES
-        && let Some(word) = words.iter().find(|word| !GUARDED.contains(&word.as_str()))
+        && let Some(word) = words
+            .iter()
+            .find(|word| !trustable().any(|name| name == *word))
     {
         return Err(Failure::usage(format!(
             "invalid value \"{}\" for {TRUSTED_VARIABLES}: expected names out of {}",
             one_line(word),
-            GUARDED.join(", ")
+            trustable().collect::<Vec<_>>().join(", ")
         )));
     }
     setting.parse(words).map_err(Failure::usage)

@@ -10,7 +10,7 @@ use std::{
 use anamnesis_testkit::home::{TestHome, answered, asked, edited};
 use serde_json::json;
 
-use crate::{home, snapshot};
+use crate::{home, snapshot, untouched_home};
 
 /// A day after the recorded sessions.
 const LATER: &str = "2026-11-24T03:04:05Z";
@@ -185,7 +185,7 @@ fn the_recorded_sessions() {
 
 #[test]
 fn a_list_and_its_notes() {
-    let home = home();
+    let home = untouched_home();
     december(&home);
     snapshot!(home.run("backfill").shown(), @"
     exit 0
@@ -638,7 +638,7 @@ fn a_session_that_was_written_to_just_now_is_open() {
 
 #[test]
 fn the_agent_may_look() {
-    let home = home();
+    let home = untouched_home();
     december(&home);
     let list = home.command(["backfill"]).by_agent().run().well();
     assert_eq!(list, home.run("backfill").well());

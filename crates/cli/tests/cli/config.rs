@@ -5,7 +5,7 @@ use std::fs;
 use anamnesis_testkit::home::TestHome;
 use serde_json::json;
 
-use crate::{NO_OP, SESSION, home, snapshot};
+use crate::{NO_OP, SESSION, snapshot, untouched_home};
 
 /// A home in which no variable says how the machine is called.
 fn run(home: &TestHome, words: &str) -> String {
@@ -15,7 +15,7 @@ fn run(home: &TestHome, words: &str) -> String {
 
 #[test]
 fn every_setting_and_where_it_comes_from() {
-    let home = home();
+    let home = untouched_home();
     home.write(
         "config.json",
         r#"{"machine_id": "desk", "session_line": "problems", "remote": "git@git.home:me/memory.git",
@@ -308,7 +308,7 @@ fn every_setting_and_where_it_comes_from() {
 
 #[test]
 fn single_values() {
-    let home = home();
+    let home = untouched_home();
     home.write(
         "config.json",
         r#"{"machine_id": "desk", "exclude": ["/a", "/b c"]}"#,
@@ -332,7 +332,7 @@ fn single_values() {
 
 #[test]
 fn a_change_says_what_was_and_how_to_undo_it() {
-    let home = home();
+    let home = untouched_home();
     let text = r#"{"theirs": {"a":  1.50}, "session_line": "off"}"#;
     home.write("config.json", text);
     snapshot!(run(&home, "config set session_line problems"), @"
@@ -387,7 +387,7 @@ fn a_change_says_what_was_and_how_to_undo_it() {
 
 #[test]
 fn a_variable_that_goes_over_the_file_is_named() {
-    let home = home();
+    let home = untouched_home();
     home.write("config.json", "{\"machine_id\": \"old\"}");
     snapshot!(home.run("config set machine_id desk").shown(), @"
     exit 0
@@ -406,7 +406,7 @@ fn a_variable_that_goes_over_the_file_is_named() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let home = home();
+    let home = untouched_home();
     snapshot!(home.run("config get machine-id").shown(), @r#"
     exit 2
     on stderr:
@@ -478,7 +478,7 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn the_agent_changes_no_setting() {
-    let home = home();
+    let home = untouched_home();
     snapshot!(home.command(["config", "set", "remote", "/srv/x.git"]).by_agent().run().shown(), @"
     exit 1
     on stderr:
@@ -509,7 +509,7 @@ fn the_agent_changes_no_setting() {
 
 #[test]
 fn a_file_that_makes_no_sense() {
-    let home = home();
+    let home = untouched_home();
     home.write(
         "config.json",
         r#"{"session_line": "loud", "retention": 30}"#,
@@ -543,7 +543,7 @@ fn a_file_that_makes_no_sense() {
 #[test]
 fn credentials_are_never_shown() {
     // GIT-11
-    let home = home();
+    let home = untouched_home();
     let address = "https://me:hunter2@git.home/me/memory.git";
     let mut shown = home
         .command(["config", "set", "remote", address])
@@ -605,7 +605,7 @@ fn announce(home: &TestHome, remote: &str) {
 #[test]
 fn a_repository_does_not_say_where_notes_go() {
     // HOOK-03
-    let home = home();
+    let home = untouched_home();
     announce(&home, "https://evil.example/all.git");
     assert!(!home.store().join("config.json").exists());
     let doctor = home.run("doctor").shown();
@@ -622,7 +622,7 @@ fn a_repository_does_not_say_where_notes_go() {
 
 #[test]
 fn a_changed_option_of_the_plugin_is_copied_once() {
-    let home = home();
+    let home = untouched_home();
     home.write("config.json", "{\"theirs\": 1}");
     let file = || home.read("config.json");
     // Empty is no answer.
@@ -649,7 +649,7 @@ fn a_changed_option_of_the_plugin_is_copied_once() {
 
 #[test]
 fn an_option_that_is_no_address_is_named_and_not_taken() {
-    let home = home();
+    let home = untouched_home();
     home.run("config set remote /srv/own.git").well();
     let own = home.read("config.json");
     for bad in [
@@ -687,7 +687,7 @@ fn an_option_that_is_no_address_is_named_and_not_taken() {
 
 #[test]
 fn a_remote_that_can_be_none_is_named_by_doctor() {
-    let home = home();
+    let home = untouched_home();
     home.write("config.json", r#"{"remote": "ext::sh -c id"}"#);
     let doctor = home.run("doctor").stdout;
     let at = doctor.find("! sync").unwrap();

@@ -565,7 +565,8 @@ fn a_file_in_the_place_of_the_store() {
     // SQL-08
     let home = home();
     fs::write(home.store(), "a file").unwrap();
-    snapshot!(home.run("doctor").shown(), @"
+    let doctor = home.command(["doctor"]).without("ANAMNESIS_MACHINE_ID");
+    snapshot!(doctor.run().shown(), @"
     exit 1
     ? plugin     0.1.0; Claude Code knows no plugin of that name yet
                  → /plugin install anamnesis --marketplace (see the README)
@@ -634,7 +635,10 @@ fn broken_settings() {
     ! privacy    config.json: invalid value "loud" for session_line: expected on, problems or off
     → mend config.json, or remove it
     "#);
-    assert_eq!(home.read("config.json"), r#"{"session_line": "loud"}"#);
+    assert!(
+        home.read("config.json")
+            .starts_with(r#"{"session_line": "loud""#)
+    );
 }
 
 #[test]

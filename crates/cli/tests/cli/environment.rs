@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 use anamnesis_testkit::home::{TestHome, files_below};
 use serde_json::{Value, json};
 
-use crate::home;
+use crate::untouched_home;
 
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
@@ -85,7 +85,7 @@ fn holds(folder: &Path, text: &str) -> bool {
 #[test]
 fn a_project_names_no_other_store() {
     // HOOK-03
-    let home = home();
+    let home = untouched_home();
     let inside = home.project().join("evil");
     let outside = home.root().join("elsewhere");
     for store in [&inside, &outside] {
@@ -106,7 +106,7 @@ fn a_project_names_no_other_store() {
 #[test]
 fn a_project_names_no_other_home() {
     // HOOK-03
-    let home = home();
+    let home = untouched_home();
     let inside = home.project().join("evil");
     fs::create_dir_all(inside.join(".anamnesis")).unwrap();
     fs::write(
@@ -131,7 +131,7 @@ fn a_project_names_no_other_home() {
 #[test]
 fn a_project_names_no_remote() {
     // HOOK-03
-    let home = home();
+    let home = untouched_home();
     let evil = bare_repository(&home.root().join("evil.git"));
     run_all(
         &home,
@@ -148,7 +148,7 @@ fn a_project_names_no_remote() {
 #[test]
 fn a_project_names_no_folder_of_the_client() {
     // HOOK-03
-    let home = home();
+    let home = untouched_home();
     let evil = home.project().join("client");
     let memory = evil.join("projects/-shop/memory");
     fs::create_dir_all(&memory).unwrap();
@@ -163,8 +163,71 @@ fn a_project_names_no_folder_of_the_client() {
 }
 
 #[test]
+fn a_project_sets_neither_clock_nor_name() {
+    // HOOK-03. With this clock every record would be older than its time limit.
+    let home = untouched_home();
+    run_all(
+        &home,
+        &[
+            ("ANAMNESIS_NOW", "2999-01-02T03:04:05Z".to_owned()),
+            ("ANAMNESIS_MACHINE_ID", "mallory".to_owned()),
+        ],
+    );
+    assert!(holds(&home.store().join("memory"), "7070"));
+    assert!(!holds(&home.store().join("memory"), "2999-"));
+    assert!(!holds(&home.store(), "mallory"));
+}
+
+#[test]
+fn a_project_shows_no_settings_as_the_persons() {
+    // HOOK-03
+    let home = untouched_home();
+    let address = "https://evil.example/all.git";
+    let theirs = home.root().join("theirs");
+    fs::create_dir_all(&theirs).unwrap();
+    let answer = json!({ "anamnesis@anamnesis": { "options": { "remote": address } } });
+    let settings = json!({ "pluginConfigs": answer }).to_string();
+    fs::write(theirs.join("settings.json"), settings).unwrap();
+    let announce = || {
+        let hook = home.hook_with(home.payload("Stop", SESSION).to_string());
+        let hook = hook.env("CLAUDE_PLUGIN_OPTION_REMOTE", address);
+        hook.env("CLAUDE_CONFIG_DIR", &theirs).run().well();
+        home.settle();
+    };
+    announce();
+    assert!(!home.store().join("config.json").exists());
+    let doctor = home.run("doctor").stdout;
+    assert!(
+        doctor.contains("trusted_variables does not list CLAUDE_CONFIG_DIR"),
+        "{doctor}"
+    );
+    home.run("config set trusted_variables CLAUDE_CONFIG_DIR")
+        .well();
+    announce();
+    assert!(home.read("config.json").contains(address));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_project_without_git_names_no_other_home() {
+    // HOOK-03
+    let home = untouched_home();
+    let project = home.root().join("unpacked");
+    let inside = project.join(".h");
+    fs::create_dir_all(inside.join(".anamnesis")).unwrap();
+    let evil = r#"{"remote": "https://evil.example/all.git"}"#;
+    fs::write(inside.join(".anamnesis/config.json"), evil).unwrap();
+    for folder in [&inside, Path::new("/proc/self/cwd/.h")] {
+        let get = home.command(["config", "get", "remote"]).within(&project);
+        let get = get.without("ANAMNESIS_HOME").env("HOME", folder);
+        let shown = get.by_agent().run().stdout;
+        assert!(!shown.contains("evil"), "{}: {shown}", folder.display());
+    }
+}
+
+#[test]
 fn a_variable_that_the_person_trusts_counts() {
-    let home = home();
+    let home = untouched_home();
     let own = bare_repository(&home.root().join("own.git"));
     home.run("config set trusted_variables ANAMNESIS_GIT_REMOTE ANAMNESIS_HOME")
         .well();
@@ -179,7 +242,7 @@ fn a_variable_that_the_person_trusts_counts() {
 #[test]
 fn an_agent_trusts_no_variable() {
     // HOOK-03
-    let home = home();
+    let home = untouched_home();
     let refused = home
         .command(["config", "set", "trusted_variables", "ANAMNESIS_HOME"])
         .by_agent()
@@ -198,7 +261,7 @@ fn an_agent_trusts_no_variable() {
 
 #[test]
 fn a_persons_own_terminal_still_overrides_the_file() {
-    let home = home();
+    let home = untouched_home();
     let own = bare_repository(&home.root().join("own.git"));
     home.command(["write", "--title", "Port"])
         .input("7070")
@@ -214,18 +277,23 @@ fn a_persons_own_terminal_still_overrides_the_file() {
 
 #[test]
 fn a_variable_that_sessions_ignore_is_reported() {
-    let home = home();
+    let home = untouched_home();
     let store = home.root().join("data");
-    let doctor = home.command(["doctor"]).env("ANAMNESIS_HOME", &store).run();
+    let doctor = || {
+        let doctor = home.command(["doctor"]).without("ANAMNESIS_MACHINE_ID");
+        doctor.env("ANAMNESIS_HOME", &store).run()
+    };
+    let shown = doctor();
     assert!(
-        doctor
+        shown
             .stdout
             .contains("hooks and the server ignore ANAMNESIS_HOME: a project could set it, too"),
         "{}",
-        doctor.stdout
+        shown.stdout
     );
     let start = home
         .hook_with(home.start(SESSION, "startup").to_string())
+        .without("ANAMNESIS_MACHINE_ID")
         .env("ANAMNESIS_HOME", &store)
         .env("CLAUDE_CODE_ENTRYPOINT", "cli")
         .run();
@@ -241,6 +309,5 @@ fn a_variable_that_sessions_ignore_is_reported() {
         .run()
         .well();
     assert!(home.read("config.json").contains("ANAMNESIS_HOME"));
-    let doctor = home.command(["doctor"]).env("ANAMNESIS_HOME", &store).run();
-    assert!(!doctor.stdout.contains("ignore ANAMNESIS_HOME"));
+    assert!(!doctor().stdout.contains("ignore ANAMNESIS_HOME"));
 }

@@ -9,7 +9,7 @@ use std::{
 
 use anamnesis_testkit::home::{TestHome, git_repository};
 
-use crate::{SESSION, furnished, home, snapshot};
+use crate::{SESSION, furnished, snapshot, untouched_home};
 
 /// Settings as the Python version leaves them, with hooks and habits of somebody else.
 const SETTINGS: &str = r#"{
@@ -68,7 +68,7 @@ fn state(home: &TestHome) -> PathBuf {
 
 /// A home in which the Python version is set up.
 fn with_python() -> TestHome {
-    let home = home();
+    let home = untouched_home();
     fs::write(settings(&home), SETTINGS).unwrap();
     fs::write(state(&home), STATE).unwrap();
     home
@@ -99,7 +99,7 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn one_machine_needs_nothing() {
-    let home = home();
+    let home = untouched_home();
     snapshot!(home.run("init").shown(), @"
     exit 0
     store    ~/.anamnesis
@@ -125,7 +125,7 @@ fn a_plan_changes_nothing() {
     let home = with_python();
     let before = files(&home.user());
     let plan = home.command(["init", "--print", "--remote", "git@git.home:me/memory.git"]);
-    let plan = plan.by_agent().run();
+    let plan = plan.args(["--machine-id", "laptop"]).by_agent().run();
     // A shell knows the program by its whole path only.
     let shown = |text: String| text.replace(env!("CARGO_BIN_EXE_anamnesis"), "[PROGRAM]");
     snapshot!(shown(plan.shown()), @"
@@ -163,7 +163,7 @@ fn a_plan_changes_nothing() {
 
 #[test]
 fn the_name_of_the_machine() {
-    let home = home();
+    let home = untouched_home();
     // GIT-18
     snapshot!(home.run("init --machine-id ../../etc").shown(), @r#"
     exit 2
@@ -210,7 +210,7 @@ fn the_name_of_the_machine() {
 
 #[test]
 fn a_remote_that_is_not_reached() {
-    let home = home();
+    let home = untouched_home();
     let init = |words: &str| home.run(&format!("init --no-sync {words}")).shown();
     snapshot!(init("--remote git@git.home:me/memory.git"), @"
     exit 0
@@ -276,7 +276,7 @@ fn a_remote_that_is_not_reached() {
 
 #[test]
 fn a_person_is_asked_at_a_terminal() {
-    let home = home();
+    let home = untouched_home();
     let init = [
         "init",
         "--no-sync",
@@ -305,7 +305,7 @@ fn a_person_is_asked_at_a_terminal() {
 
 #[test]
 fn an_address_that_is_none() {
-    let home = home();
+    let home = untouched_home();
     snapshot!(home.command(["init", "--remote", "ext::sh -c id"]).run().shown(), @"
     exit 2
     on stderr:
@@ -493,7 +493,7 @@ fn settings_that_cannot_be_understood_are_not_touched() {
 
 #[test]
 fn a_server_of_another_name() {
-    let home = home();
+    let home = untouched_home();
     let text = STATE.replace("\"anamnesis\":", "\"notes\":");
     fs::write(state(&home), &text).unwrap();
     assert!(!home.run("init --yes").well().contains("Python"));
@@ -509,7 +509,7 @@ fn a_server_of_another_name() {
 
 #[test]
 fn what_the_plugin_does_is_said() {
-    let home = home();
+    let home = untouched_home();
     let options = "init --no-mcp --no-hooks --command anamnesis --uv-project /src";
     snapshot!(home.run(options).stderr, @"
     --command does nothing: the plugin brings its own hooks and server
@@ -547,7 +547,7 @@ fn the_agent_sets_nothing_up() {
 #[test]
 fn a_store_in_a_checkout_is_warned_of() {
     // PATH-10
-    let home = home();
+    let home = untouched_home();
     git_repository(&home.user(), None);
     snapshot!(home.run("init").shown(), @"
     exit 0
@@ -562,7 +562,7 @@ fn a_store_in_a_checkout_is_warned_of() {
 
 #[test]
 fn another_store() {
-    let home = home();
+    let home = untouched_home();
     let output = home.run("init --home ../elsewhere");
     snapshot!(output.shown(), @r#"
     exit 0
@@ -587,7 +587,7 @@ fn another_store() {
 #[cfg(unix)]
 #[test]
 fn a_link_to_the_store_does_not_count_as_another_store() {
-    let home = home();
+    let home = untouched_home();
     let folder = home.root().join("notes");
     fs::create_dir(&folder).unwrap();
     std::os::unix::fs::symlink(&folder, home.store()).unwrap();
@@ -598,7 +598,7 @@ fn a_link_to_the_store_does_not_count_as_another_store() {
 
 #[test]
 fn the_command_for_a_terminal() {
-    let home = home();
+    let home = untouched_home();
     let link = home.user().join(".local/bin/anamnesis");
     assert!(!home.run("init --yes").well().contains("PATH"));
     assert!(!link.exists());
@@ -649,7 +649,7 @@ fn the_command_for_a_terminal() {
 
 #[test]
 fn another_command_of_that_name_is_left_alone() {
-    let home = home();
+    let home = untouched_home();
     let link = home.user().join(".local/bin/anamnesis");
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     fs::write(&link, "#!/opt/python/bin/python3\nprint()\n").unwrap();

@@ -84,6 +84,11 @@ fn home() -> TestHome {
     TestHome::new(env!("CARGO_BIN_EXE_anamnesis"))
 }
 
+/// An empty home whose settings trust no variable.
+fn untouched_home() -> TestHome {
+    TestHome::untouched(env!("CARGO_BIN_EXE_anamnesis"))
+}
+
 /// A note's id that ends in these six characters.
 fn id(short: &str) -> String {
     format!("01JZ0000000000000000{short}")

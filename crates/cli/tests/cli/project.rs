@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anamnesis_testkit::home::{TestHome, git_repository};
 
-use super::{SESSION, furnished, home, snapshot};
+use super::{SESSION, furnished, snapshot, untouched_home};
 
 /// What a session that starts in a folder is given.
 fn given(home: &TestHome, folder: &Path) -> String {
@@ -172,7 +172,7 @@ fn a_person_says_which_keys_are_one() {
 
 #[test]
 fn a_home_without_a_store_has_projects() {
-    let home = home();
+    let home = untouched_home();
     assert!(
         home.run("project")
             .well()

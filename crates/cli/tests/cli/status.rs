@@ -4,7 +4,7 @@ use std::fs;
 
 use anamnesis_testkit::home::git_repository;
 
-use crate::{SESSION, furnished, home, snapshot};
+use crate::{SESSION, furnished, home, snapshot, untouched_home};
 
 #[test]
 fn status_before_the_first_note_and_after() {
@@ -150,7 +150,7 @@ fn status_says_what_waits_and_what_is_wrong() {
 
 #[test]
 fn the_project_and_the_step_that_gave_it() {
-    let home = home();
+    let home = untouched_home();
     let project = |folder: &str| {
         let folder = home.root().join(folder);
         fs::create_dir_all(&folder).unwrap();
@@ -228,7 +228,7 @@ fn a_repository_cannot_claim_all_projects() {
 
 #[test]
 fn redact_masks_and_names_the_rule() {
-    let home = home();
+    let home = untouched_home();
     let text = concat!(
         "export GITHUB_TOKEN=ghp",
         "_0123456789abcdefghijABCDEFGHIJ456789\ncommit 7889111\n"
@@ -286,7 +286,7 @@ fn reindex_counts_and_says_what_it_left() {
 
 #[test]
 fn the_demo_shows_a_note_and_leaves_nothing() {
-    let home = home();
+    let home = untouched_home();
     let shown = home.run("demo").well();
     for part in [
         "1. A session starts",

@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anamnesis_testkit::home::{NoteText, TestHome, asked, edited, printed};
+use anamnesis_testkit::home::{Invocation, NoteText, TestHome, asked, edited, printed};
 use rusqlite::Connection;
 
-use crate::{NO_OP, SESSION, furnished, home, id};
+use crate::{NO_OP, SESSION, furnished, home, id, untouched_home};
 
 /// Until when a hook has answered, with what an unoptimised build takes to start on a busy machine.
 const DEADLINE: Duration = Duration::from_millis(1_200 + 3_000);
@@ -60,7 +60,7 @@ fn all_is_there(home: &TestHome, name: &str) {
 
 #[test]
 fn no_home_is_known() {
-    let home = home();
+    let home = untouched_home();
     let payload = home.start(SESSION, "startup").to_string();
     let hook = || home.hook_with(payload.clone()).without("ANAMNESIS_HOME");
     assert_eq!(hook().without("HOME").run().well(), NO_OP);
@@ -104,6 +104,12 @@ mod links {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
     }
 
+    /// Sets another home, whose settings trust no variable.
+    fn as_in<'a>(run: Invocation<'a>, user: &Path) -> Invocation<'a> {
+        let run = run.env("HOME", user).without("ANAMNESIS_HOME");
+        run.without("ANAMNESIS_MACHINE_ID").without("ANAMNESIS_NOW")
+    }
+
     /// Plays a session of the user with this home folder, from the first hook to its note, and checks
     /// that commands work with the store.
     fn play_session(home: &TestHome, user: &Path, session: &str) {
@@ -113,16 +119,10 @@ mod links {
             let mut payload = home.payload(event, session);
             payload["prompt"] = prompt.clone().into();
             let hook = home.hook_with(payload.to_string());
-            hook.env("HOME", user)
-                .without("ANAMNESIS_HOME")
-                .run()
-                .well();
+            as_in(hook, user).run().well();
             home.settle();
         }
-        let run = |words: &str| {
-            let command = home.command(words.split_whitespace());
-            command.env("HOME", user).without("ANAMNESIS_HOME").run()
-        };
+        let run = |words: &str| as_in(home.command(words.split_whitespace()), user).run();
         let spool = fs::read_dir(user.join(".anamnesis/spool"));
         assert_eq!(spool.into_iter().flatten().count(), 0);
         let found = run(&format!("search {session}")).well();
@@ -200,7 +200,9 @@ mod links {
             assert_eq!(home.hook(&home.payload(event, SESSION)).well(), NO_OP);
         }
         home.settle();
-        snapshot!(home.run("doctor").shown(), @"
+        // Nothing here can trust the variable.
+        let doctor = home.command(["doctor"]).without("ANAMNESIS_MACHINE_ID");
+        snapshot!(doctor.run().shown(), @"
         exit 1
         ? plugin     0.1.0; Claude Code knows no plugin of that name yet
                      → /plugin install anamnesis --marketplace (see the README)

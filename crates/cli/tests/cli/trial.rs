@@ -126,7 +126,7 @@ fn a_trial_writes_nothing() {
     }
     assert_eq!(contents(&home.store()), before);
     // Where there is no store, none is made.
-    let home = crate::home();
+    let home = crate::untouched_home();
     assert_eq!(eval(&home, "03:00:01", &[FITTING]).code, Some(1));
     assert!(!home.store().exists());
 }

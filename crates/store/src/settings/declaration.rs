@@ -140,7 +140,7 @@ settings! {
         paused: Paused = Paused::default(), Kind::Paused, "Where nothing is recorded or injected; `pause` and `resume` change it.";
         exclude: Vec<String> = Vec::new(), Kind::Folders, "Folders in which nothing is recorded or injected.";
         skip_tools: Vec<String> = SKIPPED_TOOLS.map(str::to_owned).to_vec(), Kind::Texts, "Tools whose use is not recorded.";
-        trusted_variables: Vec<String> = Vec::new(), Kind::Texts, "Environment variables for a store, a remote, a model, a URL or a key that are trusted in sessions; always read from `~/.anamnesis/config.json`.";
+        trusted_variables: Vec<String> = Vec::new(), Kind::Texts, "Environment variables that sessions ignore unless they are listed here; always read from `~/.anamnesis/config.json`.";
     }
     /// How long records are kept on this machine. 0 keeps them for ever.
     retention: Retention {
