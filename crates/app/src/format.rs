@@ -43,6 +43,14 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
+/// Formats a number of microseconds as milliseconds.
+pub fn milliseconds(microseconds: i64) -> String {
+    match microseconds {
+        ..10_000 => format!("{}.{} ms", microseconds / 1000, microseconds % 1000 / 100),
+        _ => format!("{} ms", microseconds / 1000),
+    }
+}
+
 /// Formats how long ago something was.
 pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = (now - time).num_seconds();

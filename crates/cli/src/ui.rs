@@ -16,7 +16,7 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
 pub(crate) use anamnesis_app::format::{
-    LIST_LENGTH, WIDTH, age, ago, count, date, home_path, iso, number, shorten, size, time, wrapped,
+    LIST_LENGTH, WIDTH, age, ago, count, home_path, iso, number, shorten, size, time, wrapped,
 };
 
 /// The result of a command.

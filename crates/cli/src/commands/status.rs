@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use anamnesis_app::{
     claude_memory,
     context::Context,
+    doctor,
     failure::Failure,
     pause::{self, Off},
     sync::Standing,
@@ -23,7 +24,7 @@ use anamnesis_store::{
 };
 use serde_json::json;
 
-use super::{backfill, doctor, project::explain, upkeep::Found};
+use super::{backfill, project::explain, upkeep::Found};
 use crate::ui::{self, Outcome, Ui};
 
 /// How many characters of a fault fit on the line.
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "sync": standing.json(),
             "kept": kept.as_ref().map(|kept| json!({ "sessions": kept.sessions, "bytes": kept.bytes })),
             "upkeep": found,
-            "state": { "ok": verdict.is_well(), "text": verdict.text() },
+            "state": { "ok": verdict.is_well, "text": verdict.text },
         }));
         return Ok(ExitCode::SUCCESS);
     }
@@ -178,7 +179,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     text.push_str(&format!(
         "state: {} · anamnesis doctor\n",
-        ui::shorten(verdict.text(), STATE_LENGTH)
+        ui::shorten(&verdict.text, STATE_LENGTH)
     ));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)

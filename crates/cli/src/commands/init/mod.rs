@@ -9,9 +9,10 @@ use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     context::Context,
+    doctor,
     environment::Environment,
     failure::Failure,
-    python_version::{self, Found, Restored},
+    python_version::{self, Found, Restored, SERVER_NAME},
     remote,
     sync::{self, Carrier},
     terminal_command::{self, Place},
@@ -24,10 +25,7 @@ use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote
 use serde_json::Value;
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
-use super::{
-    config::REMOTES,
-    doctor::{self, SERVER_NAME},
-};
+use super::config::REMOTES;
 use crate::ui::{self, Outcome, Ui};
 
 /// Timeout for the store's locks.
