@@ -20,6 +20,11 @@ pub fn count(amount: usize, thing: &str) -> String {
     )
 }
 
+/// Formats a number of rows. A negative one counts as none.
+pub fn counted(amount: i64, thing: &str) -> String {
+    count(usize::try_from(amount).unwrap_or(0), thing)
+}
+
 /// Formats a number with thousands separators.
 pub fn number(amount: usize) -> String {
     let digits = amount.to_string();

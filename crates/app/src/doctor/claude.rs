@@ -10,7 +10,7 @@ use anamnesis_store::{journal::HookRuns, settings::config::Paused};
 use anamnesis_text::clean::one_line;
 use serde_json::Value;
 
-use super::{EVENTS, Finding, REPAIR, Subject};
+use super::{CheckResult, EVENTS, Examined, REPAIR};
 use crate::{
     context::Context,
     format::{date, milliseconds},
@@ -28,7 +28,7 @@ const SILENCE: Duration = Duration::from_secs(3600);
 const OTHER_MEMORIES: [&str; 3] = ["claude-mem@", "memories@", "mem0@"];
 
 /// Reports whether the plugin is enabled and the client is new enough.
-pub(super) fn plugin(it: &Subject<'_>) -> Finding {
+pub(super) fn plugin(it: &Examined<'_>) -> CheckResult {
     let own = env!("CARGO_PKG_VERSION");
     let journal = it.journal();
     let client = journal.and_then(|journal| journal.meta("client_version").ok().flatten());
@@ -37,14 +37,14 @@ pub(super) fn plugin(it: &Subject<'_>) -> Finding {
     });
     let version = client.as_deref().and_then(version_of);
     if version.is_some_and(|version| version < OLDEST_CLIENT) {
-        return Finding::broken(format!("{own}{shown}, too old for its hooks"))
+        return CheckResult::broken(format!("{own}{shown}, too old for its hooks"))
             .hint("claude update");
     }
     match is_enabled(it.context) {
-        Some(true) => Finding::well(format!("{own}, enabled{shown}")),
-        Some(false) => Finding::look(format!("{own}, not enabled in Claude Code{shown}"))
+        Some(true) => CheckResult::well(format!("{own}, enabled{shown}")),
+        Some(false) => CheckResult::look(format!("{own}, not enabled in Claude Code{shown}"))
             .hint("/plugin   (in Claude Code; or: claude plugin enable anamnesis@anamnesis)"),
-        None => Finding::unknown(format!(
+        None => CheckResult::unknown(format!(
             "{own}; Claude Code knows no plugin of that name yet"
         ))
         .hint("/plugin install anamnesis --marketplace (see the README)"),
@@ -73,25 +73,25 @@ fn plugins(context: &Context) -> Option<Value> {
 }
 
 /// Reports whether hooks run, how long they take, and their errors.
-pub(super) fn hooks(it: &Subject<'_>) -> Finding {
+pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
     if !it.is_usable {
-        return Finding::unknown("cannot be told without the store");
+        return CheckResult::unknown("cannot be told without the store");
     }
     let context = it.context;
     let Some(journal) = it.journal() else {
         let line = "this machine's records cannot be used (log/anamnesis.log says why)";
-        return Finding::broken(line).hint(REPAIR);
+        return CheckResult::broken(line).hint(REPAIR);
     };
     let runs = match journal.hook_runs(context.environment.now) {
         Ok(runs) => runs,
-        Err(error) => return Finding::broken(error.to_string()).hint(REPAIR),
+        Err(error) => return CheckResult::broken(error.to_string()).hint(REPAIR),
     };
     let known: Vec<&HookRuns> = runs
         .iter()
         .filter(|run| EVENTS.contains(&run.event.as_str()))
         .collect();
     let Some(last_at) = known.iter().map(|run| run.last_at).max() else {
-        return Finding::unknown("no session seen yet: start claude once");
+        return CheckResult::unknown("no session seen yet: start claude once");
     };
     let mut medians: Vec<i64> = known.iter().map(|run| run.median).collect();
     medians.sort_unstable();
@@ -108,18 +108,18 @@ pub(super) fn hooks(it: &Subject<'_>) -> Finding {
     });
     if let Some(failing) = failing {
         let log = context.shown(&context.home.log());
-        return Finding::broken(failing)
+        return CheckResult::broken(failing)
             .lines([summary])
             .hint(format!("tail {log}"));
     }
     if is_enabled(context) == Some(true) && is_silent(context, last_at) {
         let since = date(last_at);
-        return Finding::broken(format!(
+        return CheckResult::broken(format!(
             "none ran since {since}, though Claude Code was used"
         ))
         .hint("claude --debug   (shows why hooks do not run)");
     }
-    Finding::well(summary)
+    CheckResult::well(summary)
 }
 
 /// Tells whether Claude Code wrote a transcript long after the last hook ran.
@@ -149,12 +149,14 @@ fn is_silent(context: &Context, last_at: i64) -> bool {
 }
 
 /// Reports other programs that do the same, or have the same name.
-pub(super) fn beside(it: &Subject<'_>) -> Finding {
+pub(super) fn beside(it: &Examined<'_>) -> CheckResult {
     let context = it.context;
     let python = python_version::find(&context.environment, SERVER_NAME);
     if python.is_ok_and(|found| found.has_hooks()) {
-        return Finding::look("the Python version's hooks are on too: sessions are noted twice")
-            .hint("anamnesis init   (offers to remove them, with a backup)");
+        return CheckResult::look(
+            "the Python version's hooks are on too: sessions are noted twice",
+        )
+        .hint("anamnesis init   (offers to remove them, with a backup)");
     }
     let plugins = plugins(context);
     let mut plugins = plugins.iter().filter_map(Value::as_object).flatten();
@@ -164,13 +166,13 @@ pub(super) fn beside(it: &Subject<'_>) -> Finding {
     });
     if let Some((name, _)) = other {
         let name = one_line(name);
-        return Finding::look(format!("{name} is on too: both add to what Claude reads"))
+        return CheckResult::look(format!("{name} is on too: both add to what Claude reads"))
             .hint("/plugin   (to choose one)");
     }
     match terminal_command::other(context) {
         Some(other) => {
-            Finding::look(other.first_on_path(context)).hint("remove it, or put this one first")
+            CheckResult::look(other.first_on_path(context)).hint("remove it, or put this one first")
         }
-        None => Finding::well("no other memory found"),
+        None => CheckResult::well("no other memory found"),
     }
 }

@@ -9,6 +9,8 @@ mod repair;
 mod settings;
 mod store;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 use anamnesis_store::{
     index::Index,
@@ -63,7 +65,7 @@ pub enum Health {
 
 /// The result of a check: what was found, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckResult {
     /// The state of what was checked.
     pub health: Health,
     /// What was found, in lines; the first one is the summary.
@@ -72,7 +74,7 @@ pub struct Finding {
     pub hint: Option<String>,
 }
 
-impl Finding {
+impl CheckResult {
     fn new(health: Health, line: impl Into<String>) -> Self {
         Self {
             health,
@@ -114,21 +116,21 @@ impl Finding {
 }
 
 /// A named result. Several checks may have the same name.
-pub type Row = (&'static str, Finding);
+pub type NamedResult = (&'static str, CheckResult);
 
 /// What the checks examine.
-struct Subject<'a> {
+struct Examined<'a> {
     context: &'a Context,
     /// The state of the store's folder and of the journal's file.
-    store: Finding,
+    store: CheckResult,
     /// Whether the store's folder is writable.
     is_usable: bool,
     journal: Option<Journal>,
     /// The index in step with the notes, and its state before that.
-    index: Option<(Result<Index, Finding>, Finding)>,
+    index: Option<(Result<Index, CheckResult>, CheckResult)>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> Examined<'a> {
     fn open(context: &'a Context) -> Self {
         let mut store = writable(context);
         if store.health == Health::Broken {
@@ -165,15 +167,15 @@ impl<'a> Subject<'a> {
 }
 
 /// How many rows a check has.
-enum Check {
-    One(fn(&Subject<'_>) -> Finding),
+enum CheckKind {
+    One(fn(&Examined<'_>) -> CheckResult),
     /// Nothing, if there is no fault.
-    Maybe(fn(&Subject<'_>) -> Option<Finding>),
-    Any(fn(&Subject<'_>) -> Vec<Finding>),
+    Maybe(fn(&Examined<'_>) -> Option<CheckResult>),
+    Any(fn(&Examined<'_>) -> Vec<CheckResult>),
 }
 
-impl Check {
-    fn run(&self, subject: &Subject<'_>) -> Vec<Finding> {
+impl CheckKind {
+    fn run(&self, subject: &Examined<'_>) -> Vec<CheckResult> {
         match self {
             Self::One(check) => vec![check(subject)],
             Self::Maybe(check) => check(subject).into_iter().collect(),
@@ -190,35 +192,43 @@ enum Needs {
 }
 
 /// The checks, in the order of their rows.
-const CHECKS: &[(&str, Needs, Check)] = &[
-    ("plugin", Needs::Nothing, Check::One(plugin)),
-    ("hooks", Needs::Nothing, Check::One(hooks)),
-    ("recording", Needs::Store, Check::One(recording)),
-    ("store", Needs::Nothing, Check::One(|it| it.store.clone())),
-    ("variables", Needs::Nothing, Check::Maybe(ignored_variables)),
-    ("records", Needs::Store, Check::Maybe(damage)),
-    ("records", Needs::Store, Check::Any(records)),
-    ("notes", Needs::Store, Check::Maybe(readable)),
-    ("warnings", Needs::Store, Check::Maybe(triggers)),
-    ("replaced", Needs::Store, Check::Maybe(circles)),
-    ("hidden", Needs::Store, Check::Maybe(hidden_text)),
-    ("index", Needs::Store, Check::Maybe(notes::index)),
-    ("privacy", Needs::Store, Check::One(privacy)),
-    ("projects", Needs::Store, Check::Maybe(projects)),
-    ("usage", Needs::Store, Check::Maybe(usage)),
-    ("sync", Needs::Store, Check::One(synced)),
+const CHECKS: &[(&str, Needs, CheckKind)] = &[
+    ("plugin", Needs::Nothing, CheckKind::One(plugin)),
+    ("hooks", Needs::Nothing, CheckKind::One(hooks)),
+    ("recording", Needs::Store, CheckKind::One(recording)),
+    (
+        "store",
+        Needs::Nothing,
+        CheckKind::One(|it| it.store.clone()),
+    ),
+    (
+        "variables",
+        Needs::Nothing,
+        CheckKind::Maybe(ignored_variables),
+    ),
+    ("records", Needs::Store, CheckKind::Maybe(damage)),
+    ("records", Needs::Store, CheckKind::Any(records)),
+    ("notes", Needs::Store, CheckKind::Maybe(readable)),
+    ("warnings", Needs::Store, CheckKind::Maybe(triggers)),
+    ("replaced", Needs::Store, CheckKind::Maybe(circles)),
+    ("hidden", Needs::Store, CheckKind::Maybe(hidden_text)),
+    ("index", Needs::Store, CheckKind::Maybe(notes::index)),
+    ("privacy", Needs::Store, CheckKind::One(privacy)),
+    ("projects", Needs::Store, CheckKind::Maybe(projects)),
+    ("usage", Needs::Store, CheckKind::Maybe(usage)),
+    ("sync", Needs::Store, CheckKind::One(synced)),
     (
         "repository",
         Needs::Store,
-        Check::Any(replaced_repositories),
+        CheckKind::Any(replaced_repositories),
     ),
-    ("model", Needs::Store, Check::Maybe(named_model)),
-    ("beside", Needs::Nothing, Check::One(beside)),
+    ("model", Needs::Store, CheckKind::Maybe(named_model)),
+    ("beside", Needs::Nothing, CheckKind::One(beside)),
 ];
 
 /// Runs every check, always in the same order.
-pub fn examine(context: &Context) -> Vec<Row> {
-    let subject = Subject::open(context);
+pub fn examine(context: &Context) -> Vec<NamedResult> {
+    let subject = Examined::open(context);
     let checks = CHECKS.iter();
     let checks = checks.filter(|(_, needs, _)| subject.is_usable || *needs == Needs::Nothing);
     checks
@@ -228,7 +238,7 @@ pub fn examine(context: &Context) -> Vec<Row> {
 
 /// The summary for `status`.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct HealthSummary {
     /// Tells whether no fault is known.
     pub is_well: bool,
     /// The summary as text.
@@ -236,10 +246,10 @@ pub struct Verdict {
 }
 
 /// Checks only the hooks, the journal and the index.
-pub fn verdict(context: &Context, index: &Index) -> Verdict {
-    let subject = Subject {
+pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
+    let subject = Examined {
         context,
-        store: Finding::well(""),
+        store: CheckResult::well(""),
         is_usable: true,
         journal: context.journal(),
         index: None,
@@ -252,13 +262,13 @@ pub fn verdict(context: &Context, index: &Index) -> Verdict {
     let problems = index.problems().map_or(0, |problems| problems.len());
     if problems > 0 {
         let files = crate::format::count(problems, "file");
-        findings.push(Finding::look(format!("{files} not taken as notes")));
+        findings.push(CheckResult::look(format!("{files} not taken as notes")));
     }
-    findings.extend(context.config.problem.clone().map(Finding::look));
+    findings.extend(context.config.problem.clone().map(CheckResult::look));
     let health = worst(&findings);
     let is_well = health == Health::Well;
     let first = findings.iter().find(|finding| finding.health == health);
-    let summary = first.map_or("", Finding::summary);
+    let summary = first.map_or("", CheckResult::summary);
     let text = if is_well {
         // A healthy store shows only the median, because the line is short.
         let hooks = summary.split(", worst").next().unwrap_or_default();
@@ -266,11 +276,11 @@ pub fn verdict(context: &Context, index: &Index) -> Verdict {
     } else {
         summary.to_owned()
     };
-    Verdict { is_well, text }
+    HealthSummary { is_well, text }
 }
 
 /// Returns the worst state among findings.
-pub fn worst<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Health {
+pub fn worst<'a>(findings: impl IntoIterator<Item = &'a CheckResult>) -> Health {
     let all = findings.into_iter().map(|finding| finding.health);
     all.max().unwrap_or(Health::Well)
 }

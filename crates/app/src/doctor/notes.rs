@@ -4,44 +4,44 @@ use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
 use anamnesis_store::index::{Error, Filter, Index};
 use anamnesis_text::clean::{has_tag_characters, one_line};
 
-use super::{Finding, NAMED, Subject};
+use super::{CheckResult, Examined, NAMED};
 use crate::{
     context::Context,
     format::{count, number},
 };
 
 /// Brings the index up to date. Also returns its state before that.
-pub(super) fn open_index(context: &Context) -> (Result<Index, Finding>, Finding) {
+pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, CheckResult) {
     let before = Index::open(&context.home)
         .map(|index| (index.integrity(), index.is_behind(&context.notes)));
     let before = match before {
-        Ok((Ok(()), false)) => Finding::well("in step with the notes"),
-        Ok((Ok(()), true)) => Finding::well("was behind the notes, is in step now"),
-        Ok((Err(error), _)) => Finding::look(error.to_string()).hint("anamnesis doctor --fix"),
-        Err(Error::Missing) => Finding::well("was missing, is built now"),
-        Err(error) => Finding::well(format!("{error}; built anew from the notes")),
+        Ok((Ok(()), false)) => CheckResult::well("in step with the notes"),
+        Ok((Ok(()), true)) => CheckResult::well("was behind the notes, is in step now"),
+        Ok((Err(error), _)) => CheckResult::look(error.to_string()).hint("anamnesis doctor --fix"),
+        Err(Error::Missing) => CheckResult::well("was missing, is built now"),
+        Err(error) => CheckResult::well(format!("{error}; built anew from the notes")),
     };
     let index = context.index().map_err(|failure| {
         let text = one_line(failure.text().trim_start_matches("anamnesis: "));
-        Finding::broken(text).hint("anamnesis reindex")
+        CheckResult::broken(text).hint("anamnesis reindex")
     });
     (index, before)
 }
 
 /// Reports the state of the index.
-pub(super) fn index(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn index(it: &Examined<'_>) -> Option<CheckResult> {
     let (now, before) = it.index.as_ref()?;
     Some(now.as_ref().err().unwrap_or(before).clone())
 }
 
 /// Reports files that are not readable as notes.
-pub(super) fn readable(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn readable(it: &Examined<'_>) -> Option<CheckResult> {
     let index = it.index()?;
     let total = index.counts().map_or(0, |counts| counts.total);
     let problems = index.problems().unwrap_or_default();
     let notes = count(total, "note");
     if problems.is_empty() {
-        return Some(Finding::well(format!("{notes} readable")));
+        return Some(CheckResult::well(format!("{notes} readable")));
     }
     let ids: Vec<NoteId> = problems
         .iter()
@@ -49,10 +49,10 @@ pub(super) fn readable(it: &Subject<'_>) -> Option<Finding> {
         .collect();
     let finding = if ids.is_empty() {
         let files = count(problems.len(), "file");
-        Finding::look(format!("{notes} readable; {files} left alone"))
+        CheckResult::look(format!("{notes} readable; {files} left alone"))
     } else {
         let all = number(total + ids.len());
-        Finding::broken(format!("{} of {all} unreadable", ids.len()))
+        CheckResult::broken(format!("{} of {all} unreadable", ids.len()))
     };
     let named = problems.iter().take(NAMED);
     let named = named.map(|it| format!("{}: {}", one_line(&it.path), one_line(&it.reason)));
@@ -71,7 +71,7 @@ fn id_of(path: &str) -> Option<NoteId> {
 }
 
 /// Reports notes that replace each other in a cycle.
-pub(super) fn circles(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn circles(it: &Examined<'_>) -> Option<CheckResult> {
     let index = it.index()?;
     let circles = index.circles().ok()?;
     let first = *circles.first()?.first()?;
@@ -84,11 +84,11 @@ pub(super) fn circles(it: &Subject<'_>) -> Option<Finding> {
     let amount = count(circles.len(), "circle");
     let line = format!("{amount} in which notes replace each other; one of each is in view");
     let hint = format!("anamnesis show {}", Context::short(index, first));
-    Some(Finding::look(line).lines(named).hint(hint))
+    Some(CheckResult::look(line).lines(named).hint(hint))
 }
 
 /// Reports notes with invisible characters.
-pub(super) fn hidden_text(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn hidden_text(it: &Examined<'_>) -> Option<CheckResult> {
     let (notes, index) = (&it.context.notes, it.index()?);
     let listed = notes.list().notes.into_iter().map(|(path, _)| path);
     let hiding: Vec<_> = listed
@@ -109,11 +109,11 @@ pub(super) fn hidden_text(it: &Subject<'_>) -> Option<Finding> {
         .iter()
         .take(NAMED)
         .map(|path| one_line(&path.to_string()));
-    Some(Finding::look(line).lines(named).hint(hint))
+    Some(CheckResult::look(line).lines(named).hint(hint))
 }
 
 /// Reports trigger lines that cannot be parsed.
-pub(super) fn triggers(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn triggers(it: &Examined<'_>) -> Option<CheckResult> {
     let (notes, index) = (&it.context.notes, it.index()?);
     let warnings = Filter {
         kind: Some(Kind::Antipattern),
@@ -142,7 +142,7 @@ pub(super) fn triggers(it: &Subject<'_>) -> Option<Finding> {
     let line = format!("{} under `when` passed over", count(lines.len(), "line"));
     let hint = format!("anamnesis edit {}", Context::short(index, first?));
     let named = lines.into_iter().take(NAMED);
-    Some(Finding::look(line).lines(named).hint(hint))
+    Some(CheckResult::look(line).lines(named).hint(hint))
 }
 
 /// The line number of an item of `when` in a file; the line of `when` itself if the item is written

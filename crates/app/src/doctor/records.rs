@@ -10,12 +10,12 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use super::{Finding, REPAIR, Subject};
+use super::{CheckResult, Examined, REPAIR};
 use crate::{
     capture,
     context::Context,
     event_filter,
-    format::{ago, count, size, time},
+    format::{ago, count, counted, size, time},
     journal_repair::rows_saved,
 };
 
@@ -26,15 +26,15 @@ const CHECK_LIMIT: Duration = Duration::from_secs(1);
 const LOOKED_AT: usize = 10;
 
 /// Reports the last recording, and sessions whose tools ran without tool events.
-pub(super) fn recording(it: &Subject<'_>) -> Finding {
+pub(super) fn recording(it: &Examined<'_>) -> CheckResult {
     let context = it.context;
     if context.environment.is_off {
-        return Finding::look("off: ANAMNESIS_OFF is set").hint("unset ANAMNESIS_OFF");
+        return CheckResult::look("off: ANAMNESIS_OFF is set").hint("unset ANAMNESIS_OFF");
     }
     let journal = it.journal();
     let sessions = journal.and_then(|journal| journal.sessions(None, LOOKED_AT).ok());
     let (Some(journal), Some([session, ..])) = (journal, sessions.as_deref()) else {
-        return Finding::unknown("no session recorded yet");
+        return CheckResult::unknown("no session recorded yet");
     };
     let ago_of = |session: &Session| ago(time(session.seen_at), context.environment.now);
     let id = NoteId::of_session(&session.id);
@@ -55,10 +55,10 @@ pub(super) fn recording(it: &Subject<'_>) -> Finding {
         .flatten()
         .find_map(|session| Some((session, tools_of_silent(context, journal, session)?)));
     let Some((session, tools)) = silent else {
-        return Finding::well(last);
+        return CheckResult::well(last);
     };
     let (tools, ago) = (count(tools, "tool"), ago_of(session));
-    Finding::broken(format!("{tools} ran in a session {ago}, none was recorded"))
+    CheckResult::broken(format!("{tools} ran in a session {ago}, none was recorded"))
         .lines([last])
         .hint("claude --debug   (shows why hooks do not run)")
 }
@@ -86,10 +86,10 @@ fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> O
 }
 
 /// Reports all faults of the journal, or that there are none.
-pub(super) fn records(it: &Subject<'_>) -> Vec<Finding> {
+pub(super) fn records(it: &Examined<'_>) -> Vec<CheckResult> {
     let context = it.context;
     let mut found = Vec::new();
-    let mut look = |line: String, hint: &str| found.push(Finding::look(line).hint(hint));
+    let mut look = |line: String, hint: &str| found.push(CheckResult::look(line).hint(hint));
     let spool = Spool::new(&context.home);
     let pending = spool.len();
     if pending > 0 {
@@ -140,31 +140,31 @@ pub(super) fn records(it: &Subject<'_>) -> Vec<Finding> {
         );
     }
     if found.is_empty() {
-        found.push(Finding::well(format!("{}, none waits", size(used))));
+        found.push(CheckResult::well(format!("{}, none waits", size(used))));
     }
     let mut repairs = repaired(context, journal).into_iter();
     found.extend(
         repairs
             .next()
-            .map(|first| Finding::well(first).lines(repairs)),
+            .map(|first| CheckResult::well(first).lines(repairs)),
     );
     found
 }
 
 /// Checks the journal for damage within [`CHECK_LIMIT`]; `None` if it is sound.
-pub(super) fn damage(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn damage(it: &Examined<'_>) -> Option<CheckResult> {
     match journal::examine(&it.context.home, Some(CHECK_LIMIT)) {
         // Other errors are reported where the journal is opened.
         Ok(Examination::Sound) | Err(_) => None,
         Ok(Examination::Damaged(reason)) => Some(
-            Finding::broken("journal.db is damaged")
+            CheckResult::broken("journal.db is damaged")
                 .lines([one_line(&reason)])
                 .hint(REPAIR),
         ),
         Ok(Examination::Unfinished) => {
             let limit = CHECK_LIMIT.as_secs();
             let line = format!("journal.db: no damage in the first {limit} s of the check");
-            Some(Finding::unknown(line).hint("anamnesis maintain   (checks all of it)"))
+            Some(CheckResult::unknown(line).hint("anamnesis maintain   (checks all of it)"))
         }
     }
 }
@@ -199,8 +199,4 @@ fn day_of(name: &str) -> String {
         Some((Some(year), Some(month), Some(day))) => format!("{year}-{month}-{day}"),
         _ => "an unknown day".to_owned(),
     }
-}
-
-fn counted(amount: i64, thing: &str) -> String {
-    count(usize::try_from(amount).unwrap_or(0), thing)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anamnesis_store::{project::Places, settings::TRUSTED_VARIABLES};
 use anamnesis_text::clean::one_line;
 
-use super::{Finding, Subject};
+use super::{CheckResult, Examined};
 use crate::{
     context::Context,
     format::count,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Reports variables of this shell that sessions ignore, so that hooks and commands would disagree.
-pub(super) fn ignored_variables(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn ignored_variables(it: &Examined<'_>) -> Option<CheckResult> {
     let names = it.context.environment.ignored_in_sessions();
     if names.is_empty() {
         return None;
@@ -21,11 +21,11 @@ pub(super) fn ignored_variables(it: &Subject<'_>) -> Option<Finding> {
     let listed = names.join(", ");
     let line = format!("hooks and the server ignore {listed}: a project could set it, too");
     let names = names.join(" ");
-    Some(Finding::look(line).hint(format!("anamnesis config set {TRUSTED_VARIABLES} {names}")))
+    Some(CheckResult::look(line).hint(format!("anamnesis config set {TRUSTED_VARIABLES} {names}")))
 }
 
 /// Reports who can read the store, and what is not recorded.
-pub(super) fn privacy(it: &Subject<'_>) -> Finding {
+pub(super) fn privacy(it: &Examined<'_>) -> CheckResult {
     let context = it.context;
     let mut finding = modes_and_settings(context);
     // The variable is reported in another row.
@@ -53,7 +53,7 @@ pub(super) fn privacy(it: &Subject<'_>) -> Finding {
     finding
 }
 
-fn modes_and_settings(context: &Context) -> Finding {
+fn modes_and_settings(context: &Context) -> CheckResult {
     let open = context.home.open_to_others();
     if let Some((first, mode)) = open.first() {
         let path = match context.home.relative(first) {
@@ -64,20 +64,20 @@ fn modes_and_settings(context: &Context) -> Finding {
             1 => String::new(),
             all => format!(" and {} more", all - 1),
         };
-        return Finding::look(format!("others can read {path} (mode {mode:o}){more}"))
+        return CheckResult::look(format!("others can read {path} (mode {mode:o}){more}"))
             .hint("anamnesis doctor --fix");
     }
     match &context.config.problem {
         Some(problem) if context.config.is_unclear => {
-            Finding::look(problem).hint(Off::Settings.hint())
+            CheckResult::look(problem).hint(Off::Settings.hint())
         }
-        Some(problem) => Finding::look(problem).hint("mend config.json, or remove it"),
-        None => Finding::well("for you alone"),
+        Some(problem) => CheckResult::look(problem).hint("mend config.json, or remove it"),
+        None => CheckResult::well("for you alone"),
     }
 }
 
 /// Reports folders whose project is ambiguous.
-pub(super) fn projects(it: &Subject<'_>) -> Option<Finding> {
+pub(super) fn projects(it: &Examined<'_>) -> Option<CheckResult> {
     let doubts = Places::new(it.journal()).doubts().ok()?;
     let shown = |folder: &Path| one_line(&it.context.shown(folder));
     let shared = doubts.shared.iter().map(|(key, folders)| {
@@ -89,7 +89,7 @@ pub(super) fn projects(it: &Subject<'_>) -> Option<Finding> {
         format!("{folder} asks for the notes of {}", one_line(key))
     });
     let mut lines = shared.chain(untrusted);
-    let finding = Finding::look(lines.next()?).lines(lines);
+    let finding = CheckResult::look(lines.next()?).lines(lines);
     Some(finding.hint(if doubts.shared.is_empty() {
         "anamnesis project trust FOLDER   (gives them to it)"
     } else {

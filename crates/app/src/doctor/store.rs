@@ -10,25 +10,25 @@ use anamnesis_store::{fs::file, journal};
 use anamnesis_text::clean::one_line;
 use chrono::Utc;
 
-use super::Finding;
+use super::CheckResult;
 use crate::context::Context;
 
 /// Creates the store's folders and writes a file there.
-pub(super) fn writable(context: &Context) -> Finding {
+pub(super) fn writable(context: &Context) -> CheckResult {
     let root = context.shown(context.home.root());
     if let Err(error) = context.home.create() {
-        return Finding::broken(error.to_string()).hint(error.hint());
+        return CheckResult::broken(error.to_string()).hint(error.hint());
     }
     let name = format!("probe-{}", NoteId::generate(Utc::now()));
     let probe = context.home.derived().join(name);
     if let Err(error) = file::write_atomic(&probe, &[0; 4096]) {
         let line = format!("{root} cannot be written: {error}; notes are not recorded");
-        return Finding::broken(line).hint("free some space, or make it writable for you");
+        return CheckResult::broken(line).hint("free some space, or make it writable for you");
     }
     let _ = fs::remove_file(&probe);
     if let Some(repository) = enclosing_repository(context.home.root()) {
         let repository = context.shown(&repository);
-        return Finding::look(format!("{root} lies in the git repository {repository}"))
+        return CheckResult::look(format!("{root} lies in the git repository {repository}"))
             .hint("move it out, or your notes may be committed there: set ANAMNESIS_HOME");
     }
     let named = context.home.as_named(context.home.root());
@@ -37,12 +37,12 @@ pub(super) fn writable(context: &Context) -> Finding {
     } else {
         format!(" (at {})", context.home.root().display())
     };
-    Finding::well(format!("{root}{target}, writable"))
+    CheckResult::well(format!("{root}{target}, writable"))
 }
 
 /// A store whose `journal.db` cannot be opened: hooks record nothing there.
-pub(super) fn unusable_journal(error: &journal::Error) -> Finding {
-    let finding = Finding::broken(one_line(&error.to_string()));
+pub(super) fn unusable_journal(error: &journal::Error) -> CheckResult {
+    let finding = CheckResult::broken(one_line(&error.to_string()));
     match error {
         // This error already contains its hint.
         journal::Error::Newer(_) => finding,

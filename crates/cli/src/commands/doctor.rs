@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anamnesis_app::{
     context::{Context, PATIENCE},
-    doctor::{self, EVENTS, Finding, Health, Row},
+    doctor::{self, CheckResult, EVENTS, Health, NamedResult},
     environment::{Environment, VARIABLES},
     failure::NEEDS_ATTENTION,
     format::milliseconds,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::ui::{self, Outcome, Ui};
 
-/// Check everything and say how to fix it
+/// CheckKind everything and say how to fix it
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -86,13 +86,13 @@ fn shown(health: Health) -> (char, &'static str) {
     }
 }
 
-fn row_json((name, finding): &Row) -> Value {
+fn row_json((name, finding): &NamedResult) -> Value {
     let (_, word) = shown(finding.health);
     json!({ "name": name, "level": word, "lines": finding.lines, "hint": finding.hint })
 }
 
-fn row_text((name, finding): &Row) -> String {
-    let Finding {
+fn row_text((name, finding): &NamedResult) -> String {
+    let CheckResult {
         health,
         lines,
         hint,
@@ -141,7 +141,7 @@ fn verbose(context: &Context) -> String {
 }
 
 /// A text for a bug report: states and times, no user data.
-fn report(context: &Context, rows: &[Row]) -> String {
+fn report(context: &Context, rows: &[NamedResult]) -> String {
     let mut text = format!(
         "anamnesis {} on {} {}\n",
         env!("CARGO_PKG_VERSION"),
