@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, format::shorten};
+use anamnesis_app::{
+    context::Context,
+    format::shorten,
+    history::{self, Past},
+};
 use anamnesis_note::{
     draft::{safe, safe_line},
     id::NoteId,
@@ -11,11 +15,7 @@ use anamnesis_note::{
 use anamnesis_sync::history::{File, Version};
 use serde_json::json;
 
-use super::diff;
-use crate::{
-    commands::history_view::{self, Past},
-    ui::{self, LIST_LENGTH, Outcome, Ui},
-};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// List the versions of a note
 ///
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     // The extra version is compared with the last one shown.
     let versions = past.repository.versions(id, limit.saturating_add(1))?;
     if versions.is_empty() {
-        return Err(diff::without_history(&past, id));
+        return Err(past.without_history(id));
     }
     let has_more = versions.len() > limit;
     let shown = versions.iter().take(limit).enumerate();
@@ -67,9 +67,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     out.push('\n');
     for (version, changes) in changes {
-        let what = format!("{} {changes}", history_view::shown_verb(&version.event));
+        let what = format!("{} {changes}", history::shown_verb(&version.event));
         let beginning = past.beginning(&version.event);
-        out.push_str(&format!("{beginning} {}\n", history_view::cut(&what)));
+        out.push_str(&format!("{beginning} {}\n", history::cut(&what)));
     }
     if has_more {
         out.push_str(&format!("the newest {limit} shown · --all\n"));

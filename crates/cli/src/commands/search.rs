@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure};
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    history::{self, Past},
+};
 use anamnesis_note::{
     id::NoteId,
     note::{Kind, NoteType, Scope},
@@ -20,7 +24,6 @@ use serde_json::json;
 
 use super::show;
 use crate::{
-    commands::history_view::{self, Past},
     input::read_text,
     ui::{self, Outcome, Ui},
 };
@@ -116,14 +119,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             .collect();
         let mut json = json!({ "notes": notes, "capped": args.k > MAX_HITS });
         if let Some(past) = &past {
-            json["at"] = history_view::iso(past.time).into();
+            json["at"] = history::iso(past.time).into();
         }
         ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
     if hits.is_empty() {
         let then = past.as_ref().map_or_else(String::new, |past| {
-            format!(" at {}", history_view::shown_time(past.time))
+            format!(" at {}", history::shown_time(past.time))
         });
         let has = if past.is_some() { "had" } else { "has" };
         ui.print(&format!("no note {has} any of these words{then}\n"));

@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure};
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    history::{self, Past},
+};
 use anamnesis_note::{draft::safe, note::State};
 use anamnesis_store::index::{Entry, Index};
 use anamnesis_text::clean::{clean, one_line};
 
-use crate::{
-    commands::history_view::{self, Past},
-    ui::{self, Outcome, Ui},
-};
+use crate::ui::{self, Outcome, Ui};
 
 /// Show one note
 #[derive(Debug, clap::Args)]
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
     let (time, moment) = past.at(date)?;
-    let id = history_view::resolve_at(&args.id, time, &moment)?;
+    let id = history::resolve_at(&args.id, time, &moment)?;
     past.refuse_withheld(id)?;
     if args.raw {
         let file = past.repository.note_at(&moment, id)?;
@@ -109,16 +110,13 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     note.body = shown(context, &note.body);
     if args.json {
         let mut json = ui::note_json(&entry, Some(&note));
-        json["at"] = history_view::iso(time).into();
+        json["at"] = history::iso(time).into();
         ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
     let short = past.short(id);
     let mut text = heading(&entry, &short, context);
-    text.push_str(&format!(
-        "as it was at {}\n",
-        history_view::shown_time(time)
-    ));
+    text.push_str(&format!("as it was at {}\n", history::shown_time(time)));
     let body = note.body.trim_end();
     if !body.is_empty() {
         text.push_str(&format!("\n{body}\n"));
