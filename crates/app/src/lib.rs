@@ -40,3 +40,4 @@ pub mod task;
 pub mod terminal_command;
 pub mod tool_hooks;
 pub mod undo;
+pub mod why;

@@ -24,7 +24,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{diff, edit, show};
+use super::{diff, edit};
 use crate::ui::{self, Outcome, Ui};
 
 /// How many lines of a text are shown.
@@ -468,7 +468,7 @@ impl Item {
             Some(before) => diff::between(&before, &note),
             None => note.body.trim_end().to_owned(),
         };
-        text.push_str(&cut(&show::shown(context, &body), &short));
+        text.push_str(&cut(&context.printable(&body), &short));
         text.push_str(&known.lines("replaces", &replaced));
         text.push_str(&known.lines("beside", &beside));
         for reason in &waiting.stale_reasons {

@@ -22,7 +22,6 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use super::show;
 use crate::{
     input::read_text,
     ui::{self, Outcome, Ui},
@@ -109,7 +108,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 };
                 let note = stored.map(|stored| {
                     let mut note = stored.note();
-                    note.body = show::shown(context, &note.body);
+                    note.body = context.printable(&note.body);
                     note
                 });
                 let mut json = ui::note_json(&hit.entry, note.as_ref());
