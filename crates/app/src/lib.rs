@@ -25,6 +25,7 @@ pub mod journal_repair;
 pub mod learn;
 pub mod model;
 pub mod pause;
+pub mod purge;
 pub mod python_version;
 pub mod recall;
 pub mod reflect;
