@@ -5,6 +5,7 @@
 //! the process's environment.
 
 pub mod auto_reflect;
+pub mod backfill;
 pub mod batch;
 pub mod capture;
 pub mod citation_check;
@@ -35,6 +36,7 @@ pub mod review;
 pub mod session;
 pub mod spawn;
 pub mod spool;
+pub mod status;
 pub mod summary;
 pub mod sync;
 pub mod task;
