@@ -391,7 +391,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
                     (vec![waiting], Decision::Replace(id))
                 }
                 Some("e") if waiting.reason != PendingReason::Forgotten => {
-                    if let Err(failure) = edit::in_editor(context, waiting.entry.path) {
+                    if let Err(failure) = edit::in_editor(context, waiting.entry.path, false) {
                         ui.note(&failure.text());
                     }
                     continue;
