@@ -28,6 +28,7 @@ pub mod journal_repair;
 pub mod learn;
 pub mod model;
 pub mod pause;
+pub mod project;
 pub mod purge;
 pub mod python_version;
 pub mod recall;
