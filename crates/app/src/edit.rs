@@ -19,8 +19,9 @@ use ulid::Ulid;
 use crate::{
     context::Context,
     failure::Failure,
+    new_note::{self, SavedNote},
     sync,
-    write::{self, SavedNote, forgotten, is_out_of_reach, refuse_agent},
+    write::{is_out_of_reach, refuse_agent},
 };
 
 /// Finds the note to edit, and checks that the caller may. `has_text`: the new title or text is
@@ -73,7 +74,7 @@ pub fn propose(
         let short = Context::short(&index, path.id);
         return Err(Failure::failed(format!("#{short} is like that already")));
     }
-    write::propose(context, index, changed, "edit", true)
+    new_note::propose(context, index, changed, "edit", true)
 }
 
 /// Changes a note's title or text. Returns `None` if nothing changed.
@@ -313,7 +314,7 @@ pub fn connect(
     if context.environment.is_agent && is_reaching {
         let mut changed = context.notes.read(from.path)?.note();
         change(&mut changed);
-        let saved = write::propose(context, index, changed, "connect", false)?;
+        let saved = new_note::propose(context, index, changed, "connect", false)?;
         return Ok(LinkOutcome::Proposed(Box::new(saved)));
     }
     let short_to = Context::short(&index, to.id());
@@ -324,4 +325,10 @@ pub fn connect(
         to: Box::new(to),
         short_to,
     })
+}
+
+/// The failure for a note that is forgotten.
+fn forgotten(short: &str, entry: &Entry) -> Failure {
+    Failure::failed(format!("#{short} is forgotten"))
+        .hint(format!("anamnesis restore {}", entry.id()))
 }

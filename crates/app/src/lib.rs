@@ -27,6 +27,7 @@ pub mod interrupts;
 pub mod journal_repair;
 pub mod learn;
 pub mod model;
+pub mod new_note;
 pub mod pause;
 pub mod project;
 pub mod purge;

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anamnesis_app::{
     context::Context,
     failure::Failure,
+    new_note,
     task::{self, ChangedTask, word_of},
 };
 use anamnesis_note::{
@@ -138,7 +139,7 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
     let note = draft
         .note(context.machine_id(), context.environment.now)
         .map_err(|unfit| Failure::from(unfit).hint("anamnesis task add TEXT"))?;
-    let saved = anamnesis_app::write::write(context, index, note, "task", &[], false)?;
+    let saved = new_note::write(context, index, note, "task", &[], false)?;
     let json: write::Json = |entry, note| task_json(entry, note.status());
     Ok(write::print(ui, &saved, args.json.then_some(json)))
 }

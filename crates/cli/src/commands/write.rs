@@ -9,7 +9,7 @@ use std::{
 use anamnesis_app::{
     context::Context,
     failure::Failure,
-    write::{self, SavedNote},
+    new_note::{self, SavedNote},
 };
 use anamnesis_note::{
     draft::{self, Draft, InvalidDraft, safe_line},
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             }
             unfit => unfit.into(),
         })?;
-    let saved = write::write(context, index, note, "write", &replaced, args.force)?;
+    let saved = new_note::write(context, index, note, "write", &replaced, args.force)?;
     let json: Json = |entry, note| ui::note_json(entry, Some(note));
     Ok(print(ui, &saved, args.json.then_some(json)))
 }
