@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use anamnesis_note::{
     draft::safe_line,
     id::{IdPrefix, NoteId},
-    note::{NoteFile, Scope, State, parse_timestamp},
+    note::{Note, NoteFile, Scope, State, parse_timestamp},
 };
 use anamnesis_store::{
     fs::file::Stamp,
@@ -17,7 +17,7 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{
     Repository,
-    history::{self, Event, File, Moment, Touched},
+    history::{self, Event, File, Moment, Touched, Version},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
@@ -394,6 +394,50 @@ pub fn counts(event: &Event) -> String {
         (amount > 0).then(|| format!("{sign}{}", number(amount)))
     });
     amounts.collect::<Vec<_>>().join(" ")
+}
+
+/// Summarises what a version changed.
+pub fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String {
+    let note = |version: &Version| -> Option<Note> {
+        let file = NoteFile::parse(&version.file.as_ref()?.bytes, id).ok()?;
+        Some(file.into_note())
+    };
+    let Some(file) = &version.file else {
+        return "(gone)".to_owned();
+    };
+    let before = older.and_then(|older| older.file.as_ref());
+    let Some(before) = before else {
+        return "(new)".to_owned();
+    };
+    let (Some(new), Some(old)) = (note(version), older.and_then(note)) else {
+        return "(cannot be read as a note)".to_owned();
+    };
+    if new.state == State::Forgotten && old.state != State::Forgotten {
+        return "(forgotten)".to_owned();
+    }
+    let mut parts = Vec::new();
+    let changed = [
+        (new.title != old.title, "title"),
+        (new.body != old.body, "text"),
+        (new.tags != old.tags, "tags"),
+        (new.project != old.project, "project"),
+        (
+            new.kind() != old.kind() || file.folder != before.folder,
+            "kind",
+        ),
+        (new.state != old.state, "state"),
+        (new.pinned != old.pinned, "pinned"),
+    ];
+    parts.extend(changed.iter().filter(|(is, _)| *is).map(|(_, word)| *word));
+    if parts.is_empty() {
+        parts.push("fields");
+    }
+    let mut text = parts.join(", ");
+    if new.title != old.title {
+        let title = safe_line(&new.title);
+        text.push_str(&format!(": {}", shorten(&title, 60)));
+    }
+    text
 }
 
 /// Truncates the text after a commit's columns.

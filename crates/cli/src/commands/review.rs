@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let mut batches = review::waiting(context, &index, Some(&journal), &projects)?;
     if !args.ids.is_empty() {
-        batches = named(&index, batches, &args.ids)?;
+        batches = review::named(&index, batches, &args.ids)?;
     }
     if is_deciding {
         let decision = match &args.replaces {
@@ -109,43 +109,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 fn count(batches: &[PendingGroup]) -> usize {
     batches.iter().map(|batch| batch.notes.len()).sum()
-}
-
-/// The pending notes that were named.
-fn named(
-    index: &Index,
-    batches: Vec<PendingGroup>,
-    typed: &[String],
-) -> Result<Vec<PendingGroup>, Failure> {
-    let mut named = Vec::new();
-    for typed in typed {
-        let wanted = typed.trim_start_matches('#').to_ascii_uppercase();
-        let of_reflection = batches.iter().find(|batch| {
-            let reflection = batch.reflection.as_ref();
-            reflection.is_some_and(|reflection| reflection.is_meant_by(&wanted))
-        });
-        if let Some(batch) = of_reflection {
-            named.extend(batch.notes.iter().map(|waiting| waiting.entry.id()));
-            continue;
-        }
-        let id = Context::resolve(index, typed)?.id();
-        let mut waiting = batches.iter().flat_map(|batch| &batch.notes);
-        if !waiting.any(|waiting| waiting.entry.id() == id) {
-            return Err(Failure::failed(format!(
-                "#{} does not wait for you",
-                Context::short(index, id)
-            ))
-            .hint("anamnesis review --list"));
-        }
-        named.push(id);
-    }
-    let only = |mut batch: PendingGroup| {
-        batch
-            .notes
-            .retain(|waiting| named.contains(&waiting.entry.id()));
-        (!batch.notes.is_empty()).then_some(batch)
-    };
-    Ok(batches.into_iter().filter_map(only).collect())
 }
 
 /// Applies one decision to all of them.
