@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_note::id::NoteId;
+use anamnesis_note::{
+    draft::safe,
+    id::{IdPrefix, NoteId},
+};
 use anamnesis_store::{
     fs::{home::Home, log},
     index::{self, Entry, Index, Unresolvable},
@@ -15,7 +18,7 @@ use anamnesis_store::{
     settings::{config::Config, exclude::Exclusions},
     writing,
 };
-use anamnesis_text::clean::one_line;
+use anamnesis_text::clean::{clean, one_line};
 
 use crate::{environment::Environment, failure::Failure, format};
 
@@ -109,6 +112,16 @@ impl Context {
     pub fn shown(&self, path: &Path) -> String {
         let user_home = self.environment.user_home.as_deref();
         format::home_path(&self.home.as_named(path), user_home)
+    }
+
+    /// Makes a text safe to print: no terminal sequences; for an agent, nothing private and no
+    /// secrets.
+    pub fn printable(&self, text: &str) -> String {
+        if self.environment.is_agent {
+            safe(text)
+        } else {
+            clean(text).into_owned()
+        }
     }
 
     /// The excluded folders.
@@ -228,25 +241,14 @@ impl Context {
     /// Finds the one note that matches what a person typed.
     pub fn resolve(index: &Index, typed: &str) -> Result<Entry, Failure> {
         index.resolve(typed).map_err(|error| match error {
-            Unresolvable::NotAnId => Failure::usage(format!("\"{typed}\" is not an id"))
-                .hint("six or more characters of its beginning or end, as `list` shows them"),
-            Unresolvable::Nothing(reference) => {
-                Failure::failed(format!("no note #{}", reference.as_str()))
-                    .hint("anamnesis list --everywhere")
-            }
+            Unresolvable::NotAnId => not_an_id(typed),
+            Unresolvable::Nothing(reference) => no_note(&reference),
             Unresolvable::Unreadable(problem) => unreadable(&problem),
             Unresolvable::Several(reference, found) => {
-                let candidates: Vec<String> = found
+                let candidates = found
                     .iter()
-                    .map(|entry| format!("  {}  {}", entry.id(), one_line(&entry.title)))
-                    .collect();
-                Failure::usage(format!(
-                    "#{} stands for {} notes:\n{}",
-                    reference.as_str(),
-                    found.len(),
-                    candidates.join("\n")
-                ))
-                .hint("type more of the id")
+                    .map(|entry| format!("  {}  {}", entry.id(), one_line(&entry.title)));
+                several_notes(&reference, &candidates.collect::<Vec<_>>())
             }
             Unresolvable::Index(error) => error.into(),
         })
@@ -256,6 +258,28 @@ impl Context {
     pub fn short(index: &Index, id: NoteId) -> String {
         index.short_id(id).unwrap_or_else(|_| id.to_string())
     }
+}
+
+/// The failure for a text that cannot be a note's id.
+pub(crate) fn not_an_id(typed: &str) -> Failure {
+    Failure::usage(format!("\"{}\" is not an id", one_line(typed)))
+        .hint("six or more characters of its beginning or end, as `list` shows them")
+}
+
+/// The failure for an id that no note has.
+pub(crate) fn no_note(reference: &IdPrefix) -> Failure {
+    Failure::failed(format!("no note #{}", reference.as_str())).hint("anamnesis list --everywhere")
+}
+
+/// The failure for an ambiguous id, with the candidates.
+pub(crate) fn several_notes(reference: &IdPrefix, candidates: &[String]) -> Failure {
+    Failure::usage(format!(
+        "#{} stands for {} notes:\n{}",
+        reference.as_str(),
+        candidates.len(),
+        candidates.join("\n")
+    ))
+    .hint("type more of the id")
 }
 
 /// The failure for a note whose file exists but cannot be read.

@@ -20,6 +20,11 @@ pub fn count(amount: usize, thing: &str) -> String {
     )
 }
 
+/// Formats a number of rows. A negative one counts as none.
+pub fn counted(amount: i64, thing: &str) -> String {
+    count(usize::try_from(amount).unwrap_or(0), thing)
+}
+
 /// Formats a number with thousands separators.
 pub fn number(amount: usize) -> String {
     let digits = amount.to_string();
@@ -40,6 +45,14 @@ pub fn size(bytes: u64) -> String {
         ..1_000 => format!("{bytes} bytes"),
         1_000..1_000_000 => format!("{} kB", rounded(1_000)),
         _ => format!("{} MB", rounded(1_000_000)),
+    }
+}
+
+/// Formats a number of microseconds as milliseconds.
+pub fn milliseconds(microseconds: i64) -> String {
+    match microseconds {
+        ..10_000 => format!("{}.{} ms", microseconds / 1000, microseconds % 1000 / 100),
+        _ => format!("{} ms", microseconds / 1000),
     }
 }
 

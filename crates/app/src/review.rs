@@ -183,3 +183,40 @@ pub fn waiting(
         context.environment.now,
     )?)
 }
+
+/// Returns only the pending notes that a person typed: by id, or by the name of a reflection.
+pub fn named(
+    index: &Index,
+    batches: Vec<PendingGroup>,
+    typed: &[String],
+) -> Result<Vec<PendingGroup>, Failure> {
+    let mut named = Vec::new();
+    for typed in typed {
+        let wanted = typed.trim_start_matches('#').to_ascii_uppercase();
+        let of_reflection = batches.iter().find(|batch| {
+            let reflection = batch.reflection.as_ref();
+            reflection.is_some_and(|reflection| reflection.is_meant_by(&wanted))
+        });
+        if let Some(batch) = of_reflection {
+            named.extend(batch.notes.iter().map(|waiting| waiting.entry.id()));
+            continue;
+        }
+        let id = Context::resolve(index, typed)?.id();
+        let mut waiting = batches.iter().flat_map(|batch| &batch.notes);
+        if !waiting.any(|waiting| waiting.entry.id() == id) {
+            return Err(Failure::failed(format!(
+                "#{} does not wait for you",
+                Context::short(index, id)
+            ))
+            .hint("anamnesis review --list"));
+        }
+        named.push(id);
+    }
+    let only = |mut batch: PendingGroup| {
+        batch
+            .notes
+            .retain(|waiting| named.contains(&waiting.entry.id()));
+        (!batch.notes.is_empty()).then_some(batch)
+    };
+    Ok(batches.into_iter().filter_map(only).collect())
+}

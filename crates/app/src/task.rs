@@ -19,6 +19,7 @@ use crate::{
     failure::Failure,
     format::LIST_LENGTH,
     remember::{self, INDEX_PATIENCE},
+    sync, write,
 };
 
 /// Tells whether a note is a task and not forgotten.
@@ -43,6 +44,49 @@ pub fn set_status(
         change.apply(note, context.environment.now);
     })?;
     Ok((before, stored))
+}
+
+/// A task whose status was set.
+pub struct ChangedTask {
+    /// The task.
+    pub entry: Entry,
+    /// The shortest unique id.
+    pub short: String,
+    /// The previous status.
+    pub before: Status,
+    /// The notes that may be outdated now that the task is done.
+    pub due: Vec<Entry>,
+    /// The index, with the change.
+    pub index: Index,
+}
+
+/// Sets the status of the task that a person or an agent typed.
+pub fn change(context: &Context, typed: &str, status: Status) -> Result<ChangedTask, Failure> {
+    let index = context.index()?;
+    let entry = Context::resolve(&index, typed)?;
+    let short = Context::short(&index, entry.id());
+    if !is_task(&entry) {
+        return Err(Failure::failed(format!("#{short} is no task")).hint("anamnesis task list"));
+    }
+    write::refuse_agent(context, &entry, "change")?;
+    drop(index);
+    let (before, _) = set_status(context, &entry, status)?;
+    if before != status {
+        sync::commit(context, "task", [entry.id()]);
+    }
+    let index = context.index()?;
+    let due = if status == Status::Done && before != status {
+        stale::outdated_by_task(&index, entry.id(), context.environment.now)?
+    } else {
+        Vec::new()
+    };
+    Ok(ChangedTask {
+        entry: index.get(entry.id())?.unwrap_or(entry),
+        short,
+        before,
+        due,
+        index,
+    })
 }
 
 /// Returns the subcommand that sets a status.

@@ -16,7 +16,8 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
 pub(crate) use anamnesis_app::format::{
-    LIST_LENGTH, WIDTH, age, ago, count, date, home_path, iso, number, shorten, size, time, wrapped,
+    LIST_LENGTH, WIDTH, age, ago, count, counted, home_path, iso, number, shorten, size, time,
+    wrapped,
 };
 
 /// The result of a command.
@@ -69,6 +70,28 @@ impl Ui {
     pub(crate) fn asks(&self, question: &str) -> bool {
         self.note(&format!("{question} [y/N] "));
         answer().is_some_and(|answer| is_yes(&answer))
+    }
+
+    /// Asks before something that cannot be undone. Without a terminal, `--yes` is required; `again`
+    /// is the command with it. A failure begins with `prefix`, or is `nothing` if the answer is no.
+    pub(crate) fn confirm(
+        &self,
+        question: &str,
+        yes: bool,
+        again: &str,
+        [prefix, nothing]: [&str; 2],
+    ) -> Result<(), Failure> {
+        if yes {
+            return Ok(());
+        }
+        if !stdin_is_terminal() {
+            let why = "nobody can be asked here, and it is for good";
+            return Err(Failure::usage(format!("{prefix}{why}")).hint(again));
+        }
+        if self.asks(question) {
+            return Ok(());
+        }
+        Err(Failure::failed(nothing))
     }
 
     /// Asks the person at the terminal, with yes for Enter. Any unclear answer counts as no.

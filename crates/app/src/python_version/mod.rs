@@ -20,6 +20,9 @@ use serde_json::Value;
 use self::removal::{Hook, Removal, Server};
 use crate::{environment::Environment, failure::Failure, format};
 
+/// The default name of the Python version's MCP server.
+pub const SERVER_NAME: &str = "anamnesis";
+
 /// The largest of Claude Code's files that is read, in bytes.
 const MAX_LENGTH: usize = 64 * 1024 * 1024;
 

@@ -1,10 +1,6 @@
 //! `backfill`: writes notes for sessions from before the install, from Claude Code's transcripts.
 //!
-//! Lists by default; writes notes only with `--apply`. Each note is written right after its
-//! transcript was read, newest session first, so an interrupted run can be continued. The index is
-//! refreshed once, at the end. An existing note is never touched.
-
-mod past;
+//! Lists by default; writes notes only with `--apply`.
 
 use std::{
     collections::BTreeMap,
@@ -14,27 +10,16 @@ use std::{
 };
 
 use anamnesis_app::{
-    context::Context, environment::Environment, failure::Failure, format::quoted, pause::Off, sync,
+    backfill::{self, BackfillReport, Session, SessionFilter, Skip, SkippedTranscript},
+    environment::Environment,
+    format::quoted,
 };
 use anamnesis_note::note::timestamp;
-use anamnesis_store::{
-    journal::Journal,
-    session_note::{self, Outcome as Captured, Request},
-};
 use anamnesis_text::clean::one_line;
 use chrono::NaiveDate;
 use serde_json::json;
 
-use self::past::{Finding, Past, Session, Skip, Wanted};
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
-
-pub(super) use self::past::countable;
-
-/// Timeout for opening the journal.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The tag that these notes have in addition to `session`.
-const SOURCE: &str = "backfill";
 
 /// Create notes for sessions from before the install
 ///
@@ -97,67 +82,19 @@ impl Args {
     }
 }
 
-/// A transcript that is skipped.
-#[derive(Debug)]
-struct Skipped {
-    path: String,
-    skip: Skip,
-    cause: Option<String>,
-}
-
-/// The result of a scan.
-#[derive(Debug, Default)]
-struct Findings {
-    sessions: Vec<Session>,
-    skipped: Vec<Skipped>,
-    /// How many transcripts belong to other projects.
-    elsewhere: usize,
-    /// How many transcripts were not read because `--limit` was reached.
-    left: usize,
-    /// The error that ended the scan early.
-    failure: Option<Failure>,
-}
-
 pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
-    if args.apply && environment.is_agent {
-        return Err(Failure::failed(
-            "sessions are remembered by a person only: look at the list first",
-        )
-        .hint("in a terminal: anamnesis backfill --apply"));
-    }
-    // A dry run must not create the journal.
-    let (context, journal) = if args.apply {
-        let context = Context::open(environment)?;
-        let journal = Journal::open(&context.home, PATIENCE)?;
-        (context, Some(journal))
-    } else {
-        let context = Context::of(environment, PATIENCE)?;
-        let journal = Journal::open_to_read(&context.home, PATIENCE)?;
-        (context, journal)
-    };
-    if context.config.is_unclear {
-        return Err(Failure::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
-    }
-    let project = (!args.everywhere).then(|| context.project(args.project.as_deref()).key);
-    let wanted = Wanted {
-        project,
+    let (context, journal) = backfill::open(environment, args.apply)?;
+    let wanted = SessionFilter {
+        project: (!args.everywhere).then(|| context.project(args.project.as_deref()).key),
         since: args.since,
         unrecorded: args.unrecorded,
+        limit: args.limit,
     };
-    let mut findings = look(args, &context, journal.as_ref(), &wanted)?;
-    findings
-        .sessions
-        .sort_by(|a, b| b.ended.cmp(&a.ended).then(a.note.cmp(&b.note)));
-    findings.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    if let Some(journal) = &journal
-        && args.apply
-        && !findings.sessions.is_empty()
-    {
-        let notes = findings.sessions.iter().map(|session| session.note);
-        sync::commit(&context, "backfill", notes);
-        context.index()?.checkpoint()?;
-        journal.checkpoint()?;
-    }
+    let mut progress = Progress::new();
+    let show = |done, total| progress.show(done, total);
+    let findings = backfill::run(&context, journal.as_ref(), &wanted, args.apply, show);
+    drop(progress);
+    let findings = findings?;
     if args.json {
         ui.json(&as_json(args, &findings));
     } else {
@@ -169,77 +106,8 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     }
 }
 
-/// Scans the transcripts and writes the notes if `--apply` is set.
-fn look(
-    args: &Args,
-    context: &Context,
-    journal: Option<&Journal>,
-    wanted: &Wanted,
-) -> Result<Findings, Failure> {
-    let candidates = past::candidates(context);
-    let mut past = Past::new(context, journal, wanted)?;
-    let mut progress = Progress::new(candidates.len());
-    let mut findings = Findings::default();
-    let machine_id = context.machine_id();
-    for (number, candidate) in candidates.iter().enumerate() {
-        if args
-            .limit
-            .is_some_and(|limit| findings.sessions.len() >= limit)
-        {
-            findings.left = candidates.len() - number;
-            break;
-        }
-        progress.show(number);
-        let mut finding = match past.look(candidate) {
-            Ok(finding) => finding,
-            Err(failure) => {
-                findings.left = candidates.len() - number;
-                findings.failure = Some(failure);
-                break;
-            }
-        };
-        if let Finding::Session(session, account) = &finding
-            && args.apply
-        {
-            let request = Request {
-                session: Some(&session.id),
-                project: &session.project,
-                machine_id: &machine_id,
-                source: Some(SOURCE),
-                now: context.environment.now,
-            };
-            // The index is refreshed once, after the scan.
-            match session_note::capture(&context.notes, journal, account, &request) {
-                Ok(Captured::Written(_)) => {}
-                Ok(Captured::Trivial) => finding = Skip::Trivial.into(),
-                Ok(Captured::Forgotten(_)) => finding = Skip::Forgotten.into(),
-                // Another process wrote the note while the transcript was read.
-                Ok(Captured::Unchanged(_)) => finding = Skip::Noted.into(),
-                Err(error) => {
-                    findings.left = candidates.len() - number;
-                    findings.failure = Some(error.into());
-                    break;
-                }
-            }
-        }
-        match finding {
-            Finding::Session(session, _) => findings.sessions.push(session),
-            Finding::Elsewhere => findings.elsewhere += 1,
-            Finding::Skipped(skip, cause) => {
-                let home = context.environment.user_home.as_deref();
-                findings.skipped.push(Skipped {
-                    path: one_line(&ui::home_path(&candidate.path, home)),
-                    skip,
-                    cause,
-                });
-            }
-        }
-    }
-    Ok(findings)
-}
-
 /// Formats the report for people.
-fn text(args: &Args, wanted: &Wanted, findings: &Findings) -> String {
+fn text(args: &Args, wanted: &SessionFilter, findings: &BackfillReport) -> String {
     let sessions = &findings.sessions;
     let count = ui::count(sessions.len(), "session");
     let place = wanted.project.as_ref().map_or_else(String::new, |project| {
@@ -307,11 +175,11 @@ fn text(args: &Args, wanted: &Wanted, findings: &Findings) -> String {
 }
 
 /// Lists the skipped transcripts with their reasons.
-fn left_out(args: &Args, findings: &Findings, text: &mut String) {
+fn left_out(args: &Args, findings: &BackfillReport, text: &mut String) {
     if findings.skipped.is_empty() {
         return;
     }
-    let mut reasons: BTreeMap<Skip, Vec<&Skipped>> = BTreeMap::new();
+    let mut reasons: BTreeMap<Skip, Vec<&SkippedTranscript>> = BTreeMap::new();
     for skipped in &findings.skipped {
         reasons.entry(skipped.skip).or_default().push(skipped);
     }
@@ -325,7 +193,7 @@ fn left_out(args: &Args, findings: &Findings, text: &mut String) {
             text,
             "  {:>6}  {}",
             ui::number(skipped.len()),
-            skip.reason()
+            skip.reason().1
         );
         // An unreadable file is named, because it may be damaged.
         let shown = match skip {
@@ -342,7 +210,7 @@ fn left_out(args: &Args, findings: &Findings, text: &mut String) {
 }
 
 /// Formats the report for scripts.
-fn as_json(args: &Args, findings: &Findings) -> serde_json::Value {
+fn as_json(args: &Args, findings: &BackfillReport) -> serde_json::Value {
     let sessions: Vec<_> = findings
         .sessions
         .iter()
@@ -359,7 +227,7 @@ fn as_json(args: &Args, findings: &Findings) -> serde_json::Value {
         .iter()
         .map(|skipped| {
             json!({
-                "transcript": skipped.path, "reason": skipped.skip.as_str(), "cause": skipped.cause,
+                "transcript": skipped.path, "reason": skipped.skip.reason().0, "cause": skipped.cause,
             })
         })
         .collect();
@@ -371,7 +239,6 @@ fn as_json(args: &Args, findings: &Findings) -> serde_json::Value {
 
 /// A progress bar on a terminal; elsewhere it prints nothing.
 struct Progress {
-    total: usize,
     is_shown: bool,
     last: Option<Instant>,
 }
@@ -383,21 +250,20 @@ impl Progress {
     /// The width of the bar in characters.
     const LENGTH: usize = 30;
 
-    fn new(total: usize) -> Self {
+    fn new() -> Self {
         Self {
-            total,
             is_shown: ui::stderr_is_terminal(),
             last: None,
         }
     }
 
     /// Shows how many are done, at most once per `PAUSE`.
-    fn show(&mut self, done: usize) {
+    fn show(&mut self, done: usize, total: usize) {
         if !self.is_shown || self.last.is_some_and(|last| last.elapsed() < Self::PAUSE) {
             return;
         }
         self.last = Some(Instant::now());
-        ui::progress(&Self::line(done, self.total));
+        ui::progress(&Self::line(done, total));
     }
 
     fn line(done: usize, total: usize) -> String {

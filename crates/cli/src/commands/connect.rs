@@ -2,16 +2,15 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure, sync};
-use anamnesis_note::{
-    link::{Link, Relation, given, parse_weight},
-    note::{Note, State},
+use anamnesis_app::{
+    context::Context,
+    edit::{self, LinkOutcome},
 };
-use anamnesis_store::index::Entry;
+use anamnesis_note::link::{Relation, given, parse_weight};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
-use super::write::{self, is_out_of_reach};
+use super::write;
 use crate::ui::{Outcome, Ui};
 
 /// Link a note to another one
@@ -48,52 +47,25 @@ fn weight(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let index = context.index()?;
-    let from = Context::resolve(&index, &args.from)?;
-    let to = Context::resolve(&index, &args.to)?;
-    check(args, &from, &to)?;
-    let link = Link {
-        relation: args.relation,
-        target: to.id(),
-        weight: args.weight,
+    let ids = [args.from.as_str(), &args.to];
+    let connected = edit::connect(context, ids, args.relation, args.weight, args.remove)?;
+    let (from, to, short_to) = match connected {
+        LinkOutcome::Proposed(saved) => return Ok(write::print(ui, &saved, None)),
+        LinkOutcome::Linked { from, to, short_to } => (from, to, short_to),
     };
-    let change = |note: &mut Note| {
-        if args.remove {
-            link.withdraw(note);
-        } else {
-            link.declare(note);
-        }
-    };
-    let hides = args.relation == Relation::Supersedes && !args.remove;
-    let reaches = |entry| is_out_of_reach(context, entry);
-    let is_reaching = reaches(&from) || hides && reaches(&to);
-    if context.environment.is_agent && is_reaching {
-        let mut changed = context.notes.read(from.path)?.note();
-        change(&mut changed);
-        return write::propose(context, ui, index, changed, "connect");
-    }
-    let [short_from, short_to] = [&from, &to].map(|entry| Context::short(&index, entry.id()));
-    drop(index);
-    let lock = context.notes.lock()?;
-    let stored = context.notes.update(&lock, from.path, change)?;
-    drop(lock);
-    let is_changed = stored.stamp != from.stamp;
-    if is_changed {
-        sync::commit(context, "connect", [from.id()]);
-        context.index()?;
-    }
+    let (short_from, relation) = (&from.short, args.relation);
     if args.json {
         ui.json(&json!({
-            "from": from.id().to_string(),
-            "relation": args.relation.as_str(),
+            "from": from.entry.id().to_string(),
+            "relation": relation.as_str(),
             "to": to.id().to_string(),
             "weight": args.weight,
             "removed": args.remove,
-            "changed": is_changed,
+            "changed": from.is_changed(),
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    if !is_changed {
+    if !from.is_changed() {
         ui.print(&format!("#{short_from} is as it was\n"));
         return Ok(ExitCode::SUCCESS);
     }
@@ -103,33 +75,10 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         ("now", " --remove")
     };
     ui.print(&format!(
-        "#{short_from} \"{}\"\n  {said} {} #{short_to} \"{}\"\n\
-         Undo: anamnesis connect {short_from} {short_to} --relation {}{back}\n",
-        one_line(&from.title),
-        args.relation,
+        "#{short_from} \"{}\"\n  {said} {relation} #{short_to} \"{}\"\n\
+         Undo: anamnesis connect {short_from} {short_to} --relation {relation}{back}\n",
+        one_line(&from.entry.title),
         one_line(&to.title),
-        args.relation,
     ));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Refuses links that make no sense.
-fn check(args: &Args, from: &Entry, to: &Entry) -> Result<(), Failure> {
-    if from.id() == to.id() {
-        return Err(Failure::usage("a note cannot be linked to itself"));
-    }
-    if args.weight.is_some() && args.relation == Relation::Supersedes {
-        return Err(Failure::usage(
-            "a note replaces another one or not; it has no weight",
-        ));
-    }
-    for entry in [from, to] {
-        if entry.state == State::Forgotten && !args.remove {
-            return Err(
-                Failure::failed(format!("#{} is forgotten", entry.id().short()))
-                    .hint(format!("anamnesis restore {}", entry.id())),
-            );
-        }
-    }
-    Ok(())
 }

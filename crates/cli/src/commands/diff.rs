@@ -1,28 +1,23 @@
 //! `diff`: shows what a change did, note by note.
 
-use std::{collections::BTreeSet, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     context::Context,
-    failure::Failure,
     format::{ago, shorten},
+    history::{self, Past},
     sync::short_batch,
 };
 use anamnesis_note::{
     draft::{safe, safe_line},
-    id::{IdPrefix, NoteId},
     note::{Note, NoteFile, State},
 };
-use anamnesis_store::index::Entry;
-use anamnesis_sync::history::{Difference, Event, File};
+use anamnesis_sync::history::{Difference, File};
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use crate::{
-    commands::history_view::{self, Past},
-    ui::{self, LIST_LENGTH, Outcome, Ui},
-};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// Time limit for improving the alignment of two texts.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -48,7 +43,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
-    let (event, note) = find(&past, &args.what)?;
+    let (event, note) = past.find(&args.what)?;
     let mut differences = past.repository.differences(&event.commit)?;
     if let Some(note) = note {
         differences.retain(|difference| difference.id == note);
@@ -66,8 +61,8 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     });
     let mut text = format!(
         "{} by {} on {}, {}{batch} · commit {}\n",
-        shorten(&history_view::shown_verb(&event), 20),
-        history_view::shown_actor(&event),
+        shorten(&history::shown_verb(&event), 20),
+        history::shown_actor(&event),
         shorten(&one_line(machine), 16),
         ago(event.at, context.environment.now),
         event.commit.get(..7).unwrap_or_default(),
@@ -91,65 +86,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Finds the commit; also returns the note, if a note was named.
-fn find(past: &Past<'_>, typed: &str) -> Result<(Event, Option<NoteId>), Failure> {
-    let mut events = past.repository.find(typed)?;
-    let notes = match IdPrefix::parse(typed) {
-        Ok(reference) if events.is_empty() => past.candidates(&reference)?,
-        Ok(reference) => {
-            let entries = past.index.matching(&reference)?;
-            entries.iter().map(Entry::id).collect()
-        }
-        Err(_) => BTreeSet::new(),
-    };
-    if events.len() + notes.len() > 1 {
-        let lines = events.iter().map(|event| past.line(event));
-        let notes = notes
-            .iter()
-            .map(|id| format!("{id}  {}", past.title_of(*id)));
-        return Err(ambiguous(typed, &lines.chain(notes).collect::<Vec<_>>()));
-    }
-    if let Some(event) = events.pop() {
-        return Ok((event, None));
-    }
-    let note = notes.into_iter().next().ok_or_else(|| nothing(typed))?;
-    past.refuse_withheld(note)?;
-    let mut events = past.repository.log(Some(note), 1)?;
-    match events.pop() {
-        Some(event) => Ok((event, Some(note))),
-        None => Err(without_history(past, note)),
-    }
-}
-
-/// The error for a note that was never committed.
-pub(super) fn without_history(past: &Past<'_>, note: NoteId) -> Failure {
-    let short = past.short(note);
-    Failure::failed(format!(
-        "#{short} has no history: it is on this machine only, or was not committed yet"
-    ))
-    .hint(format!("anamnesis show {short}"))
-}
-
-/// The error for an unknown change.
-pub(super) fn nothing(typed: &str) -> Failure {
-    let typed = one_line(typed);
-    Failure::failed(format!("no batch \"{}\"", shorten(&typed, 40)))
-        .hint("four or more characters of its end: anamnesis log")
-}
-
-/// The error for an ambiguous id, with the candidates.
-pub(super) fn ambiguous(typed: &str, lines: &[String]) -> Failure {
-    let shown = lines.iter().take(LIST_LENGTH).cloned().collect::<Vec<_>>();
-    let typed = one_line(typed);
-    let amount = lines.len();
-    Failure::usage(format!(
-        "\"{}\" stands for {amount} things:\n{}",
-        shorten(&typed, 40),
-        shown.join("\n")
-    ))
-    .hint("type more of it")
 }
 
 fn note_text(past: &Past<'_>, difference: &Difference) -> String {

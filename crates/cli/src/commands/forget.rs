@@ -4,9 +4,7 @@ mod session;
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure, forget::forget_notes, remote, sync};
-use anamnesis_note::note::State;
-use anamnesis_store::{index::Index, notes::NotePath};
+use anamnesis_app::{context::Context, failure::Failure, forget, remote, sync::short_batch};
 use anamnesis_text::clean::one_line;
 
 use crate::ui::{Outcome, Ui};
@@ -45,86 +43,32 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if context.environment.is_agent && args.ids.len() > 1 {
         return Err(Failure::usage("an agent forgets one note at a time"));
     }
-    let index = context.index()?;
-    // All ids are resolved before the first note is changed.
-    let mut entries = Vec::new();
-    for typed in &args.ids {
-        let entry = Context::resolve(&index, typed).map_err(|failure| {
-            Failure::failed(format!(
-                "0 forgotten: {}",
-                failure.text().trim_start_matches("anamnesis: ").trim_end()
-            ))
-        })?;
-        if entry.state == State::Forgotten {
-            return Err(Failure::failed(format!(
-                "0 forgotten: #{} is forgotten already",
-                Context::short(&index, entry.id())
-            ))
-            .hint(format!("anamnesis restore {}", entry.id())));
-        }
-        entries.push(entry);
-    }
-    drop(index);
-    let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
-    forget_notes(context, &paths)?;
-    let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
-    let index = context.index()?;
-    let mut text = String::new();
-    let elsewhere = if remote::address(context).is_some() {
-        "; elsewhere with the next sync"
-    } else {
-        ""
+    let forgotten = forget::forget(context, &args.ids)?;
+    let elsewhere = match remote::address(context) {
+        Some(_) => "; elsewhere with the next sync",
+        None => "",
     };
-    for entry in &entries {
-        let short = Context::short(&index, entry.id());
-        text.push_str(&format!(
-            "forgot #{short} \"{}\"{elsewhere}\n",
-            one_line(&entry.title)
-        ));
+    let mut text = String::new();
+    let mut all = Vec::new();
+    for (entry, short) in &forgotten.notes {
+        let title = one_line(&entry.title);
+        text.push_str(&format!("forgot #{short} \"{title}\"{elsewhere}\n"));
+        all.push(short.as_str());
     }
-    let all: Vec<String> = entries
-        .iter()
-        .map(|entry| Context::short(&index, entry.id()))
-        .collect();
     let all = all.join(" ");
-    match batch {
-        Some(batch) => text.push_str(&format!(
+    text.push_str(&match forgotten.batch {
+        Some(batch) => format!(
             "Undo: anamnesis undo {} · out of history too: anamnesis purge {all}\n",
-            sync::short_batch(batch)
-        )),
-        None => text.push_str(&format!("Undo: anamnesis restore {all}\n")),
-    }
+            short_batch(batch)
+        ),
+        None => format!("Undo: anamnesis restore {all}\n"),
+    });
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn restore(args: &RestoreArgs, context: &Context, ui: &Ui) -> Outcome {
-    if context.environment.is_agent {
-        return Err(Failure::failed(
-            "what was forgotten is brought back by a person only",
-        ));
-    }
-    let index = context.index()?;
-    let entry = Context::resolve(&index, &args.id)?;
-    let short = Context::short(&index, entry.id());
-    if entry.state != State::Forgotten {
-        return Err(Failure::failed(format!("#{short} is not forgotten"))
-            .hint(format!("anamnesis show {short}")));
-    }
-    if context.notes.trashed(entry.id()).is_none() {
-        return Err(Failure::failed(format!(
-            "the text of #{short} is no longer in the trash"
-        )));
-    }
-    drop::<Index>(index);
-    let lock = context.notes.lock()?;
-    let stored = context.notes.restore(&lock, entry.path)?;
-    drop(lock);
-    sync::commit(context, "restore", [entry.id()]);
-    if let Some(journal) = context.journal() {
-        journal.remembered(entry.id())?;
-    }
-    context.index()?;
+    let (stored, short) = forget::restore(context, &args.id)?;
     ui.print(&format!(
         "restored #{short} \"{}\"\nUndo: anamnesis forget {short}\n",
         one_line(&stored.file.note().title)

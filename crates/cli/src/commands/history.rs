@@ -2,20 +2,15 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, format::shorten};
-use anamnesis_note::{
-    draft::{safe, safe_line},
-    id::NoteId,
-    note::{Note, NoteFile, State},
+use anamnesis_app::{
+    context::Context,
+    history::{self, Past},
 };
-use anamnesis_sync::history::{File, Version};
+use anamnesis_note::draft::safe;
+use anamnesis_sync::history::File;
 use serde_json::json;
 
-use super::diff;
-use crate::{
-    commands::history_view::{self, Past},
-    ui::{self, LIST_LENGTH, Outcome, Ui},
-};
+use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
 
 /// List the versions of a note
 ///
@@ -40,13 +35,13 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     // The extra version is compared with the last one shown.
     let versions = past.repository.versions(id, limit.saturating_add(1))?;
     if versions.is_empty() {
-        return Err(diff::without_history(&past, id));
+        return Err(past.without_history(id));
     }
     let has_more = versions.len() > limit;
     let shown = versions.iter().take(limit).enumerate();
     let changes = shown.map(|(place, version)| {
         let older = versions.get(place + 1);
-        (version, changes(id, version, older))
+        (version, history::changes(id, version, older))
     });
     if args.json {
         let versions = changes.map(|(version, changes)| {
@@ -67,9 +62,9 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     out.push('\n');
     for (version, changes) in changes {
-        let what = format!("{} {changes}", history_view::shown_verb(&version.event));
+        let what = format!("{} {changes}", history::shown_verb(&version.event));
         let beginning = past.beginning(&version.event);
-        out.push_str(&format!("{beginning} {}\n", history_view::cut(&what)));
+        out.push_str(&format!("{beginning} {}\n", history::cut(&what)));
     }
     if has_more {
         out.push_str(&format!("the newest {limit} shown · --all\n"));
@@ -83,48 +78,4 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 fn text(file: &File) -> String {
     safe(&String::from_utf8_lossy(&file.bytes))
-}
-
-/// Summarises what a version changed.
-fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String {
-    let note = |version: &Version| -> Option<Note> {
-        let file = NoteFile::parse(&version.file.as_ref()?.bytes, id).ok()?;
-        Some(file.into_note())
-    };
-    let Some(file) = &version.file else {
-        return "(gone)".to_owned();
-    };
-    let before = older.and_then(|older| older.file.as_ref());
-    let Some(before) = before else {
-        return "(new)".to_owned();
-    };
-    let (Some(new), Some(old)) = (note(version), older.and_then(note)) else {
-        return "(cannot be read as a note)".to_owned();
-    };
-    if new.state == State::Forgotten && old.state != State::Forgotten {
-        return "(forgotten)".to_owned();
-    }
-    let mut parts = Vec::new();
-    let changed = [
-        (new.title != old.title, "title"),
-        (new.body != old.body, "text"),
-        (new.tags != old.tags, "tags"),
-        (new.project != old.project, "project"),
-        (
-            new.kind() != old.kind() || file.folder != before.folder,
-            "kind",
-        ),
-        (new.state != old.state, "state"),
-        (new.pinned != old.pinned, "pinned"),
-    ];
-    parts.extend(changed.iter().filter(|(is, _)| *is).map(|(_, word)| *word));
-    if parts.is_empty() {
-        parts.push("fields");
-    }
-    let mut text = parts.join(", ");
-    if new.title != old.title {
-        let title = safe_line(&new.title);
-        text.push_str(&format!(": {}", shorten(&title, 60)));
-    }
-    text
 }

@@ -2,13 +2,10 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::context::Context;
+use anamnesis_app::{context::Context, history::Past};
 use serde_json::json;
 
-use crate::{
-    commands::history_view::Past,
-    ui::{LIST_LENGTH, Outcome, Ui},
-};
+use crate::ui::{LIST_LENGTH, Outcome, Ui};
 
 /// Show the changes to your notes, on all your machines
 ///

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use anamnesis_app::{
     context::Context,
     format::{ago, shorten},
+    history,
     sync::History,
 };
 use anamnesis_sync::name_in_commits;
@@ -12,10 +13,7 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use crate::{
-    commands::history_view,
-    ui::{self, Outcome, Ui},
-};
+use crate::ui::{self, Outcome, Ui};
 
 /// Show which machine wrote what, and when it was last seen
 ///
@@ -42,7 +40,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     }
     let own = context.machine_id();
     machines.entry(own.clone()).or_default();
-    if let Some(repository) = history_view::open(context)? {
+    if let Some(repository) = history::open(context)? {
         for (name, time) in repository.last_seen()? {
             // Commits store the name as one plain word; notes store it as typed.
             let known = machines
@@ -63,11 +61,11 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
                 "machine_id": name,
                 "this": *name == own,
                 "notes": machine.notes,
-                "last_seen": machine.seen.map(history_view::iso),
+                "last_seen": machine.seen.map(history::iso),
             })
         });
         let list: Vec<_> = list.collect();
-        ui.json(&json!({ "machines": list, "in_step_at": synced.map(history_view::iso) }));
+        ui.json(&json!({ "machines": list, "in_step_at": synced.map(history::iso) }));
         return Ok(ExitCode::SUCCESS);
     }
     let now = context.environment.now;

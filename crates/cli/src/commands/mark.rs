@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure, format::quoted, sync};
+use anamnesis_app::{context::Context, edit, failure::Failure, format::quoted};
 use anamnesis_note::{
     draft::safe_line,
-    note::{GLOBAL, Note, Scope, State},
+    note::{Note, Scope, State},
 };
 use anamnesis_text::clean::one_line;
 
-use super::edit::refuse_agent;
 use crate::ui::{Outcome, Ui};
 
 /// Move a note to another project, or keep it on this machine
@@ -53,32 +52,9 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
     if project.as_deref() == Some("") {
         return Err(Failure::usage("--project is empty"));
     }
-    if context.environment.is_agent && project.as_deref() == Some(GLOBAL) {
-        return Err(Failure::failed(
-            "only a person can let a note apply to all projects",
-        ));
-    }
-    let index = context.index()?;
-    let entry = Context::resolve(&index, &args.id)?;
-    refuse_agent(context, &entry, "move")?;
-    let short = Context::short(&index, entry.id());
-    drop(index);
-    let lock = context.notes.lock()?;
-    let mut stored = context.notes.update(&lock, entry.path, |note| {
-        if let Some(project) = &project {
-            note.project.clone_from(project);
-        }
-    })?;
-    if let Some(scope) = args.scope {
-        stored = context.notes.set_scope(&lock, stored.path, scope)?;
-    }
-    drop(lock);
-    if let Some(journal) = context.journal() {
-        journal.know([entry.id()])?;
-    }
-    sync::commit(context, "move", [entry.id()]);
-    context.index()?;
-    let note = stored.note();
+    let moved = edit::move_note(context, &args.id, project.as_deref(), args.scope)?;
+    let (entry, short) = (&moved.entry, &moved.short);
+    let note = moved.stored.note();
     let place = if note.is_global() {
         "all projects"
     } else {
@@ -91,7 +67,7 @@ pub(crate) fn move_note(args: &MoveArgs, context: &Context, ui: &Ui) -> Outcome 
     };
     ui.print(&format!(
         "#{short} applies to {place}{local}\nUndo: {}\n",
-        undo(&short, &entry.project, entry.path.scope)
+        undo(short, &entry.project, entry.path.scope)
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -147,27 +123,16 @@ fn mark(
     undo: &str,
     change: impl FnOnce(&mut Note),
 ) -> Outcome {
-    let index = context.index()?;
-    let entry = Context::resolve(&index, typed)?;
-    refuse_agent(context, &entry, "mark")?;
-    let short = Context::short(&index, entry.id());
-    if matches!(entry.state, State::Forgotten | State::Proposed) {
-        return Err(Failure::failed(format!("#{short} is {}", entry.state)));
-    }
-    drop(index);
-    let lock = context.notes.lock()?;
-    let stored = context.notes.update(&lock, entry.path, change)?;
-    drop(lock);
-    sync::commit(context, "mark", [entry.id()]);
-    context.index()?;
-    if stored.stamp == entry.stamp {
-        ui.print(&format!("#{short} is as it was\n"));
-    } else {
+    let marked = edit::mark(context, typed, change)?;
+    let short = &marked.short;
+    if marked.is_changed() {
         ui.print(&format!(
             "{said} #{short} \"{}\"\nUndo: anamnesis {}\n",
-            one_line(&entry.title),
-            undo.replace("{}", &short)
+            one_line(&marked.entry.title),
+            undo.replace("{}", short)
         ));
+    } else {
+        ui.print(&format!("#{short} is as it was\n"));
     }
     Ok(ExitCode::SUCCESS)
 }

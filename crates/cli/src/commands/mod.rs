@@ -14,7 +14,6 @@ mod feedback;
 pub(crate) mod forget;
 mod help;
 mod history;
-mod history_view;
 mod import;
 mod init;
 mod internal;

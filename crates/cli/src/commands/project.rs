@@ -7,25 +7,20 @@ use std::{
     time::Duration,
 };
 
-use anamnesis_app::{context::Context, environment::Environment, failure::Failure, upkeep::steps};
+use anamnesis_app::{
+    context::Context,
+    environment::Environment,
+    failure::Failure,
+    project::{self, ListedProject},
+    upkeep::steps,
+};
 use anamnesis_distill::upkeep::chores::KeyMap;
-use anamnesis_note::{
-    note::GLOBAL,
-    usage_log::{Alias, Aliases},
-};
-use anamnesis_store::{
-    journal::Journal,
-    project::{Identities, Project, Step},
-    usage_log::Receipts,
-};
+use anamnesis_store::project::{Project, Step};
 use anamnesis_text::clean::one_line;
 use serde_json::json;
 
 use super::bulk::{self, Apply};
 use crate::ui::{self, Outcome, Ui};
-
-/// Timeout for the journal and the usage log.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Show the project of a folder and how its key was found
 ///
@@ -87,22 +82,17 @@ pub(crate) fn run(args: &Args, environment: Environment, ui: &Ui) -> Outcome {
     match &args.verb {
         None => show(args, &Context::of(environment, Duration::ZERO)?, ui),
         Some(Verb::List { json }) => list(*json, &Context::open(environment)?, ui),
-        Some(Verb::Merge { key, same_as }) => merge(key, same_as, &for_a_person(environment)?, ui),
-        Some(Verb::Split { key }) => split(key, &for_a_person(environment)?, ui),
+        Some(Verb::Merge { key, same_as }) => {
+            merge(key, same_as, &project::open_for_person(environment)?, ui)
+        }
+        Some(Verb::Split { key }) => split(key, &project::open_for_person(environment)?, ui),
         Some(Verb::Migrate { map, apply }) => migrate(map, apply, &Context::open(environment)?, ui),
-        Some(Verb::Trust { folder }) => trust(folder.as_deref(), &for_a_person(environment)?, ui),
+        Some(Verb::Trust { folder }) => trust(
+            folder.as_deref(),
+            &project::open_for_person(environment)?,
+            ui,
+        ),
     }
-}
-
-/// Opens the store for a person only. A repository could tell Claude to get another project's notes
-/// for it.
-fn for_a_person(environment: Environment) -> Result<Context, Failure> {
-    // HOOK-03
-    if environment.is_agent {
-        let refusal = "only a person can say which project's notes a folder has";
-        return Err(Failure::failed(refusal));
-    }
-    Context::open(environment)
 }
 
 fn absolute(folder: Option<&Path>) -> Result<PathBuf, Failure> {
@@ -117,7 +107,7 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let folder = absolute(args.folder.as_deref())?;
     let project = context.project_of(&folder);
     let (step, place) = explain(&project);
-    let also = reasons(context, &project);
+    let also = project::other_keys(context, &project);
     if args.json {
         let also: Vec<_> = also
             .iter()
@@ -133,18 +123,15 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    let home = context.environment.user_home.as_deref();
-    let place = place.map_or_else(String::new, |place| {
-        format!(" {}", ui::home_path(place, home))
-    });
+    let place = place.map_or_else(String::new, |place| format!(" {}", context.shown(place)));
     let mut text = format!(
         "{}\nfrom {step}{place}\nfolder {}\n",
         project.key,
-        ui::home_path(&folder, home)
+        context.shown(&folder)
     );
     for (key, reason, folder) in &also {
-        let folder = folder.as_deref().map(|folder| ui::home_path(folder, home));
-        let folder = folder.map_or_else(String::new, |folder| format!(" in {folder}"));
+        let folder = folder.as_deref();
+        let folder = folder.map_or_else(String::new, |it| format!(" in {}", context.shown(it)));
         text.push_str(&format!("also {key}: {reason}{folder}\n"));
     }
     if let Some(key) = &project.untrusted {
@@ -157,85 +144,28 @@ fn show(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The other keys of a project, each with its source and the folder where it was found.
-fn reasons<'a>(context: &Context, project: &'a Project) -> Vec<(&'a str, String, Option<PathBuf>)> {
-    if project.also.is_empty() {
-        return Vec::new();
-    }
-    let receipts = Receipts::new(context.home.clone());
-    let journal = context.journal();
-    let reason = |other: &str| {
-        let identities = identities(context, journal.as_ref()?, &receipts, "");
-        identities.reason(&project.key, other).ok().flatten()
-    };
-    project
-        .also
-        .iter()
-        .map(|other| match reason(other) {
-            Some((reason, folder)) => (other.as_str(), reason, Some(folder)),
-            None => (other.as_str(), "merged, or seen elsewhere".to_owned(), None),
-        })
-        .collect()
-}
-
-fn identities<'a>(
-    context: &Context,
-    journal: &'a Journal,
-    receipts: &'a Receipts,
-    machine: &'a str,
-) -> Identities<'a> {
-    Identities::new(
-        journal,
-        receipts,
-        machine,
-        context.environment.now,
-        PATIENCE,
-    )
-}
-
 fn list(json: bool, context: &Context, ui: &Ui) -> Outcome {
-    let notes = context.index()?.counts()?.by_project;
-    let receipts = Receipts::new(context.home.clone());
-    let aliases = receipts.aliases();
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let hints = identities(context, &journal, &receipts, "").hints()?;
-    let mut projects: Vec<&str> = notes
-        .keys()
-        .map(String::as_str)
-        .chain(aliases.keys())
-        .map(|key| aliases.current(key))
-        .filter(|key| *key != GLOBAL)
-        .collect();
-    projects.sort_unstable();
-    projects.dedup();
-    let amount = |key: &str| amount(&notes, &aliases, key);
+    let (projects, hints) = project::list(context)?;
     if json {
-        let projects: Vec<_> = projects
+        let projects = projects.iter().map(
+            |project| json!({ "key": project.key, "notes": project.notes, "also": project.also }),
+        );
+        let hints = hints
             .iter()
-            .map(|key| {
-                let also: Vec<_> = aliases.others(key).collect();
-                json!({ "key": key, "notes": amount(key), "also": also })
-            })
-            .collect();
-        let hints: Vec<_> = hints
-            .iter()
-            .map(|hint| json!({ "keys": [hint.one, hint.other], "because": hint.reason }))
-            .collect();
-        ui.json(&json!({ "projects": projects, "may_be_one": hints }));
+            .map(|hint| json!({ "keys": [hint.one, hint.other], "because": hint.reason }));
+        ui.json(&json!({
+            "projects": projects.collect::<Vec<_>>(),
+            "may_be_one": hints.collect::<Vec<_>>(),
+        }));
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
-    for key in &projects {
-        let also: Vec<_> = aliases.others(key).collect();
-        let also = if also.is_empty() {
-            String::new()
-        } else {
-            format!(" · also {}", also.join(", "))
+    for ListedProject { key, also, notes } in &projects {
+        let also = match also.join(", ") {
+            none if none.is_empty() => none,
+            also => format!(" · also {also}"),
         };
-        text.push_str(&format!(
-            "{key}  {}{also}\n",
-            ui::count(amount(key), "note")
-        ));
+        text.push_str(&format!("{key}  {}{also}\n", ui::count(*notes, "note")));
     }
     if projects.is_empty() {
         text.push_str("0 projects\n");
@@ -251,50 +181,21 @@ fn list(json: bool, context: &Context, ui: &Ui) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Formats the number of notes of a project.
-fn amount(
-    notes: &std::collections::BTreeMap<String, usize>,
-    aliases: &Aliases,
-    key: &str,
-) -> usize {
-    let keys = std::iter::once(key).chain(aliases.others(key));
-    keys.filter_map(|key| notes.get(key)).sum()
-}
-
 fn merge(key: &str, same_as: &str, context: &Context, ui: &Ui) -> Outcome {
-    if Alias::new(key, same_as).is_none() {
-        return Err(Failure::usage(format!(
-            "\"{key}\" and \"{same_as}\" are not the keys of two projects"
-        )));
-    }
-    let notes = context.index()?.counts()?.by_project;
-    let (machine, receipts) = (context.machine_id(), Receipts::new(context.home.clone()));
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    if !identities(context, &journal, &receipts, &machine).merge(key, same_as)? {
-        ui.print(&format!("{key} and {same_as} are one project already\n"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let amount = amount(&notes, &receipts.aliases(), same_as);
-    ui.print(&format!(
-        "{key} is now the same project as {same_as}: {} · Undo: anamnesis project split {key}\n",
-        ui::count(amount, "note")
-    ));
+    ui.print(&match project::merge(context, key, same_as)? {
+        None => format!("{key} and {same_as} are one project already\n"),
+        Some(notes) => format!(
+            "{key} is now the same project as {same_as}: {} · Undo: anamnesis project split {key}\n",
+            ui::count(notes, "note")
+        ),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
 fn split(key: &str, context: &Context, ui: &Ui) -> Outcome {
-    let (machine, receipts) = (context.machine_id(), Receipts::new(context.home.clone()));
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let others = identities(context, &journal, &receipts, &machine).split(key)?;
-    if others.is_empty() {
-        return Err(
-            Failure::failed(format!("{key} is the same as no other key"))
-                .hint("anamnesis project list"),
-        );
-    }
+    let others = project::split(context, key)?.join(", ");
     ui.print(&format!(
-        "{key} is no longer the same project as {}\n",
-        others.join(", ")
+        "{key} is no longer the same project as {others}\n"
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -315,11 +216,7 @@ fn migrate(path: &Path, apply: &Apply, context: &Context, ui: &Ui) -> Outcome {
 }
 
 fn trust(folder: Option<&Path>, context: &Context, ui: &Ui) -> Outcome {
-    let folder = absolute(folder)?;
-    let receipts = Receipts::new(context.home.clone());
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let user_home = context.environment.user_home.as_deref();
-    match identities(context, &journal, &receipts, "").trust(&folder, user_home)? {
+    match project::trust(context, &absolute(folder)?)? {
         Some(key) => ui.print(&format!("this folder has the notes of {key} from now on\n")),
         None => ui.print("nothing to trust: the key of this folder is its own\n"),
     }

@@ -4,33 +4,17 @@
 //! in the shell history and in the process list.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     io::{self, BufRead, Read},
-    path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
 };
 
-use anamnesis_app::{context::Context, evaluation_set, failure::Failure, sync};
-use anamnesis_note::{
-    id::NoteId,
-    note::Scope,
-    purge_pattern::{self, PurgePattern},
-    usage_log::{PortableId, Receipt},
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    purge::{self, PlannedNote, PurgeOutcome, PurgePlan},
 };
-use anamnesis_store::{
-    fs::file,
-    index::{Entry, Index},
-    journal::{Journal, Mentions},
-    purge::{self as files, Places},
-    session_note,
-    usage_log::Receipts,
-};
-use anamnesis_sync::{
-    Answer, Error, Repository,
-    purge::{Purge, Purged, Record, Standing, Written},
-    set_aside_repositories,
-};
+use anamnesis_note::purge_pattern::{self, PurgePattern};
+use anamnesis_store::journal::Mentions;
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
@@ -39,11 +23,8 @@ use crate::{
     ui::{self, Outcome, Ui},
 };
 
-/// Timeout for other processes.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The size limit for a file that is searched, in bytes.
-const MAX_LENGTH: usize = 256 * 1024 * 1024;
+/// How a failure begins, and the failure if the person says no.
+const UNCHANGED: [&str; 2] = ["0 places: ", "0 places: nothing was changed"];
 
 /// Remove notes or a text everywhere, including git history
 ///
@@ -65,456 +46,162 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    if context.environment.is_agent {
-        return Err(
-            Failure::failed("0 places: only a person purges, since that cannot be undone")
-                .hint("anamnesis forget ID   (one note, which can be brought back)"),
-        );
-    }
-    let unfinished = sync::backend(context, None, None, Answer::None, PATIENCE).finish_purge();
-    unfinished.map_err(|error| {
-        Failure::failed(format!(
-            "0 places: an earlier purge is not finished: {error}"
-        ))
-    })?;
+    purge::begin(context)?;
     if args.find {
         let text = read_text(ui)?;
         let needle = PurgePattern::new(&text).map_err(|error| Failure::usage(error.to_string()))?;
-        return find(needle, args.yes, context, ui);
+        return purge_text(&purge::find_text(context, &needle)?, args.yes, context, ui);
     }
-    let index = context.index()?;
-    let mut entries = BTreeMap::new();
-    for typed in &args.ids {
-        let entry = Context::resolve(&index, typed).map_err(|failure| {
-            Failure::failed(format!(
-                "0 places: {}",
-                failure.text().trim_start_matches("anamnesis: ").trim_end()
-            ))
-        })?;
-        entries.insert(entry.id(), entry);
-    }
-    purge_notes(&entries, index, args.yes, context, ui)
-}
-
-/// Purges whole notes.
-fn purge_notes(
-    entries: &BTreeMap<NoteId, Entry>,
-    index: Index,
-    yes: bool,
-    context: &Context,
-    ui: &Ui,
-) -> Outcome {
-    let purge = Purge {
-        ids: entries.keys().copied().collect(),
-        needle: None,
-    };
-    let standing = standing(context, &purge)?;
-    let mut text = String::new();
-    let mut names = Vec::new();
-    for (id, entry) in entries {
-        let short = Context::short(&index, *id);
-        let title = one_line(&entry.title);
-        text.push_str(&note_line(
-            &short,
-            entry.shown_kind(),
-            &title,
-            standing.notes.get(id),
-            context,
-        ));
-        names.push(format!("#{short}"));
-    }
-    drop(index);
-    ui.print(&text);
-    let again = format!("anamnesis purge {} --yes", names.join(" ").replace('#', ""));
-    confirm(
-        &format!(
-            "Take {} out of git history too{}, for good?",
-            those(entries.len()),
-            remote_too(context)
-        ),
-        &again,
-        yes,
-        ui,
-    )?;
-    if let Some(journal) = context.journal() {
-        let now = context.environment.now;
-        for entry in entries.values() {
-            if let Ok(stored) = context.notes.read(entry.path) {
-                journal.forgot(entry.id(), &stored.file.note().body, now)?;
-            }
-        }
-    }
-    let lock = context.notes.lock()?;
-    let now = context.environment.now;
-    evaluation_set::forget_notes(&context.home, |id| purge.ids.contains(&id))?;
-    files::bury(&context.home, &lock, &context.notes, &purge.ids, now)
-        .map_err(|error| refused(&error))?;
-    drop(lock);
-    let purged = rewrite(context, &purge, &again);
-    // Derived files are rebuilt even if the history could not be rewritten.
-    Index::rebuild(&context.home, &context.notes, PATIENCE)?;
-    let purged = purged?;
-    let mut out = format!(
-        "purged {}: a tombstone stays, the text is in no file and no commit here\n",
-        names.join(" ")
-    );
-    out.push_str(&remote_steps(context, &purged, None)?);
-    ui.print(&out);
+    let found = purge::find_notes(context, &args.ids)?;
+    ui.print(&found_text(&found, context));
+    let ids: Vec<&str> = found.notes.iter().map(|note| note.short.as_str()).collect();
+    let again = format!("anamnesis purge {} --yes", ids.join(" "));
+    let those = if ids.len() == 1 { "it" } else { "them" };
+    let remote = remote_too(context);
+    let question = format!("Take {those} out of git history too{remote}, for good?");
+    ui.confirm(&question, args.yes, &again, UNCHANGED)?;
+    let done = found.purge(&again)?;
+    ui.print(&format!(
+        "purged #{}: a tombstone stays, the text is in no file and no commit here\n{}",
+        ids.join(" #"),
+        steps_text(&done, Vec::new(), context)
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Masks a text everywhere.
-fn find(needle: PurgePattern, yes: bool, context: &Context, ui: &Ui) -> Outcome {
-    let places = files::find(&context.home, &needle).map_err(|error| refused(&error))?;
-    let journal = context.journal();
-    let mentions = match &journal {
-        Some(journal) => journal.mentions(&needle)?,
-        None => Mentions::default(),
-    };
-    let purge = Purge {
-        needle: Some(needle),
-        ..Purge::default()
-    };
-    let Some(needle) = &purge.needle else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    let standing = standing(context, &purge)?;
-    let notes: BTreeSet<NoteId> = places
-        .notes
-        .iter()
-        .map(|path| path.id)
-        .chain(standing.notes.keys().copied())
-        .collect();
-    let elsewhere = standing.others.len() + usize::from(standing.messages > 0);
-    let mut found = notes.len() + places.files.len() + mentions.count() + elsewhere;
-    // An earlier run that was killed may have changed rows but left their bytes in the file.
-    let in_bytes = match found {
-        0 => databases_with(context, needle),
-        _ => Vec::new(),
-    };
-    found += in_bytes.len();
-    let left = left_text(&places);
-    if found == 0 {
+fn purge_text(found: &PurgePlan<'_>, yes: bool, context: &Context, ui: &Ui) -> Outcome {
+    let places = found.count();
+    if places == 0 {
         let text = "0 places: the text is nowhere in what is ours, nor in git history";
+        let left = left_text(found);
         return Err(Failure::failed(format!("{text}\n{left}").trim_end()));
     }
-    let index = context.index()?;
-    let mut text = String::new();
-    for id in &notes {
-        let entry = index.get(*id)?;
-        let title = entry.as_ref().map_or_else(String::new, |entry| {
-            let title = needle.mask_text(&entry.title);
-            one_line(&title.unwrap_or_else(|| entry.title.clone()))
-        });
-        let kind = entry.as_ref().map_or("gone", Entry::shown_kind);
-        let short = Context::short(&index, *id);
-        let written = standing.notes.get(id);
-        text.push_str(&note_line(&short, kind, &title, written, context));
-    }
-    drop(index);
-    for name in places.files.iter().chain(&in_bytes) {
-        text.push_str(&format!("file     {}\n", one_line(name)));
-    }
-    for name in &standing.others {
-        text.push_str(&format!("history  {}\n", one_line(name)));
-    }
-    if standing.messages > 0 {
-        let commits = ui::count(standing.messages, "commit");
-        text.push_str(&format!("history  what {commits} says of itself\n"));
-    }
-    if mentions.count() > 0 {
-        text.push_str(&records_line(&mentions));
-    }
-    let transcripts = transcripts(context, journal.as_ref(), &mentions, &notes, needle);
-    for path in &transcripts {
-        let path = ui::home_path(path, context.environment.user_home.as_deref());
-        text.push_str(&format!(
-            "Claude   {}\n         its transcript: not ours, left alone\n",
-            one_line(&path)
-        ));
-    }
-    text.push_str(&left);
-    ui.print(&text);
-    confirm(
-        &format!(
-            "Mask it in all of ours and in git history{}?",
-            remote_too(context)
-        ),
-        "… | anamnesis purge --find --yes",
-        yes,
-        ui,
-    )?;
-    if let Some(journal) = &journal {
-        journal.purged(needle)?;
-        journal.mask(needle)?;
-    }
-    let own = own_notes(context, journal.as_ref(), &places);
-    let lock = context.notes.lock()?;
-    files::mask(&context.home, &lock, &context.notes, needle).map_err(|error| refused(&error))?;
-    drop(lock);
-    if let Some(journal) = &journal {
-        for (session, path) in own {
-            if let Ok(stored) = context.notes.read(path) {
-                session_note::keep_own(journal, &session, stored.file.note())?;
-            }
-        }
-    }
-    let purged = rewrite(context, &purge, "anamnesis purge --find");
-    // Derived files are rebuilt even if the history could not be rewritten.
-    Index::rebuild(&context.home, &context.notes, PATIENCE)?;
-    let purged = purged?;
-    let remaining = remaining(context, journal.as_ref(), &purge)?;
-    let mut out = format!(
+    ui.print(&found_text(found, context));
+    let remote = remote_too(context);
+    let question = format!("Mask it in all of ours and in git history{remote}?");
+    let again = "… | anamnesis purge --find --yes";
+    ui.confirm(&question, yes, again, UNCHANGED)?;
+    let done = found.purge("anamnesis purge --find")?;
+    let mut text = format!(
         "done; {} masked, {} left here.\n",
-        ui::count(found, "place"),
-        remaining.len()
+        ui::count(places, "place"),
+        done.remaining.len()
     );
-    for name in &remaining {
-        out.push_str(&format!("left     {}\n", one_line(name)));
+    for name in &done.remaining {
+        text.push_str(&format!("left     {}\n", one_line(name)));
     }
-    out.push_str(&remote_steps(
+    text.push_str(&steps_text(
+        &done,
+        secret_steps(found, &done, context),
         context,
-        &purged,
-        Some(&Leak {
-            since: standing
-                .notes
-                .values()
-                .filter_map(|note| note.pushed_at)
-                .min(),
-            has_transcript: !transcripts.is_empty(),
-        }),
-    )?);
-    ui.print(&out);
-    Ok(if remaining.is_empty() {
+    ));
+    ui.print(&text);
+    Ok(if done.remaining.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-/// Where a secret text was found.
-struct Leak {
-    /// When it was pushed to the remote, if it was.
-    since: Option<DateTime<Utc>>,
-    has_transcript: bool,
+/// The places that were found, one line each.
+fn found_text(found: &PurgePlan<'_>, context: &Context) -> String {
+    let notes = found
+        .notes
+        .iter()
+        .map(|note| note_line(note, context.environment.now));
+    let mut text: String = notes.collect();
+    for name in found.places.files.iter().chain(&found.databases) {
+        text.push_str(&format!("file     {}\n", one_line(name)));
+    }
+    for name in &found.standing.others {
+        text.push_str(&format!("history  {}\n", one_line(name)));
+    }
+    if found.standing.messages > 0 {
+        let commits = ui::count(found.standing.messages, "commit");
+        text.push_str(&format!("history  what {commits} says of itself\n"));
+    }
+    if found.records.count() > 0 {
+        text.push_str(&records_line(&found.records));
+    }
+    for path in &found.transcripts {
+        let path = one_line(&context.shown(path));
+        text.push_str(&format!(
+            "Claude   {path}\n         its transcript: not ours, left alone\n"
+        ));
+    }
+    text + &left_text(found)
+}
+
+/// What the person has to do about a secret.
+fn secret_steps(found: &PurgePlan<'_>, done: &PurgeOutcome, context: &Context) -> Vec<String> {
+    let mut steps = vec![match (done.pushed_at, &done.remote) {
+        (Some(since), Some(place)) => {
+            let lasted = lasted(since, context.environment.now);
+            format!("change the secret: it was on {place} for {lasted}")
+        }
+        _ => "if it is a secret, change it: it was on this disk".to_owned(),
+    }];
+    if !done.other_machines.is_empty() {
+        steps.push(format!(
+            "on {} too: anamnesis purge --find   (its records are its own)",
+            one_line(&done.other_machines.join(", "))
+        ));
+    }
+    if !found.transcripts.is_empty() {
+        steps.push("remove Claude's transcript, or let it expire".to_owned());
+    }
+    steps
 }
 
 /// The steps that the person has to do now.
-fn remote_steps(
-    context: &Context,
-    purged: &Purged,
-    leak: Option<&Leak>,
-) -> Result<String, Failure> {
-    let remote = sync::remote(context)?;
-    let mut steps = Vec::new();
-    if let Some(leak) = leak {
-        let now = context.environment.now;
-        let place = remote.as_ref().map(|remote| one_line(remote.place()));
-        steps.push(match (leak.since, place) {
-            (Some(since), Some(place)) => {
-                format!(
-                    "change the secret: it was on {place} for {}",
-                    lasted(since, now)
-                )
-            }
-            _ => "if it is a secret, change it: it was on this disk".to_owned(),
-        });
-        let machines = sync::other_machines(context);
-        if !machines.is_empty() {
-            steps.push(format!(
-                "on {} too: anamnesis purge --find   (its records are its own)",
-                one_line(&machines.join(", "))
-            ));
-        }
-        if leak.has_transcript {
-            steps.push("remove Claude's transcript, or let it expire".to_owned());
-        }
-    }
-    for folder in set_aside_repositories(&context.home) {
-        let path = ui::home_path(&folder, context.environment.user_home.as_deref());
+fn steps_text(done: &PurgeOutcome, mut steps: Vec<String>, context: &Context) -> String {
+    for folder in &done.set_aside {
         steps.push(format!(
             "a damaged repository that was set aside may hold it: rm -rf {}",
-            one_line(&path)
+            one_line(&context.shown(folder))
         ));
     }
-    if let Some(reason) = &purged.remote_left {
-        let place = remote
-            .as_ref()
-            .map_or_else(String::new, |remote| one_line(remote.place()));
+    if let Some(reason) = &done.purged.remote_left {
         steps.push(format!(
-            "on {place}, drop what is no longer named: git gc --prune=now\n        ({})",
+            "on {}, drop what is no longer named: git gc --prune=now\n        ({})",
+            done.remote.as_deref().unwrap_or_default(),
             one_line(reason)
         ));
     }
     let mut text = String::new();
-    if !purged.dropped.is_empty() {
+    if !done.purged.dropped.is_empty() {
         text.push_str(&format!(
             "deleted, for it named the old history: {}\n",
-            one_line(&purged.dropped.join(", "))
+            one_line(&done.purged.dropped.join(", "))
         ));
     }
     for (number, step) in steps.iter().enumerate() {
         let head = if number == 0 { "Now:" } else { "    " };
         text.push_str(&format!("{head} {}. {step}\n", number + 1));
     }
-    Ok(text)
+    text
 }
 
-/// Rewrites notes, history and remote, and writes the receipt for other machines.
-fn rewrite(context: &Context, purge: &Purge, again: &str) -> Result<Purged, Failure> {
-    let remote = sync::remote(context)?;
-    let machine = context.machine_id();
-    let receipts = Receipts::new(context.home.clone());
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let ids = |ids: &BTreeSet<NoteId>| {
-        // A portable history may contain a note that is machine-local now.
-        let ids = ids
-            .iter()
-            .filter_map(|id| PortableId::new(*id, Scope::Portable));
-        ids.collect()
-    };
-    let mut write_record = |what: &Record| {
-        let mut receipt = Receipt::new(context.environment.now);
-        receipt.gone = ids(&what.gone);
-        receipt.masked = ids(&what.masked);
-        let written = receipts.append(&journal, &machine, &receipt, PATIENCE);
-        written.map_err(|error| error.to_string())
-    };
-    let backend = sync::backend(context, Some(&journal), remote, Answer::None, PATIENCE);
-    backend.purge(purge, &mut write_record).map_err(|error| match error {
-        Error::Held => Failure::failed(error.to_string()).hint(format!(
-            "anamnesis sync   (says what it waits for); then: {again}"
-        )),
-        Error::Network(ref network) => Failure::failed(format!(
-            "files and records here are purged, git history and the remote are as before: {error}"
-        ))
-        .hint(match network.advice() {
-            Some(advice) => format!("{advice}\n  then: {again}"),
-            None => format!("when that is mended: {again}"),
-        }),
-        error => Failure::failed(format!("not all is purged: {error}")).hint(format!("again: {again}")),
-    })
-}
-
-fn standing(context: &Context, purge: &Purge) -> Result<Standing, Failure> {
-    let failed = |error: Error| Failure::failed(error.to_string()).hint("anamnesis doctor");
-    let machine = context.machine_id();
-    let repository = Repository::open(&context.home, &machine, context.environment.now);
-    match repository.map_err(failed)? {
-        Some(repository) => repository.standing(purge).map_err(failed),
-        None => Ok(Standing::default()),
-    }
-}
-
-/// The session notes whose text capture wrote.
-fn own_notes(
-    context: &Context,
-    journal: Option<&Journal>,
-    places: &Places,
-) -> Vec<(String, anamnesis_store::notes::NotePath)> {
-    let Some(journal) = journal else {
-        return Vec::new();
-    };
-    let own = places.notes.iter().filter_map(|path| {
-        let stored = context.notes.read(*path).ok()?;
-        let note = stored.file.note();
-        let session = note.session.clone()?;
-        session_note::is_own(journal, &session, note).then_some((session, *path))
-    });
-    own.collect()
-}
-
-/// Finds the places that still contain the text.
-fn remaining(
-    context: &Context,
-    journal: Option<&Journal>,
-    purge: &Purge,
-) -> Result<Vec<String>, Failure> {
-    let Some(needle) = &purge.needle else {
-        return Ok(Vec::new());
-    };
-    let places = files::find(&context.home, needle).map_err(|error| refused(&error))?;
-    let mut left: Vec<String> = places.notes.iter().map(ToString::to_string).collect();
-    left.extend(places.files);
-    left.extend(places.left);
-    if journal.is_some_and(|journal| {
-        journal
-            .mentions(needle)
-            .is_ok_and(|found| found.count() > 0)
-    }) {
-        left.push("journal.db".to_owned());
-    }
-    left.extend(databases_with(context, needle));
-    if !standing(context, purge)?.is_empty() {
-        left.push("memory/.git".to_owned());
-    }
-    left.sort();
-    left.dedup();
-    Ok(left)
-}
-
-/// The databases whose files contain the text, also in free pages.
-fn databases_with(context: &Context, needle: &PurgePattern) -> Vec<String> {
-    let databases = [context.home.journal(), context.home.index()];
-    let files = databases.iter().flat_map(|path| {
-        ["", "-wal"].map(|suffix| PathBuf::from(format!("{}{suffix}", path.display())))
-    });
-    let holds = |path: &PathBuf| {
-        let bytes = file::read_head(path, MAX_LENGTH);
-        bytes.is_ok_and(|(bytes, ..)| needle.is_in(&bytes))
-    };
-    files
-        .filter(holds)
-        .map(|path| context.home.relative(&path))
-        .collect()
-}
-
-/// The transcripts that contain the text, among sessions whose records or notes do.
-fn transcripts(
-    context: &Context,
-    journal: Option<&Journal>,
-    mentions: &Mentions,
-    notes: &BTreeSet<NoteId>,
-    needle: &PurgePattern,
-) -> BTreeSet<PathBuf> {
-    let of_notes = notes.iter().filter_map(|id| {
-        let path = context.notes.find(*id)?;
-        context.notes.read(path).ok()?.file.into_note().session
-    });
-    let sessions: BTreeSet<String> = of_notes.chain(mentions.sessions.iter().cloned()).collect();
-    let paths = sessions.iter().filter_map(|session| {
-        let session = journal?.session(session).ok().flatten()?;
-        session.transcript.map(PathBuf::from)
-    });
-    let holds = |path: &PathBuf| {
-        file::read_head(Path::new(path), MAX_LENGTH).is_ok_and(|(bytes, ..)| needle.is_in(&bytes))
-    };
-    paths.filter(holds).collect()
-}
-
-fn note_line(
-    short: &str,
-    kind: &str,
-    title: &str,
-    written: Option<&Written>,
-    context: &Context,
-) -> String {
-    let history = match written {
+fn note_line(note: &PlannedNote, now: DateTime<Utc>) -> String {
+    let history = match &note.written {
         None => "in no commit".to_owned(),
         Some(written) => {
             let commits = ui::count(written.commits, "commit");
             match written.pushed_at {
-                Some(at) => format!("{commits}, pushed {}", ui::ago(at, context.environment.now)),
+                Some(at) => format!("{commits}, pushed {}", ui::ago(at, now)),
                 None => format!("{commits}, not pushed"),
             }
         }
     };
-    let title = if title.is_empty() {
-        String::new()
-    } else {
-        format!(" \"{title}\"")
+    let title = match note.title.as_str() {
+        "" => String::new(),
+        title => format!(" \"{title}\""),
     };
-    format!("note     #{short} {kind}{title} · {history}\n")
+    format!(
+        "note     #{} {}{title} · {history}\n",
+        note.short, note.kind
+    )
 }
 
 fn records_line(mentions: &Mentions) -> String {
@@ -539,8 +226,8 @@ fn records_line(mentions: &Mentions) -> String {
 }
 
 /// Lists places that contain the text but do not belong to us.
-fn left_text(places: &Places) -> String {
-    let lines = places.left.iter().map(|name| {
+fn left_text(found: &PurgePlan<'_>) -> String {
+    let lines = found.places.left.iter().map(|name| {
         let whose = if name == "config.json" {
             "your settings: change them yourself, with anamnesis config"
         } else {
@@ -549,18 +236,6 @@ fn left_text(places: &Places) -> String {
         format!("left     {}   {whose}\n", one_line(name))
     });
     lines.collect()
-}
-
-fn refused(error: &files::Error) -> Failure {
-    let failure = Failure::failed(error.to_string());
-    match error {
-        files::Error::Structural(_) => failure.hint("ask for a longer part of the text"),
-        _ => failure.hint("anamnesis doctor"),
-    }
-}
-
-fn those(amount: usize) -> &'static str {
-    if amount == 1 { "it" } else { "them" }
 }
 
 fn remote_too(context: &Context) -> &'static str {
@@ -578,23 +253,6 @@ fn lasted(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
         minutes @ 1..60 => format!("{minutes} min"),
         minutes @ 60..2_880 => format!("{} h", minutes / 60),
         minutes => format!("{} d", minutes / 1_440),
-    }
-}
-
-/// Asks for confirmation. Without a terminal, `--yes` is required.
-fn confirm(question: &str, again: &str, yes: bool, ui: &Ui) -> Result<(), Failure> {
-    if yes {
-        return Ok(());
-    }
-    if !ui::stdin_is_terminal() {
-        return Err(
-            Failure::usage("0 places: nobody can be asked here, and it is for good").hint(again),
-        );
-    }
-    if ui.asks(question) {
-        Ok(())
-    } else {
-        Err(Failure::failed("0 places: nothing was changed"))
     }
 }
 

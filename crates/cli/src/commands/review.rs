@@ -24,7 +24,7 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use serde_json::{Value, json};
 
-use super::{diff, edit, show};
+use super::{diff, edit};
 use crate::ui::{self, Outcome, Ui};
 
 /// How many lines of a text are shown.
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     let index = context.index()?;
     let mut batches = review::waiting(context, &index, Some(&journal), &projects)?;
     if !args.ids.is_empty() {
-        batches = named(&index, batches, &args.ids)?;
+        batches = review::named(&index, batches, &args.ids)?;
     }
     if is_deciding {
         let decision = match &args.replaces {
@@ -109,43 +109,6 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 
 fn count(batches: &[PendingGroup]) -> usize {
     batches.iter().map(|batch| batch.notes.len()).sum()
-}
-
-/// The pending notes that were named.
-fn named(
-    index: &Index,
-    batches: Vec<PendingGroup>,
-    typed: &[String],
-) -> Result<Vec<PendingGroup>, Failure> {
-    let mut named = Vec::new();
-    for typed in typed {
-        let wanted = typed.trim_start_matches('#').to_ascii_uppercase();
-        let of_reflection = batches.iter().find(|batch| {
-            let reflection = batch.reflection.as_ref();
-            reflection.is_some_and(|reflection| reflection.is_meant_by(&wanted))
-        });
-        if let Some(batch) = of_reflection {
-            named.extend(batch.notes.iter().map(|waiting| waiting.entry.id()));
-            continue;
-        }
-        let id = Context::resolve(index, typed)?.id();
-        let mut waiting = batches.iter().flat_map(|batch| &batch.notes);
-        if !waiting.any(|waiting| waiting.entry.id() == id) {
-            return Err(Failure::failed(format!(
-                "#{} does not wait for you",
-                Context::short(index, id)
-            ))
-            .hint("anamnesis review --list"));
-        }
-        named.push(id);
-    }
-    let only = |mut batch: PendingGroup| {
-        batch
-            .notes
-            .retain(|waiting| named.contains(&waiting.entry.id()));
-        (!batch.notes.is_empty()).then_some(batch)
-    };
-    Ok(batches.into_iter().filter_map(only).collect())
 }
 
 /// Applies one decision to all of them.
@@ -391,7 +354,7 @@ fn ask(context: &Context, journal: &Journal, batches: &[PendingGroup], ui: &Ui) 
                     (vec![waiting], Decision::Replace(id))
                 }
                 Some("e") if waiting.reason != PendingReason::Forgotten => {
-                    if let Err(failure) = edit::in_editor(context, waiting.entry.path) {
+                    if let Err(failure) = edit::in_editor(context, waiting.entry.path, false) {
                         ui.note(&failure.text());
                     }
                     continue;
@@ -468,7 +431,7 @@ impl Item {
             Some(before) => diff::between(&before, &note),
             None => note.body.trim_end().to_owned(),
         };
-        text.push_str(&cut(&show::shown(context, &body), &short));
+        text.push_str(&cut(&context.printable(&body), &short));
         text.push_str(&known.lines("replaces", &replaced));
         text.push_str(&known.lines("beside", &beside));
         for reason in &waiting.stale_reasons {

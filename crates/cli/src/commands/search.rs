@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure};
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    history::{self, Past},
+};
 use anamnesis_note::{
     id::NoteId,
     note::{Kind, NoteType, Scope},
@@ -18,9 +22,7 @@ use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::show;
 use crate::{
-    commands::history_view::{self, Past},
     input::read_text,
     ui::{self, Outcome, Ui},
 };
@@ -88,14 +90,14 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             "capped": args.k > MAX_HITS,
         });
         if let Some(past) = &past {
-            json["at"] = history_view::iso(past.time).into();
+            json["at"] = history::iso(past.time).into();
         }
         ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
     if hits.is_empty() {
         let then = past.as_ref().map_or_else(String::new, |past| {
-            format!(" at {}", history_view::shown_time(past.time))
+            format!(" at {}", history::shown_time(past.time))
         });
         let has = if past.is_some() { "had" } else { "has" };
         ui.print(&format!("no note {has} any of these words{then}\n"));
@@ -139,7 +141,7 @@ fn hit_json(hit: &Hit, past: Option<&At<'_>>, context: &Context) -> Value {
     };
     let note = stored.map(|stored| {
         let mut note = stored.note();
-        note.body = show::shown(context, &note.body);
+        note.body = context.printable(&note.body);
         note
     });
     let mut json = ui::note_json(&hit.entry, note.as_ref());

@@ -3,22 +3,26 @@
 mod export;
 mod show;
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure, format::WIDTH};
+use anamnesis_app::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    format::WIDTH,
+    session::{
+        export::{head_json, inert},
+        short,
+    },
+};
 use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_store::{
-    index::{Entry, Index},
+    index::Index,
     journal::{Journal, LOST, Session},
 };
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::show::shown;
 use crate::ui::{self, LIST_LENGTH, Outcome, Ui};
-
-/// Timeout for another process that writes the journal.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The length limit of a list.
 const MAX_LISTED: usize = 200;
@@ -135,11 +139,11 @@ fn line(
     }
     let mut second = format!(
         "          {}, {}",
-        counted(session.prompts, "prompt"),
-        counted(session.tool_events, "tool event")
+        ui::counted(session.prompts, "prompt"),
+        ui::counted(session.tool_events, "tool event")
     );
     if let Some(prompt) = &session.first_prompt {
-        let prompt = shown(context, prompt);
+        let prompt = context.printable(prompt);
         let prompt = one_line(prompt.trim().lines().next().unwrap_or_default());
         let room = WIDTH.saturating_sub(second.chars().count() + 3).max(8);
         second.push_str(&format!(" · {}", ui::shorten(&prompt, room)));
@@ -150,11 +154,6 @@ fn line(
 /// Opens the journal, or explains why it cannot be opened.
 pub(super) fn open(context: &Context) -> Result<Journal, Failure> {
     Ok(Journal::open(&context.home, PATIENCE)?)
-}
-
-/// The shortest unique prefix of a session's id.
-pub(super) fn short(journal: &Journal, session: &Session) -> Result<String, Failure> {
-    Ok(one_line(&journal.short_session_id(&session.id)?))
 }
 
 /// Whether a session is running, and how it ended.
@@ -175,48 +174,4 @@ fn note_label(session: &Session, index: &Index) -> Result<String, Failure> {
         None if session.is_completed() => "no note".to_owned(),
         None => "no note yet".to_owned(),
     })
-}
-
-/// The JSON keys that a list and a full session share.
-fn head_json(session: &Session, index: &Index) -> Result<Value, Failure> {
-    let note = index.get(NoteId::of_session(&session.id))?;
-    let note = note
-        .map(|entry: Entry| json!({ "id": entry.id().to_string(), "state": entry.state.as_str() }));
-    let state = match session.end_reason.as_deref() {
-        _ if !session.is_completed() => "open",
-        Some(LOST) => "lost",
-        _ => "ended",
-    };
-    Ok(json!({
-        "id": session.id,
-        "project": session.project,
-        "folder": session.folder,
-        "state": state,
-        "end_reason": session.end_reason,
-        "started_at": ui::iso(session.started_at),
-        "seen_at": ui::iso(session.seen_at),
-        "ended_at": session.ended_at.map(ui::iso),
-        "note": note,
-    }))
-}
-
-/// Removes terminal sequences from all texts of a value.
-fn inert(context: &Context, value: Value) -> Value {
-    match value {
-        Value::String(text) => shown(context, &text).into(),
-        Value::Array(values) => values
-            .into_iter()
-            .map(|value| inert(context, value))
-            .collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, value)| (shown(context, &name), inert(context, value)))
-            .collect(),
-        other => other,
-    }
-}
-
-/// Formats a number of rows.
-fn counted(amount: i64, thing: &str) -> String {
-    ui::count(usize::try_from(amount).unwrap_or(0), thing)
 }

@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{context::Context, failure::Failure};
-use anamnesis_note::{draft::safe, note::State};
-use anamnesis_store::index::{Entry, Index};
-use anamnesis_text::clean::{clean, one_line};
-
-use crate::{
-    commands::history_view::{self, Past},
-    ui::{self, Outcome, Ui},
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    history::{self, Past},
 };
+use anamnesis_note::note::State;
+use anamnesis_store::index::{Entry, Index};
+use anamnesis_text::clean::one_line;
+
+use crate::ui::{self, Outcome, Ui};
 
 /// Show one note
 #[derive(Debug, clap::Args)]
@@ -38,12 +39,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     if args.raw {
         let bytes = context.notes.bytes(entry.path)?;
         // Terminal sequences in a file are escaped here.
-        ui.print(&shown(context, &String::from_utf8_lossy(&bytes)));
+        ui.print(&context.printable(&String::from_utf8_lossy(&bytes)));
         return Ok(ExitCode::SUCCESS);
     }
     let stored = context.notes.read(entry.path)?;
     let mut note = stored.note();
-    note.body = shown(context, &note.body);
+    note.body = context.printable(&note.body);
     if args.json {
         ui.json(&ui::note_json(&entry, Some(&note)));
         return Ok(ExitCode::SUCCESS);
@@ -88,12 +89,12 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
 fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     let past = Past::open(context)?;
     let (time, moment) = past.at(date)?;
-    let id = history_view::resolve_at(&args.id, time, &moment)?;
+    let id = history::resolve_at(&args.id, time, &moment)?;
     past.refuse_withheld(id)?;
     if args.raw {
         let file = past.repository.note_at(&moment, id)?;
         let bytes = file.map(|file| file.bytes).unwrap_or_default();
-        ui.print(&shown(context, &String::from_utf8_lossy(&bytes)));
+        ui.print(&context.printable(&String::from_utf8_lossy(&bytes)));
         return Ok(ExitCode::SUCCESS);
     }
     // A temporary index of this note provides its entry.
@@ -106,19 +107,16 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
         )));
     };
     let mut note = stored.note();
-    note.body = shown(context, &note.body);
+    note.body = context.printable(&note.body);
     if args.json {
         let mut json = ui::note_json(&entry, Some(&note));
-        json["at"] = history_view::iso(time).into();
+        json["at"] = history::iso(time).into();
         ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
     let short = past.short(id);
     let mut text = heading(&entry, &short, context);
-    text.push_str(&format!(
-        "as it was at {}\n",
-        history_view::shown_time(time)
-    ));
+    text.push_str(&format!("as it was at {}\n", history::shown_time(time)));
     let body = note.body.trim_end();
     if !body.is_empty() {
         text.push_str(&format!("\n{body}\n"));
@@ -126,15 +124,6 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     text.push_str(&format!("\n→ anamnesis history {short}\n"));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Makes a text safe to print: no terminal sequences; for an agent, nothing private and no secrets.
-pub(super) fn shown(context: &Context, text: &str) -> String {
-    if context.environment.is_agent {
-        safe(text)
-    } else {
-        clean(text).into_owned()
-    }
 }
 
 fn heading(entry: &Entry, short: &str, context: &Context) -> String {

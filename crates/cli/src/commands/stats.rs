@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use anamnesis_app::{
     context::{Context, PATIENCE},
     failure::Failure,
+    format::milliseconds,
 };
 use anamnesis_note::{id::NoteId, note::State};
 use anamnesis_recall::note_set::GIVEN_BEFORE;
@@ -14,7 +15,6 @@ use anamnesis_store::{
 };
 use serde_json::{Value, json};
 
-use super::doctor::milliseconds;
 use crate::ui::{self, Outcome, Ui};
 
 /// How many notes a list names.

@@ -8,20 +8,19 @@ use std::process::ExitCode;
 use anamnesis_app::{
     context::Context,
     failure::Failure,
-    sync,
-    task::{is_task, set_status, word_of},
+    new_note,
+    task::{self, ChangedTask, word_of},
 };
 use anamnesis_note::{
     draft::Draft,
     link::{Link, Relation},
-    note::{Note, State, Status},
+    note::{State, Status},
 };
-use anamnesis_recall::stale;
 use anamnesis_store::index::Entry;
 use anamnesis_text::clean::one_line;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{edit::refuse_agent, write};
+use super::write;
 use crate::{
     input::read_text,
     ui::{self, LIST_LENGTH, Outcome, Ui},
@@ -137,20 +136,12 @@ fn add(args: &AddArgs, context: &Context, ui: &Ui) -> Outcome {
         links: about.collect::<Result<_, Failure>>()?,
         ..Draft::task(text, write::project_of(args.project.as_deref(), context)?)
     };
-    let mut note = draft
+    let note = draft
         .note(context.machine_id(), context.environment.now)
         .map_err(|unfit| Failure::from(unfit).hint("anamnesis task add TEXT"))?;
-    write::by_agent(context, &mut note, false);
-    let json: fn(&Entry, &Note) -> Value = |entry, note| task_json(entry, note.status());
-    let writing = write::Writing {
-        note: &note,
-        act: "task",
-        is_judged: true,
-        replaced: &[],
-        is_forced: false,
-        json: args.json.then_some(json),
-    };
-    write::save(context, ui, index, &writing)
+    let saved = new_note::write(context, index, note, "task", &[], false)?;
+    let json: write::Json = |entry, note| task_json(entry, note.status());
+    Ok(write::print(ui, &saved, args.json.then_some(json)))
 }
 
 fn list(args: &ListArgs, context: &Context, ui: &Ui) -> Outcome {
@@ -230,34 +221,18 @@ fn task_json(entry: &Entry, status: Status) -> serde_json::Value {
 }
 
 fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outcome {
-    let index = context.index()?;
-    let entry = Context::resolve(&index, &args.id)?;
-    let short = Context::short(&index, entry.id());
-    if !is_task(&entry) {
-        return Err(Failure::failed(format!("#{short} is no task")).hint("anamnesis task list"));
-    }
-    refuse_agent(context, &entry, "change")?;
-    drop(index);
-    let now = context.environment.now;
-    let (before, _) = set_status(context, &entry, status)?;
-    if before != status {
-        sync::commit(context, "task", [entry.id()]);
-    }
-    let index = context.index()?;
-    let due = if status == Status::Done && before != status {
-        stale::outdated_by_task(&index, entry.id(), now)?
-    } else {
-        Vec::new()
-    };
+    let changed = task::change(context, &args.id, status)?;
+    let ChangedTask {
+        entry, short, due, ..
+    } = &changed;
     if args.json {
-        let entry = index.get(entry.id())?.unwrap_or(entry);
-        let mut json = task_json(&entry, status);
+        let mut json = task_json(entry, status);
         let due: Vec<String> = due.iter().map(|entry| entry.id().to_string()).collect();
         json["review"] = due.into();
         ui.json(&json);
         return Ok(ExitCode::SUCCESS);
     }
-    if before == status {
+    if changed.before == status {
         ui.print(&format!("#{short} is {status} already\n"));
         return Ok(ExitCode::SUCCESS);
     }
@@ -266,10 +241,11 @@ fn change(args: &ChangeArgs, status: Status, context: &Context, ui: &Ui) -> Outc
         text.push_str("Worth a look, now that it is done:\n");
     }
     for entry in due.iter().take(LIST_LENGTH) {
-        let short = Context::short(&index, entry.id());
-        text.push_str(&format!("{}\n", ui::note_line(entry, &short, now)));
+        let short = Context::short(&changed.index, entry.id());
+        let line = ui::note_line(entry, &short, context.environment.now);
+        text.push_str(&format!("{line}\n"));
     }
-    let back = word_of(before);
+    let back = word_of(changed.before);
     text.push_str(&format!("Undo: anamnesis task {back} {short}\n"));
     ui.print(&text);
     Ok(ExitCode::SUCCESS)

@@ -2,19 +2,11 @@
 
 use std::process::ExitCode;
 
-use anamnesis_app::{
-    context::{Context, PATIENCE},
-    failure::NEEDS_ATTENTION,
-    learn,
-};
-use anamnesis_note::{note::State, usage_log::Usage};
-use anamnesis_store::journal::Journal;
+use anamnesis_app::{context::Context, failure::NEEDS_ATTENTION, feedback};
+use anamnesis_note::note::State;
 use anamnesis_text::clean::one_line;
 
-use super::{
-    edit::refuse_agent,
-    feedback::{place, refuse_forgotten},
-};
+use super::feedback::place;
 use crate::ui::{Outcome, Ui};
 
 /// Confirm that a note is still right
@@ -28,30 +20,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
-    let index = context.index()?;
-    let entry = Context::resolve(&index, &args.id)?;
-    let short = Context::short(&index, entry.id());
-    refuse_forgotten(&entry, &short)?;
-    refuse_agent(context, &entry, "verify")?;
-    let newer = if entry.superseded {
-        index.superseded_by(entry.id())?
-    } else {
-        Vec::new()
-    };
-    let newer: Vec<String> = newer
-        .iter()
-        .map(|newer| Context::short(&index, newer.id()))
-        .collect();
-    drop(index);
-    let journal = Journal::open(&context.home, PATIENCE)?;
-    let usage = Usage {
-        verified: vec![entry.id()],
-        ..Usage::default()
-    };
-    let is_told = learn::tell(context, &journal, None, &usage, PATIENCE)?;
-    context.index()?;
-    let title = one_line(&entry.title);
-    let mut text = format!("noted{}: #{short} \"{title}\" is right\n", place(is_told));
+    let verified = feedback::verify(context, &args.id)?;
+    let (entry, short, newer) = (&verified.entry, &verified.short, &verified.newer);
+    let (title, place) = (one_line(&entry.title), place(verified.is_told));
+    let mut text = format!("noted{place}: #{short} \"{title}\" is right\n");
     let unused = match entry.state {
         _ if !newer.is_empty() => Some(format!(
             "not in use: #{} replaces it\n→ anamnesis show {}\n",

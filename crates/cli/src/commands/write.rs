@@ -6,16 +6,18 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use anamnesis_app::{context::Context, failure::Failure, remember, sync};
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    new_note::{self, SavedNote},
+};
 use anamnesis_note::{
-    agent_policy,
-    draft::{Draft, InvalidDraft, safe_line, saved},
+    draft::{self, Draft, InvalidDraft, safe_line},
     id::NoteId,
     link::{self, Relation, declarable},
     note::{Enforce, Kind, Note, NoteType, Scope, Severity},
     trigger::Trigger,
 };
-use anamnesis_recall::{admission::NewNote, novelty::Novelty};
 use anamnesis_store::index::{Entry, Index};
 use serde_json::{Value, json};
 
@@ -117,8 +119,7 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
         .map(|typed| Context::resolve(&index, typed))
         .collect::<Result<Vec<Entry>, Failure>>()?;
     draft.supersedes = replaced.iter().map(Entry::id).collect();
-    let replaced_ids = draft.supersedes.clone();
-    let mut note = draft
+    let note = draft
         .note(context.machine_id(), context.environment.now)
         .map_err(|unfit| match unfit {
             InvalidDraft::NoText => {
@@ -126,79 +127,40 @@ pub(crate) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
             }
             unfit => unfit.into(),
         })?;
-    let is_reaching = replaced.iter().any(|entry| is_out_of_reach(context, entry));
-    by_agent(context, &mut note, is_reaching);
-    let json: fn(&Entry, &Note) -> Value = |entry, note| ui::note_json(entry, Some(note));
-    let writing = Writing {
-        note: &note,
-        act: "write",
-        is_judged: true,
-        replaced: &replaced_ids,
-        is_forced: args.force,
-        json: args.json.then_some(json),
-    };
-    save(context, ui, index, &writing)
+    let saved = new_note::write(context, index, note, "write", &replaced, args.force)?;
+    let json: Json = |entry, note| ui::note_json(entry, Some(note));
+    Ok(print(ui, &saved, args.json.then_some(json)))
 }
 
-/// A note to be saved, and how the result is printed.
-pub(super) struct Writing<'a> {
-    pub(super) note: &'a Note,
-    /// The verb of the commit message.
-    pub(super) act: &'a str,
-    /// Whether to check for existing notes that say the same.
-    pub(super) is_judged: bool,
-    /// The notes that it replaces.
-    pub(super) replaced: &'a [NoteId],
-    /// Whether to save it even if another note says the same.
-    pub(super) is_forced: bool,
-    /// The JSON of the result, if requested.
-    pub(super) json: Option<fn(&Entry, &Note) -> Value>,
-}
+/// Formats a saved note as JSON.
+pub(super) type Json = fn(&Entry, &Note) -> Value;
 
-/// Saves a new note and prints the result, with its relation to existing notes.
-pub(super) fn save(context: &Context, ui: &Ui, index: Index, writing: &Writing<'_>) -> Outcome {
-    let note = writing.note;
-    let journal = context.journal();
-    let novelty = if writing.is_judged {
-        let wanted = NewNote {
-            note,
-            projects: &context.project(Some(&note.project)).all_keys(),
-            replaced: writing.replaced,
-            session: note.session.as_deref(),
-            is_forced: writing.is_forced,
-        };
-        remember::admit(context, journal.as_ref(), &index, &wanted)?
-    } else {
-        Novelty::Novel
-    };
-    // The open index holds the write lock, which saving needs.
-    drop(index);
-    let stored = remember::save(context, journal.as_ref(), note)?;
-    sync::commit(context, writing.act, [note.id]);
-    // The note is on disk, so an index error must not be reported as a failure.
-    let index = context
-        .index()
-        .inspect_err(|failure| ui.note(&failure.text()))
-        .ok();
-    let short = index
-        .as_ref()
-        .map_or_else(|| note.id.short(), |index| Context::short(index, note.id));
-    if let Some(json) = writing.json {
-        if let Some(entry) = index.map(|index| index.get(note.id)).transpose()?.flatten() {
-            let mut json = json(&entry, &stored.note());
+/// Prints a saved note, with its relation to existing notes.
+pub(super) fn print(ui: &Ui, saved: &SavedNote, json: Option<Json>) -> ExitCode {
+    if let Some(failure) = &saved.index_failure {
+        ui.note(&failure.text());
+    }
+    let note = saved.stored.note();
+    let short = &saved.short;
+    match (json, &saved.entry) {
+        (Some(json), Some(entry)) => {
+            let mut json = json(entry, &note);
+            let novelty = saved.novelty;
             let other = novelty.note().map(|id| id.to_string());
             json["novelty"] = json!({ "decision": novelty.as_str(), "note": other });
             ui.json(&json);
         }
-    } else {
-        let remark = index.and_then(|index| remember::remark_of(&index, &short, novelty));
-        let remark = remark.map_or_else(String::new, |remark| format!("{remark}\n"));
-        ui.print(&format!(
-            "{}\n{remark}Undo: anamnesis forget {short}\n",
-            saved(&stored.note(), &short)
-        ));
+        (Some(_), None) => {}
+        (None, _) => {
+            let remark = saved.remark.as_ref();
+            let remark = remark.map_or_else(String::new, |remark| format!("{remark}\n"));
+            let saved = draft::saved(&note, short);
+            ui.print(&format!(
+                "{saved}\n{remark}Undo: anamnesis forget {short}\n"
+            ));
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 /// The requested note, without its text and without the notes that it replaces.
@@ -234,55 +196,6 @@ pub(super) fn project_of(named: Option<&str>, context: &Context) -> Result<Strin
         return Err(Failure::usage("--project is empty"));
     }
     Ok(key)
-}
-
-/// Marks a note as the agent's if an agent writes it. `is_reaching`: it would replace a note that
-/// an agent may not change.
-pub(super) fn by_agent(context: &Context, note: &mut Note, is_reaching: bool) {
-    if context.environment.is_agent {
-        let is_held = context.config.review.holds(note.state);
-        agent_policy::sign(note, context.agent_session(), is_reaching || is_held);
-    }
-}
-
-/// Tells whether an agent can change a note only through a proposal: a person's note, one for all
-/// projects, and any active note if the person approves everything.
-pub(super) fn is_out_of_reach(context: &Context, entry: &Entry) -> bool {
-    is_a_persons(entry) || context.config.review.holds(entry.state)
-}
-
-/// Tells whether a note is a person's or for all projects.
-pub(super) fn is_a_persons(entry: &Entry) -> bool {
-    agent_policy::is_out_of_reach(&entry.project, entry.source, entry.by_agent)
-}
-
-/// Proposes a change that an agent may not make. The proposal replaces the original once a person
-/// approves it; nothing else changes.
-pub(super) fn propose(
-    context: &Context,
-    ui: &Ui,
-    index: Index,
-    changed: Note,
-    act: &str,
-) -> Outcome {
-    let original = changed.id;
-    let now = context.environment.now;
-    let note = agent_policy::proposal(
-        changed,
-        NoteId::generate(now),
-        context.machine_id(),
-        context.agent_session(),
-        now,
-    );
-    let writing = Writing {
-        note: &note,
-        act,
-        is_judged: act == "edit",
-        replaced: &[original],
-        is_forced: false,
-        json: None,
-    };
-    save(context, ui, index, &writing)
 }
 
 fn text_of(args: &Args, context: &Context) -> Result<String, Failure> {

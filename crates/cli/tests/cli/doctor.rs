@@ -254,33 +254,6 @@ fn an_unreadable_note() {
 }
 
 #[test]
-fn a_trigger_that_cannot_be_read() {
-    let home = sound();
-    assert!(!levels(&home).iter().any(|(name, _)| name == "warnings"));
-    let warning = |short: &str, when: &str| {
-        NoteText::new(&id(short), "Pushes by force lose work")
-            .with("type", "procedural")
-            .with("kind", "antipattern")
-            .with("when", when)
-    };
-    home.add(&warning(
-        "WARN10",
-        "\n- 'cmd: git push --force'\n- 'cmd: git'\n- push",
-    ));
-    home.add(&warning("WARN20", "['path: *']"));
-    // Of another kind of note they are its own affair.
-    home.add(&NoteText::new(&id("FACT10"), "A fact").with("when", "monday"));
-    snapshot!(check(&home, "warnings"), @"
-    ! warnings   3 lines under `when` passed over
-    memory/procedural/01JZ0000000000000000WARN20.md:14: `path: *` would come up at every file; name a folder or an ending, as in `migrations/*.sql`
-    memory/procedural/01JZ0000000000000000WARN10.md:16: `cmd: git` would come up at every run of it; add a further word, as in `cmd: git push --force`
-    memory/procedural/01JZ0000000000000000WARN10.md:17: a trigger is `cmd: …`, `path: …`, `tool: …` or `text: …`
-    → anamnesis edit WARN20
-    ");
-    assert_eq!(home.run("doctor").code, Some(3));
-}
-
-#[test]
 fn notes_that_replace_each_other_are_named() {
     // YAML-10
     let home = sound();
@@ -428,21 +401,6 @@ fn everything_that_is_made_is_for_the_owner_alone() {
 }
 
 #[test]
-fn the_python_versions_hooks_beside() {
-    let home = sound();
-    let settings = json!({
-        "enabledPlugins": { "anamnesis@anamnesis": true },
-        "hooks": { "SessionStart": [{ "hooks": [{ "type": "command", "command": "anamnesis inject" }] }] },
-    });
-    fs::write(home.claude().join("settings.json"), settings.to_string()).unwrap();
-    snapshot!(check(&home, "beside"), @"
-    ! beside     the Python version's hooks are on too: sessions are noted twice
-    → anamnesis init   (offers to remove them, with a backup)
-    ");
-    assert_eq!(home.run("doctor").code, Some(3));
-}
-
-#[test]
 fn projects_that_a_person_may_want_to_settle() {
     let home = sound();
     for folder in ["one/api", "other/api", "cloned"] {
@@ -475,27 +433,6 @@ fn projects_that_a_person_may_want_to_settle() {
     [ROOT]/cloned asks for the notes of github.com/acme/shop
     → name one apart: write another name into its .anamnesis/project
     "#);
-}
-
-#[test]
-fn counts_that_cannot_be_read() {
-    let home = sound();
-    home.write("memory/.usage/desktop/2026-11.jsonl", "no receipt\n");
-    snapshot!(check(&home, "usage"), @"
-    ! usage      memory/.usage/desktop/2026-11.jsonl: a line is no receipt
-    → what cannot be read of them is not counted; no note is concerned
-    ");
-}
-
-#[test]
-fn another_memory_beside() {
-    let home = sound();
-    let settings = json!({ "enabledPlugins": { "anamnesis@anamnesis": true, "claude-mem@x": true, "mem0@y": false } });
-    fs::write(home.claude().join("settings.json"), settings.to_string()).unwrap();
-    snapshot!(check(&home, "beside"), @"
-    ! beside     claude-mem@x is on too: both add to what Claude reads
-    → /plugin   (to choose one)
-    ");
 }
 
 #[cfg(unix)]

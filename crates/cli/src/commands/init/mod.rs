@@ -9,9 +9,10 @@ use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 
 use anamnesis_app::{
     context::Context,
+    doctor,
     environment::Environment,
     failure::Failure,
-    python_version::{self, Found, Restored},
+    python_version::{self, Found, Restored, SERVER_NAME},
     remote,
     sync::{self, Carrier},
     terminal_command::{self, Place},
@@ -24,10 +25,7 @@ use anamnesis_sync::{Answer, Reached, State, SyncBackend, Synced, remote::Remote
 use serde_json::Value;
 
 use self::dialogue::{Answers, Talk, Terminal, Unsaid};
-use super::{
-    config::REMOTES,
-    doctor::{self, SERVER_NAME},
-};
+use super::config::REMOTES;
 use crate::ui::{self, Outcome, Ui};
 
 /// Timeout for the store's locks.
@@ -282,7 +280,7 @@ impl Plan {
             text.push_str(&format!("python   the Python version's {line}\n"));
         }
         let link = terminal_command::link(&context.environment).unwrap_or_default();
-        let link = ui::home_path(&link, user_home);
+        let link = context.shown(&link);
         text.push_str(&match terminal_command::place(context) {
             Place::Ours => format!("command  {link}\n"),
             _ if terminal_command::is_found(context) => "command  on your PATH\n".to_owned(),
@@ -309,14 +307,13 @@ impl Plan {
     /// Warnings about the store's place and the machine's name.
     fn warnings(&self) -> String {
         let context = &self.context;
-        let user_home = context.environment.user_home.as_deref();
         let mut text = String::new();
         // PATH-10: a `git add` in that checkout would add the notes.
         if let Some(checkout) = doctor::enclosing_repository(context.home.root()) {
             text.push_str(&format!(
                 "! the store lies in the git repository {}\n→ move it out: your notes may be \
                  committed there (ANAMNESIS_HOME)\n",
-                ui::home_path(&checkout, user_home)
+                context.shown(&checkout)
             ));
         }
         if !settings::is_machine_name(&self.machine.name) {
@@ -330,7 +327,7 @@ impl Plan {
                 "! hooks use {} until ANAMNESIS_HOME names this store and counts in sessions\n\
                  → set it where claude is started, then: anamnesis config set trusted_variables \
                  ANAMNESIS_HOME\n",
-                ui::home_path(store, user_home)
+                context.shown(store)
             ));
         }
         if let Some(other) = terminal_command::other(context) {
@@ -454,10 +451,7 @@ impl Plan {
         let backups = self.python.remove(user_home)?;
         let mut text = "✓ removed; sessions that run keep theirs until they end\n".to_owned();
         for backup in backups {
-            text.push_str(&format!(
-                "  backup: {}\n",
-                ui::home_path(&backup, user_home)
-            ));
+            text.push_str(&format!("  backup: {}\n", self.context.shown(&backup)));
         }
         text.push_str("Undo: anamnesis init --restore-python\n");
         talk.say(&text);
@@ -470,8 +464,7 @@ impl Plan {
         let Some(link) = terminal_command::link(&context.environment) else {
             return Ok(());
         };
-        let user_home = context.environment.user_home.as_deref();
-        let shown = ui::home_path(&link, user_home);
+        let shown = context.shown(&link);
         match terminal_command::place(context) {
             Place::Taken if args.link => {
                 talk.say(&format!("! {shown} is something else, and is left alone\n"));
@@ -504,7 +497,7 @@ impl Plan {
         if let Some(folder) = link.parent()
             && !terminal_command::is_on_path(&context.environment, folder)
         {
-            let folder = ui::home_path(folder, user_home);
+            let folder = context.shown(folder);
             talk.say(&format!("→ add {folder} to your PATH\n"));
         }
         Ok(())

@@ -17,15 +17,15 @@ use anamnesis_app::{
     evaluation_set,
     failure::Failure,
     journal_repair, learn, python_version, remote,
-    spawn::{self, INDEX_DAMAGED, UNREADABLE},
-    summary,
+    spawn::{self, INDEX_DAMAGED},
+    spool, summary,
     sync::{self, History},
     terminal_command, upkeep,
 };
 use anamnesis_store::{
     fs::lock::{self, Lock, Subject},
     index::Index,
-    journal::{self, Error, Journal, NOTE, Pruned, Repair},
+    journal::{self, Journal, NOTE, Pruned, Repair},
     project::Identities,
     spool::Spool,
     usage_log::Receipts,
@@ -52,9 +52,6 @@ const MAX_JOBS: usize = 64;
 
 /// How often the process checks whether new work has arrived meanwhile.
 const MAX_LOOKS: usize = 3;
-
-/// How many records of the spool are added in one transaction.
-const DRAINED: usize = 50;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -308,7 +305,7 @@ fn take_up(
     let mut jobs = 0;
     // Hooks keep adding records, so the spool is checked again.
     loop {
-        done.drained += drain(context, journal)?;
+        done.drained += spool::drain(context, journal)?;
         for session in journal.lost_sessions(now, client::is_running)? {
             journal.give_up(&session, now)?;
             done.lost += 1;
@@ -391,30 +388,6 @@ fn forget_questions(context: &Context) -> Result<(), Failure> {
 
 /// The journal's key for the day of the last pruning.
 const PRUNED: &str = "pruned";
-
-/// Moves pending records from the spool to the journal, and returns how many.
-pub(in crate::commands) fn drain(context: &Context, journal: &Journal) -> Result<usize, Error> {
-    let spool = Spool::new(&context.home);
-    let mut drained = 0;
-    loop {
-        let mut waiting = spool.waiting(DRAINED);
-        if waiting.is_empty() {
-            return Ok(drained);
-        }
-        journal.in_transaction(|journal| journal.take_waiting(&mut waiting))?;
-        for waiting in &waiting {
-            if let Err(error) = spool.put_away(waiting) {
-                context.log(&format!("spool: {error}"));
-                // Without this return, the loop would read the same records forever.
-                return Ok(drained);
-            }
-            drained += usize::from(waiting.record.is_some());
-            if waiting.record.is_none() {
-                context.log(UNREADABLE);
-            }
-        }
-    }
-}
 
 /// Refreshes the index, or rebuilds it if it cannot be used.
 fn refresh(context: &Context, check: bool) -> Result<(), Failure> {

@@ -2,24 +2,27 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use anamnesis_app::{context::Context, failure::Failure, format::WIDTH, session};
+use anamnesis_app::{
+    context::Context,
+    failure::Failure,
+    format::WIDTH,
+    session::{
+        self,
+        export::{self, RemovedCounts},
+        short,
+    },
+};
 use anamnesis_note::id::NoteId;
 use anamnesis_session::event::{Privacy, Speaker};
 use anamnesis_store::{
     index::Index,
     journal::{Contents, Journal, StoredEvent, StoredPrompt, StoredTurnEnd},
 };
-use anamnesis_text::{
-    clean::{clean, one_line},
-    private_tokens, redact,
-};
+use anamnesis_text::clean::{clean, one_line};
 use chrono::DateTime;
 
-use super::{Outcome, counted, export::session_json, note_label, open, short, state};
-use crate::{
-    commands::show::shown,
-    ui::{self, Ui},
-};
+use super::{Outcome, note_label, open, state};
+use crate::ui::{self, Ui};
 
 /// Show what is recorded of a session, row by row
 ///
@@ -44,7 +47,7 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     let index = context.index()?;
     if args.json {
-        ui.json(&session_json(context, &index, contents)?);
+        ui.json(&export::session_json(context, &index, contents)?);
         return Ok(ExitCode::SUCCESS);
     }
     let page = Page {
@@ -57,82 +60,6 @@ pub(super) fn run(args: &Args, context: &Context, ui: &Ui) -> Outcome {
     };
     ui.print(&page.written(&journal)?);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Counts of what is no longer stored of a session.
-#[derive(Debug, Default)]
-pub(super) struct Removed {
-    /// Prompts that were entirely private, or forgotten.
-    pub(super) prompts: usize,
-    /// Events of these prompts.
-    pub(super) suppressed: i64,
-    /// Masked credentials.
-    pub(super) secrets: usize,
-    /// Masked repetitions of private words.
-    pub(super) private_words: usize,
-    /// Tool events removed by retention.
-    pub(super) by_age: i64,
-}
-
-impl Removed {
-    /// Counts what is missing.
-    pub(super) fn of(contents: &Contents) -> Self {
-        let mut removed = Self {
-            by_age: contents.session.tool_events
-                - i64::try_from(contents.events.len()).unwrap_or(i64::MAX),
-            ..Self::default()
-        };
-        removed.by_age = removed.by_age.max(0);
-        for prompt in &contents.prompts {
-            removed.prompts += usize::from(prompt.privacy == Privacy::Full);
-            removed.suppressed += prompt.suppressed;
-            removed.look_at(prompt.text.as_deref());
-        }
-        for stored in &contents.events {
-            let event = &stored.event;
-            removed.look_at(Some(&event.input.to_string()));
-            removed.look_at(Some(&event.response.to_string()));
-            removed.look_at(event.error.as_deref());
-        }
-        for end in &contents.turn_ends {
-            removed.look_at(end.text.as_deref());
-        }
-        for task in &contents.delegations {
-            removed.look_at(Some(&task.prompt));
-        }
-        removed
-    }
-
-    fn look_at(&mut self, text: Option<&str>) {
-        let text = text.unwrap_or_default();
-        self.secrets += text.matches(redact::MASK).count();
-        self.private_words += text.matches(private_tokens::MASK).count();
-    }
-
-    fn told(&self) -> String {
-        let mut parts = Vec::new();
-        if self.prompts > 0 {
-            parts.push(format!(
-                "{} with {} under it",
-                ui::count(self.prompts, "private or forgotten prompt"),
-                counted(self.suppressed, "event")
-            ));
-        }
-        if self.secrets > 0 {
-            parts.push(ui::count(self.secrets, "secret"));
-        }
-        if self.private_words > 0 {
-            parts.push(ui::count(self.private_words, "repeated private word"));
-        }
-        if self.by_age > 0 {
-            parts.push(format!("{} by age", counted(self.by_age, "tool event")));
-        }
-        if parts.is_empty() {
-            "nothing".to_owned()
-        } else {
-            parts.join(", ")
-        }
-    }
 }
 
 /// A row below a prompt.
@@ -192,7 +119,7 @@ impl Page<'_> {
 
     /// Adds a wrapped text.
     fn words(&mut self, text: &str, indent: usize) {
-        let text = shown(self.context, text);
+        let text = self.context.printable(text);
         self.text.push_str(&ui::wrapped(text.trim_end(), indent));
     }
 
@@ -232,7 +159,10 @@ impl Page<'_> {
         ];
         let kept = kept.map(|(amount, thing)| ui::count(amount, thing));
         self.line(&format!("kept: {}", kept.join(", ")));
-        self.line(&format!("removed: {}", Removed::of(contents).told()));
+        self.line(&format!(
+            "removed: {}",
+            removed_text(&RemovedCounts::new(contents))
+        ));
         Ok(())
     }
 
@@ -278,7 +208,7 @@ impl Page<'_> {
             } else {
                 "private"
             };
-            let events = counted(prompt.suppressed, "event");
+            let events = ui::counted(prompt.suppressed, "event");
             self.line(&format!("{head} · {why}; {events} under it not kept"));
             return;
         }
@@ -325,7 +255,7 @@ impl Page<'_> {
                 self.words(error, 4);
             } else {
                 let first = error.trim().lines().next().unwrap_or_default();
-                self.line(&format!("    {}", shown(self.context, first)));
+                self.line(&format!("    {}", self.context.printable(first)));
             }
         }
         if self.is_full {
@@ -354,9 +284,7 @@ impl Page<'_> {
     }
 
     fn tasks(&mut self) {
-        if !self.contents.delegations.is_empty() {
-            self.line_after_gap("tasks of subagents");
-        }
+        self.heading("tasks of subagents", self.contents.delegations.len());
         for task in &self.contents.delegations {
             self.line(&format!("  {}  {}", clock(task.at), one_line(&task.kind)));
             self.words(&task.prompt, 4);
@@ -364,19 +292,17 @@ impl Page<'_> {
     }
 
     fn observations(&mut self) {
-        if !self.contents.observations.is_empty() {
-            self.line_after_gap("observed");
-        }
+        self.heading("observed", self.contents.observations.len());
         for observation in &self.contents.observations {
             self.line(&format!(
                 "  {}  {}",
                 observation.kind.as_str(),
-                shown(self.context, &observation.title)
+                self.context.printable(&observation.title)
             ));
             if !observation.subtitle.is_empty() {
                 self.line(&format!(
                     "    {}",
-                    shown(self.context, &observation.subtitle)
+                    self.context.printable(&observation.subtitle)
                 ));
             }
         }
@@ -398,16 +324,14 @@ impl Page<'_> {
                 ("next", &summary.next_steps),
             ] {
                 for line in lines.iter().filter(|line| !line.is_empty()) {
-                    self.line(&format!("  {name:<10} {}", shown(self.context, line)));
+                    self.line(&format!("  {name:<10} {}", self.context.printable(line)));
                 }
             }
         }
     }
 
     fn given(&mut self) {
-        if !self.contents.shown.is_empty() {
-            self.line_after_gap("given to the model");
-        }
+        self.heading("given to the model", self.contents.shown.len());
         for shown in &self.contents.shown {
             let note = shown.note.parse().map_or_else(
                 |_| one_line(&shown.note),
@@ -424,16 +348,14 @@ impl Page<'_> {
     }
 
     fn jobs(&mut self) {
-        if !self.contents.jobs.is_empty() {
-            self.line_after_gap("jobs");
-        }
+        self.heading("jobs", self.contents.jobs.len());
         for job in &self.contents.jobs {
             let tries = match job.tries {
                 0 => String::new(),
-                tries => format!(", failed {}", counted(tries, "time")),
+                tries => format!(", failed {}", ui::counted(tries, "time")),
             };
             let error = job.error.as_deref().map_or_else(String::new, |error| {
-                format!(": {}", shown(self.context, error))
+                format!(": {}", self.context.printable(error))
             });
             self.line(&format!(
                 "  {}  {} {}{tries}{error}",
@@ -441,6 +363,13 @@ impl Page<'_> {
                 job.kind,
                 job.state
             ));
+        }
+    }
+
+    /// Adds the heading of a section, if it has rows.
+    fn heading(&mut self, text: &str, rows: usize) {
+        if rows > 0 {
+            self.line_after_gap(text);
         }
     }
 
@@ -453,6 +382,35 @@ impl Page<'_> {
 /// Puts the text on one line. Blanks stay, because they form columns.
 fn flat(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ").trim_end().to_owned()
+}
+
+/// Names what is missing.
+fn removed_text(removed: &RemovedCounts) -> String {
+    let mut parts = Vec::new();
+    if removed.prompts > 0 {
+        parts.push(format!(
+            "{} with {} under it",
+            ui::count(removed.prompts, "private or forgotten prompt"),
+            ui::counted(removed.suppressed, "event")
+        ));
+    }
+    if removed.secrets > 0 {
+        parts.push(ui::count(removed.secrets, "secret"));
+    }
+    if removed.private_words > 0 {
+        parts.push(ui::count(removed.private_words, "repeated private word"));
+    }
+    if removed.by_age > 0 {
+        parts.push(format!(
+            "{} by age",
+            ui::counted(removed.by_age, "tool event")
+        ));
+    }
+    if parts.is_empty() {
+        "nothing".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 /// Formats a date and time.

@@ -2,7 +2,6 @@
 
 use std::{path::Path, time::Duration};
 
-use anamnesis_app::{capture, context::Context, event_filter, journal_repair::rows_saved};
 use anamnesis_note::id::NoteId;
 use anamnesis_store::{
     journal::{self, Examination, Journal, Session},
@@ -11,8 +10,14 @@ use anamnesis_store::{
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, Utc};
 
-use super::{Check, Level, REPAIR};
-use crate::ui;
+use super::{CheckResult, Examined, REPAIR};
+use crate::{
+    capture,
+    context::Context,
+    event_filter,
+    format::{ago, count, counted, size, time},
+    journal_repair::rows_saved,
+};
 
 /// Time limit for the damage check.
 const CHECK_LIMIT: Duration = Duration::from_secs(1);
@@ -21,17 +26,17 @@ const CHECK_LIMIT: Duration = Duration::from_secs(1);
 const LOOKED_AT: usize = 10;
 
 /// Reports the last recording, and sessions whose tools ran without tool events.
-pub(super) fn recording(context: &Context, journal: Option<&Journal>) -> Check {
+pub(super) fn recording(it: &Examined<'_>) -> CheckResult {
+    let context = it.context;
     if context.environment.is_off {
-        return Check::new("recording", Level::Look, "off: ANAMNESIS_OFF is set")
-            .hint("unset ANAMNESIS_OFF");
+        return CheckResult::look("off: ANAMNESIS_OFF is set").hint("unset ANAMNESIS_OFF");
     }
+    let journal = it.journal();
     let sessions = journal.and_then(|journal| journal.sessions(None, LOOKED_AT).ok());
-    let (Some(journal), Some(session)) = (journal, sessions.as_deref().and_then(<[_]>::first))
-    else {
-        return Check::new("recording", Level::Unknown, "no session recorded yet");
+    let (Some(journal), Some([session, ..])) = (journal, sessions.as_deref()) else {
+        return CheckResult::unknown("no session recorded yet");
     };
-    let ago = ui::ago(ui::time(session.seen_at), context.environment.now);
+    let ago_of = |session: &Session| ago(time(session.seen_at), context.environment.now);
     let id = NoteId::of_session(&session.id);
     let noted = match (context.notes.find(id), session.is_completed()) {
         (Some(path), _) if context.notes.is_forgotten(path) => "note forgotten".to_owned(),
@@ -40,7 +45,8 @@ pub(super) fn recording(context: &Context, journal: Option<&Journal>) -> Check {
         (None, true) => "nothing to note".to_owned(),
     };
     let last = format!(
-        "last session {ago}: {}, {}, {noted}",
+        "last session {}: {}, {}, {noted}",
+        ago_of(session),
         counted(session.prompts, "prompt"),
         counted(session.tool_events, "tool event")
     );
@@ -48,21 +54,13 @@ pub(super) fn recording(context: &Context, journal: Option<&Journal>) -> Check {
         .iter()
         .flatten()
         .find_map(|session| Some((session, tools_of_silent(context, journal, session)?)));
-    if let Some((session, tools)) = silent {
-        let mut check = Check::new(
-            "recording",
-            Level::Broken,
-            format!(
-                "{} ran in a session {}, none was recorded",
-                ui::count(tools, "tool"),
-                ui::ago(ui::time(session.seen_at), context.environment.now)
-            ),
-        )
-        .hint("claude --debug   (shows why hooks do not run)");
-        check.lines.push(last);
-        return check;
-    }
-    Check::new("recording", Level::Well, last)
+    let Some((session, tools)) = silent else {
+        return CheckResult::well(last);
+    };
+    let (tools, ago) = (count(tools, "tool"), ago_of(session));
+    CheckResult::broken(format!("{tools} ran in a session {ago}, none was recorded"))
+        .lines([last])
+        .hint("claude --debug   (shows why hooks do not run)")
 }
 
 /// Counts the tools that ran, according to the transcript, in a session without tool events.
@@ -80,7 +78,7 @@ fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> O
     }
     let path = session.transcript.as_deref().map(Path::new);
     // Anything before the first event is from before the install.
-    let span = ui::time(session.started_at)..DateTime::<Utc>::MAX_UTC;
+    let span = time(session.started_at)..DateTime::<Utc>::MAX_UTC;
     let transcript = capture::read(context, path, None, span).ok()??;
     let is_recorded = |tool: &String| !event_filter::is_skipped_name(context, tool);
     (transcript.tools_run > 0 && transcript.tools.iter().any(is_recorded))
@@ -88,103 +86,88 @@ fn tools_of_silent(context: &Context, journal: &Journal, session: &Session) -> O
 }
 
 /// Reports all faults of the journal, or that there are none.
-pub(super) fn records(context: &Context, journal: Option<&Journal>) -> Vec<Check> {
-    let mut checks = Vec::new();
-    let mut look = |line: String, hint: String| {
-        checks.push(Check::new("records", Level::Look, line).hint(hint));
-    };
+pub(super) fn records(it: &Examined<'_>) -> Vec<CheckResult> {
+    let context = it.context;
+    let mut found = Vec::new();
+    let mut look = |line: String, hint: &str| found.push(CheckResult::look(line).hint(hint));
     let spool = Spool::new(&context.home);
-    let waiting = spool.len();
-    if waiting > 0 {
+    let pending = spool.len();
+    if pending > 0 {
+        let verb = if pending == 1 { "waits" } else { "wait" };
+        let records = count(pending, "record");
         look(
-            format!("{} in spool/ to be taken up", wait(waiting)),
-            "anamnesis internal maintain".to_owned(),
+            format!("{records} {verb} in spool/ to be taken up"),
+            "anamnesis internal maintain",
         );
     }
-    let quarantine = context.home.quarantine();
     let unreadable = spool.unreadable().len();
     if unreadable > 0 {
+        let records = count(unreadable, "record");
+        let quarantine = context.shown(&context.home.quarantine());
         look(
-            format!(
-                "{} could not be read, moved to quarantine/",
-                ui::count(unreadable, "record")
-            ),
-            format!(
-                "rm {}/spool-*   (each is one event)",
-                context.shown(&quarantine)
-            ),
+            format!("{records} could not be read, moved to quarantine/"),
+            &format!("rm {quarantine}/spool-*   (each is one event)"),
         );
     }
-    let Some(journal) = journal else {
-        return checks;
+    let Some(journal) = it.journal() else {
+        return found;
     };
     if let Ok(mode) = journal.log_mode()
         && mode != "wal"
     {
         look(
             format!("journal.db has no write-ahead log (mode {mode}); hooks may wait"),
-            "move the store to a local disk (ANAMNESIS_HOME)".to_owned(),
+            "move the store to a local disk (ANAMNESIS_HOME)",
         );
     }
     if let Ok(jobs) = journal.jobs()
         && jobs.failed > 0
     {
-        let reason = jobs.last_error.unwrap_or_default();
+        let notes = counted(jobs.failed, "session note");
+        let reason = one_line(&jobs.last_error.unwrap_or_default());
         look(
-            format!(
-                "{} could not be written: {}",
-                counted(jobs.failed, "session note"),
-                one_line(&reason)
-            ),
-            "anamnesis doctor --fix   (tries again)".to_owned(),
+            format!("{notes} could not be written: {reason}"),
+            "anamnesis doctor --fix   (tries again)",
         );
     }
     let ceiling = u64::from(context.config.retention.ceiling_mib) << 20;
     let used = journal.used_bytes().unwrap_or(0);
     if ceiling > 0 && used > ceiling {
+        let (used, ceiling) = (size(used), size(ceiling));
         look(
-            format!(
-                "{} of records, over the ceiling of {}",
-                ui::size(used),
-                ui::size(ceiling)
-            ),
-            "anamnesis internal maintain   (lets the oldest go)".to_owned(),
+            format!("{used} of records, over the ceiling of {ceiling}"),
+            "anamnesis internal maintain   (lets the oldest go)",
         );
     }
-    if checks.is_empty() {
-        let kept = format!("{}, none waits", ui::size(used));
-        checks.push(Check::new("records", Level::Well, kept));
+    if found.is_empty() {
+        found.push(CheckResult::well(format!("{}, none waits", size(used))));
     }
-    let mut lines = repaired(context, journal).into_iter();
-    if let Some(first) = lines.next() {
-        let mut check = Check::new("records", Level::Well, first);
-        check.lines.extend(lines);
-        checks.push(check);
-    }
-    checks
+    let mut repairs = repaired(context, journal).into_iter();
+    found.extend(
+        repairs
+            .next()
+            .map(|first| CheckResult::well(first).lines(repairs)),
+    );
+    found
 }
 
 /// Checks the journal for damage within [`CHECK_LIMIT`]; `None` if it is sound.
-pub(super) fn damage(context: &Context) -> Option<Check> {
-    match journal::examine(&context.home, Some(CHECK_LIMIT)) {
+pub(super) fn damage(it: &Examined<'_>) -> Option<CheckResult> {
+    match journal::examine(&it.context.home, Some(CHECK_LIMIT)) {
         // Other errors are reported where the journal is opened.
         Ok(Examination::Sound) | Err(_) => None,
         Ok(Examination::Damaged(reason)) => Some(
-            Check::new("records", Level::Broken, "journal.db is damaged")
-                .line(one_line(&reason))
+            CheckResult::broken("journal.db is damaged")
+                .lines([one_line(&reason)])
                 .hint(REPAIR),
         ),
-        Ok(Examination::Unfinished) => Some(
-            Check::new(
-                "records",
-                Level::Unknown,
-                format!(
-                    "journal.db: no damage in the first {} s of the check",
-                    CHECK_LIMIT.as_secs()
-                ),
+        Ok(Examination::Unfinished) => {
+            let limit = CHECK_LIMIT.as_secs();
+            let line = format!("journal.db: no damage in the first {limit} s of the check");
+            Some(
+                CheckResult::unknown(line).hint("anamnesis internal maintain   (checks all of it)"),
             )
-            .hint("anamnesis internal maintain   (checks all of it)"),
-        ),
+        }
     }
 }
 
@@ -199,13 +182,14 @@ fn repaired(context: &Context, journal: &Journal) -> Vec<String> {
             "journal.db was damaged on {}{saved}",
             day_of(&name)
         ));
-        lines.push(match context.config.retention.spool_days {
-            0 => format!("it is kept as quarantine/{}", one_line(&name)),
-            days => format!(
-                "it is kept for {days} days as quarantine/{}",
-                one_line(&name)
-            ),
-        });
+        let term = match context.config.retention.spool_days {
+            0 => String::new(),
+            days => format!("for {days} days "),
+        };
+        lines.push(format!(
+            "it is kept {term}as quarantine/{}",
+            one_line(&name)
+        ));
     }
     lines
 }
@@ -217,13 +201,4 @@ fn day_of(name: &str) -> String {
         Some((Some(year), Some(month), Some(day))) => format!("{year}-{month}-{day}"),
         _ => "an unknown day".to_owned(),
     }
-}
-
-fn wait(amount: usize) -> String {
-    let verb = if amount == 1 { "waits" } else { "wait" };
-    format!("{} {verb}", ui::count(amount, "record"))
-}
-
-fn counted(amount: i64, thing: &str) -> String {
-    ui::count(usize::try_from(amount).unwrap_or(0), thing)
 }

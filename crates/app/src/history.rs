@@ -5,16 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use anamnesis_app::{
-    context::Context,
-    failure::Failure,
-    format::{WIDTH, ago, shorten},
-    sync::short_batch,
-};
 use anamnesis_note::{
     draft::safe_line,
     id::{IdPrefix, NoteId},
-    note::{NoteFile, Scope, State, parse_timestamp},
+    note::{Note, NoteFile, Scope, State, parse_timestamp},
 };
 use anamnesis_store::{
     fs::file::Stamp,
@@ -23,27 +17,35 @@ use anamnesis_store::{
 };
 use anamnesis_sync::{
     Repository,
-    history::{self, Event, File, Moment, Touched},
+    history::{self, Event, File, Moment, Touched, Version},
 };
 use anamnesis_text::clean::one_line;
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use crate::ui;
+use crate::{
+    context::{self, Context},
+    failure::Failure,
+    format::{LIST_LENGTH, WIDTH, ago, number, shorten},
+    sync::short_batch,
+};
 
 /// The widths of the machine column and the author column.
 const NAME_WIDTH: usize = 10;
 
 /// The history, and the current notes.
-pub(crate) struct Past<'a> {
-    pub(crate) context: &'a Context,
-    pub(crate) repository: Repository,
-    pub(crate) index: Index,
+pub struct Past<'a> {
+    /// The store.
+    pub context: &'a Context,
+    /// The repository of the notes.
+    pub repository: Repository,
+    /// The index of the current notes.
+    pub index: Index,
 }
 
 impl<'a> Past<'a> {
     /// Opens the history of a store.
-    pub(crate) fn open(context: &'a Context) -> Result<Self, Failure> {
+    pub fn open(context: &'a Context) -> Result<Self, Failure> {
         // Refresh the index first, then drop the write lock: reading the history must not block
         // writers.
         drop::<Index>(context.index()?);
@@ -61,7 +63,7 @@ impl<'a> Past<'a> {
     }
 
     /// The notes that match a partial id: current ones, else those of any time.
-    pub(crate) fn candidates(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Failure> {
+    pub fn candidates(&self, typed: &IdPrefix) -> Result<BTreeSet<NoteId>, Failure> {
         let entries = self.index.matching(typed)?;
         if entries.is_empty() {
             return Ok(self.repository.ids_matching(typed)?);
@@ -70,13 +72,86 @@ impl<'a> Past<'a> {
     }
 
     /// Resolves a partial id to one note, current or deleted.
-    pub(crate) fn resolve(&self, typed: &str) -> Result<NoteId, Failure> {
+    pub fn resolve(&self, typed: &str) -> Result<NoteId, Failure> {
         let reference = reference(typed)?;
         one_of(&reference, &self.candidates(&reference)?)
     }
 
+    /// Finds a commit; also returns the note, if a note was named.
+    pub fn find(&self, typed: &str) -> Result<(Event, Option<NoteId>), Failure> {
+        let mut events = self.repository.find(typed)?;
+        let notes = match IdPrefix::parse(typed) {
+            Ok(reference) if events.is_empty() => self.candidates(&reference)?,
+            Ok(reference) => {
+                let entries = self.index.matching(&reference)?;
+                entries.iter().map(Entry::id).collect()
+            }
+            Err(_) => BTreeSet::new(),
+        };
+        if events.len() + notes.len() > 1 {
+            return Err(self.ambiguous(typed, &events, &notes));
+        }
+        if let Some(event) = events.pop() {
+            return Ok((event, None));
+        }
+        let note = notes.into_iter().next().ok_or_else(|| unknown(typed))?;
+        self.refuse_withheld(note)?;
+        let mut events = self.repository.log(Some(note), 1)?;
+        match events.pop() {
+            Some(event) => Ok((event, Some(note))),
+            None => Err(self.without_history(note)),
+        }
+    }
+
+    /// Finds a change that the caller may undo.
+    pub fn find_change(&self, typed: &str) -> Result<Event, Failure> {
+        let mut found = self.repository.find(typed)?;
+        if found.len() > 1 {
+            return Err(self.ambiguous(typed, &found, &BTreeSet::new()));
+        }
+        let event = found.pop().ok_or_else(|| unknown(typed))?;
+        if event.batch.is_none() {
+            return Err(Failure::failed(
+                "this commit is no batch: machines were joined, or another program made it",
+            )
+            .hint("anamnesis undo   (lists what can be undone)"));
+        }
+        if self.context.environment.is_agent && event.actor.as_deref() != Some("agent") {
+            return Err(Failure::failed(
+                "an agent takes back its own batches only; this one is undone by a person",
+            ));
+        }
+        Ok(event)
+    }
+
+    /// The error for an ambiguous id, with the candidates.
+    fn ambiguous(&self, typed: &str, events: &[Event], notes: &BTreeSet<NoteId>) -> Failure {
+        let amount = events.len() + notes.len();
+        let lines = events.iter().map(|event| self.line(event));
+        let notes = notes
+            .iter()
+            .map(|id| format!("{id}  {}", self.title_of(*id)));
+        let shown: Vec<String> = lines.chain(notes).take(LIST_LENGTH).collect();
+        let typed = one_line(typed);
+        Failure::usage(format!(
+            "\"{}\" stands for {amount} things:\n{}",
+            shorten(&typed, 40),
+            shown.join("\n")
+        ))
+        .hint("type more of it")
+    }
+
+    /// The error for a note that was never committed.
+    pub fn without_history(&self, note: NoteId) -> Failure {
+        let short = self.short(note);
+        Failure::failed(format!(
+            "#{short} has no history: it is on this machine only, or was not committed yet"
+        ))
+        .hint(format!("anamnesis show {short}"))
+    }
+
     /// Returns the notes at a point in time.
-    pub(crate) fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Failure> {
+    pub fn at(&self, date: &str) -> Result<(DateTime<Utc>, Moment), Failure> {
         let time = parse_date(date, self.context.environment.now).ok_or_else(|| {
             Failure::usage(format!("\"{}\" is not a date", one_line(date)))
                 .hint("2026-01-31, 2026-01-31T09:30Z, yesterday, or \"3 d ago\"")
@@ -94,7 +169,7 @@ impl<'a> Past<'a> {
 
     /// Returns a past version of a note as if it were on the disk. `None` if it did not exist or is
     /// withheld from an agent.
-    pub(crate) fn stored_at(&self, moment: &Moment, id: NoteId) -> Result<Option<Stored>, Failure> {
+    pub fn stored_at(&self, moment: &Moment, id: NoteId) -> Result<Option<Stored>, Failure> {
         if self.is_withheld(id) {
             return Ok(None);
         }
@@ -103,7 +178,7 @@ impl<'a> Past<'a> {
     }
 
     /// Tells whether a note is withheld from the agent that asks: it is forgotten or deleted.
-    pub(crate) fn is_withheld(&self, id: NoteId) -> bool {
+    pub fn is_withheld(&self, id: NoteId) -> bool {
         let is_living = || {
             let entry = self.index.get(id).ok().flatten();
             entry.is_some_and(|entry| entry.state != State::Forgotten)
@@ -112,7 +187,7 @@ impl<'a> Past<'a> {
     }
 
     /// Refuses a command about a withheld note.
-    pub(crate) fn refuse_withheld(&self, id: NoteId) -> Result<(), Failure> {
+    pub fn refuse_withheld(&self, id: NoteId) -> Result<(), Failure> {
         if self.is_withheld(id) {
             return Err(Failure::failed(
                 "what was forgotten or removed is looked at by a person only",
@@ -122,7 +197,7 @@ impl<'a> Past<'a> {
     }
 
     /// The title of the first note of a commit; empty if there is none.
-    pub(crate) fn title(&self, event: &Event) -> String {
+    pub fn title(&self, event: &Event) -> String {
         if event.notes.keys().any(|id| self.is_withheld(*id)) {
             return String::new();
         }
@@ -131,18 +206,18 @@ impl<'a> Past<'a> {
     }
 
     /// The current or last title of a note; empty if unknown.
-    pub(crate) fn title_of(&self, id: NoteId) -> String {
+    pub fn title_of(&self, id: NoteId) -> String {
         let entry = self.index.get(id).ok().flatten();
         entry.map_or_else(String::new, |entry| one_line(&entry.title))
     }
 
     /// The short id of a note, current or deleted.
-    pub(crate) fn short(&self, id: NoteId) -> String {
+    pub fn short(&self, id: NoteId) -> String {
         Context::short(&self.index, id)
     }
 
     /// Formats a commit as one line.
-    pub(crate) fn line(&self, event: &Event) -> String {
+    pub fn line(&self, event: &Event) -> String {
         let what = format!("{} {}", shown_verb(event), counts(event));
         let title = self.title(event);
         let what = if title.is_empty() {
@@ -154,7 +229,7 @@ impl<'a> Past<'a> {
     }
 
     /// The columns of a commit: time, machine, author and change.
-    pub(crate) fn beginning(&self, event: &Event) -> String {
+    pub fn beginning(&self, event: &Event) -> String {
         let machine = event.machine.as_deref().unwrap_or("-");
         let batch = event.batch.map_or_else(|| "-".to_owned(), short_batch);
         format!(
@@ -166,7 +241,7 @@ impl<'a> Past<'a> {
     }
 
     /// A commit as JSON.
-    pub(crate) fn json(&self, event: &Event) -> Value {
+    pub fn json(&self, event: &Event) -> Value {
         let title = self.title(event);
         let notes = event
             .notes
@@ -186,17 +261,13 @@ impl<'a> Past<'a> {
 }
 
 /// Opens the repository of a store's notes, if there is one.
-pub(crate) fn open(context: &Context) -> Result<Option<Repository>, Failure> {
+pub fn open(context: &Context) -> Result<Option<Repository>, Failure> {
     let now = context.environment.now;
     Ok(Repository::open(&context.home, &context.machine_id(), now)?)
 }
 
 /// Resolves a partial id to one note of a past moment.
-pub(crate) fn resolve_at(
-    typed: &str,
-    time: DateTime<Utc>,
-    moment: &Moment,
-) -> Result<NoteId, Failure> {
+pub fn resolve_at(typed: &str, time: DateTime<Utc>, moment: &Moment) -> Result<NoteId, Failure> {
     let reference = reference(typed)?;
     let there = moment.ids().filter(|id| reference.matches(&id.to_string()));
     let there: BTreeSet<NoteId> = there.collect();
@@ -208,32 +279,25 @@ pub(crate) fn resolve_at(
     one_of(&reference, &there)
 }
 
+/// The error for an unknown change.
+fn unknown(typed: &str) -> Failure {
+    let typed = one_line(typed);
+    Failure::failed(format!("no batch \"{}\"", shorten(&typed, 40)))
+        .hint("four or more characters of its end: anamnesis log")
+}
+
 fn reference(typed: &str) -> Result<IdPrefix, Failure> {
-    IdPrefix::parse(typed).map_err(|_| {
-        Failure::usage(format!("\"{}\" is not an id", one_line(typed)))
-            .hint("six or more characters of its beginning or end, as `list` shows them")
-    })
+    IdPrefix::parse(typed).map_err(|_| context::not_an_id(typed))
 }
 
 fn one_of(reference: &IdPrefix, found: &BTreeSet<NoteId>) -> Result<NoteId, Failure> {
-    let typed = reference.as_str();
     let mut ids = found.iter();
     match (ids.next(), ids.next()) {
         (Some(id), None) => Ok(*id),
-        (None, _) => {
-            Err(Failure::failed(format!("no note #{typed}")).hint("anamnesis list --everywhere"))
-        }
+        (None, _) => Err(context::no_note(reference)),
         _ => {
-            let candidates = found
-                .iter()
-                .map(|id| format!("  {id}\n"))
-                .collect::<String>();
-            let amount = found.len();
-            Err(Failure::usage(format!(
-                "#{typed} stands for {amount} notes:\n{}",
-                candidates.trim_end()
-            ))
-            .hint("type more of the id"))
+            let candidates: Vec<_> = found.iter().map(|id| format!("  {id}")).collect();
+            Err(context::several_notes(reference, &candidates))
         }
     }
 }
@@ -282,17 +346,17 @@ fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
 }
 
 /// Formats a point in time for people.
-pub(crate) fn shown_time(time: DateTime<Utc>) -> String {
+pub fn shown_time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// Formats a point in time for scripts.
-pub(crate) fn iso(time: DateTime<Utc>) -> String {
+pub fn iso(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// The author of a commit, for people.
-pub(crate) fn shown_actor(event: &Event) -> &str {
+pub fn shown_actor(event: &Event) -> &str {
     match event.actor.as_deref() {
         Some("person") => "you",
         Some(other) => other,
@@ -301,12 +365,12 @@ pub(crate) fn shown_actor(event: &Event) -> &str {
 }
 
 /// What a commit did, in one line.
-pub(crate) fn shown_verb(event: &Event) -> String {
+pub fn shown_verb(event: &Event) -> String {
     safe_line(event.verb())
 }
 
 /// What a commit did to a note, in one word.
-pub(crate) fn word(touched: Touched) -> &'static str {
+pub fn word(touched: Touched) -> &'static str {
     match touched {
         Touched::Added => "new",
         Touched::Changed => "changed",
@@ -315,7 +379,7 @@ pub(crate) fn word(touched: Touched) -> &'static str {
 }
 
 /// Counts the notes that a commit added, changed and removed.
-pub(crate) fn counts(event: &Event) -> String {
+pub fn counts(event: &Event) -> String {
     let amounts = [
         ('+', Touched::Added),
         ('~', Touched::Changed),
@@ -327,13 +391,57 @@ pub(crate) fn counts(event: &Event) -> String {
             .values()
             .filter(|other| *other == touched)
             .count();
-        (amount > 0).then(|| format!("{sign}{}", ui::number(amount)))
+        (amount > 0).then(|| format!("{sign}{}", number(amount)))
     });
     amounts.collect::<Vec<_>>().join(" ")
 }
 
+/// Summarises what a version changed.
+pub fn changes(id: NoteId, version: &Version, older: Option<&Version>) -> String {
+    let note = |version: &Version| -> Option<Note> {
+        let file = NoteFile::parse(&version.file.as_ref()?.bytes, id).ok()?;
+        Some(file.into_note())
+    };
+    let Some(file) = &version.file else {
+        return "(gone)".to_owned();
+    };
+    let before = older.and_then(|older| older.file.as_ref());
+    let Some(before) = before else {
+        return "(new)".to_owned();
+    };
+    let (Some(new), Some(old)) = (note(version), older.and_then(note)) else {
+        return "(cannot be read as a note)".to_owned();
+    };
+    if new.state == State::Forgotten && old.state != State::Forgotten {
+        return "(forgotten)".to_owned();
+    }
+    let mut parts = Vec::new();
+    let changed = [
+        (new.title != old.title, "title"),
+        (new.body != old.body, "text"),
+        (new.tags != old.tags, "tags"),
+        (new.project != old.project, "project"),
+        (
+            new.kind() != old.kind() || file.folder != before.folder,
+            "kind",
+        ),
+        (new.state != old.state, "state"),
+        (new.pinned != old.pinned, "pinned"),
+    ];
+    parts.extend(changed.iter().filter(|(is, _)| *is).map(|(_, word)| *word));
+    if parts.is_empty() {
+        parts.push("fields");
+    }
+    let mut text = parts.join(", ");
+    if new.title != old.title {
+        let title = safe_line(&new.title);
+        text.push_str(&format!(": {}", shorten(&title, 60)));
+    }
+    text
+}
+
 /// Truncates the text after a commit's columns.
-pub(crate) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     shorten(
         text.trim_end(),
         WIDTH - (10 + 1 + NAME_WIDTH + 1 + NAME_WIDTH + 1 + 6 + 1),

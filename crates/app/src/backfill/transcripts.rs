@@ -23,7 +23,7 @@ use anamnesis_session::{
 use anamnesis_store::{fs::file, journal::Journal, settings::exclude::Exclusions};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use anamnesis_app::{capture::ALWAYS, context::Context, failure::Failure};
+use crate::{capture::ALWAYS, context::Context, failure::Failure};
 
 /// A transcript that was written to within this time belongs to a running session.
 const SILENCE: TimeDelta = TimeDelta::minutes(30);
@@ -33,13 +33,15 @@ const HEAD: u64 = 64 * 1024;
 
 /// Which sessions to include.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
+pub struct SessionFilter {
     /// Only sessions of this project; all projects if `None`.
-    pub(super) project: Option<String>,
+    pub project: Option<String>,
     /// Only sessions that ended on or after this day.
-    pub(super) since: Option<NaiveDate>,
+    pub since: Option<NaiveDate>,
     /// Also sessions that could have been recorded and were not.
-    pub(super) unrecorded: bool,
+    pub unrecorded: bool,
+    /// At most this many sessions.
+    pub limit: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,67 +50,71 @@ pub(super) struct Candidate {
     pub(super) path: PathBuf,
 }
 
+/// A session that can be remembered.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
-    pub(super) id: String,
-    pub(super) note: NoteId,
-    pub(super) project: String,
-    pub(super) title: String,
-    pub(super) began: DateTime<Utc>,
-    pub(super) ended: DateTime<Utc>,
+pub struct Session {
+    /// The client's id of the session.
+    pub id: String,
+    /// The id of its note.
+    pub note: NoteId,
+    /// The key of its project.
+    pub project: String,
+    /// The title of its note.
+    pub title: String,
+    /// When it began.
+    pub began: DateTime<Utc>,
+    /// When it ended.
+    pub ended: DateTime<Utc>,
 }
 
 /// Why a session is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Skip {
+pub enum Skip {
+    /// It has a note.
     Noted,
+    /// Hooks recorded it.
     Recorded,
+    /// It may be running.
     Open,
+    /// It has nothing to keep.
     Trivial,
+    /// A person had it forgotten.
     Forgotten,
+    /// It began in an excluded folder.
     Excluded,
+    /// Its project is paused.
     Paused,
+    /// Hooks could have recorded it.
     Unrecorded,
+    /// It ended before the requested day.
     Earlier,
+    /// It is a session of this program.
     Own,
+    /// Its transcript names no session.
     Nameless,
+    /// Its transcript cannot be read.
     Unreadable,
 }
 
 impl Skip {
-    /// The reason as scripts see it.
-    pub(super) fn as_str(self) -> &'static str {
+    /// The reason for scripts, and in a few words that are valid for one session and for many.
+    pub fn reason(self) -> (&'static str, &'static str) {
         match self {
-            Self::Noted => "noted",
-            Self::Recorded => "recorded",
-            Self::Open => "open",
-            Self::Trivial => "trivial",
-            Self::Forgotten => "forgotten",
-            Self::Excluded => "excluded",
-            Self::Paused => "paused",
-            Self::Unrecorded => "unrecorded",
-            Self::Earlier => "earlier",
-            Self::Own => "own",
-            Self::Nameless => "no-session-id",
-            Self::Unreadable => "unreadable",
-        }
-    }
-
-    /// The reason in a few words, valid for one session and for many.
-    pub(super) fn reason(self) -> &'static str {
-        match self {
-            Self::Noted => "noted already",
-            Self::Recorded => "recorded: the note is made without this",
-            Self::Open => "still open: noted at the end",
-            Self::Trivial => "nothing to keep",
-            Self::Forgotten => "forgotten, and stays so",
-            Self::Excluded => "in an excluded folder",
-            Self::Paused => "of a paused project",
-            Self::Unrecorded => "not recorded at the time, perhaps on purpose (--unrecorded)",
-            Self::Earlier => "before the day of --since",
-            Self::Own => "made by anamnesis itself",
-            Self::Nameless => "without a session id",
-            Self::Unreadable => "unreadable",
+            Self::Noted => ("noted", "noted already"),
+            Self::Recorded => ("recorded", "recorded: the note is made without this"),
+            Self::Open => ("open", "still open: noted at the end"),
+            Self::Trivial => ("trivial", "nothing to keep"),
+            Self::Forgotten => ("forgotten", "forgotten, and stays so"),
+            Self::Excluded => ("excluded", "in an excluded folder"),
+            Self::Paused => ("paused", "of a paused project"),
+            Self::Unrecorded => (
+                "unrecorded",
+                "not recorded at the time, perhaps on purpose (--unrecorded)",
+            ),
+            Self::Earlier => ("earlier", "before the day of --since"),
+            Self::Own => ("own", "made by anamnesis itself"),
+            Self::Nameless => ("no-session-id", "without a session id"),
+            Self::Unreadable => ("unreadable", "unreadable"),
         }
     }
 }
@@ -147,7 +153,7 @@ pub(super) fn candidates(context: &Context) -> Vec<Candidate> {
 
 /// Counts the earlier sessions of the project at `folder` that have a transcript, by file name
 /// only.
-pub(in super::super) fn countable(context: &Context, folder: &Path) -> usize {
+pub fn countable(context: &Context, folder: &Path) -> usize {
     let Some(projects) = projects_folder(context) else {
         return 0;
     };
@@ -199,7 +205,7 @@ fn is_recent(time: DateTime<Utc>, now: DateTime<Utc>) -> bool {
 pub(super) struct Past<'a> {
     context: &'a Context,
     journal: Option<&'a Journal>,
-    wanted: &'a Wanted,
+    wanted: &'a SessionFilter,
     exclusions: Exclusions,
     /// The canonical path of Claude Code's folder. Nothing outside of it is read.
     claude_folder: Option<PathBuf>,
@@ -218,7 +224,7 @@ impl<'a> Past<'a> {
     pub(super) fn new(
         context: &'a Context,
         journal: Option<&'a Journal>,
-        wanted: &'a Wanted,
+        wanted: &'a SessionFilter,
     ) -> Result<Self, Failure> {
         let since = journal.map(Journal::since).transpose()?.flatten();
         let environment = &context.environment;

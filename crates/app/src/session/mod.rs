@@ -1,4 +1,6 @@
-//! Finds a recorded session by what a person typed.
+//! Recorded sessions: finding one by what a person typed, and its rows as JSON.
+
+pub mod export;
 
 use anamnesis_store::journal::{Journal, Session};
 use anamnesis_text::clean::one_line;
@@ -48,4 +50,9 @@ pub fn find(journal: &Journal, typed: &str) -> Result<Session, Failure> {
             .hint("type more of the id"))
         }
     }
+}
+
+/// The shortest unique prefix of a session's id.
+pub fn short(journal: &Journal, session: &Session) -> Result<String, Failure> {
+    Ok(one_line(&journal.short_session_id(&session.id)?))
 }

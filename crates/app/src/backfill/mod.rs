@@ -1,0 +1,144 @@
+//! Writes notes for sessions from before the install, from Claude Code's transcripts.
+//!
+//! Each note is written right after its transcript was read, newest session first, so an interrupted
+//! run can be continued. The index is refreshed once, at the end. An existing note is never touched.
+
+mod transcripts;
+
+use anamnesis_store::{
+    journal::Journal,
+    session_note::{self, Outcome, Request},
+};
+use anamnesis_text::clean::one_line;
+
+use self::transcripts::{Finding, Past, candidates};
+pub use self::transcripts::{Session, SessionFilter, Skip, countable};
+use crate::{
+    context::{Context, PATIENCE},
+    environment::Environment,
+    failure::Failure,
+    pause::Off,
+    sync,
+};
+
+/// The tag that these notes have in addition to `session`.
+const SOURCE: &str = "backfill";
+
+/// A transcript that is skipped.
+#[derive(Debug)]
+pub struct SkippedTranscript {
+    /// The transcript, for people.
+    pub path: String,
+    /// Why it is skipped.
+    pub skip: Skip,
+    /// The error, if the file caused it.
+    pub cause: Option<String>,
+}
+
+/// The result of a scan.
+#[derive(Debug, Default)]
+pub struct BackfillReport {
+    /// The sessions that can be remembered, newest first.
+    pub sessions: Vec<Session>,
+    /// The transcripts that are skipped, by path.
+    pub skipped: Vec<SkippedTranscript>,
+    /// How many transcripts belong to other projects.
+    pub elsewhere: usize,
+    /// How many transcripts were not read because the limit was reached or the scan failed.
+    pub left: usize,
+    /// The error that ended the scan early.
+    pub failure: Option<Failure>,
+}
+
+/// Opens the store. A dry run creates neither folders nor the journal. Only a person may write.
+pub fn open(environment: Environment, apply: bool) -> Result<(Context, Option<Journal>), Failure> {
+    if apply && environment.is_agent {
+        return Err(Failure::failed(
+            "sessions are remembered by a person only: look at the list first",
+        )
+        .hint("in a terminal: anamnesis backfill --apply"));
+    }
+    let (context, journal) = if apply {
+        let context = Context::open(environment)?;
+        let journal = Journal::open(&context.home, PATIENCE)?;
+        (context, Some(journal))
+    } else {
+        let context = Context::of(environment, PATIENCE)?;
+        let journal = context.records()?;
+        (context, journal)
+    };
+    if context.config.is_unclear {
+        return Err(Failure::failed(Off::Settings.reason()).hint(Off::Settings.hint()));
+    }
+    Ok((context, journal))
+}
+
+/// Scans the transcripts and writes the notes if `apply` is set. `progress` is called with how many
+/// transcripts were read, and of how many.
+pub fn run(
+    context: &Context,
+    journal: Option<&Journal>,
+    wanted: &SessionFilter,
+    apply: bool,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<BackfillReport, Failure> {
+    let candidates = candidates(context);
+    let mut past = Past::new(context, journal, wanted)?;
+    let mut findings = BackfillReport::default();
+    for (number, candidate) in candidates.iter().enumerate() {
+        let is_full = |limit| findings.sessions.len() >= limit;
+        if wanted.limit.is_some_and(is_full) {
+            findings.left = candidates.len() - number;
+            break;
+        }
+        progress(number, candidates.len());
+        let finding = past.look(candidate).and_then(|finding| match finding {
+            Finding::Session(session, digest) if apply => {
+                let request = Request {
+                    session: Some(&session.id),
+                    project: &session.project,
+                    machine_id: &context.machine_id(),
+                    source: Some(SOURCE),
+                    now: context.environment.now,
+                };
+                // The index is refreshed once, after the scan.
+                let outcome = session_note::capture(&context.notes, journal, &digest, &request)?;
+                Ok(match outcome {
+                    Outcome::Written(_) => Finding::Session(session, digest),
+                    Outcome::Trivial => Skip::Trivial.into(),
+                    Outcome::Forgotten(_) => Skip::Forgotten.into(),
+                    // Another process wrote the note while the transcript was read.
+                    Outcome::Unchanged(_) => Skip::Noted.into(),
+                })
+            }
+            finding => Ok(finding),
+        });
+        match finding {
+            Ok(Finding::Session(session, _)) => findings.sessions.push(session),
+            Ok(Finding::Elsewhere) => findings.elsewhere += 1,
+            Ok(Finding::Skipped(skip, cause)) => findings.skipped.push(SkippedTranscript {
+                path: one_line(&context.shown(&candidate.path)),
+                skip,
+                cause,
+            }),
+            Err(failure) => {
+                findings.left = candidates.len() - number;
+                findings.failure = Some(failure);
+                break;
+            }
+        }
+    }
+    let sessions = &mut findings.sessions;
+    sessions.sort_by(|a, b| b.ended.cmp(&a.ended).then(a.note.cmp(&b.note)));
+    findings.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    if let Some(journal) = journal
+        && apply
+        && !findings.sessions.is_empty()
+    {
+        let notes = findings.sessions.iter().map(|session| session.note);
+        sync::commit(context, "backfill", notes);
+        context.index()?.checkpoint()?;
+        journal.checkpoint()?;
+    }
+    Ok(findings)
+}

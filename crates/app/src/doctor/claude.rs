@@ -1,0 +1,178 @@
+//! Checks of Claude Code: the plugin, its hooks, and other memories beside it.
+
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use anamnesis_store::{journal::HookRuns, settings::config::Paused};
+use anamnesis_text::clean::one_line;
+use serde_json::Value;
+
+use super::{CheckResult, EVENTS, Examined, REPAIR};
+use crate::{
+    context::Context,
+    format::{date, milliseconds},
+    python_version::{self, SERVER_NAME},
+    terminal_command,
+};
+
+/// The oldest Claude Code version that runs hooks without a shell.
+const OLDEST_CLIENT: [u64; 3] = [2, 1, 139];
+
+/// Claude Code activity without a hook for longer than this is a fault.
+const SILENCE: Duration = Duration::from_secs(3600);
+
+/// Other plugins that add to the context.
+const OTHER_MEMORIES: [&str; 3] = ["claude-mem@", "memories@", "mem0@"];
+
+/// Reports whether the plugin is enabled and the client is new enough.
+pub(super) fn plugin(it: &Examined<'_>) -> CheckResult {
+    let own = env!("CARGO_PKG_VERSION");
+    let journal = it.journal();
+    let client = journal.and_then(|journal| journal.meta("client_version").ok().flatten());
+    let shown = client.as_deref().map_or_else(String::new, |version| {
+        format!("; client {}", one_line(version))
+    });
+    let version = client.as_deref().and_then(version_of);
+    if version.is_some_and(|version| version < OLDEST_CLIENT) {
+        return CheckResult::broken(format!("{own}{shown}, too old for its hooks"))
+            .hint("claude update");
+    }
+    match is_enabled(it.context) {
+        Some(true) => CheckResult::well(format!("{own}, enabled{shown}")),
+        Some(false) => CheckResult::look(format!("{own}, not enabled in Claude Code{shown}"))
+            .hint("/plugin   (in Claude Code; or: claude plugin enable anamnesis@anamnesis)"),
+        None => CheckResult::unknown(format!(
+            "{own}; Claude Code knows no plugin of that name yet"
+        ))
+        .hint("/plugin install anamnesis --marketplace (see the README)"),
+    }
+}
+
+fn version_of(text: &str) -> Option<[u64; 3]> {
+    let mut numbers = text.split('.').map(|part| part.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+/// Whether the user's settings enable the plugin; `None` if they do not name it.
+fn is_enabled(context: &Context) -> Option<bool> {
+    let plugins = plugins(context)?;
+    let mut plugins = plugins.as_object()?.iter();
+    let (_, enabled) = plugins.find(|(name, _)| name.starts_with("anamnesis@"))?;
+    enabled.as_bool()
+}
+
+/// The plugins in the user's settings of Claude Code.
+fn plugins(context: &Context) -> Option<Value> {
+    let folder = context.environment.claude_folder.as_ref()?;
+    let settings = fs::read(folder.join("settings.json")).ok()?;
+    let mut settings: Value = serde_json::from_slice(&settings).ok()?;
+    settings.get_mut("enabledPlugins").map(Value::take)
+}
+
+/// Reports whether hooks run, how long they take, and their errors.
+pub(super) fn hooks(it: &Examined<'_>) -> CheckResult {
+    if !it.is_usable {
+        return CheckResult::unknown("cannot be told without the store");
+    }
+    let context = it.context;
+    let Some(journal) = it.journal() else {
+        let line = "this machine's records cannot be used (log/anamnesis.log says why)";
+        return CheckResult::broken(line).hint(REPAIR);
+    };
+    let runs = match journal.hook_runs(context.environment.now) {
+        Ok(runs) => runs,
+        Err(error) => return CheckResult::broken(error.to_string()).hint(REPAIR),
+    };
+    let known: Vec<&HookRuns> = runs
+        .iter()
+        .filter(|run| EVENTS.contains(&run.event.as_str()))
+        .collect();
+    let Some(last_at) = known.iter().map(|run| run.last_at).max() else {
+        return CheckResult::unknown("no session seen yet: start claude once");
+    };
+    let mut medians: Vec<i64> = known.iter().map(|run| run.median).collect();
+    medians.sort_unstable();
+    let summary = format!(
+        "{} of {} events; median {}, worst {}",
+        known.len(),
+        EVENTS.len(),
+        milliseconds(medians[medians.len() / 2]),
+        milliseconds(known.iter().map(|run| run.worst).max().unwrap_or(0))
+    );
+    let failing = runs.iter().filter(|run| run.is_failing).find_map(|run| {
+        let (error, _) = run.last_error.as_ref()?;
+        Some(format!("{}: {}", run.event, one_line(error)))
+    });
+    if let Some(failing) = failing {
+        let log = context.shown(&context.home.log());
+        return CheckResult::broken(failing)
+            .lines([summary])
+            .hint(format!("tail {log}"));
+    }
+    if is_enabled(context) == Some(true) && is_silent(context, last_at) {
+        let since = date(last_at);
+        return CheckResult::broken(format!(
+            "none ran since {since}, though Claude Code was used"
+        ))
+        .hint("claude --debug   (shows why hooks do not run)");
+    }
+    CheckResult::well(summary)
+}
+
+/// Tells whether Claude Code wrote a transcript long after the last hook ran.
+fn is_silent(context: &Context, last_at: i64) -> bool {
+    let Some(folder) = &context.environment.claude_folder else {
+        return false;
+    };
+    // Silence is expected while recording is off. After a change of the settings, it may have been
+    // off until then.
+    let config = &context.config;
+    if !config.exclude.is_empty() || config.is_unclear || config.paused != Paused::default() {
+        return false;
+    }
+    let changed = fs::metadata(context.home.config()).and_then(|metadata| metadata.modified());
+    let last = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(last_at).unwrap_or(0));
+    let last = changed.map_or(last, |changed| last.max(changed)) + SILENCE;
+    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    entries(folder.join("projects"))
+        .flat_map(|project| entries(project.path()))
+        .filter(|file| {
+            file.path()
+                .extension()
+                .is_some_and(|ending| ending == "jsonl")
+        })
+        .filter_map(|file| file.metadata().ok()?.modified().ok())
+        .any(|time| time > last)
+}
+
+/// Reports other programs that do the same, or have the same name.
+pub(super) fn beside(it: &Examined<'_>) -> CheckResult {
+    let context = it.context;
+    let python = python_version::find(&context.environment, SERVER_NAME);
+    if python.is_ok_and(|found| found.has_hooks()) {
+        return CheckResult::look(
+            "the Python version's hooks are on too: sessions are noted twice",
+        )
+        .hint("anamnesis init   (offers to remove them, with a backup)");
+    }
+    let plugins = plugins(context);
+    let mut plugins = plugins.iter().filter_map(Value::as_object).flatten();
+    let other = plugins.find(|(name, enabled)| {
+        let is_memory = |known: &&str| name.starts_with(known);
+        enabled.as_bool() == Some(true) && OTHER_MEMORIES.iter().any(is_memory)
+    });
+    if let Some((name, _)) = other {
+        let name = one_line(name);
+        return CheckResult::look(format!("{name} is on too: both add to what Claude reads"))
+            .hint("/plugin   (to choose one)");
+    }
+    match terminal_command::other(context) {
+        Some(other) => {
+            CheckResult::look(other.first_on_path(context)).hint("remove it, or put this one first")
+        }
+        None => CheckResult::well("no other memory found"),
+    }
+}

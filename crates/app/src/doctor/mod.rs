@@ -1,0 +1,293 @@
+//! Checks the store, the hooks and the settings, and says how to fix what is wrong.
+//!
+//! A check that cannot be made is reported as unknown. Degraded is never reported as healthy.
+
+mod claude;
+mod notes;
+mod records;
+mod repair;
+mod settings;
+mod store;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+use anamnesis_store::{
+    index::Index,
+    journal::{HookRuns, Journal},
+};
+
+use self::{
+    claude::{beside, hooks, plugin},
+    notes::{circles, hidden_text, readable, triggers},
+    records::{damage, recording, records},
+    settings::{ignored_variables, privacy, projects},
+    store::{unusable_journal, writable},
+    sync::{named_model, replaced_repositories, synced, usage},
+};
+pub use self::{repair::repair, store::enclosing_repository};
+use crate::context::{Context, PATIENCE};
+
+/// The hooks that the plugin registers.
+pub const EVENTS: [&str; 12] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "SubagentStart",
+    "SubagentStop",
+    "Stop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+];
+
+/// The hint for a journal that cannot be used.
+const REPAIR: &str = "anamnesis doctor --fix   (repairs a damaged journal.db)";
+
+/// How many lines a finding names.
+const NAMED: usize = 5;
+
+/// What is known of the checked part, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// No fault is known.
+    Well,
+    /// The check cannot be made.
+    Unknown,
+    /// A person should look at it.
+    Look,
+    /// It does not work.
+    Broken,
+}
+
+/// The result of a check: what was found, and how to fix it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckResult {
+    /// The state of what was checked.
+    pub health: Health,
+    /// What was found, in lines; the first one is the summary.
+    pub lines: Vec<String>,
+    /// How to fix it.
+    pub hint: Option<String>,
+}
+
+impl CheckResult {
+    fn new(health: Health, line: impl Into<String>) -> Self {
+        Self {
+            health,
+            lines: vec![line.into()],
+            hint: None,
+        }
+    }
+
+    fn well(line: impl Into<String>) -> Self {
+        Self::new(Health::Well, line)
+    }
+
+    fn unknown(line: impl Into<String>) -> Self {
+        Self::new(Health::Unknown, line)
+    }
+
+    fn look(line: impl Into<String>) -> Self {
+        Self::new(Health::Look, line)
+    }
+
+    fn broken(line: impl Into<String>) -> Self {
+        Self::new(Health::Broken, line)
+    }
+
+    fn lines(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.lines.extend(lines);
+        self
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The first line.
+    pub fn summary(&self) -> &str {
+        self.lines.first().map_or("", String::as_str)
+    }
+}
+
+/// A named result. Several checks may have the same name.
+pub type NamedResult = (&'static str, CheckResult);
+
+/// What the checks examine.
+struct Examined<'a> {
+    context: &'a Context,
+    /// The state of the store's folder and of the journal's file.
+    store: CheckResult,
+    /// Whether the store's folder is writable.
+    is_usable: bool,
+    journal: Option<Journal>,
+    /// The index in step with the notes, and its state before that.
+    index: Option<(Result<Index, CheckResult>, CheckResult)>,
+}
+
+impl<'a> Examined<'a> {
+    fn open(context: &'a Context) -> Self {
+        let mut store = writable(context);
+        if store.health == Health::Broken {
+            return Self {
+                context,
+                store,
+                is_usable: false,
+                journal: None,
+                index: None,
+            };
+        }
+        let journal = Journal::open(&context.home, PATIENCE)
+            .inspect_err(|error| {
+                context.log(&error.to_string());
+                store = unusable_journal(error);
+            })
+            .ok();
+        Self {
+            context,
+            store,
+            is_usable: true,
+            journal,
+            index: Some(notes::open_index(context)),
+        }
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    fn index(&self) -> Option<&Index> {
+        self.index.as_ref()?.0.as_ref().ok()
+    }
+}
+
+/// How many rows a check has.
+enum CheckKind {
+    One(fn(&Examined<'_>) -> CheckResult),
+    /// Nothing, if there is no fault.
+    Maybe(fn(&Examined<'_>) -> Option<CheckResult>),
+    Any(fn(&Examined<'_>) -> Vec<CheckResult>),
+}
+
+impl CheckKind {
+    fn run(&self, subject: &Examined<'_>) -> Vec<CheckResult> {
+        match self {
+            Self::One(check) => vec![check(subject)],
+            Self::Maybe(check) => check(subject).into_iter().collect(),
+            Self::Any(check) => check(subject),
+        }
+    }
+}
+
+/// Whether a check needs a usable store.
+#[derive(PartialEq)]
+enum Needs {
+    Store,
+    Nothing,
+}
+
+/// The checks, in the order of their rows.
+const CHECKS: &[(&str, Needs, CheckKind)] = &[
+    ("plugin", Needs::Nothing, CheckKind::One(plugin)),
+    ("hooks", Needs::Nothing, CheckKind::One(hooks)),
+    ("recording", Needs::Store, CheckKind::One(recording)),
+    (
+        "store",
+        Needs::Nothing,
+        CheckKind::One(|it| it.store.clone()),
+    ),
+    (
+        "variables",
+        Needs::Nothing,
+        CheckKind::Maybe(ignored_variables),
+    ),
+    ("records", Needs::Store, CheckKind::Maybe(damage)),
+    ("records", Needs::Store, CheckKind::Any(records)),
+    ("notes", Needs::Store, CheckKind::Maybe(readable)),
+    ("warnings", Needs::Store, CheckKind::Maybe(triggers)),
+    ("replaced", Needs::Store, CheckKind::Maybe(circles)),
+    ("hidden", Needs::Store, CheckKind::Maybe(hidden_text)),
+    ("index", Needs::Store, CheckKind::Maybe(notes::index)),
+    ("privacy", Needs::Store, CheckKind::One(privacy)),
+    ("projects", Needs::Store, CheckKind::Maybe(projects)),
+    ("usage", Needs::Store, CheckKind::Maybe(usage)),
+    ("sync", Needs::Store, CheckKind::One(synced)),
+    (
+        "repository",
+        Needs::Store,
+        CheckKind::Any(replaced_repositories),
+    ),
+    ("model", Needs::Store, CheckKind::Maybe(named_model)),
+    ("beside", Needs::Nothing, CheckKind::One(beside)),
+];
+
+/// Runs every check, always in the same order.
+pub fn examine(context: &Context) -> Vec<NamedResult> {
+    let subject = Examined::open(context);
+    let checks = CHECKS.iter();
+    let checks = checks.filter(|(_, needs, _)| subject.is_usable || *needs == Needs::Nothing);
+    checks
+        .flat_map(|(name, _, check)| check.run(&subject).into_iter().map(move |row| (*name, row)))
+        .collect()
+}
+
+/// The summary for `status`.
+#[derive(Debug)]
+pub struct HealthSummary {
+    /// Tells whether no fault is known.
+    pub is_well: bool,
+    /// The summary as text.
+    pub text: String,
+}
+
+/// Checks only the hooks, the journal and the index.
+pub fn verdict(context: &Context, index: &Index) -> HealthSummary {
+    let subject = Examined {
+        context,
+        store: CheckResult::well(""),
+        is_usable: true,
+        journal: context.journal(),
+        index: None,
+    };
+    let mut findings = vec![hooks(&subject)];
+    if context.environment.is_off {
+        findings.push(recording(&subject));
+    }
+    findings.extend(records(&subject));
+    let problems = index.problems().map_or(0, |problems| problems.len());
+    if problems > 0 {
+        let files = crate::format::count(problems, "file");
+        findings.push(CheckResult::look(format!("{files} not taken as notes")));
+    }
+    findings.extend(context.config.problem.clone().map(CheckResult::look));
+    let health = worst(&findings);
+    let is_well = health == Health::Well;
+    let first = findings.iter().find(|finding| finding.health == health);
+    let summary = first.map_or("", CheckResult::summary);
+    let text = if is_well {
+        // A healthy store shows only the median, because the line is short.
+        let hooks = summary.split(", worst").next().unwrap_or_default();
+        format!("all well · hooks {hooks}")
+    } else {
+        summary.to_owned()
+    };
+    HealthSummary { is_well, text }
+}
+
+/// Returns the worst state among findings.
+pub fn worst<'a>(findings: impl IntoIterator<Item = &'a CheckResult>) -> Health {
+    let all = findings.into_iter().map(|finding| finding.health);
+    all.max().unwrap_or(Health::Well)
+}
+
+/// Returns the times of the hooks; none if the journal cannot be read.
+pub fn hook_runs(context: &Context) -> Vec<HookRuns> {
+    let journal = context.journal();
+    let runs = journal.and_then(|journal| journal.hook_runs(context.environment.now).ok());
+    runs.unwrap_or_default()
+}

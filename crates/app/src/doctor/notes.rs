@@ -1,0 +1,159 @@
+//! Checks of the notes and of their index.
+
+use anamnesis_note::{id::NoteId, note::Kind, trigger::Trigger};
+use anamnesis_store::index::{Error, Filter, Index};
+use anamnesis_text::clean::{has_tag_characters, one_line};
+
+use super::{CheckResult, Examined, NAMED};
+use crate::{
+    context::Context,
+    format::{count, number},
+};
+
+/// Brings the index up to date. Also returns its state before that.
+pub(super) fn open_index(context: &Context) -> (Result<Index, CheckResult>, CheckResult) {
+    let before = Index::open(&context.home)
+        .map(|index| (index.integrity(), index.is_behind(&context.notes)));
+    let before = match before {
+        Ok((Ok(()), false)) => CheckResult::well("in step with the notes"),
+        Ok((Ok(()), true)) => CheckResult::well("was behind the notes, is in step now"),
+        Ok((Err(error), _)) => CheckResult::look(error.to_string()).hint("anamnesis doctor --fix"),
+        Err(Error::Missing) => CheckResult::well("was missing, is built now"),
+        Err(error) => CheckResult::well(format!("{error}; built anew from the notes")),
+    };
+    let index = context.index().map_err(|failure| {
+        let text = one_line(failure.text().trim_start_matches("anamnesis: "));
+        CheckResult::broken(text).hint("anamnesis internal reindex")
+    });
+    (index, before)
+}
+
+/// Reports the state of the index.
+pub(super) fn index(it: &Examined<'_>) -> Option<CheckResult> {
+    let (now, before) = it.index.as_ref()?;
+    Some(now.as_ref().err().unwrap_or(before).clone())
+}
+
+/// Reports files that are not readable as notes.
+pub(super) fn readable(it: &Examined<'_>) -> Option<CheckResult> {
+    let index = it.index()?;
+    let total = index.counts().map_or(0, |counts| counts.total);
+    let problems = index.problems().unwrap_or_default();
+    let notes = count(total, "note");
+    if problems.is_empty() {
+        return Some(CheckResult::well(format!("{notes} readable")));
+    }
+    let ids: Vec<NoteId> = problems
+        .iter()
+        .filter_map(|problem| id_of(&problem.path))
+        .collect();
+    let finding = if ids.is_empty() {
+        let files = count(problems.len(), "file");
+        CheckResult::look(format!("{notes} readable; {files} left alone"))
+    } else {
+        let all = number(total + ids.len());
+        CheckResult::broken(format!("{} of {all} unreadable", ids.len()))
+    };
+    let named = problems.iter().take(NAMED);
+    let named = named.map(|it| format!("{}: {}", one_line(&it.path), one_line(&it.reason)));
+    let more = problems.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("and {more} more · anamnesis doctor --json"));
+    let hint = match ids.first() {
+        Some(id) => format!("anamnesis edit {id} --raw   (left as it is, hides nothing else)"),
+        None => "left as they are; they hide nothing else".to_owned(),
+    };
+    Some(finding.lines(named.chain(more)).hint(hint))
+}
+
+/// Returns the id in a note's file name.
+fn id_of(path: &str) -> Option<NoteId> {
+    path.rsplit('/').next()?.strip_suffix(".md")?.parse().ok()
+}
+
+/// Reports notes that replace each other in a cycle.
+pub(super) fn circles(it: &Examined<'_>) -> Option<CheckResult> {
+    let index = it.index()?;
+    let circles = index.circles().ok()?;
+    let first = *circles.first()?.first()?;
+    let named = circles.iter().take(NAMED).map(|circle| {
+        let notes = circle
+            .iter()
+            .map(|id| format!("#{}", Context::short(index, *id)));
+        notes.collect::<Vec<_>>().join(" ")
+    });
+    let amount = count(circles.len(), "circle");
+    let line = format!("{amount} in which notes replace each other; one of each is in view");
+    let hint = format!("anamnesis show {}", Context::short(index, first));
+    Some(CheckResult::look(line).lines(named).hint(hint))
+}
+
+/// Reports notes with invisible characters.
+pub(super) fn hidden_text(it: &Examined<'_>) -> Option<CheckResult> {
+    let (notes, index) = (&it.context.notes, it.index()?);
+    let listed = notes.list().notes.into_iter().map(|(path, _)| path);
+    let hiding: Vec<_> = listed
+        .filter(|path| {
+            let bytes = notes.bytes(*path).unwrap_or_default();
+            has_tag_characters(&String::from_utf8_lossy(&bytes))
+        })
+        .collect();
+    let hint = format!(
+        "anamnesis edit {}",
+        Context::short(index, hiding.first()?.id)
+    );
+    let line = format!(
+        "{} with characters that nobody sees; they are left out wherever it is given",
+        count(hiding.len(), "note")
+    );
+    let named = hiding
+        .iter()
+        .take(NAMED)
+        .map(|path| one_line(&path.to_string()));
+    Some(CheckResult::look(line).lines(named).hint(hint))
+}
+
+/// Reports trigger lines that cannot be parsed.
+pub(super) fn triggers(it: &Examined<'_>) -> Option<CheckResult> {
+    let (notes, index) = (&it.context.notes, it.index()?);
+    let warnings = Filter {
+        kind: Some(Kind::Antipattern),
+        ..Filter::default()
+    };
+    let mut lines = Vec::new();
+    let mut first = None;
+    for entry in index.list(&warnings, usize::MAX).ok()? {
+        let Ok(stored) = notes.read(entry.path) else {
+            continue;
+        };
+        let mut file = None;
+        for trigger in stored.note().when {
+            let Err(error) = trigger.parse::<Trigger>() else {
+                continue;
+            };
+            let file = file.get_or_insert_with(|| {
+                let bytes = notes.bytes(entry.path).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).into_owned()
+            });
+            let (path, line) = (entry.path, line_of(file, &trigger));
+            lines.push(one_line(&format!("{path}:{line}: {error}")));
+            first.get_or_insert(entry.id());
+        }
+    }
+    let line = format!("{} under `when` passed over", count(lines.len(), "line"));
+    let hint = format!("anamnesis edit {}", Context::short(index, first?));
+    let named = lines.into_iter().take(NAMED);
+    Some(CheckResult::look(line).lines(named).hint(hint))
+}
+
+/// The line number of an item of `when` in a file; the line of `when` itself if the item is written
+/// in another form.
+fn line_of(file: &str, item: &str) -> usize {
+    let lines = file.lines().zip(1..);
+    let mut lines = lines.skip_while(|(line, _)| !line.starts_with("when:"));
+    let key = lines.clone().next().map_or(1, |(_, number)| number);
+    let found = lines.find(|(line, _)| {
+        let written = line.trim().strip_prefix('-').unwrap_or_default().trim();
+        written.trim_matches(['"', '\'']) == item.trim()
+    });
+    found.map_or(key, |(_, number)| number)
+}

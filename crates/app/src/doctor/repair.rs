@@ -1,0 +1,59 @@
+//! Fixes what needs no decision.
+
+use std::{path::Path, time::Duration};
+
+use anamnesis_store::index::Index;
+
+use crate::{
+    context::{Context, PATIENCE},
+    format::count,
+    journal_repair, spawn, spool, sync,
+};
+
+/// Fixes file modes, the index, damaged and pending records; returns what was fixed.
+pub fn repair(context: &Context) -> Vec<String> {
+    let mut fixed = Vec::new();
+    for (path, mode) in context.home.open_to_others() {
+        if close(&path) {
+            let path = context.home.relative(&path);
+            fixed.push(format!("{path} was open to others (mode {mode:o})"));
+        }
+    }
+    match journal_repair::repair(context, PATIENCE) {
+        Ok(repair) => fixed.extend(repair.map(|it| journal_repair::sentence(context, &it))),
+        Err(error) => context.log(&format!("doctor: not repaired: {error}")),
+    }
+    let synced = sync::repair(context, Duration::from_secs(10));
+    fixed.extend(synced.ok().flatten());
+    if let Some(journal) = context.journal() {
+        if let Ok(drained @ 1..) = spool::drain(context, &journal) {
+            fixed.push(format!("{} taken up from spool/", count(drained, "record")));
+        }
+        let now = context.environment.now.timestamp_millis();
+        if let Ok(jobs @ 1..) = journal.retry(now) {
+            let jobs = count(jobs, "job");
+            fixed.push(format!("{jobs} that had failed will be tried again"));
+        }
+        if journal.has_jobs(now).unwrap_or(false) {
+            let _ = spawn::start_work(&context.environment, false);
+        }
+    }
+    let is_sound = Index::open(&context.home).is_ok_and(|index| index.integrity().is_ok());
+    let patience = Duration::from_secs(60);
+    if !is_sound && Index::rebuild(&context.home, &context.notes, patience).is_ok() {
+        fixed.push("the index was built anew".to_owned());
+    }
+    fixed
+}
+
+#[cfg(unix)]
+fn close(path: &Path) -> bool {
+    use std::{fs, os::unix::fs::PermissionsExt};
+    let mode = if path.is_dir() { 0o700 } else { 0o600 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).is_ok()
+}
+
+#[cfg(not(unix))]
+fn close(_: &Path) -> bool {
+    false
+}

@@ -1,0 +1,334 @@
+//! Changes notes: their text, by a person in an editor or by a command, and their fields.
+
+use std::borrow::Cow;
+
+use anamnesis_note::{
+    draft::NoteChange,
+    id::NoteId,
+    link::{Link, Relation},
+    note::{GLOBAL, Note, NoteFile, Scope, State, timestamp},
+};
+use anamnesis_store::{
+    fs::lock::Lock,
+    index::{Entry, Index},
+    notes::{self, NotePath, Stored},
+};
+use anamnesis_text::{privacy, redact::redact};
+use ulid::Ulid;
+
+use crate::{
+    context::Context,
+    failure::Failure,
+    new_note::{self, SavedNote},
+    sync,
+    write::{is_out_of_reach, refuse_agent},
+};
+
+/// Finds the note to edit, and checks that the caller may. `has_text`: the new title or text is
+/// known. `is_raw`: a file that cannot be parsed is found, too. Also returns whether the caller can
+/// only propose a change.
+pub fn target(
+    context: &Context,
+    index: &Index,
+    typed: &str,
+    has_text: bool,
+    is_raw: bool,
+) -> Result<(NotePath, bool), Failure> {
+    let mut is_proposed = false;
+    let path = match Context::resolve(index, typed) {
+        Ok(entry) => {
+            is_proposed =
+                has_text && context.environment.is_agent && is_out_of_reach(context, &entry);
+            if !is_proposed {
+                refuse_agent(context, &entry, "change")?;
+            }
+            if entry.state == State::Forgotten {
+                return Err(forgotten(&Context::short(index, entry.id()), &entry));
+            }
+            entry.path
+        }
+        // A file that cannot be parsed is not in the index, but its name contains the id.
+        Err(failure) => {
+            let id = typed.trim_start_matches('#').to_ascii_uppercase();
+            let id: Option<NoteId> = id.parse().ok().filter(|_| is_raw);
+            id.and_then(|id| context.notes.find(id)).ok_or(failure)?
+        }
+    };
+    if is_raw && context.environment.is_agent {
+        return Err(Failure::failed("a file is edited raw by a person only"));
+    }
+    Ok((path, is_proposed))
+}
+
+/// Proposes an agent's change of a note that it may not change itself.
+pub fn propose(
+    context: &Context,
+    index: Index,
+    path: NotePath,
+    change: &NoteChange,
+) -> Result<SavedNote, Failure> {
+    let before = context.notes.read(path)?.note();
+    let mut changed = before.clone();
+    change.apply(&mut changed, context.environment.now);
+    if changed == before {
+        let short = Context::short(&index, path.id);
+        return Err(Failure::failed(format!("#{short} is like that already")));
+    }
+    new_note::propose(context, index, changed, "edit", true)
+}
+
+/// Changes a note's title or text. Returns `None` if nothing changed.
+pub fn change(
+    context: &Context,
+    path: NotePath,
+    change: &NoteChange,
+) -> Result<Option<Stored>, Failure> {
+    let before = context.notes.read(path)?.stamp;
+    let lock = context.notes.lock()?;
+    let now = context.environment.now;
+    let stored = (context.notes).update(&lock, path, |note| change.apply(note, now))?;
+    Ok((stored.stamp != before).then_some(stored))
+}
+
+/// A note's file while a person edits it.
+pub struct EditedFile {
+    path: NotePath,
+    before: Vec<u8>,
+    /// The parsed file; `None` if it is saved unchecked.
+    note: Option<NoteFile>,
+}
+
+impl EditedFile {
+    /// Reads a note's file. With `is_raw`, it is neither parsed now nor when it is saved.
+    pub fn open(context: &Context, path: NotePath, is_raw: bool) -> Result<Self, Failure> {
+        Ok(Self {
+            path,
+            before: context.notes.bytes(path)?,
+            note: if is_raw {
+                None
+            } else {
+                Some(context.notes.read(path)?.file)
+            },
+        })
+    }
+
+    /// The text to edit.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.before)
+    }
+
+    /// Saves the edited text, without secrets and private parts. Returns `None` if nothing changed.
+    pub fn save(self, context: &Context, text: &str) -> Result<Option<Stored>, Failure> {
+        let path = self.path;
+        let mut text = redact(text).text.into_owned();
+        if let Some(old) = &self.note {
+            text = checked(context, path, text, old.note())?;
+        }
+        if text.as_bytes() == self.before {
+            return Ok(None);
+        }
+        let lock = context.notes.lock()?;
+        if self.note.is_some() && context.notes.bytes(path)? != self.before {
+            return Err(Failure::failed(format!(
+                "{path} was changed by somebody else meanwhile; nothing was written"
+            ))
+            .hint("edit it again"));
+        }
+        Ok(Some(context.notes.overwrite(
+            &lock,
+            path,
+            text.as_bytes(),
+        )?))
+    }
+}
+
+/// Parses an edited file, and returns it without private parts and with its new time.
+fn checked(context: &Context, path: NotePath, text: String, old: &Note) -> Result<String, Failure> {
+    let file = NoteFile::parse(text.as_bytes(), path.id).map_err(|error| {
+        Failure::failed(format!("{path} was not changed: {error}"))
+            .hint("edit it again; --raw writes it unchecked")
+    })?;
+    let mut note = file.note().clone();
+    note.body = privacy::strip(&note.body).text.into_owned();
+    let changed = note.title != old.title || note.body != old.body;
+    if changed && note.updated_at == old.updated_at {
+        note.updated_at = timestamp(context.environment.now);
+    }
+    Ok(file.rewrite(&note).unwrap_or(text))
+}
+
+/// Records and commits an edit. Returns the change that `undo` reverts.
+pub fn commit(context: &Context, stored: &Stored) -> Result<Option<Ulid>, Failure> {
+    let id = stored.path.id;
+    if let Some(journal) = context.journal().filter(|_| !context.environment.is_agent) {
+        let bytes = context.notes.bytes(stored.path)?;
+        journal.written_here(id, &bytes, context.environment.now)?;
+    }
+    Ok(sync::commit(context, "edit", [id]))
+}
+
+/// A note whose fields were changed.
+pub struct MarkedNote {
+    /// The note before the change.
+    pub entry: Entry,
+    /// The shortest unique id.
+    pub short: String,
+    /// The note now.
+    pub stored: Stored,
+}
+
+impl MarkedNote {
+    /// Tells whether the note changed at all.
+    pub fn is_changed(&self) -> bool {
+        self.stored.stamp != self.entry.stamp
+    }
+}
+
+/// Changes a note, commits the change and brings the index up to date.
+fn apply(
+    context: &Context,
+    index: Index,
+    entry: Entry,
+    act: &str,
+    change: impl FnOnce(&Lock) -> Result<Stored, notes::Error>,
+) -> Result<MarkedNote, Failure> {
+    let short = Context::short(&index, entry.id());
+    // The open index holds the write lock, which comes after that of the notes.
+    drop(index);
+    let lock = context.notes.lock()?;
+    let stored = change(&lock)?;
+    drop(lock);
+    sync::commit(context, act, [entry.id()]);
+    context.index()?;
+    Ok(MarkedNote {
+        entry,
+        short,
+        stored,
+    })
+}
+
+/// Changes fields of a note, such as pinned or muted.
+pub fn mark(
+    context: &Context,
+    typed: &str,
+    change: impl FnOnce(&mut Note),
+) -> Result<MarkedNote, Failure> {
+    let index = context.index()?;
+    let entry = Context::resolve(&index, typed)?;
+    refuse_agent(context, &entry, "mark")?;
+    if matches!(entry.state, State::Forgotten | State::Proposed) {
+        let short = Context::short(&index, entry.id());
+        return Err(Failure::failed(format!("#{short} is {}", entry.state)));
+    }
+    let path = entry.path;
+    apply(context, index, entry, "mark", |lock| {
+        context.notes.update(lock, path, change)
+    })
+}
+
+/// Moves a note to another project or scope.
+pub fn move_note(
+    context: &Context,
+    typed: &str,
+    project: Option<&str>,
+    scope: Option<Scope>,
+) -> Result<MarkedNote, Failure> {
+    if context.environment.is_agent && project == Some(GLOBAL) {
+        return Err(Failure::failed(
+            "only a person can let a note apply to all projects",
+        ));
+    }
+    let index = context.index()?;
+    let entry = Context::resolve(&index, typed)?;
+    refuse_agent(context, &entry, "move")?;
+    let (id, path) = (entry.id(), entry.path);
+    let moved = apply(context, index, entry, "move", |lock| {
+        let stored = context.notes.update(lock, path, |note| {
+            if let Some(project) = project {
+                project.clone_into(&mut note.project);
+            }
+        })?;
+        match scope {
+            Some(scope) => context.notes.set_scope(lock, stored.path, scope),
+            None => Ok(stored),
+        }
+    })?;
+    if let Some(journal) = context.journal() {
+        journal.know([id])?;
+    }
+    Ok(moved)
+}
+
+/// The result of adding or removing a link.
+pub enum LinkOutcome {
+    /// The change waits for approval by a person.
+    Proposed(Box<SavedNote>),
+    /// The first note links to the second one, or no longer does.
+    Linked {
+        /// The note with the link.
+        from: Box<MarkedNote>,
+        /// The note that it names.
+        to: Box<Entry>,
+        /// The shortest unique id of that note.
+        short_to: String,
+    },
+}
+
+/// Adds or removes a link between two notes.
+pub fn connect(
+    context: &Context,
+    [from, to]: [&str; 2],
+    relation: Relation,
+    weight: Option<f64>,
+    is_removed: bool,
+) -> Result<LinkOutcome, Failure> {
+    let index = context.index()?;
+    let from = Context::resolve(&index, from)?;
+    let to = Context::resolve(&index, to)?;
+    if from.id() == to.id() {
+        return Err(Failure::usage("a note cannot be linked to itself"));
+    }
+    if weight.is_some() && relation == Relation::Supersedes {
+        return Err(Failure::usage(
+            "a note replaces another one or not; it has no weight",
+        ));
+    }
+    let is_forgotten = |entry: &&&Entry| entry.state == State::Forgotten && !is_removed;
+    if let Some(entry) = [&from, &to].iter().find(is_forgotten) {
+        return Err(forgotten(&entry.id().short(), entry));
+    }
+    let link = Link {
+        relation,
+        target: to.id(),
+        weight,
+    };
+    let change = |note: &mut Note| {
+        if is_removed {
+            link.withdraw(note);
+        } else {
+            link.declare(note);
+        }
+    };
+    let hides = relation == Relation::Supersedes && !is_removed;
+    let is_reaching = is_out_of_reach(context, &from) || hides && is_out_of_reach(context, &to);
+    if context.environment.is_agent && is_reaching {
+        let mut changed = context.notes.read(from.path)?.note();
+        change(&mut changed);
+        let saved = new_note::propose(context, index, changed, "connect", false)?;
+        return Ok(LinkOutcome::Proposed(Box::new(saved)));
+    }
+    let short_to = Context::short(&index, to.id());
+    let path = from.path;
+    let update = |lock: &Lock| context.notes.update(lock, path, change);
+    Ok(LinkOutcome::Linked {
+        from: Box::new(apply(context, index, from, "connect", update)?),
+        to: Box::new(to),
+        short_to,
+    })
+}
+
+/// The failure for a note that is forgotten.
+fn forgotten(short: &str, entry: &Entry) -> Failure {
+    Failure::failed(format!("#{short} is forgotten"))
+        .hint(format!("anamnesis restore {}", entry.id()))
+}

@@ -1,0 +1,114 @@
+//! Forgets notes: moves their text to the trash and removes it from everything derived from it.
+
+pub mod session;
+
+use anamnesis_note::note::State;
+use anamnesis_store::{
+    index::{Entry, Index},
+    notes::{NotePath, Stored},
+};
+use ulid::Ulid;
+
+use crate::{context::Context, evaluation_set, failure::Failure, sync};
+
+/// The notes that a person or an agent forgot.
+pub struct ForgottenNotes {
+    /// The notes before, each with its shortest unique id.
+    pub notes: Vec<(Entry, String)>,
+    /// The change that `undo` reverts; `None` if no syncing note was touched.
+    pub batch: Option<Ulid>,
+}
+
+/// Forgets the notes with these ids, all or none.
+pub fn forget(context: &Context, ids: &[String]) -> Result<ForgottenNotes, Failure> {
+    let index = context.index()?;
+    let mut entries = Vec::new();
+    for typed in ids {
+        let entry = Context::resolve(&index, typed).map_err(|failure| nothing(&failure))?;
+        if entry.state == State::Forgotten {
+            let short = Context::short(&index, entry.id());
+            let failure = format!("0 forgotten: #{short} is forgotten already");
+            return Err(Failure::failed(failure).hint(format!("anamnesis restore {}", entry.id())));
+        }
+        entries.push(entry);
+    }
+    drop(index);
+    let paths: Vec<NotePath> = entries.iter().map(|entry| entry.path).collect();
+    forget_notes(context, &paths)?;
+    let batch = sync::commit(context, "forget", paths.iter().map(|path| path.id));
+    let index = context.index()?;
+    let notes = entries.into_iter().map(|entry| {
+        let short = Context::short(&index, entry.id());
+        (entry, short)
+    });
+    Ok(ForgottenNotes {
+        notes: notes.collect(),
+        batch,
+    })
+}
+
+/// Restores a forgotten note from the trash. Only a person may.
+pub fn restore(context: &Context, typed: &str) -> Result<(Stored, String), Failure> {
+    if context.environment.is_agent {
+        return Err(Failure::failed(
+            "what was forgotten is brought back by a person only",
+        ));
+    }
+    let index = context.index()?;
+    let entry = Context::resolve(&index, typed)?;
+    let short = Context::short(&index, entry.id());
+    if entry.state != State::Forgotten {
+        return Err(Failure::failed(format!("#{short} is not forgotten"))
+            .hint(format!("anamnesis show {short}")));
+    }
+    if context.notes.trashed(entry.id()).is_none() {
+        return Err(Failure::failed(format!(
+            "the text of #{short} is no longer in the trash"
+        )));
+    }
+    drop::<Index>(index);
+    let lock = context.notes.lock()?;
+    let stored = context.notes.restore(&lock, entry.path)?;
+    drop(lock);
+    sync::commit(context, "restore", [entry.id()]);
+    if let Some(journal) = context.journal() {
+        journal.remembered(entry.id())?;
+    }
+    context.index()?;
+    Ok((stored, short))
+}
+
+/// The failure if nothing was forgotten.
+fn nothing(failure: &Failure) -> Failure {
+    let text = failure.text();
+    let text = text.trim_start_matches("anamnesis: ").trim_end();
+    Failure::failed(format!("0 forgotten: {text}"))
+}
+
+/// Forgets notes: moves their text to the trash and removes it from everything derived from it. The
+/// caller commits.
+pub fn forget_notes(context: &Context, notes: &[NotePath]) -> Result<(), Failure> {
+    let journal = context.journal();
+    let now = context.environment.now;
+    for path in notes {
+        let lock = context.notes.lock()?;
+        let text = context
+            .notes
+            .read(*path)
+            .map(|stored| stored.file.note().body.clone());
+        evaluation_set::forget_notes(&context.home, |id| id == path.id)?;
+        context.notes.forget(&lock, *path, now)?;
+        drop(lock);
+        if let (Some(journal), Ok(text)) = (&journal, text) {
+            journal.forgot(path.id, &text, now)?;
+            if context.environment.is_agent {
+                journal.agent_forgot(path.id, now)?;
+            }
+        }
+    }
+    context.index()?.checkpoint()?;
+    if let Some(journal) = &journal {
+        journal.checkpoint()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! What the memory contains for a folder, and whether it is healthy.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anamnesis_note::{merge::CONFLICT_TAG, note::Kind};
+use anamnesis_recall::{
+    render,
+    session_start::{self, DEFAULT_K, Request},
+};
+use anamnesis_store::{
+    index::{Counts, Filter, Index},
+    journal::Journal,
+    project::Project,
+};
+
+use crate::{
+    claude_memory,
+    context::Context,
+    doctor::{self, HealthSummary},
+    failure::Failure,
+    pause::{self, Off},
+    sync::Standing,
+};
+
+/// The state of the memory in one folder.
+pub struct Overview {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Its project.
+    pub project: Project,
+    /// The number of the project's notes by kind.
+    pub by_kind: BTreeMap<&'static str, usize>,
+    /// How many notes a session starts with.
+    pub injected: usize,
+    /// About how many tokens these take.
+    pub tokens: usize,
+    /// The numbers of all notes.
+    pub counts: Counts,
+    /// The number of conflicting texts to decide about.
+    pub conflicts: usize,
+    /// The numbers of sessions and bytes in the journal, if it can be read.
+    pub kept: Option<(usize, u64)>,
+    /// What switches recording and recall off here.
+    pub off: Option<Off>,
+    /// When and with what the notes were synced.
+    pub sync: Standing,
+    /// Whether all is well.
+    pub verdict: HealthSummary,
+    /// The journal, if it can be opened.
+    pub journal: Option<Journal>,
+}
+
+impl Overview {
+    /// Collects the state for the session's or the current folder.
+    pub fn load(context: &Context) -> Result<Self, Failure> {
+        let index = context.index()?;
+        let folder = context.environment.project_folder.clone();
+        let folder = folder.or_else(Context::current_folder).unwrap_or_default();
+        let project = context.project_of(&folder);
+        let conflicts = index.count(&Filter {
+            tag: Some(CONFLICT_TAG.to_owned()),
+            ..Filter::default()
+        })?;
+        let journal = context.journal();
+        let (injected, tokens) = at_start(context, &index, journal.as_ref(), &project)?;
+        let kept = journal.as_ref();
+        let kept = kept.and_then(|it| Some((it.count_kept().ok()?, it.used_bytes().ok()?)));
+        Ok(Self {
+            by_kind: by_kind(&index, &project)?,
+            injected,
+            tokens,
+            counts: index.counts()?,
+            conflicts,
+            kept,
+            off: pause::here(context),
+            sync: Standing::load(context, journal.as_ref()),
+            verdict: doctor::verdict(context, &index),
+            journal,
+            folder,
+            project,
+        })
+    }
+
+    /// The number of the project's notes.
+    pub fn here(&self) -> usize {
+        self.by_kind.values().sum()
+    }
+}
+
+fn by_kind(index: &Index, project: &Project) -> Result<BTreeMap<&'static str, usize>, Failure> {
+    let mut by_kind = BTreeMap::new();
+    for kind in Kind::ALL {
+        let amount = index.count(&Filter {
+            projects: project.all_keys(),
+            kind: Some(*kind),
+            with_superseded: true,
+            ..Filter::default()
+        })?;
+        if amount > 0 {
+            by_kind.insert(kind.shown(), amount);
+        }
+    }
+    Ok(by_kind)
+}
+
+/// Returns how many notes a session starts with, and about how many tokens they take.
+fn at_start(
+    context: &Context,
+    index: &Index,
+    journal: Option<&Journal>,
+    project: &Project,
+) -> Result<(usize, usize), Failure> {
+    let now = context.environment.now;
+    let request = Request {
+        project: &project.key,
+        also: &project.also,
+        k: DEFAULT_K,
+        session: None,
+        now,
+        had: &claude_memory::copies(journal, &project.key),
+    };
+    let mut chosen = session_start::select(index, &context.notes, &request)?;
+    let injected = chosen.len();
+    chosen.extend(session_start::open_tasks(index, &context.notes, &request)?);
+    let block = render::hook_block(&chosen, now, |id| Context::short(index, id));
+    Ok((injected, block.tokens()))
+}

@@ -1,0 +1,105 @@
+//! Reverts a change.
+
+use std::collections::BTreeMap;
+
+use anamnesis_note::{id::NoteId, note::NoteFile};
+use anamnesis_store::journal::Journal;
+use anamnesis_sync::{
+    Act,
+    history::{Event, Fate},
+};
+use ulid::Ulid;
+
+use crate::{context::Context, failure::Failure, history::Past, sync};
+
+/// The result of an undo.
+pub struct UndoOutcome<'a> {
+    /// The change that was to be undone.
+    pub event: Event,
+    /// What happened to each note.
+    pub notes: BTreeMap<NoteId, Fate>,
+    /// The titles before the undo.
+    titles: BTreeMap<NoteId, String>,
+    /// The change that the undo is; `None` if nothing was committed.
+    pub batch: Option<Ulid>,
+    /// The history, with the undo.
+    pub past: Past<'a>,
+}
+
+impl UndoOutcome<'_> {
+    /// Tells whether any note was changed.
+    pub fn has_effect(&self) -> bool {
+        let mut fates = self.notes.values();
+        self.batch.is_some() || fates.any(|fate| !matches!(fate, Fate::Left(_)))
+    }
+
+    /// A note's title, now or before; empty if unknown or withheld.
+    pub fn title_of(&self, id: NoteId) -> String {
+        let title = self.past.title_of(id);
+        if title.is_empty() && !self.past.is_withheld(id) {
+            return self.titles.get(&id).cloned().unwrap_or_default();
+        }
+        title
+    }
+}
+
+/// Reverts the change that a person or an agent typed.
+pub fn undo<'a>(context: &'a Context, typed: &str) -> Result<UndoOutcome<'a>, Failure> {
+    // Commit pending edits of hooks and editors first, so that they are not part of the undo.
+    let journal = context.journal();
+    if let Err(failure) = sync::commit_all(context, journal.as_ref()) {
+        context.log(&format!("undo: {}", failure.text().trim_end()));
+    }
+    let past = Past::open(context)?;
+    let event = past.find_change(typed)?;
+    let ids = event.notes.keys();
+    let titles = ids.map(|id| (*id, past.title_of(*id))).collect();
+    let act = Act {
+        verb: "undo",
+        actor: context.actor(),
+    };
+    let lock = context.notes.lock()?;
+    let undone = past.repository.undo(&lock, &context.notes, &event, act)?;
+    drop(lock);
+    update_journal(context, journal.as_ref(), &undone.notes)?;
+    Ok(UndoOutcome {
+        event,
+        notes: undone.notes,
+        titles,
+        batch: undone.committed.map(|committed| committed.batch),
+        past: Past::open(context)?,
+    })
+}
+
+/// Updates this machine's journal: restored notes, removed notes, and notes that a person wrote.
+fn update_journal(
+    context: &Context,
+    journal: Option<&Journal>,
+    notes: &BTreeMap<NoteId, Fate>,
+) -> Result<(), Failure> {
+    let now = context.environment.now;
+    for (id, fate) in notes {
+        match fate {
+            Fate::Remembered => {
+                context.notes.drop_trashed(*id)?;
+                if let Some(journal) = journal {
+                    journal.remembered(*id)?;
+                }
+            }
+            Fate::Forgotten => {
+                let text = context.notes.trashed(*id);
+                let file = text.and_then(|bytes| NoteFile::parse(&bytes, *id).ok());
+                if let (Some(journal), Some(file)) = (journal, file) {
+                    journal.forgot(*id, &file.note().body, now)?;
+                }
+            }
+            Fate::Merged if !context.environment.is_agent => {
+                if let (Some(journal), Some(path)) = (journal, context.notes.find(*id)) {
+                    journal.written_here(*id, &context.notes.bytes(path)?, now)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Which notes a session received or not, with the reasons recorded at that time.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anamnesis_note::id::NoteId;
+use anamnesis_store::{
+    index::{Entry, Index},
+    journal::{Given, Journal, Run, Session},
+};
+use anamnesis_text::{clean::one_line, hash::text_hash};
+
+use crate::{
+    context::{Context, PATIENCE},
+    failure::Failure,
+    session,
+    tool_hooks::OBSERVATION,
+};
+
+/// How many bytes of an instructions file are searched.
+const MAX_INSTRUCTIONS: u64 = 1024 * 1024;
+
+/// The word that means the last session with injected notes.
+pub const LAST: &str = "last";
+
+/// How many places outside the store are named.
+const MAX_PLACES: usize = 5;
+
+/// What a session received.
+pub struct ReceivedNotes<'a> {
+    context: &'a Context,
+    /// The index of the current notes.
+    pub index: Index,
+    /// The session.
+    pub session: Session,
+    /// The shortest unique prefix of the session's id.
+    pub short: String,
+    /// The numbers and times of its prompts.
+    prompts: Vec<(i64, i64)>,
+    given: Vec<Given>,
+    runs: Vec<Run>,
+}
+
+/// All injections and held-back notes at one moment of one context.
+pub struct InjectionMoment<'a> {
+    /// The time, milliseconds since 1970.
+    pub at: i64,
+    /// The occasion.
+    pub lane: &'a str,
+    /// The subagent; empty for the session itself.
+    pub agent: &'a str,
+    /// The injected notes.
+    pub given: Vec<&'a Given>,
+    /// The search, if there was one.
+    pub run: Option<&'a Run>,
+}
+
+/// Loads what a session received; `None` if `last` is meant and no session has received notes.
+pub fn load<'a>(context: &'a Context, typed: &str) -> Result<Option<ReceivedNotes<'a>>, Failure> {
+    let journal = Journal::open(&context.home, PATIENCE)?;
+    let session = match typed {
+        LAST => match journal.last_recalling_session()? {
+            Some(id) => journal.session(&id)?,
+            None => None,
+        },
+        typed => Some(session::find(&journal, typed)?),
+    };
+    let Some(session) = session else {
+        return Ok(None);
+    };
+    let prompts = journal.prompts(&session.id)?.into_iter();
+    Ok(Some(ReceivedNotes {
+        context,
+        index: context.index()?,
+        prompts: prompts.map(|prompt| (prompt.number, prompt.at)).collect(),
+        given: journal.given(&session.id)?,
+        runs: journal.recalls(&session.id)?,
+        short: session::short(&journal, &session)?,
+        session,
+    }))
+}
+
+impl ReceivedNotes<'_> {
+    /// The moments, in order.
+    pub fn moments(&self) -> Vec<InjectionMoment<'_>> {
+        let mut moments: Vec<InjectionMoment<'_>> = Vec::new();
+        for given in &self.given {
+            let moment = moment_at(&mut moments, given.at, &given.lane, &given.agent);
+            moment.given.push(given);
+        }
+        for run in &self.runs {
+            moment_at(&mut moments, run.at, &run.lane, &run.agent).run = Some(run);
+        }
+        moments.sort_by_key(|moment| moment.at);
+        moments
+    }
+
+    /// The moments with only those injected notes that contain a text now.
+    pub fn saying(&self, folded: &str) -> Vec<InjectionMoment<'_>> {
+        let mut moments = self.moments();
+        for moment in &mut moments {
+            moment.given.retain(|given| self.says(given, folded));
+        }
+        moments.retain(|moment| !moment.given.is_empty());
+        moments
+    }
+
+    fn says(&self, given: &Given, folded: &str) -> bool {
+        let stored = self.entry(&given.note);
+        let stored = stored.and_then(|entry| self.context.notes.read(entry.path).ok());
+        stored.is_some_and(|stored| {
+            let note = stored.note();
+            let mut texts = [note.title, note.body].into_iter();
+            texts.any(|text| text.to_lowercase().contains(folded))
+        })
+    }
+
+    /// The number of the prompt at or before a moment.
+    pub fn prompt_at(&self, moment: &InjectionMoment<'_>) -> Option<i64> {
+        let mut prompts = self.prompts.iter().rev();
+        let (number, _) = prompts.find(|(_, at)| *at <= moment.at)?;
+        Some(*number)
+    }
+
+    /// The index entry of a note; `None` if it is gone.
+    pub fn entry(&self, id: &str) -> Option<Entry> {
+        entry(&self.index, id)
+    }
+
+    /// Tells whether the note changed since the injection. An observation only refers to its
+    /// session, so it is not compared.
+    pub fn has_changed(&self, given: &Given) -> bool {
+        if given.level == OBSERVATION {
+            return false;
+        }
+        self.entry(&given.note)
+            .and_then(|entry| self.context.notes.read(entry.path).ok())
+            .is_some_and(|stored| text_hash(&stored.note().body) != given.hash)
+    }
+
+    /// Lines of the person's instructions and of Claude Code's own memory that contain a text.
+    pub fn elsewhere(&self, folded: &str) -> Vec<String> {
+        let user_home = self.context.environment.user_home.as_deref();
+        let mut files: Vec<PathBuf> = Vec::new();
+        if let Some(folder) = self.session.folder.as_deref().map(Path::new) {
+            for name in ["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"] {
+                files.push(folder.join(name));
+            }
+        }
+        if let Some(home) = user_home {
+            files.push(home.join(".claude/CLAUDE.md"));
+        }
+        // The client stores a project's memory next to its transcripts.
+        let transcript = self.session.transcript.as_deref().map(Path::new);
+        if let Some(folder) = transcript.and_then(Path::parent) {
+            files.push(folder.join("memory/MEMORY.md"));
+        }
+        let mut places = Vec::new();
+        for file in files {
+            let Some(text) = beginning(&file) else {
+                continue;
+            };
+            for (number, line) in (1..).zip(text.lines()) {
+                if places.len() < MAX_PLACES && line.to_lowercase().contains(folded) {
+                    let name = self.context.shown(&file);
+                    places.push(one_line(&format!("{name}:{number}")));
+                }
+            }
+        }
+        places
+    }
+}
+
+/// Returns the moment with this time, occasion and context; adds it if there is none.
+fn moment_at<'a, 'b>(
+    moments: &'b mut Vec<InjectionMoment<'a>>,
+    at: i64,
+    lane: &'a str,
+    agent: &'a str,
+) -> &'b mut InjectionMoment<'a> {
+    let is_same =
+        |moment: &InjectionMoment<'_>| (moment.at, moment.lane, moment.agent) == (at, lane, agent);
+    let place = moments.iter().position(is_same).unwrap_or_else(|| {
+        moments.push(InjectionMoment {
+            at,
+            lane,
+            agent,
+            given: Vec::new(),
+            run: None,
+        });
+        moments.len() - 1
+    });
+    &mut moments[place]
+}
+
+/// The index entry of a note, from its full id; `None` if it is gone.
+pub fn entry(index: &Index, id: &str) -> Option<Entry> {
+    index.get(id.parse::<NoteId>().ok()?).ok().flatten()
+}
+
+/// The session for a dry run; `last` means the last one with injected notes.
+pub fn session_to_try(context: &Context, typed: Option<&str>) -> Result<Option<String>, Failure> {
+    if typed != Some(LAST) {
+        return Ok(typed.map(str::to_owned));
+    }
+    match context.records()? {
+        Some(journal) => Ok(journal.last_recalling_session()?),
+        None => Ok(None),
+    }
+}
+
+/// The start of a regular file, up to the limit.
+fn beginning(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_INSTRUCTIONS).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
