@@ -85,13 +85,13 @@ variables! {
     PATH = "PATH", "Where `doctor` and `init` look for another `anamnesis`.";
 }
 
-/// The variables that name a store, a remote, a model, an address or a key, override a setting or a
-/// threshold, or set the clock.
+/// The variables that name a store, a remote, a model, an address or a key, override a
+/// threshold, or set the clock. A clock that is behind counts.
 ///
 /// A process that Claude Code starts ignores them, unless the user's own `config.json` lists them
 /// under `trusted_variables`. `CLAUDE_PLUGIN_OPTION_REMOTE` is not listed because its value is
 /// never used, see [`crate::remote::adopt`].
-pub const GUARDED: [&str; 24] = [
+pub const GUARDED: [&str; 22] = [
     HOME_FOLDER,
     GIT_REMOTE,
     REFLECTION_PROVIDER,
@@ -110,8 +110,6 @@ pub const GUARDED: [&str; 24] = [
     ALL_PROXY,
     NO_PROXY_SMALL,
     NO_PROXY,
-    MACHINE_ID,
-    IMPORT_NATIVE,
     MIN_EPISODICS,
     MERGE_MIN,
     MERGE_DEPTH,
@@ -156,6 +154,8 @@ impl Variables {
             let trusted = trusted_variables(home);
             ignored.retain(|name| !trusted.iter().any(|trusted| trusted == name));
         }
+        // A clock that is behind makes no record too old to keep.
+        ignored.retain(|name| *name != NOW || is_ahead());
         Self {
             is_guarded,
             ignored,
@@ -178,6 +178,13 @@ impl Variables {
         let text = self.os(name)?.into_string().ok()?;
         (!text.trim().is_empty()).then_some(text)
     }
+}
+
+/// Returns whether the time that is set lies in the future, or is none.
+fn is_ahead() -> bool {
+    let set = env::var(NOW).ok();
+    let time = set.and_then(|time| parse_timestamp(&time));
+    time.is_none_or(|time| time > Utc::now())
 }
 
 /// Compares variable names; Windows ignores case.

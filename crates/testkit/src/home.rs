@@ -49,12 +49,11 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes settings that let hooks and servers use `ANAMNESIS_HOME`, the machine's name and the clock
-/// of a test.
+/// Writes settings that let hooks and servers use `ANAMNESIS_HOME` and the clock of a test.
 pub fn trust_store(user_home: &Path) -> std::io::Result<()> {
     let folder = user_home.join(".anamnesis");
     fs::create_dir_all(&folder)?;
-    let names = ["ANAMNESIS_HOME", "ANAMNESIS_MACHINE_ID", "ANAMNESIS_NOW"];
+    let names = ["ANAMNESIS_HOME", "ANAMNESIS_NOW"];
     let settings = json!({ "trusted_variables": names });
     fs::write(folder.join("config.json"), settings.to_string())
 }

@@ -397,6 +397,11 @@ pub(super) fn is_substantial(answer: &str) -> bool {
     told >= MIN_ANSWER
 }
 
+/// Returns whether a statement only accompanies what was done.
+pub(super) fn is_remark(statement: &str) -> bool {
+    Words::new(statement).begin(REMARKS) || is_question(statement)
+}
+
 fn length(text: &str) -> f32 {
     let characters = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
     f32::from(characters)

@@ -432,7 +432,14 @@ fn told(digest: &SessionDigest, known: &[String]) -> (Vec<String>, Vec<String>) 
         .into_iter()
         .partition(|(turn, _)| Some(*turn) >= last);
     let texts = |chosen: Vec<(usize, String)>| chosen.into_iter().map(|(_, text)| text).collect();
-    (texts(decided), texts(outcome))
+    let (decided, mut outcome): (Vec<_>, Vec<_>) = (texts(decided), texts(outcome));
+    if decided.is_empty() && outcome.is_empty() {
+        // A short answer is better than none.
+        let statements = answers().rev().flat_map(answer::statements);
+        let mut told = statements.filter(|text| !answer::is_remark(text));
+        outcome.extend(told.next().map(|text| shorten(&text, TOLD.line)));
+    }
+    (decided, outcome)
 }
 
 /// Lists the files, the most edited first.
