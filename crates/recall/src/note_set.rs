@@ -13,7 +13,7 @@ use crate::render::Recalled;
 use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
-    note::{Kind, Note, NoteType, State, parse_timestamp},
+    note::{Note, NoteType, Visibility, parse_timestamp},
     usage_log::NoteCounts,
 };
 use anamnesis_store::{
@@ -255,7 +255,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
             .collect(),
         with_global: true,
         with_others: false,
-        only_unasked: true,
+        only_surfacing: true,
         filter: Filter {
             with_superseded: true,
             ..Filter::default()
@@ -285,7 +285,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         notes,
         request,
         outcome,
-        keys: mask.own,
+        mask: &mask,
         has_seen_match: false,
     };
     chosen.take(index, &admitted, request.limits.notes)?;
@@ -490,8 +490,7 @@ struct Selection<'a> {
     notes: &'a Notes,
     request: &'a Request<'a>,
     outcome: Outcome,
-    /// The project's keys.
-    keys: Vec<String>,
+    mask: &'a Mask,
     /// Whether a matching note was withheld because the context has seen it.
     has_seen_match: bool,
 }
@@ -538,7 +537,11 @@ impl Selection<'_> {
             return Ok(Err("the note no longer exists"));
         };
         let note = stored.note();
-        if !self.may_come(&note, &entry) {
+        let visibility = Visibility {
+            is_superseded: entry.superseded,
+            ..Visibility::from_note(&note)
+        };
+        if !visibility.may_surface() || self.mask.origin(&note.project).is_none() {
             return Ok(Err("the note is not in use in this project"));
         }
         if let Some(seen) = self.request.ledger.get(&note.id)
@@ -575,14 +578,6 @@ impl Selection<'_> {
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
         }))
-    }
-
-    fn may_come(&self, note: &Note, entry: &Entry) -> bool {
-        note.state == State::Active
-            && !entry.superseded
-            && note.kind() != Kind::Task
-            && (note.is_global() || self.keys.contains(&note.project))
-            && !(note.note_type == NoteType::Episodic && note.has_tag("reflected"))
     }
 }
 

@@ -18,7 +18,7 @@ use std::{
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Enforce, Kind, Note, Severity, State},
+    note::{Enforce, Kind, Note, Severity, Visibility},
     trigger::{Call, Specificity, Trigger, options},
 };
 use anamnesis_store::index::{Entry, Error, Filter, Index, Worded};
@@ -232,7 +232,9 @@ fn parts_of(call: &Call) -> Vec<CallPart> {
 
 fn may_warn(candidate: &WarningCandidate<'_>) -> bool {
     let note = candidate.note;
-    note.kind() == Kind::Antipattern && note.state == State::Active && !candidate.was_given
+    note.kind() == Kind::Antipattern
+        && Visibility::from_note(note).is_in_force()
+        && !candidate.was_given
 }
 
 /// Returns how a note matches a call, if it does. Unreadable trigger lines are ignored; a note with
@@ -275,7 +277,7 @@ fn may_deny(candidate: &WarningCandidate<'_>, match_call: &TriggerMatch) -> bool
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_note::note::NoteType;
+    use anamnesis_note::note::{NoteType, State};
     use chrono::{DateTime, Utc};
     use serde_json::json;
 

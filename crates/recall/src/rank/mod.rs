@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
-    note::{GLOBAL, State},
+    note::{GLOBAL, State, Visibility},
 };
 use anamnesis_store::index::{
     BLOCK_LENGTH, Document, Documents, Entry, Error, Filter, Index, Postings,
@@ -84,8 +84,9 @@ pub struct Mask {
     pub with_global: bool,
     /// Whether to include notes of other projects.
     pub with_others: bool,
-    /// Whether to include only notes that may be injected.
-    pub only_unasked: bool,
+    /// Whether to include only notes that may be injected automatically. A superseded note may, if
+    /// the filter includes it, because its successors are injected instead.
+    pub only_surfacing: bool,
     /// Further conditions. If it names projects, a note has to be in one of them as well.
     pub filter: Filter,
 }
@@ -98,7 +99,7 @@ impl Mask {
             own: filter.projects.clone(),
             with_global: all,
             with_others: all,
-            only_unasked: false,
+            only_surfacing: false,
             filter: Filter {
                 projects: Vec::new(),
                 ..filter.clone()
@@ -138,11 +139,20 @@ impl Mask {
         let filter = &self.filter;
         document.state() != State::Forgotten
             && (filter.with_superseded || !document.is_superseded())
-            && (!self.only_unasked || document.may_come_up())
+            && (!self.only_surfacing || may_surface(document))
             && filter.note_type.is_none_or(|t| t == document.note_type())
             && filter.kind.is_none_or(|kind| kind == document.kind())
             && filter.scope.is_none_or(|scope| scope == document.scope())
     }
+}
+
+/// Returns whether a note may be injected automatically, itself or its successors.
+fn may_surface(document: &Document) -> bool {
+    let visibility = Visibility {
+        is_superseded: false,
+        ..document.visibility()
+    };
+    visibility.may_surface()
 }
 
 /// How a query names a note exactly.
@@ -838,7 +848,7 @@ mod tests {
         };
         assert_eq!(sorted(&own()), "muted own session task");
         let unasked = Mask {
-            only_unasked: true,
+            only_surfacing: true,
             ..own()
         };
         assert_eq!(sorted(&unasked), "own");

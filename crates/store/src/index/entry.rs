@@ -2,7 +2,7 @@
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Kind, Note, NoteType, Severity, Source, State},
+    note::{Kind, Note, NoteType, Severity, Source, State, Visibility},
 };
 use chrono::DateTime;
 use rusqlite::{
@@ -11,6 +11,32 @@ use rusqlite::{
 };
 
 use crate::{fs::file::Stamp, notes::NotePath};
+
+/// [`State::is_in_use`] as an SQL condition on a row of `note` with this name.
+macro_rules! in_use {
+    ($note:literal) => {
+        concat!($note, ".state IN ('active', 'muted')")
+    };
+}
+
+/// [`Visibility::is_in_force`] as an SQL condition on a row of `note`.
+macro_rules! in_force {
+    () => {
+        "note.state = 'active' AND note.superseded = 0"
+    };
+}
+
+/// [`Visibility::may_surface`] as an SQL condition on a row of `note`.
+macro_rules! may_surface {
+    () => {
+        concat!(
+            crate::index::entry::in_force!(),
+            " AND note.kind <> 'task' AND (note.type <> 'episodic' OR note.reflected = 0)"
+        )
+    };
+}
+
+pub(super) use {in_force, in_use, may_surface};
 
 /// A note as the index has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,6 +105,17 @@ impl Entry {
             ..blank()
         }
         .author()
+    }
+
+    /// Returns what decides whether it may be shown.
+    pub fn visibility(&self) -> Visibility {
+        Visibility {
+            state: self.state,
+            kind: self.kind,
+            note_type: self.note_type,
+            is_reflected: self.reflected,
+            is_superseded: self.superseded,
+        }
     }
 
     /// Returns the kind, as shown to people and models.

@@ -14,7 +14,7 @@ use anamnesis_note::{
 use anamnesis_text::clean::one_line;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{Error, Index, Part, inert};
+use super::{Error, Index, Part, entry::in_use, inert};
 
 const SCHEMA: &str = "
 CREATE TABLE link (
@@ -62,10 +62,13 @@ const MAX_DEGREE: usize = 1024;
 const MAX_STEPS: usize = 16;
 
 /// The links that a note declares to active notes, strongest first.
-const FROM_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
+const FROM_NOTE: &str = concat!(
+    "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note ON note.id = link.target
-  WHERE link.number = (SELECT number FROM note WHERE id = ?) AND note.state IN ('active', 'muted')
-  ORDER BY link.forward DESC, link.target, link.relation LIMIT ?";
+  WHERE link.number = (SELECT number FROM note WHERE id = ?) AND ",
+    in_use!("note"),
+    " ORDER BY link.forward DESC, link.target, link.relation LIMIT ?"
+);
 
 /// The titles that a note mentions. Mentions by id are not included.
 const TITLES_FROM_NOTE: &str = "SELECT target FROM link
@@ -74,32 +77,52 @@ const TITLES_FROM_NOTE: &str = "SELECT target FROM link
   ORDER BY target";
 
 /// The links that active notes declare to a note, by id or title, strongest first.
-const TO_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
+const TO_NOTE: &str = concat!(
+    "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note USING (number)
-  WHERE link.target = ? AND link.back > 0 AND note.state IN ('active', 'muted')
-  ORDER BY link.back DESC, link.source LIMIT ?";
+  WHERE link.target = ? AND link.back > 0 AND ",
+    in_use!("note"),
+    " ORDER BY link.back DESC, link.source LIMIT ?"
+);
 
 /// The relations that recall does not follow.
-const TO_NOTE_WITHOUT_WEIGHT: &str = "SELECT link.source, link.target, link.relation, link.weight
+const TO_NOTE_WITHOUT_WEIGHT: &str = concat!(
+    "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note USING (number)
-  WHERE link.target = ? AND link.back = 0 AND note.state IN ('active', 'muted')
-  ORDER BY link.source LIMIT ?";
+  WHERE link.target = ? AND link.back = 0 AND ",
+    in_use!("note"),
+    " ORDER BY link.source LIMIT ?"
+);
 
 /// The notes that replace a note, and those it replaces.
-const SUPERSEDING: &str = "SELECT newer.id FROM supersedes JOIN note AS newer USING (number)
-  WHERE supersedes.id = ? AND newer.state IN ('active', 'muted') ORDER BY newer.id LIMIT ?";
-const SUPERSEDED: &str = "SELECT older.id FROM supersedes JOIN note AS older ON older.id = supersedes.id
-  WHERE supersedes.number = (SELECT number FROM note WHERE id = ?) AND older.state IN ('active', 'muted')
-  ORDER BY older.id LIMIT ?";
+const SUPERSEDING: &str = concat!(
+    "SELECT newer.id FROM supersedes JOIN note AS newer USING (number)
+  WHERE supersedes.id = ? AND ",
+    in_use!("newer"),
+    " ORDER BY newer.id LIMIT ?"
+);
+const SUPERSEDED: &str = concat!(
+    "SELECT older.id FROM supersedes JOIN note AS older ON older.id = supersedes.id
+  WHERE supersedes.number = (SELECT number FROM note WHERE id = ?) AND ",
+    in_use!("older"),
+    " ORDER BY older.id LIMIT ?"
+);
 
 /// The active notes with a title; two are enough to know that it is ambiguous.
-const BY_TITLE: &str = "SELECT note.id FROM title JOIN note USING (number)
-  WHERE title.key = ? AND note.state IN ('active', 'muted') AND note.superseded = 0 LIMIT 2";
+const BY_TITLE: &str = concat!(
+    "SELECT note.id FROM title JOIN note USING (number)
+  WHERE title.key = ? AND note.superseded = 0 AND ",
+    in_use!("note"),
+    " LIMIT 2"
+);
 
 const SESSION_OF: &str = "SELECT session, type FROM note WHERE id = ? AND session IS NOT NULL";
 
-const IN_SESSION: &str = "SELECT id, created_at FROM note
-  WHERE session = ? AND type <> 'episodic' AND state IN ('active', 'muted') ORDER BY id LIMIT ?";
+const IN_SESSION: &str = concat!(
+    "SELECT id, created_at FROM note WHERE session = ? AND type <> 'episodic' AND ",
+    in_use!("note"),
+    " ORDER BY id LIMIT ?"
+);
 
 /// The number of links of a note that recall follows, up to the limit.
 const DEGREE: &str = "SELECT count(*) FROM (
@@ -377,16 +400,20 @@ impl Index {
     /// Counts the resolved links.
     pub fn link_counts(&self) -> Result<LinkCounts, Error> {
         let count = |sql: &str| super::count(&self.connection, sql);
-        let by_id =
-            "FROM link JOIN note ON note.id = link.target WHERE note.state IN ('active', 'muted')";
+        let by_id = concat!(
+            "FROM link JOIN note ON note.id = link.target WHERE ",
+            in_use!("note")
+        );
         let declared = count(&format!(
             "SELECT count(*) {by_id} AND relation <> 'mentions'"
         ))?;
-        let superseding = count(
+        let superseding = count(concat!(
             "SELECT count(*) FROM supersedes JOIN note AS older ON older.id = supersedes.id
-             JOIN note AS newer ON newer.number = supersedes.number
-             WHERE older.state IN ('active', 'muted') AND newer.state IN ('active', 'muted')",
-        )?;
+             JOIN note AS newer ON newer.number = supersedes.number WHERE ",
+            in_use!("older"),
+            " AND ",
+            in_use!("newer")
+        ))?;
         let mut mentions = count(&format!(
             "SELECT count(*) {by_id} AND relation = 'mentions'"
         ))?;
@@ -404,10 +431,11 @@ impl Index {
             }
         }
         let mut session = 0;
-        let mut statement = self.connection.prepare(
+        let mut statement = self.connection.prepare(concat!(
             "SELECT DISTINCT session FROM note
-             WHERE session IS NOT NULL AND type <> 'episodic' AND state IN ('active', 'muted')",
-        )?;
+             WHERE session IS NOT NULL AND type <> 'episodic' AND ",
+            in_use!("note")
+        ))?;
         let names = statement.query_map([], |row| row.get::<_, String>(0))?;
         for name in names {
             let name = name?;
@@ -481,9 +509,11 @@ impl Index {
         let own = NoteId::of_session(session);
         let is_there: bool = self
             .connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND state IN ('active', 'muted'))",
-            )?
+            .prepare_cached(concat!(
+                "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND ",
+                in_use!("note"),
+                ")"
+            ))?
             .query_row([own.to_string()], |row| row.get(0))?;
         Ok(is_there.then_some(own))
     }

@@ -19,7 +19,7 @@ use std::{
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
-    note::{Kind, Note, NoteType, Scope, State, parse_timestamp},
+    note::{Kind, Note, NoteType, REFLECTED_TAG, Scope, State, Visibility, parse_timestamp},
 };
 use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
@@ -127,12 +127,15 @@ impl Document {
         self.properties.get() >> REFLECTED & 1 == 1
     }
 
-    /// Tells whether it may be injected automatically: active, no task, and no session note that a
-    /// reflection has used.
-    pub fn may_come_up(&self) -> bool {
-        self.state() == State::Active
-            && self.kind() != Kind::Task
-            && !(self.note_type() == NoteType::Episodic && self.is_reflected())
+    /// Returns what decides whether it may be shown.
+    pub fn visibility(&self) -> Visibility {
+        Visibility {
+            state: self.state(),
+            kind: self.kind(),
+            note_type: self.note_type(),
+            is_reflected: self.is_reflected(),
+            is_superseded: self.is_superseded(),
+        }
     }
 
     /// Returns the value of a property. Stored values are checked, so the position is in the list.
@@ -147,7 +150,7 @@ impl Document {
             | place(Kind::ALL, &note.kind()) << KIND
             | place(State::ALL, &note.state) << STATE
             | place(Scope::ALL, &note.scope) << SCOPE
-            | u16::from(note.has_tag("reflected")) << REFLECTED;
+            | u16::from(note.has_tag(REFLECTED_TAG)) << REFLECTED;
         Self {
             length: u16::try_from(length).unwrap_or(u16::MAX),
             project,

@@ -9,7 +9,7 @@ use anamnesis_note::{
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
-use super::{Entry, Error, Index};
+use super::{Entry, Error, Index, entry::may_surface};
 use crate::notes::Problem;
 
 /// Notes whose id begins or ends with a text of at least six characters.
@@ -136,11 +136,10 @@ impl Index {
         Ok(usize::try_from(number).unwrap_or(0))
     }
 
-    /// Returns notes of a project and a type that may be injected automatically, newest first:
-    /// active, not superseded, no tasks; session notes only until a reflection has used them.
+    /// Returns notes of a project and a type that may be injected automatically, newest first. See
+    /// [`Visibility::may_surface`](anamnesis_note::note::Visibility::may_surface).
     pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
-        const CONDITIONS: &str = "project = ? AND type = ? AND superseded = 0 AND state = 'active' \
-            AND kind <> 'task' AND (type <> 'episodic' OR reflected = 0)";
+        const CONDITIONS: &str = concat!("project = ? AND type = ? AND ", may_surface!());
         const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
         let now = timestamp(query.now);
         let values = |now: &str| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Severity, State, parse_timestamp, timestamp},
+    note::{REFLECTED_TAG, Severity, State, parse_timestamp, timestamp},
 };
 use anamnesis_text::{clean::clean, redact::redact};
 use rusqlite::{Connection, params};
@@ -406,7 +406,7 @@ pub(super) fn insert(
             note.created_at,
             updated_at,
             serde_json::json!(note.tags).to_string(),
-            note.has_tag("reflected"),
+            note.has_tag(REFLECTED_TAG),
             note.pinned,
             note.severity.map(Severity::as_str),
             i64::try_from(length).unwrap_or(i64::MAX),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use anamnesis_note::note::Note;
 use rusqlite::{Connection, params};
 
-use super::Part;
+use super::{Part, entry::in_use};
 
 const SCHEMA: &str = "
 CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
@@ -91,11 +91,12 @@ pub(super) fn in_circles(connection: &Connection) -> rusqlite::Result<Vec<Vec<St
 /// Returns the replacements by active notes.
 fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
     connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
              FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
-             WHERE newer.state IN ('active', 'muted')",
-        )?
+             WHERE ",
+            in_use!("newer")
+        ))?
         .query_map([], |row| {
             Ok(Superseding {
                 id: row.get(0)?,

@@ -3,7 +3,7 @@
 use anamnesis_note::note::{Kind, Note, State, Status};
 use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 
-use super::{Entry, Error, Index, Part, bound};
+use super::{Entry, Error, Index, Part, bound, entry::in_force};
 
 const SCHEMA: &str = "
 CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
@@ -39,10 +39,11 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
 /// open tasks.
 pub(super) fn open_tasks_of(projects: usize) -> String {
     let keys = vec!["?"; projects].join(", ");
+    let in_force = in_force!();
     format!(
         "SELECT note.* FROM task CROSS JOIN note USING (number)
          WHERE task.status IN ('active', 'pending') AND note.project IN ({keys})
-           AND note.state = 'active' AND note.superseded = 0
+           AND {in_force}
          ORDER BY task.status = 'active' DESC, note.updated_at DESC, note.id DESC LIMIT ?"
     )
 }

@@ -10,7 +10,7 @@ use anamnesis_note::{
 use anamnesis_text::{sanitize::head, terms::words};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Entry, Error, Index, Part, inert};
+use super::{Entry, Error, Index, Part, entry::in_force, inert};
 
 const SCHEMA: &str = "
 CREATE TABLE warning_trigger (
@@ -66,14 +66,17 @@ pub(super) const TEXT_KEYS: &str = "SELECT DISTINCT warning_trigger.key
   WHERE project = own.value AND warning_trigger.key >= ?2 AND warning_trigger.key < 'text!'";
 
 /// The active notes of projects with a trigger under one of these keys.
-pub(super) const BY_KEYS: &str = "SELECT note.*, warning_trigger.line
+pub(super) const BY_KEYS: &str = concat!(
+    "SELECT note.*, warning_trigger.line
   FROM json_each(?1) AS own
   CROSS JOIN json_each(?2) AS wanted
   CROSS JOIN warning_trigger
     ON warning_trigger.project = own.value AND warning_trigger.key = wanted.value
   CROSS JOIN note ON note.number = warning_trigger.number
-  WHERE note.state = 'active' AND note.superseded = 0
-  ORDER BY note.id";
+  WHERE ",
+    in_force!(),
+    " ORDER BY note.id"
+);
 
 /// Indexes the triggers of a warning, or its words if it has none. Invalid triggers are left out.
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
@@ -213,9 +216,10 @@ impl Index {
     pub fn warning(&self, number: i64) -> Result<Option<Entry>, Error> {
         Ok(self
             .connection
-            .prepare_cached(
-                "SELECT * FROM note WHERE number = ? AND state = 'active' AND superseded = 0",
-            )?
+            .prepare_cached(concat!(
+                "SELECT * FROM note WHERE number = ? AND ",
+                in_force!()
+            ))?
             .query_row([number], Entry::read)
             .optional()?)
     }
