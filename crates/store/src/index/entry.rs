@@ -1,5 +1,7 @@
 //! One row of the table `note`.
 
+use std::str::FromStr;
+
 use anamnesis_note::{
     id::NoteId,
     note::{Kind, Note, NoteType, Severity, Source, State, Visibility},
@@ -7,7 +9,7 @@ use anamnesis_note::{
 use chrono::DateTime;
 use rusqlite::{
     Row,
-    types::{FromSql, FromSqlResult, ValueRef},
+    types::{FromSql, FromSqlError, FromSqlResult, ValueRef},
 };
 
 use crate::{fs::file::Stamp, notes::NotePath};
@@ -165,6 +167,19 @@ impl Entry {
             superseded: row.get(25)?,
             length: row.get(26)?,
         })
+    }
+}
+
+/// A column with the text form of a value.
+pub(super) struct Parsed<T>(pub(super) T);
+
+impl<T> FromSql for Parsed<T>
+where
+    T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let parsed = value.as_str()?.parse();
+        parsed.map(Self).map_err(FromSqlError::other)
     }
 }
 

@@ -137,7 +137,7 @@ impl Index {
         let transaction = connection.unchecked_transaction()?;
         let mut changes = Changes::default();
         for stored in notes {
-            insert(&transaction, &stored, &mut changes)?;
+            insert(&transaction, &(&stored).into(), &mut changes)?;
         }
         settle(&transaction, changes)?;
         transaction.commit()?;
@@ -168,14 +168,14 @@ impl Index {
     /// is faster than removing each old note.
     pub fn in_step(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
         let mut index = Self::open_to_write(home, notes, patience)?;
-        let refreshed = match index.is_far_behind(notes) {
-            Ok(true) => None,
-            Ok(false) => Some(index.refresh(notes).map(drop)),
-            Err(error) => Some(Err(error)),
+        let updated = match index.refresh_if_near(notes) {
+            Ok(Some(_)) => index.take_up_usage(home).map(|_| true),
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
         };
-        match refreshed.map(|done| done.and_then(|()| index.take_up_usage(home).map(drop))) {
-            Some(Ok(())) => Ok(index),
-            Some(Err(error)) if !error.is_damage() => Err(error),
+        match updated {
+            Ok(true) => Ok(index),
+            Err(error) if !error.is_damage() => Err(error),
             _ => index.build_again(home, notes, patience),
         }
     }

@@ -89,7 +89,7 @@ pub(super) fn now() -> DateTime<Utc> {
 /// The numbers of the notes that have a word.
 fn numbers_with(index: &Index, word: &str) -> BTreeSet<u32> {
     let condition = WordCondition::phrase(word).unwrap();
-    index.numbers_meeting(&[condition]).unwrap()
+    index.candidates(&[condition]).unwrap()
 }
 
 fn titles(entries: &[Entry]) -> Vec<&str> {
