@@ -23,6 +23,7 @@ use crate::{
         similarity, sort_admitted,
     },
     rank::{Candidate, Mask},
+    reason::InjectionReason,
     search::ranked,
 };
 
@@ -81,8 +82,8 @@ pub struct AnswerNote {
     pub level: Level,
     /// The shown part of its body, indented by two spaces, safe for terminals and models.
     pub text: String,
-    /// Why it is in the answer, in a few words.
-    pub reason: &'static str,
+    /// Why it is in the answer.
+    pub reason: InjectionReason,
     /// The evidence that it matches.
     pub evidence: Evidence,
     /// Whether it is a weak match.

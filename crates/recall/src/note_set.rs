@@ -28,6 +28,7 @@ use crate::{
     freshness::freshness,
     graph::{Links, spread},
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
+    reason::{InjectionReason, WithholdingReason},
     threshold::{Floor, refusal},
     usefulness::{DecayedCounts, is_benched, is_exempt, usefulness},
 };
@@ -47,9 +48,6 @@ pub(crate) const DUPLICATE: f64 = 0.6;
 /// The maximum number of notes of one session, and of session notes, per injection.
 const MAX_PER_SESSION: usize = 2;
 const MAX_SESSION_NOTES: usize = 2;
-
-/// The reason for withholding a note that this context was given before.
-pub const GIVEN_BEFORE: &str = "given before";
 
 /// How much usefulness, freshness and confidence may change a score, which is between 0 and 1.
 const USEFULNESS_WEIGHT: f64 = 0.12;
@@ -171,8 +169,8 @@ impl Silence {
 pub struct InjectedNote {
     /// The note's content and remarks about it.
     pub recalled: Recalled,
-    /// Why, in a few words.
-    pub reason: &'static str,
+    /// Why.
+    pub reason: InjectionReason,
     /// The evidence that it matches.
     pub evidence: Evidence,
 }
@@ -201,7 +199,7 @@ pub(crate) struct Admitted {
     pub(crate) evidence: Evidence,
     /// Its score relative to the best note's; `sort_admitted` adjusts it.
     score: f64,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: InjectionReason,
     pub(crate) remarks: Vec<String>,
 }
 
@@ -219,7 +217,7 @@ impl Admitted {
                 via: Some((relation.to_owned(), via.to_string())),
             },
             score,
-            reason: "linked to a matching note",
+            reason: InjectionReason::LinkedToMatch,
             remarks: vec![format!("{relation} #{}", via.short())],
         }
     }
@@ -336,10 +334,10 @@ fn best_ranking(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ra
     }
 }
 
-fn held(id: NoteId, reason: &str, evidence: Evidence) -> Held {
+fn held(id: NoteId, reason: WithholdingReason, evidence: Evidence) -> Held {
     Held {
         note: id.to_string(),
-        reason: reason.to_owned(),
+        reason: reason.as_str().to_owned(),
         evidence,
     }
 }
@@ -374,16 +372,15 @@ fn admit(
             .is_some_and(|standing| standing.is_benched);
         let refusal = refusal(found, floor, is_benched).or_else(|| {
             (relative(found, best) < MIN_RELATIVE_SCORE && found.exact.is_none())
-                .then_some("other notes match much better")
+                .then_some(WithholdingReason::OthersMatchBetter)
         });
         if let Some(reason) = refusal {
             outcome.held.push(held(found.id, reason, evidence(found)));
             continue;
         }
         if found.is_superseded {
-            outcome
-                .held
-                .push(held(found.id, "replaced", evidence(found)));
+            let reason = WithholdingReason::Replaced;
+            outcome.held.push(held(found.id, reason, evidence(found)));
         }
         fitting.push(found);
     }
@@ -404,9 +401,9 @@ pub(crate) fn replace_superseded(
     let mut admitted: BTreeMap<NoteId, Admitted> = BTreeMap::new();
     for found in fitting {
         let (ids, reason) = if found.is_superseded {
-            (index.successors(found.id)?, "replaces a matching note")
+            (index.successors(found.id)?, InjectionReason::ReplacesMatch)
         } else {
-            (vec![found.id], "matches the question")
+            (vec![found.id], InjectionReason::MatchesQuestion)
         };
         let score = relative(found, best);
         for id in ids {
@@ -508,7 +505,7 @@ impl Selection<'_> {
                 continue;
             }
             let refusal = if self.outcome.given.len() >= most {
-                Err("no room for more notes")
+                Err(WithholdingReason::NoRoom)
             } else {
                 self.read_note(index, candidate)?
             };
@@ -529,12 +526,12 @@ impl Selection<'_> {
         &mut self,
         index: &Index,
         candidate: &Admitted,
-    ) -> Result<Result<InjectedNote, &'static str>, Error> {
+    ) -> Result<Result<InjectedNote, WithholdingReason>, Error> {
         let Some(entry) = index.get(candidate.id)? else {
-            return Ok(Err("the note no longer exists"));
+            return Ok(Err(WithholdingReason::Gone));
         };
         let Ok(stored) = self.notes.read(entry.path) else {
-            return Ok(Err("the note no longer exists"));
+            return Ok(Err(WithholdingReason::Gone));
         };
         let note = stored.note();
         let visibility = Visibility {
@@ -542,14 +539,14 @@ impl Selection<'_> {
             ..Visibility::from_note(&note)
         };
         if !visibility.may_surface() || self.mask.origin(&note.project).is_none() {
-            return Ok(Err("the note is not in use in this project"));
+            return Ok(Err(WithholdingReason::NotInUseHere));
         }
         if let Some(seen) = self.request.ledger.get(&note.id)
             && seen.hash == text_hash(&note.body)
             && (seen.with_text || candidate.evidence.score < REPEAT_FACTOR * self.outcome.floor)
         {
             self.has_seen_match = true;
-            return Ok(Err(GIVEN_BEFORE));
+            return Ok(Err(WithholdingReason::GivenBefore));
         }
         let given = || self.outcome.given.iter().map(|given| &given.recalled.note);
         if note.note_type == NoteType::Episodic
@@ -558,7 +555,7 @@ impl Selection<'_> {
                 .count()
                 >= MAX_SESSION_NOTES
         {
-            return Ok(Err("enough session notes are included"));
+            return Ok(Err(WithholdingReason::EnoughSessionNotes));
         }
         if note.session.is_some()
             && given()
@@ -566,11 +563,11 @@ impl Selection<'_> {
                 .count()
                 >= MAX_PER_SESSION
         {
-            return Ok(Err("enough notes of its session are included"));
+            return Ok(Err(WithholdingReason::EnoughOfItsSession));
         }
         for other in given() {
             if similarity(index, other, &note)? >= DUPLICATE {
-                return Ok(Err("an included note says the same"));
+                return Ok(Err(WithholdingReason::Duplicate));
             }
         }
         Ok(Ok(InjectedNote {

@@ -88,9 +88,9 @@ impl Index {
             let ids = asked.iter().map(NoteId::to_string);
             let mut rows = statement.query(params_from_iter(ids))?;
             while let Some(row) = rows.next()? {
-                let id: String = row.get(0)?;
+                let id: String = row.get("id")?;
                 if let Ok(id) = id.parse() {
-                    cited.entry(id).or_default().push(row.get(1)?);
+                    cited.entry(id).or_default().push(row.get("path")?);
                 }
             }
         }

@@ -14,7 +14,11 @@ use anamnesis_note::{
 use anamnesis_text::clean::one_line;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{Error, Index, Part, entry::in_use, inert};
+use super::{
+    Error, Index, Part,
+    entry::{Parsed, in_use},
+    inert,
+};
 
 const SCHEMA: &str = "
 CREATE TABLE link (
@@ -356,11 +360,13 @@ impl Index {
     pub fn unresolved_links(&self) -> Result<Vec<Unresolved>, Error> {
         let mut unresolved = Vec::new();
         let mut statement = self.connection.prepare(
-            "SELECT link.source, link.target, note.id IS NOT NULL FROM link LEFT JOIN note ON note.id = link.target
+            "SELECT link.source, link.target, note.id IS NOT NULL AS is_forgotten
+             FROM link LEFT JOIN note ON note.id = link.target
              WHERE note.id IS NULL OR note.state = 'forgotten'",
         )?;
         let rows = statement.query_map([], |row| {
-            Ok((id_of(row, 0)?, row.get::<_, String>(1)?, row.get(2)?))
+            let target: String = row.get("target")?;
+            Ok((id_of(row, "source")?, target, row.get("is_forgotten")?))
         })?;
         for row in rows {
             let (note, text, is_forgotten) = row?;
@@ -380,9 +386,9 @@ impl Index {
             .prepare("SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)")?;
         let rows = statement.query_map([], |row| {
             Ok(Unresolved {
-                note: id_of(row, 0)?,
-                text: row.get(1)?,
-                reason: Nowhere::Invalid(row.get(2)?),
+                note: id_of(row, "id")?,
+                text: row.get("line")?,
+                reason: Nowhere::Invalid(row.get("reason")?),
             })
         })?;
         unresolved.extend(rows.collect::<Result<Vec<_>, _>>()?);
@@ -418,11 +424,12 @@ impl Index {
             "SELECT count(*) {by_id} AND relation = 'mentions'"
         ))?;
         let mut statement = self.connection.prepare(
-            "SELECT link.target, count(*) FROM link LEFT JOIN note ON note.id = link.target
+            "SELECT link.target, count(*) AS count FROM link LEFT JOIN note ON note.id = link.target
              WHERE note.id IS NULL AND relation = 'mentions' GROUP BY link.target",
         )?;
         let titles = statement.query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+            let count: i64 = row.get("count")?;
+            Ok((row.get::<_, String>("target")?, count))
         })?;
         for row in titles {
             let (title, count) = row?;
@@ -464,7 +471,7 @@ impl Index {
             known.insert(session.clone(), self.in_session(&session)?);
         }
         let members = known.get(&session).map_or(&[][..], Vec::as_slice);
-        if note_type == NoteType::Episodic.as_str() {
+        if note_type == NoteType::Episodic {
             let is_own = id == NoteId::of_session(&session);
             let members = members.iter().filter(|_| is_own);
             return Ok(members
@@ -483,11 +490,14 @@ impl Index {
     }
 
     /// Returns the session and the type of a note.
-    fn session_of(&self, id: NoteId) -> Result<Option<(String, String)>, Error> {
+    fn session_of(&self, id: NoteId) -> Result<Option<(String, NoteType)>, Error> {
         let found = self
             .connection
             .prepare_cached(SESSION_OF)?
-            .query_row([id.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row([id.to_string()], |row| {
+                let Parsed(note_type) = row.get("type")?;
+                Ok((row.get("session")?, note_type))
+            })
             .optional()?;
         Ok(found)
     }
@@ -497,7 +507,8 @@ impl Index {
         let mut statement = self.connection.prepare_cached(IN_SESSION)?;
         let limit = i64::try_from(MAX_IN_SESSION).unwrap_or(i64::MAX);
         let rows = statement.query_map(params![session, limit], |row| {
-            Ok((parse_timestamp(&row.get::<_, String>(1)?), id_of(row, 0)?))
+            let created_at: String = row.get("created_at")?;
+            Ok((parse_timestamp(&created_at), id_of(row, "id")?))
         })?;
         let mut members: Vec<_> = rows.collect::<Result<_, _>>()?;
         members.sort_unstable();
@@ -545,12 +556,12 @@ impl Index {
         let mut statement = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
         let rows = statement.query_map(params![name, limit], |row| {
-            let relation: String = row.get(2)?;
+            let Parsed(relation) = row.get("relation")?;
             Ok(Edge {
-                from: id_of(row, 0)?,
-                to: target.map_or_else(|| id_of(row, 1), Ok)?,
-                relation: relation.parse().map_err(|_| unreadable(relation))?,
-                weight: row.get(3)?,
+                from: id_of(row, "source")?,
+                to: target.map_or_else(|| id_of(row, "target"), Ok)?,
+                relation,
+                weight: row.get("weight")?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -582,13 +593,8 @@ fn plain(from: NoteId, to: NoteId, relation: Relation) -> Edge {
     }
 }
 
-fn id_of(row: &Row<'_>, column: usize) -> rusqlite::Result<NoteId> {
-    let text: String = row.get(column)?;
-    text.parse().map_err(|_| unreadable(text))
-}
-
-fn unreadable(text: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, text.into())
+fn id_of(row: &Row<'_>, column: &str) -> rusqlite::Result<NoteId> {
+    Ok(row.get::<_, Parsed<NoteId>>(column)?.0)
 }
 
 #[cfg(test)]

@@ -287,15 +287,15 @@ impl Index {
             .prepare_cached("SELECT block, notes FROM document ORDER BY block")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let number = u32::try_from(row.get::<_, i64>(0)?).map_err(|_| damaged())?;
-            let bytes = row.get_ref(1)?.as_blob().map_err(|_| damaged())?;
+            let number = u32::try_from(row.get::<_, i64>("block")?).map_err(|_| damaged())?;
+            let bytes = row.get_ref("notes")?.as_blob().map_err(|_| damaged())?;
             blocks.push((number, decode_block(bytes).ok_or_else(damaged)?));
         }
         let mut statement = self
             .connection
             .prepare_cached("SELECT number, key FROM project")?;
         let projects: BTreeMap<u32, String> = statement
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .query_map([], |row| Ok((row.get("number")?, row.get("key")?)))?
             .collect::<Result<_, _>>()?;
         // Numbers are assigned in sequence, so a caller may allocate by the highest one.
         if projects.keys().any(|number| *number > MAX_PROJECTS) {
@@ -347,8 +347,8 @@ impl Index {
             .prepare("SELECT df, notes FROM dictionary LEFT JOIN posting ON number = posting")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let count = row.get(0)?;
-            let bytes = row.get_ref(1)?.as_blob().map_err(|_| damaged())?;
+            let count = row.get("df")?;
+            let bytes = row.get_ref("notes")?.as_blob().map_err(|_| damaged())?;
             decode(bytes, count, |_, _| {}).ok_or_else(damaged)?;
         }
         Ok(())
@@ -359,7 +359,7 @@ impl Index {
         let found: Option<(String, String)> = self
             .connection
             .prepare_cached("SELECT id, title FROM note WHERE number = ?")?
-            .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row([number], |row| Ok((row.get("id")?, row.get("title")?)))
             .optional()?;
         let Some((id, title)) = found else {
             return Ok(None);
@@ -543,7 +543,7 @@ impl Changes {
                 };
                 let old: Option<(u32, Option<i64>, Option<Vec<u8>>)> = read
                     .query_row(params![term, block], |row| {
-                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                        Ok((row.get("df")?, row.get("number")?, row.get("notes")?))
                     })
                     .optional()?;
                 let mut notes = Encoder::default();

@@ -229,8 +229,8 @@ impl Index {
             .prepare("SELECT path, reason FROM problem ORDER BY path")?;
         let rows = statement.query_map([], |row| {
             Ok(Problem {
-                path: row.get(0)?,
-                reason: row.get(1)?,
+                path: row.get("path")?,
+                reason: row.get("reason")?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)

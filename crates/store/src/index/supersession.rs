@@ -92,17 +92,17 @@ pub(super) fn in_circles(connection: &Connection) -> rusqlite::Result<Vec<Vec<St
 fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
     connection
         .prepare_cached(concat!(
-            "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
+            "SELECT newer.id AS newer, older.id AS older, older.source = 'human' AND older.by_agent = 0 AS by_hand, older.created_at
              FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
              WHERE ",
             in_use!("newer")
         ))?
         .query_map([], |row| {
             Ok(Superseding {
-                id: row.get(0)?,
-                replaced: row.get(1)?,
-                replaced_by_hand: row.get(2)?,
-                replaced_created_at: row.get(3)?,
+                id: row.get("newer")?,
+                replaced: row.get("older")?,
+                replaced_by_hand: row.get("by_hand")?,
+                replaced_created_at: row.get("created_at")?,
             })
         })?
         .collect()

@@ -3,7 +3,10 @@
 use anamnesis_note::note::{Kind, Note, State, Status};
 use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 
-use super::{Entry, Error, Index, Part, bound, entry::in_force};
+use super::{
+    Entry, Error, Index, Part, bound,
+    entry::{Parsed, in_force},
+};
 
 const SCHEMA: &str = "
 CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
@@ -81,8 +84,8 @@ impl Index {
         let values = statuses.chain(projects.iter().cloned()).map(Value::Text);
         let mut statement = self.connection.prepare(&sql)?;
         let rows = statement.query_map(params_from_iter(values), |row: &Row<'_>| {
-            let status: String = row.get("status")?;
-            Ok((Entry::read(row)?, status.parse().unwrap_or(Status::Pending)))
+            let Parsed(status) = row.get("status")?;
+            Ok((Entry::read(row)?, status))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }

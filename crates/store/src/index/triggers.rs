@@ -200,7 +200,8 @@ impl Index {
         let mut statement = self.connection.prepare_cached(BY_WORDS)?;
         let mut rows = statement.query(params![projects, words, MAX_HITS])?;
         while let Some(row) = rows.next()? {
-            having.entry(row.get(0)?).or_default().insert(row.get(1)?);
+            let words = having.entry(row.get("number")?).or_default();
+            words.insert(row.get("term")?);
         }
         let worded = having.into_iter().map(|(number, mut words)| Worded {
             number,
