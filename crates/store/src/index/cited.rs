@@ -21,7 +21,8 @@ CREATE INDEX cited_number ON cited (number);
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
     objects: &["cited", "cited_number"],
-    insert,
+    // See `insert`.
+    insert: |_, _, _| Ok(()),
     remove,
 };
 
@@ -32,14 +33,26 @@ const CITING: &str = "SELECT note.id FROM cited JOIN note USING (number)
 /// The number of notes in one query.
 const ASKED_AT_ONCE: usize = 200;
 
-fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+/// Returns the paths that a note cites.
+pub(super) fn paths(note: &Note) -> Vec<String> {
     let text = format!("{}\n\n{}", note.title, note.body);
-    for reference in citations(&text, None) {
-        if reference.kind == CitationKind::Path {
-            connection
-                .prepare_cached("INSERT INTO cited VALUES (?, ?, ?)")?
-                .execute(params![note.project, reference.text, number])?;
-        }
+    let citations = citations(&text, None).into_iter();
+    citations
+        .filter(|citation| citation.kind == CitationKind::Path)
+        .map(|citation| citation.text)
+        .collect()
+}
+
+/// Adds the paths that a note of a project cites.
+pub(super) fn insert(
+    connection: &Connection,
+    number: i64,
+    project: &str,
+    paths: &[String],
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("INSERT INTO cited VALUES (?, ?, ?)")?;
+    for path in paths {
+        statement.execute(params![project, path, number])?;
     }
     Ok(())
 }

@@ -415,28 +415,24 @@ impl Changes {
         own.or_else(|| self.free.pop_first().map(|(_, number)| number))
     }
 
-    /// Adds a note.
+    /// Adds a note with these terms.
     pub(super) fn insert(
         &mut self,
         connection: &Connection,
         number: i64,
         note: &Note,
+        terms: &NoteTerms,
     ) -> Result<(), Error> {
         let number = small(number)?;
         let mut length = 0;
-        if note.state != State::Forgotten {
-            let tags = note.tags.join(" ");
-            for (text, weight) in weighted(&note.title, &tags, &note.body) {
-                words(text, |word| {
-                    length += weight;
-                    let change = Change {
-                        number,
-                        before: 0,
-                        now: weight,
-                    };
-                    self.count(word.term, change);
-                });
-            }
+        for (term, weight) in terms.weighted() {
+            length += weight;
+            let change = Change {
+                number,
+                before: 0,
+                now: weight,
+            };
+            self.count(term, change);
         }
         let project = self.project(connection, &note.project)?;
         let document = Document::of(note, project, length);
@@ -450,16 +446,14 @@ impl Changes {
     /// Removes a note whose row and text are still stored.
     pub(super) fn remove(&mut self, connection: &Connection, number: i64) -> Result<(), Error> {
         let note = small(number)?;
-        if let Some([title, tags, body]) = text_of(connection, number)? {
-            for (text, weight) in weighted(&title, &tags, &body) {
-                words(text, |word| {
-                    let change = Change {
-                        number: note,
-                        before: weight,
-                        now: 0,
-                    };
-                    self.count(word.term, change);
-                });
+        if let Some(text) = text_of(connection, number)? {
+            for (term, weight) in NoteTerms::from(&text).weighted() {
+                let change = Change {
+                    number: note,
+                    before: weight,
+                    now: 0,
+                };
+                self.count(term, change);
             }
         }
         self.documents.insert(note, None);
@@ -677,9 +671,46 @@ fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[Str
         .optional()
 }
 
-/// Returns the texts of a note with their weights.
-fn weighted<'a>(title: &'a str, tags: &'a str, body: &'a str) -> [(&'a str, u32); 3] {
-    [(title, TITLE_WEIGHT), (tags, 1), (body, 1)]
+/// The terms of a note in order, with repetitions. Many notes are indexed in a row, so the terms
+/// share one allocation.
+#[derive(Default)]
+pub(super) struct NoteTerms {
+    text: String,
+    /// For each term, its end in `text` and its weight.
+    ends: Vec<(usize, u32)>,
+}
+
+impl From<&[String; 3]> for NoteTerms {
+    /// Tokenizes title, tags and body.
+    fn from([title, tags, body]: &[String; 3]) -> Self {
+        let mut terms = Self::default();
+        for (text, weight) in [(title, TITLE_WEIGHT), (tags, 1), (body, 1)] {
+            words(text, |word| {
+                terms.text.push_str(word.term);
+                terms.ends.push((terms.text.len(), weight));
+            });
+        }
+        terms
+    }
+}
+
+impl From<&Note> for NoteTerms {
+    /// A tombstone has no terms.
+    fn from(note: &Note) -> Self {
+        if note.state == State::Forgotten {
+            return Self::default();
+        }
+        Self::from(&[note.title.clone(), note.tags.join(" "), note.body.clone()])
+    }
+}
+
+impl NoteTerms {
+    fn weighted(&self) -> impl Iterator<Item = (&str, u32)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        starts
+            .zip(&self.ends)
+            .filter_map(|(start, (end, weight))| Some((self.text.get(start..*end)?, *weight)))
+    }
 }
 
 /// Returns the frequency after several changes; none if it did not change.
@@ -814,7 +845,9 @@ mod tests {
                 params![number, note.id.to_string(), note.title, note.project],
             )
             .unwrap();
-        changes.insert(connection, number, &note).unwrap();
+        changes
+            .insert(connection, number, &note, &NoteTerms::from(&note))
+            .unwrap();
     }
 
     fn remove(connection: &Connection, changes: &mut Changes, number: i64) {

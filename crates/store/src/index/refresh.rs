@@ -14,9 +14,9 @@ use anamnesis_text::{clean::clean, redact::redact};
 use rusqlite::{Connection, params};
 
 use super::{
-    Error, Index,
+    Error, Index, cited,
     entry::{Parsed, stamp_of},
-    postings::Changes,
+    postings::{Changes, NoteTerms},
     query::count,
     schema::PARTS,
     supersession,
@@ -306,7 +306,7 @@ fn insert_unread(
     if unread.len() < MANY_UNREAD {
         unread.iter().try_for_each(|path| take(read(*path)))?;
     } else {
-        // Reading and cleaning takes about as long as writing.
+        // Reading, cleaning and tokenizing take about as long as writing.
         thread::scope(|scope| {
             let (sender, receiver) = mpsc::sync_channel(READ_AHEAD);
             thread::Builder::new().spawn_scoped(scope, move || {
@@ -411,6 +411,9 @@ pub(super) struct CleanNote {
     path: NotePath,
     stamp: Stamp,
     note: Note,
+    terms: NoteTerms,
+    /// The paths that it cites.
+    cited: Vec<String>,
 }
 
 impl From<&Stored> for CleanNote {
@@ -422,6 +425,8 @@ impl From<&Stored> for CleanNote {
         Self {
             path: stored.path,
             stamp: stored.stamp,
+            terms: NoteTerms::from(&note),
+            cited: cited::paths(&note),
             note,
         }
     }
@@ -429,7 +434,13 @@ impl From<&Stored> for CleanNote {
 
 pub(super) fn insert(
     connection: &Connection,
-    CleanNote { path, stamp, note }: &CleanNote,
+    CleanNote {
+        path,
+        stamp,
+        note,
+        terms,
+        cited,
+    }: &CleanNote,
     changes: &mut Changes,
 ) -> Result<(), Error> {
     let updated_at = parse_timestamp(&note.updated_at)
@@ -472,7 +483,8 @@ pub(super) fn insert(
             i64::try_from(length).unwrap_or(i64::MAX),
         ])?;
     let number = connection.last_insert_rowid();
-    changes.insert(connection, number, note)?;
+    changes.insert(connection, number, note, terms)?;
+    cited::insert(connection, number, &note.project, cited)?;
     for part in PARTS {
         (part.insert)(connection, number, note)?;
     }
