@@ -181,7 +181,7 @@ struct AnswerBuilder<'a> {
 }
 
 impl AnswerBuilder<'_> {
-    /// Adds up to `most` notes in sort_admitted, and warnings up to their own limit. Returns the number of
+    /// Adds up to `most` notes in order, and warnings up to their own limit. Returns the number of
     /// notes added.
     fn take(
         &mut self,

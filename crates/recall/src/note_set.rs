@@ -1,5 +1,5 @@
 //! Chooses the notes to inject for a prompt: matching notes, the notes they are linked to, their
-//! sort_admitted, and why the others are withheld.
+//! order, and why the others are withheld.
 //!
 //! A function of the prompt, the index, the notes and what the context has seen. The caller records
 //! the result; evaluation and `recall` record nothing.
@@ -493,7 +493,7 @@ struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// Adds notes in sort_admitted until there are `most`.
+    /// Adds notes in order until there are `most`.
     fn take(&mut self, index: &Index, admitted: &[Admitted], most: usize) -> Result<(), Error> {
         for candidate in admitted {
             if self

@@ -21,7 +21,7 @@ use anamnesis_note::{
     note::{Enforce, Kind, Note, Severity, Visibility},
     trigger::{Call, Specificity, Trigger, options},
 };
-use anamnesis_store::index::{Entry, Error, Filter, Index, Worded};
+use anamnesis_store::index::{Entry, Error, Filter, Index, WordMatch};
 use anamnesis_text::terms::{Role, words};
 
 use crate::rank::term_idf;
@@ -191,7 +191,7 @@ struct CallPart {
 
 impl CallPart {
     /// Returns how well a note matches, or `None` if it names only other options.
-    fn relevance(&self, note: &Worded, weights: &HashMap<&str, f64>) -> Option<Relevance> {
+    fn relevance(&self, note: &WordMatch, weights: &HashMap<&str, f64>) -> Option<Relevance> {
         if note.names_options && self.options.is_disjoint(&note.words) {
             return None;
         }

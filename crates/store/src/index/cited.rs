@@ -124,8 +124,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
-        let patience = std::time::Duration::from_secs(5);
-        let notes = Notes::new(home.clone(), patience);
+        let timeout = std::time::Duration::from_secs(5);
+        let notes = Notes::new(home.clone(), timeout);
         let add = |second: i64, project: &str, title: &str, body: &str| {
             let now = DateTime::from_timestamp(1_780_000_000 + second, 0).unwrap();
             let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
@@ -138,7 +138,7 @@ mod tests {
         let one = add(3, "shop", "One", body);
         let two = add(2, "shop", "Limits live in src/a.rs", "and src/b.rs");
         add(1, "till", "Three", body);
-        let mut index = Index::in_step(&home, &notes, patience).unwrap();
+        let mut index = Index::in_step(&home, &notes, timeout).unwrap();
         assert_eq!(
             index.notes_citing("shop", "src/a.rs", 2).unwrap(),
             [two.id, one.id]
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_file_is_found_without_walking_all() {
-        let index = Index::of([]).unwrap();
+        let index = Index::in_memory([]).unwrap();
         let plan: Vec<String> = index
             .connection
             .prepare(&format!("EXPLAIN QUERY PLAN {CITING}"))

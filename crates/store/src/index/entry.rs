@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn columns_have_the_order_of_the_table() {
-        let index = Index::of([]).unwrap();
+        let index = Index::in_memory([]).unwrap();
         let statement = index.connection.prepare("SELECT * FROM note").unwrap();
         let names: Vec<&str> = statement.column_names().collect();
         for (column, name) in [

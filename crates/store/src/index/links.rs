@@ -205,18 +205,18 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
 
 /// An unresolved link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unresolved {
+pub struct UnresolvedLink {
     /// The note with the link.
     pub note: NoteId,
     /// The link: an id, a title, or an invalid line.
     pub text: String,
     /// Why it is unresolved.
-    pub reason: Nowhere,
+    pub reason: UnresolvedReason,
 }
 
 /// Why a link is unresolved.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum Nowhere {
+pub enum UnresolvedReason {
     /// The note does not exist, or not yet.
     #[error("no such note here")]
     Missing,
@@ -357,7 +357,7 @@ impl Index {
     }
 
     /// Returns the unresolved links, sorted.
-    pub fn unresolved_links(&self) -> Result<Vec<Unresolved>, Error> {
+    pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, Error> {
         let mut unresolved = Vec::new();
         let mut statement = self.connection.prepare(
             "SELECT link.source, link.target, note.id IS NOT NULL AS is_forgotten
@@ -371,24 +371,24 @@ impl Index {
         for row in rows {
             let (note, text, is_forgotten) = row?;
             let reason = if is_forgotten {
-                Nowhere::Forgotten
+                UnresolvedReason::Forgotten
             } else {
                 match self.texts(BY_TITLE, &text, None)?.len() {
-                    0 => Nowhere::Missing,
+                    0 => UnresolvedReason::Missing,
                     1 => continue,
-                    _ => Nowhere::Ambiguous,
+                    _ => UnresolvedReason::Ambiguous,
                 }
             };
-            unresolved.push(Unresolved { note, text, reason });
+            unresolved.push(UnresolvedLink { note, text, reason });
         }
         let mut statement = self
             .connection
             .prepare("SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)")?;
         let rows = statement.query_map([], |row| {
-            Ok(Unresolved {
+            Ok(UnresolvedLink {
                 note: id_of(row, "id")?,
                 text: row.get("line")?,
-                reason: Nowhere::Invalid(row.get("reason")?),
+                reason: UnresolvedReason::Invalid(row.get("reason")?),
             })
         })?;
         unresolved.extend(rows.collect::<Result<Vec<_>, _>>()?);
@@ -723,7 +723,7 @@ mod tests {
         assert!(index.links_of(&[a, b]).unwrap().is_empty());
         let reasons = index.unresolved_links().unwrap();
         assert_eq!(reasons.len(), 1);
-        assert_eq!(reasons[0].reason, Nowhere::Forgotten);
+        assert_eq!(reasons[0].reason, UnresolvedReason::Forgotten);
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Document {
             .copied()
     }
 
-    fn of(note: &Note, project: u32, length: u32) -> Self {
+    fn from_note(note: &Note, project: u32, length: u32) -> Self {
         let updated = parse_timestamp(&note.updated_at).map_or(0, |time| time.timestamp().max(0));
         let properties = place(NoteType::ALL, &note.note_type) << TYPE
             | place(Kind::ALL, &note.kind()) << KIND
@@ -435,7 +435,7 @@ impl Changes {
             self.count(term, change);
         }
         let project = self.project(connection, &note.project)?;
-        let document = Document::of(note, project, length);
+        let document = Document::from_note(note, project, length);
         self.documents.insert(number, Some(document));
         if self.gathered > MAX_GATHERED {
             self.write(connection)?;
@@ -993,7 +993,7 @@ mod tests {
                         } else {
                             Vec::new()
                         };
-                        let mut document = Document::of(&note, u32::MAX, 70_000);
+                        let mut document = Document::from_note(&note, u32::MAX, 70_000);
                         document.supersede(!flag);
                         let read = Document::decode(&document.encode()).unwrap();
                         assert_eq!(read, document);

@@ -81,7 +81,7 @@ impl Filter {
 
 /// Counts of notes for `status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct NoteTotals {
     /// All notes, including superseded ones, without tombstones.
     pub total: usize,
     /// By project.
@@ -237,7 +237,7 @@ impl Index {
     }
 
     /// Counts of notes for `status`.
-    pub fn counts(&self) -> Result<Counts, Error> {
+    pub fn counts(&self) -> Result<NoteTotals, Error> {
         let by = |column: &str| -> Result<BTreeMap<String, usize>, Error> {
             let sql = format!(
                 "SELECT {column}, count(*) FROM note WHERE state <> 'forgotten' GROUP BY {column}"
@@ -251,7 +251,7 @@ impl Index {
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
-        Ok(Counts {
+        Ok(NoteTotals {
             total: count(
                 &self.connection,
                 "SELECT count(*) FROM note WHERE state <> 'forgotten'",

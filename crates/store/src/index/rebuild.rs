@@ -26,17 +26,17 @@ impl Index {
     /// Rebuilds the index from the notes. Open readers keep the old file.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process writes for longer than `patience`.
-    pub fn rebuild(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
-        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
-        Self::build(home, notes, lock, patience)
+    /// [`Error::Locked`] if another process writes for longer than `timeout`.
+    pub fn rebuild(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
+        Self::build(home, notes, lock, timeout)
     }
 
     /// Rebuilds the index if [`Index::integrity`] fails.
-    pub fn checked(self, home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+    pub fn checked(self, home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
         match self.integrity() {
             Ok(()) => Ok(self),
-            Err(_) => self.build_again(home, notes, patience),
+            Err(_) => self.build_again(home, notes, timeout),
         }
     }
 
@@ -45,25 +45,25 @@ impl Index {
         mut self,
         home: &Home,
         notes: &Notes,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, Error> {
         let lock = self.lock.take().ok_or(Error::Locked)?;
         drop(self);
-        Self::build(home, notes, lock, patience)
+        Self::build(home, notes, lock, timeout)
     }
 
     pub(super) fn build(
         home: &Home,
         notes: &Notes,
         lock: Lock,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, Error> {
         let path = home.index();
         let fresh = beside(&path, "new");
         remove_database(&fresh)?;
         {
             let mut index = Self {
-                connection: sqlite::open_write(&fresh, patience)?,
+                connection: sqlite::open_write(&fresh, timeout)?,
                 lock: None,
             };
             // No other process opens this file, and an incomplete one is deleted.
@@ -91,7 +91,7 @@ impl Index {
         fs::rename(&fresh, &path)?;
         remove_side_files(&fresh)?;
         remove_database(&old)?;
-        let connection = Self::open_existing(&path, patience)?;
+        let connection = Self::open_existing(&path, timeout)?;
         Ok(Self {
             connection,
             lock: Some(lock),

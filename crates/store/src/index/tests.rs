@@ -69,7 +69,7 @@ fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
         note.body = "Use yarn, no longer pnpm.".to_owned();
         note.supersedes = vec![old.path.id.to_string()];
     });
-    let memory = Index::of([old, new]).unwrap();
+    let memory = Index::in_memory([old, new]).unwrap();
     let disk = fixture.refreshed();
     let filter = Filter {
         with_superseded: true,

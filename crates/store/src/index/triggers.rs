@@ -108,7 +108,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
 
 /// A warning that matched by words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Worded {
+pub struct WordMatch {
     /// The note's number, see [`Index::warning`].
     pub number: i64,
     /// The words of the query that it has.
@@ -187,7 +187,7 @@ impl Index {
         least: usize,
         words: impl FnOnce() -> BTreeSet<String>,
         projects: &[String],
-    ) -> Result<Vec<Worded>, Error> {
+    ) -> Result<Vec<WordMatch>, Error> {
         let projects = with_global(projects);
         let mut statement = self.connection.prepare_cached(HAVE_WORDS)?;
         if !statement.query_row([&projects], |row| row.get::<_, bool>(0))? {
@@ -203,7 +203,7 @@ impl Index {
             let words = having.entry(row.get("number")?).or_default();
             words.insert(row.get("term")?);
         }
-        let worded = having.into_iter().map(|(number, mut words)| Worded {
+        let worded = having.into_iter().map(|(number, mut words)| WordMatch {
             number,
             names_options: words.remove(NAMES_OPTIONS),
             words,
