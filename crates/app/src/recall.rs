@@ -214,7 +214,7 @@ fn shown(outcome: &Outcome, block: &Block) -> Vec<Shown> {
                 note: note.id,
                 hash: text_hash(&note.body),
                 level: levels.get(&note.id)?.as_str(),
-                reason: given.reason,
+                reason: given.reason.as_str(),
                 evidence: Some(given.evidence.clone()),
             })
         })

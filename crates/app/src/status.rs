@@ -8,7 +8,7 @@ use anamnesis_recall::{
     session_start::{self, DEFAULT_K, Request},
 };
 use anamnesis_store::{
-    index::{Counts, Filter, Index},
+    index::{Filter, Index, NoteTotals},
     journal::Journal,
     project::Project,
 };
@@ -35,7 +35,7 @@ pub struct Overview {
     /// About how many tokens these take.
     pub tokens: usize,
     /// The numbers of all notes.
-    pub counts: Counts,
+    pub counts: NoteTotals,
     /// The number of conflicting texts to decide about.
     pub conflicts: usize,
     /// The numbers of sessions and bytes in the journal, if it can be read.

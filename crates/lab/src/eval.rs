@@ -234,7 +234,7 @@ impl Set {
         }
         let begun = Instant::now();
         let count = notes.len();
-        let index = Index::of(notes)?;
+        let index = Index::in_memory(notes)?;
         let built = begun.elapsed();
         let none = folder.join("none-queries.jsonl");
         Ok(Self {

@@ -112,7 +112,7 @@ fn measure(folder: &Path, number: usize) -> Result<Table> {
         notes.push(file.note());
         files.push(file);
     }
-    let index = Index::of(files)?;
+    let index = Index::in_memory(files)?;
     let by_id: HashMap<NoteId, &Note> = notes.iter().map(|note| (note.id, note)).collect();
     let drawn: Vec<&Note> = notes
         .iter()

@@ -361,7 +361,7 @@ fn refuse_long(note: &note::Note, before: usize) -> Result<(), Refusal> {
 
 /// Returns the index entry for a note that is not indexed yet.
 fn entry_of(stored: &Stored) -> Result<Entry, Refusal> {
-    let entry = Index::of([stored.clone()])?.get(stored.path.id)?;
+    let entry = Index::in_memory([stored.clone()])?.get(stored.path.id)?;
     entry.ok_or_else(|| Refusal::internal("the note cannot be read back"))
 }
 

@@ -5,6 +5,7 @@
 //! unknown keys, comments, order and line ends of other programs are kept.
 
 mod file;
+mod visibility;
 mod words;
 
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use crate::{front_matter, id::NoteId};
 
 pub(crate) use file::Part;
 pub use file::{CannotRewrite, NoteFile, Unreadable};
+pub use visibility::{REFLECTED_TAG, Visibility};
 pub use words::{Enforce, Kind, NoteType, Scope, Severity, Source, State, Status, UnknownWord};
 
 /// The project of a global note.

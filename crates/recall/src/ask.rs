@@ -8,7 +8,7 @@ use crate::render::{Budget, Level, Recalled, fitted};
 use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
-    note::{Kind, Note, State},
+    note::{Kind, Note, Visibility},
 };
 use anamnesis_store::{
     index::{Entry, Error, Filter, Index},
@@ -23,6 +23,7 @@ use crate::{
         similarity, sort_admitted,
     },
     rank::{Candidate, Mask},
+    reason::InjectionReason,
     search::ranked,
 };
 
@@ -81,8 +82,8 @@ pub struct AnswerNote {
     pub level: Level,
     /// The shown part of its body, indented by two spaces, safe for terminals and models.
     pub text: String,
-    /// Why it is in the answer, in a few words.
-    pub reason: &'static str,
+    /// Why it is in the answer.
+    pub reason: InjectionReason,
     /// The evidence that it matches.
     pub evidence: Evidence,
     /// Whether it is a weak match.
@@ -119,7 +120,7 @@ pub fn ask(index: &Index, notes: &Notes, question: &Question<'_>) -> Result<Memo
         own: question.own.to_vec(),
         with_global: true,
         with_others: question.everywhere,
-        only_unasked: false,
+        only_surfacing: false,
         filter: Filter {
             kind: question.kind,
             // A superseded note that matches is replaced by its successor.
@@ -180,7 +181,7 @@ struct AnswerBuilder<'a> {
 }
 
 impl AnswerBuilder<'_> {
-    /// Adds up to `most` notes in sort_admitted, and warnings up to their own limit. Returns the number of
+    /// Adds up to `most` notes in order, and warnings up to their own limit. Returns the number of
     /// notes added.
     fn take(
         &mut self,
@@ -226,7 +227,7 @@ impl AnswerBuilder<'_> {
             return Ok(None);
         };
         let note = stored.note();
-        let is_wanted = may_be_shown(note.state)
+        let is_wanted = Visibility::from_note(&note).may_answer()
             && self.mask.origin(&note.project).is_some()
             && self.question.kind.is_none_or(|kind| kind == note.kind());
         Ok(Some(note).filter(|_| is_wanted))
@@ -235,9 +236,7 @@ impl AnswerBuilder<'_> {
     /// Returns the index entry of a note that may be shown.
     fn shown_entry(&self, id: NoteId) -> Result<Option<Entry>, Error> {
         Ok(self.index.get(id)?.filter(|entry| {
-            !entry.superseded
-                && may_be_shown(entry.state)
-                && self.mask.origin(&entry.project).is_some()
+            entry.visibility().may_answer() && self.mask.origin(&entry.project).is_some()
         }))
     }
 
@@ -295,11 +294,6 @@ impl AnswerBuilder<'_> {
         answer.tokens = tokens;
         Ok(answer)
     }
-}
-
-/// Returns whether a note in this state may be shown. Proposed notes may not.
-fn may_be_shown(state: State) -> bool {
-    matches!(state, State::Active | State::Muted)
 }
 
 /// Returns whether the list already has a note that says the same.

@@ -16,6 +16,7 @@ pub mod novelty;
 pub mod pathway;
 pub mod prompt;
 pub mod rank;
+pub mod reason;
 pub mod render;
 pub mod review;
 pub mod search;

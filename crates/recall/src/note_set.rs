@@ -1,5 +1,5 @@
 //! Chooses the notes to inject for a prompt: matching notes, the notes they are linked to, their
-//! sort_admitted, and why the others are withheld.
+//! order, and why the others are withheld.
 //!
 //! A function of the prompt, the index, the notes and what the context has seen. The caller records
 //! the result; evaluation and `recall` record nothing.
@@ -13,7 +13,7 @@ use crate::render::Recalled;
 use anamnesis_note::{
     id::NoteId,
     link::{Edge, Relation},
-    note::{Kind, Note, NoteType, State, parse_timestamp},
+    note::{Note, NoteType, Visibility, parse_timestamp},
     usage_log::NoteCounts,
 };
 use anamnesis_store::{
@@ -28,6 +28,7 @@ use crate::{
     freshness::freshness,
     graph::{Links, spread},
     rank::{Candidate, Mask, Origin, Query, Ranked, rank},
+    reason::{InjectionReason, WithholdingReason},
     threshold::{Floor, refusal},
     usefulness::{DecayedCounts, is_benched, is_exempt, usefulness},
 };
@@ -47,9 +48,6 @@ pub(crate) const DUPLICATE: f64 = 0.6;
 /// The maximum number of notes of one session, and of session notes, per injection.
 const MAX_PER_SESSION: usize = 2;
 const MAX_SESSION_NOTES: usize = 2;
-
-/// The reason for withholding a note that this context was given before.
-pub const GIVEN_BEFORE: &str = "given before";
 
 /// How much usefulness, freshness and confidence may change a score, which is between 0 and 1.
 const USEFULNESS_WEIGHT: f64 = 0.12;
@@ -171,8 +169,8 @@ impl Silence {
 pub struct InjectedNote {
     /// The note's content and remarks about it.
     pub recalled: Recalled,
-    /// Why, in a few words.
-    pub reason: &'static str,
+    /// Why.
+    pub reason: InjectionReason,
     /// The evidence that it matches.
     pub evidence: Evidence,
 }
@@ -201,7 +199,7 @@ pub(crate) struct Admitted {
     pub(crate) evidence: Evidence,
     /// Its score relative to the best note's; `sort_admitted` adjusts it.
     score: f64,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: InjectionReason,
     pub(crate) remarks: Vec<String>,
 }
 
@@ -219,7 +217,7 @@ impl Admitted {
                 via: Some((relation.to_owned(), via.to_string())),
             },
             score,
-            reason: "linked to a matching note",
+            reason: InjectionReason::LinkedToMatch,
             remarks: vec![format!("{relation} #{}", via.short())],
         }
     }
@@ -251,7 +249,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
             .collect(),
         with_global: true,
         with_others: false,
-        only_unasked: true,
+        only_surfacing: true,
         filter: Filter {
             with_superseded: true,
             ..Filter::default()
@@ -281,7 +279,7 @@ pub fn recall(index: &Index, notes: &Notes, request: &Request<'_>) -> Result<Out
         notes,
         request,
         outcome,
-        keys: mask.own,
+        mask: &mask,
         has_seen_match: false,
     };
     chosen.take(index, &admitted, request.limits.notes)?;
@@ -324,10 +322,10 @@ fn best_ranking(index: &Index, request: &Request<'_>, mask: &Mask) -> Result<(Ra
     }
 }
 
-fn held(id: NoteId, reason: &str, evidence: Evidence) -> Held {
+fn held(id: NoteId, reason: WithholdingReason, evidence: Evidence) -> Held {
     Held {
         note: id.to_string(),
-        reason: reason.to_owned(),
+        reason: reason.as_str().to_owned(),
         evidence,
     }
 }
@@ -362,16 +360,15 @@ fn admit(
             .is_some_and(|standing| standing.is_benched);
         let refusal = refusal(found, floor, is_benched).or_else(|| {
             (relative(found, best) < MIN_RELATIVE_SCORE && found.exact.is_none())
-                .then_some("other notes match much better")
+                .then_some(WithholdingReason::OthersMatchBetter)
         });
         if let Some(reason) = refusal {
             outcome.held.push(held(found.id, reason, evidence(found)));
             continue;
         }
         if found.is_superseded {
-            outcome
-                .held
-                .push(held(found.id, "replaced", evidence(found)));
+            let reason = WithholdingReason::Replaced;
+            outcome.held.push(held(found.id, reason, evidence(found)));
         }
         fitting.push(found);
     }
@@ -392,9 +389,9 @@ pub(crate) fn replace_superseded(
     let mut admitted: BTreeMap<NoteId, Admitted> = BTreeMap::new();
     for found in fitting {
         let (ids, reason) = if found.is_superseded {
-            (index.successors(found.id)?, "replaces a matching note")
+            (index.successors(found.id)?, InjectionReason::ReplacesMatch)
         } else {
-            (vec![found.id], "matches the question")
+            (vec![found.id], InjectionReason::MatchesQuestion)
         };
         let score = relative(found, best);
         for id in ids {
@@ -478,14 +475,13 @@ struct Selection<'a> {
     notes: &'a Notes,
     request: &'a Request<'a>,
     outcome: Outcome,
-    /// The project's keys.
-    keys: Vec<String>,
+    mask: &'a Mask,
     /// Whether a matching note was withheld because the context has seen it.
     has_seen_match: bool,
 }
 
 impl Selection<'_> {
-    /// Adds notes in sort_admitted until there are `most`.
+    /// Adds notes in order until there are `most`.
     fn take(&mut self, index: &Index, admitted: &[Admitted], most: usize) -> Result<(), Error> {
         for candidate in admitted {
             if self
@@ -497,7 +493,7 @@ impl Selection<'_> {
                 continue;
             }
             let refusal = if self.outcome.given.len() >= most {
-                Err("no room for more notes")
+                Err(WithholdingReason::NoRoom)
             } else {
                 self.read_note(index, candidate)?
             };
@@ -518,23 +514,27 @@ impl Selection<'_> {
         &mut self,
         index: &Index,
         candidate: &Admitted,
-    ) -> Result<Result<InjectedNote, &'static str>, Error> {
+    ) -> Result<Result<InjectedNote, WithholdingReason>, Error> {
         let Some(entry) = index.get(candidate.id)? else {
-            return Ok(Err("the note no longer exists"));
+            return Ok(Err(WithholdingReason::Gone));
         };
         let Ok(stored) = self.notes.read(entry.path) else {
-            return Ok(Err("the note no longer exists"));
+            return Ok(Err(WithholdingReason::Gone));
         };
         let note = stored.note();
-        if !self.may_come(&note, &entry) {
-            return Ok(Err("the note is not in use in this project"));
+        let visibility = Visibility {
+            is_superseded: entry.superseded,
+            ..Visibility::from_note(&note)
+        };
+        if !visibility.may_surface() || self.mask.origin(&note.project).is_none() {
+            return Ok(Err(WithholdingReason::NotInUseHere));
         }
         if let Some(seen) = self.request.ledger.get(&note.id)
             && seen.hash == text_hash(&note.body)
             && (seen.with_text || candidate.evidence.score < REPEAT_FACTOR * self.outcome.floor)
         {
             self.has_seen_match = true;
-            return Ok(Err(GIVEN_BEFORE));
+            return Ok(Err(WithholdingReason::GivenBefore));
         }
         let given = || self.outcome.given.iter().map(|given| &given.recalled.note);
         if note.note_type == NoteType::Episodic
@@ -543,7 +543,7 @@ impl Selection<'_> {
                 .count()
                 >= MAX_SESSION_NOTES
         {
-            return Ok(Err("enough session notes are included"));
+            return Ok(Err(WithholdingReason::EnoughSessionNotes));
         }
         if note.session.is_some()
             && given()
@@ -551,11 +551,11 @@ impl Selection<'_> {
                 .count()
                 >= MAX_PER_SESSION
         {
-            return Ok(Err("enough notes of its session are included"));
+            return Ok(Err(WithholdingReason::EnoughOfItsSession));
         }
         for other in given() {
             if similarity(index, other, &note)? >= DUPLICATE {
-                return Ok(Err("an included note says the same"));
+                return Ok(Err(WithholdingReason::Duplicate));
             }
         }
         Ok(Ok(InjectedNote {
@@ -563,14 +563,6 @@ impl Selection<'_> {
             reason: candidate.reason,
             evidence: candidate.evidence.clone(),
         }))
-    }
-
-    fn may_come(&self, note: &Note, entry: &Entry) -> bool {
-        note.state == State::Active
-            && !entry.superseded
-            && note.kind() != Kind::Task
-            && (note.is_global() || self.keys.contains(&note.project))
-            && !(note.note_type == NoteType::Episodic && note.has_tag("reflected"))
     }
 }
 

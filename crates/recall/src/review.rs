@@ -85,7 +85,7 @@ pub fn pending(
                 reason,
                 stale_reasons: Vec::new(),
             }),
-            None if entry.state == State::Active && !entry.superseded => others.push(entry),
+            None if entry.visibility().is_in_force() => others.push(entry),
             None => {}
         }
     }
@@ -121,7 +121,7 @@ fn pending_reason(
     if entry.state == State::Proposed {
         return Some(PendingReason::Proposal);
     }
-    if entry.state != State::Active || entry.superseded {
+    if !entry.visibility().is_in_force() {
         return None;
     }
     if entry.tags.iter().any(|tag| tag == CONFLICT_TAG) {

@@ -13,7 +13,7 @@ use anamnesis_store::index::{Entry, Error, Filter, Index, WordCondition};
 use crate::{
     graph::with_neighbours,
     note_set::CANDIDATES,
-    rank::{Candidate, Mask, Query, Ranked, rank_among},
+    rank::{Candidate, Mask, Query, Ranked, rank_meeting},
 };
 
 /// The maximum number of results.
@@ -76,13 +76,7 @@ pub(crate) fn ranked(
     mask: &Mask,
     limit: usize,
 ) -> Result<Ranked, Error> {
-    let conditions = conditions(query);
-    let among = if conditions.is_empty() {
-        None
-    } else {
-        Some(index.numbers_meeting(&conditions)?)
-    };
-    rank_among(index, &Query::parse(query), mask, among.as_ref(), limit)
+    rank_meeting(index, &Query::parse(query), mask, &conditions(query), limit)
 }
 
 /// Rescores candidates by the notes of their sessions: the previous, the next and the best one.

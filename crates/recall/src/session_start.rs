@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use crate::render::{Chosen, Reason};
 use anamnesis_note::{
     id::NoteId,
-    note::{GLOBAL, Kind, Note, NoteType, State},
+    note::{GLOBAL, Kind, Note, NoteType, Visibility},
 };
 use anamnesis_store::{
     fs::file::Stamp,
@@ -74,7 +74,7 @@ pub fn open_tasks(
     let tasks = index.open_tasks(&projects, MAX_TASKS)?;
     let tasks = tasks.into_iter().filter_map(|entry| {
         let note = notes.read(entry.path).ok()?.note();
-        let fits = note.state == State::Active
+        let fits = Visibility::from_note(&note).is_in_force()
             && note.kind() == Kind::Task
             && note.status().is_open()
             && projects.contains(&note.project.as_str());
@@ -177,22 +177,24 @@ fn pinned(index: &Index, request: &Request<'_>) -> Result<Vec<Entry>, Error> {
     Ok(pinned)
 }
 
-/// Reads a note's file. Returns `None` if it is gone or no longer qualifies.
+/// Reads a note's file. Returns `None` if it is gone or no longer qualifies. This session's own note
+/// qualifies even if a reflection has used it.
 fn current(notes: &Notes, entry: &Entry, request: &Request<'_>, reason: Reason) -> Option<Note> {
     let note = notes.read(entry.path).ok()?.note();
-    let is_taken_up = note.note_type == NoteType::Episodic && note.has_tag("reflected");
-    let fits = note.state == State::Active
-        && note.kind() != Kind::Task
-        && (keys(request).any(|key| note.project == key) || note.is_global())
-        && (reason == Reason::ThisSession || !is_taken_up);
-    fits.then_some(note)
+    let mut visibility = Visibility::from_note(&note);
+    visibility.is_reflected &= reason != Reason::ThisSession;
+    let is_here = keys(request).any(|key| note.project == key) || note.is_global();
+    (visibility.may_surface() && is_here).then_some(note)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use std::time::Duration;
 
-    use anamnesis_note::{id::NoteId, note::timestamp};
+    use anamnesis_note::{
+        id::NoteId,
+        note::{State, timestamp},
+    };
     use anamnesis_store::{fs::home::Home, notes::Stored};
 
     use super::*;

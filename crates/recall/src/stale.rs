@@ -147,7 +147,7 @@ pub fn find(
     entries: Vec<Entry>,
     now: DateTime<Utc>,
 ) -> Result<Vec<(Entry, Vec<StaleReason>)>, Error> {
-    let files = Files::of(notes, &entries);
+    let files = Files::read(notes, &entries);
     let usage = index.usage_of(entries.iter().map(Entry::id))?;
     let nothing = ByMonth::new();
     let changed_at: HashMap<NoteId, DateTime<Utc>> = entries
@@ -210,7 +210,7 @@ struct Files {
 }
 
 impl Files {
-    fn of(notes: &Notes, entries: &[Entry]) -> Self {
+    fn read(notes: &Notes, entries: &[Entry]) -> Self {
         let mut files = Self::default();
         for entry in entries {
             // `doctor` reports unreadable notes.

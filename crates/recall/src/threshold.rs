@@ -1,6 +1,6 @@
 //! Decides whether a note matches a prompt well enough to be injected.
 
-use crate::rank::Candidate;
+use crate::{rank::Candidate, reason::WithholdingReason};
 
 /// The match threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,14 +36,14 @@ impl Floor {
 /// Returns why a candidate does not reach the threshold, or `None` if it does.
 ///
 /// `is_benched` is set for a note that was shown often and never used.
-pub fn refusal(found: &Candidate, floor: f32, is_benched: bool) -> Option<&'static str> {
+pub fn refusal(found: &Candidate, floor: f32, is_benched: bool) -> Option<WithholdingReason> {
     if found.passes(floor) {
         return (is_benched && !found.passes(BENCHED * floor))
-            .then_some("weak match for a note that was never used");
+            .then_some(WithholdingReason::WeakMatchNeverUsed);
     }
     Some(if found.is_telling {
-        "weak match"
+        WithholdingReason::WeakMatch
     } else {
-        "too few words in common"
+        WithholdingReason::TooFewWords
     })
 }

@@ -18,10 +18,10 @@ use std::{
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Enforce, Kind, Note, Severity, State},
+    note::{Enforce, Kind, Note, Severity, Visibility},
     trigger::{Call, Specificity, Trigger, options},
 };
-use anamnesis_store::index::{Entry, Error, Filter, Index, Worded};
+use anamnesis_store::index::{Entry, Error, Filter, Index, WordMatch};
 use anamnesis_text::terms::{Role, words};
 
 use crate::rank::term_idf;
@@ -191,7 +191,7 @@ struct CallPart {
 
 impl CallPart {
     /// Returns how well a note matches, or `None` if it names only other options.
-    fn relevance(&self, note: &Worded, weights: &HashMap<&str, f64>) -> Option<Relevance> {
+    fn relevance(&self, note: &WordMatch, weights: &HashMap<&str, f64>) -> Option<Relevance> {
         if note.names_options && self.options.is_disjoint(&note.words) {
             return None;
         }
@@ -232,7 +232,9 @@ fn parts_of(call: &Call) -> Vec<CallPart> {
 
 fn may_warn(candidate: &WarningCandidate<'_>) -> bool {
     let note = candidate.note;
-    note.kind() == Kind::Antipattern && note.state == State::Active && !candidate.was_given
+    note.kind() == Kind::Antipattern
+        && Visibility::from_note(note).is_in_force()
+        && !candidate.was_given
 }
 
 /// Returns how a note matches a call, if it does. Unreadable trigger lines are ignored; a note with
@@ -275,7 +277,7 @@ fn may_deny(candidate: &WarningCandidate<'_>, match_call: &TriggerMatch) -> bool
 
 #[cfg(test)]
 mod tests {
-    use anamnesis_note::note::NoteType;
+    use anamnesis_note::note::{NoteType, State};
     use chrono::{DateTime, Utc};
     use serde_json::json;
 

@@ -224,7 +224,7 @@ impl Gate<'_> {
         let mask = Mask {
             own: project.all_keys(),
             with_global: true,
-            only_unasked: true,
+            only_surfacing: true,
             ..Mask::default()
         };
         let query = Query::parse(&sentences(question).join("\n"));

@@ -34,7 +34,7 @@ impl<'a> Library<'a> {
         let apart = if cases.iter().any(|(_, case)| case.source == TITLE) {
             let listed = context.notes.list().notes.into_iter();
             let stored = listed.filter_map(|(path, _)| context.notes.read(path).ok());
-            Some(Index::of(stored)?)
+            Some(Index::in_memory(stored)?)
         } else {
             None
         };

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anamnesis_note::{id::NoteId, link::Relation};
 use anamnesis_recall::note_set::Knowledge as _;
-use anamnesis_store::index::{Entry, Filter, Index, LinkCounts, Unresolved};
+use anamnesis_store::index::{Entry, Filter, Index, LinkCounts, UnresolvedLink};
 
 use crate::{context::Context, failure::Failure, recall::known};
 
@@ -17,7 +17,7 @@ pub struct LinkReport {
     /// Links between notes that were used together.
     pub learned: usize,
     /// Links that lead to no note, each with the short id of its note.
-    pub unresolved: Vec<(Unresolved, String)>,
+    pub unresolved: Vec<(UnresolvedLink, String)>,
 }
 
 /// Rebuilds the index with its links. Notes are only read.

@@ -206,7 +206,7 @@ fn note_json(found: &AnswerNote) -> Value {
         "level": found.level.as_str(),
         "text": lines.join("\n"),
         "weak": found.is_weak,
-        "reason": found.reason,
+        "reason": found.reason.as_str(),
         "evidence": found.evidence,
         "remarks": found.recalled.remarks,
     })

@@ -166,7 +166,7 @@ impl<'a> At<'a> {
     /// Builds a temporary index for this search. Files that were not valid notes then are not
     /// found.
     fn index(&self) -> Result<Index, Failure> {
-        Ok(Index::of(
+        Ok(Index::in_memory(
             self.moment.ids().filter_map(|id| self.stored(id)),
         )?)
     }

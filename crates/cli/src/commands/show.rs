@@ -99,7 +99,7 @@ fn run_at(args: &Args, date: &str, context: &Context, ui: &Ui) -> Outcome {
     }
     // A temporary index of this note provides its entry.
     let stored = past.stored_at(&moment, id)?;
-    let index = Index::of(stored.clone())?;
+    let index = Index::in_memory(stored.clone())?;
     let (Some(stored), Some(entry)) = (stored, index.get(id)?) else {
         return Err(Failure::failed(format!(
             "#{} was not there then",

@@ -8,7 +8,7 @@ use anamnesis_app::{
     format::milliseconds,
 };
 use anamnesis_note::{id::NoteId, note::State};
-use anamnesis_recall::note_set::GIVEN_BEFORE;
+use anamnesis_recall::reason::WithholdingReason;
 use anamnesis_store::{
     index::{Entry, Index},
     journal::{HookRuns, Journal, Report},
@@ -122,7 +122,11 @@ impl Stats {
 
     /// How often a note was held back because the context already had it.
     fn repeats(&self) -> usize {
-        self.report.held.get(GIVEN_BEFORE).copied().unwrap_or(0)
+        self.report
+            .held
+            .get(WithholdingReason::GivenBefore.as_str())
+            .copied()
+            .unwrap_or(0)
     }
 
     fn text(&self, days: u32, index: &Index) -> String {

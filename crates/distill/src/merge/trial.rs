@@ -42,7 +42,7 @@ impl<'a> MergeTrial<'a> {
     /// the first `depth`.
     pub fn new(notes: Vec<Stored>, cases: &'a [Case], depth: usize) -> Result<Self, Error> {
         let mut trial = Self {
-            index: Index::of(notes.iter().cloned())?,
+            index: Index::in_memory(notes.iter().cloned())?,
             stored: notes.into_iter().map(|note| (note.path.id, note)).collect(),
             cases,
             depth,

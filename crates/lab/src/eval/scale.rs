@@ -102,7 +102,7 @@ fn ask(home: &Home, question: &str) -> Result {
     let mask = Mask {
         with_global: true,
         with_others: true,
-        only_unasked: true,
+        only_surfacing: true,
         ..Mask::default()
     };
     rank(&Index::open(home)?, &Query::parse(question), &mask, 3)?;

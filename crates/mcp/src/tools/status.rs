@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anamnesis_recall::note_set::GIVEN_BEFORE;
+use anamnesis_recall::reason::WithholdingReason;
 use anamnesis_recall::render::inert_line;
 use anamnesis_store::journal::Report;
 use chrono::TimeDelta;
@@ -103,7 +103,11 @@ impl Given {
             notes: report.given,
             shown,
             used,
-            repeats: report.held.get(GIVEN_BEFORE).copied().unwrap_or(0),
+            repeats: report
+                .held
+                .get(WithholdingReason::GivenBefore.as_str())
+                .copied()
+                .unwrap_or(0),
         }
     }
 }

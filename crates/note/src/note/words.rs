@@ -157,6 +157,13 @@ words! {
     }
 }
 
+impl State {
+    /// Returns whether the note is in use, muted or not.
+    pub const fn is_in_use(self) -> bool {
+        matches!(self, Self::Active | Self::Muted)
+    }
+}
+
 words! {
     /// How severe the problem is that a warning is about.
     Severity {

@@ -12,14 +12,17 @@
 mod query;
 mod rerank;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
-    note::{GLOBAL, State},
+    note::{GLOBAL, State, Visibility},
 };
 use anamnesis_store::index::{
-    BLOCK_LENGTH, Document, Documents, Entry, Error, Filter, Index, Postings,
+    BLOCK_LENGTH, Document, Documents, Entry, Error, Filter, Index, Postings, WordCondition,
 };
 
 pub use query::{MAX_SEGMENTS, Query};
@@ -84,8 +87,9 @@ pub struct Mask {
     pub with_global: bool,
     /// Whether to include notes of other projects.
     pub with_others: bool,
-    /// Whether to include only notes that may be injected.
-    pub only_unasked: bool,
+    /// Whether to include only notes that may be injected automatically. A superseded note may, if
+    /// the filter includes it, because its successors are injected instead.
+    pub only_surfacing: bool,
     /// Further conditions. If it names projects, a note has to be in one of them as well.
     pub filter: Filter,
 }
@@ -98,7 +102,7 @@ impl Mask {
             own: filter.projects.clone(),
             with_global: all,
             with_others: all,
-            only_unasked: false,
+            only_surfacing: false,
             filter: Filter {
                 projects: Vec::new(),
                 ..filter.clone()
@@ -138,11 +142,20 @@ impl Mask {
         let filter = &self.filter;
         document.state() != State::Forgotten
             && (filter.with_superseded || !document.is_superseded())
-            && (!self.only_unasked || document.may_come_up())
+            && (!self.only_surfacing || may_surface(document))
             && filter.note_type.is_none_or(|t| t == document.note_type())
             && filter.kind.is_none_or(|kind| kind == document.kind())
             && filter.scope.is_none_or(|scope| scope == document.scope())
     }
+}
+
+/// Returns whether a note may be injected automatically, itself or its successors.
+fn may_surface(document: &Document) -> bool {
+    let visibility = Visibility {
+        is_superseded: false,
+        ..document.visibility()
+    };
+    visibility.may_surface()
 }
 
 /// How a query names a note exactly.
@@ -207,16 +220,16 @@ pub struct Ranked {
 
 /// Ranks the notes selected by the mask and returns the best `limit`.
 pub fn rank(index: &Index, query: &Query, mask: &Mask, limit: usize) -> Result<Ranked, Error> {
-    rank_among(index, query, mask, None, limit)
+    rank_meeting(index, query, mask, &[], limit)
 }
 
-/// Like [`rank`], restricted to the notes with these numbers. All of them are ranked, those without
-/// a matching word last.
-pub(crate) fn rank_among(
+/// Like [`rank`], restricted to the notes that meet all conditions, if there are any. Notes without
+/// a matching word come last.
+pub(crate) fn rank_meeting(
     index: &Index,
     query: &Query,
     mask: &Mask,
-    among: Option<&BTreeSet<u32>>,
+    conditions: &[WordCondition],
     limit: usize,
 ) -> Result<Ranked, Error> {
     let documents = index.documents()?;
@@ -237,11 +250,29 @@ pub(crate) fn rank_among(
         .zip(&segments)
         .map(|(segment, asked)| Scorer::new(segment, asked, &lists, searched.in_store))
         .collect();
-    let named = match among {
-        Some(_) => BTreeMap::new(),
-        None => named_by_id(index, query, &searched)?,
+    let limit_before_rerank = limit.max(MAX_RERANKED);
+    let (hits, named) = if conditions.is_empty() {
+        let named = named_by_id(index, query, &searched)?;
+        let mut hits = scored_hits(&searched, &mut scorers, |hits| {
+            keep_best(hits, limit_before_rerank, &named);
+        })?;
+        let named_at = named.iter().map(|(number, segment)| (*number, *segment));
+        add(&mut hits, named_at, &searched);
+        keep_best(&mut hits, limit_before_rerank, &named);
+        (hits, named)
+    } else {
+        let candidates = index.candidates(conditions)?;
+        let mut hits = scored_hits(&searched, &mut scorers, |hits| {
+            hits.retain(|hit| candidates.contains(&hit.number));
+        })?;
+        add(
+            &mut hits,
+            candidates.iter().map(|number| (*number, 0)),
+            &searched,
+        );
+        let hits = best_with_phrases(index, hits, conditions, limit_before_rerank)?;
+        (hits, BTreeMap::new())
     };
-    let hits = best_hits(&searched, &mut scorers, among, &named, limit)?;
     let mut ranked = with_titles(index, hits)?;
     sort(&mut ranked, &named);
     rerank::rerank(index, &scorers, searched.in_store, &mut ranked)?;
@@ -256,32 +287,46 @@ pub(crate) fn rank_among(
     })
 }
 
-/// Scores the searched notes and returns the best of them, in any order, with those that have to be
-/// ranked anyway. Sets the idf of the scorers' terms.
-fn best_hits(
+/// Scores the searched notes. `keep` drops hits after each part. Sets the idf of the scorers' terms.
+fn scored_hits(
     searched: &Searched<'_>,
     scorers: &mut [Scorer<'_>],
-    among: Option<&BTreeSet<u32>>,
-    named: &BTreeMap<u32, usize>,
-    limit: usize,
+    keep: impl Fn(&mut Vec<Hit>),
 ) -> Result<Vec<Hit>, Error> {
-    let limit = limit.max(MAX_RERANKED);
     let mut hits = Vec::new();
     for part in &searched.parts {
         score_part(part, scorers, &mut hits)?;
-        match among {
-            Some(among) => hits.retain(|hit| among.contains(&hit.number)),
-            None => keep_best(&mut hits, limit, named),
-        }
+        keep(&mut hits);
     }
     for scorer in scorers {
         scorer.set_idf(searched.count);
     }
-    let among = among.into_iter().flatten().map(|number| (*number, 0));
-    let named_at = named.iter().map(|(number, segment)| (*number, *segment));
-    add(&mut hits, among.chain(named_at), searched);
-    keep_best(&mut hits, limit, named);
     Ok(hits)
+}
+
+/// Returns the best hits that have the phrases of the conditions, ties with the last one included.
+fn best_with_phrases(
+    index: &Index,
+    mut hits: Vec<Hit>,
+    conditions: &[WordCondition],
+    limit: usize,
+) -> Result<Vec<Hit>, Error> {
+    hits.sort_unstable_by(best_first);
+    let mut best: Vec<Hit> = Vec::new();
+    for hit in hits {
+        let is_enough = best.len() >= limit;
+        if is_enough
+            && best
+                .last()
+                .is_some_and(|last| best_first(last, &hit).is_lt())
+        {
+            break;
+        }
+        if index.has_phrases(hit.number, conditions)? {
+            best.push(hit);
+        }
+    }
+    Ok(best)
 }
 
 /// A hit with its note's id and title.
@@ -713,10 +758,15 @@ fn keep_best(found: &mut Vec<Hit>, limit: usize, named: &BTreeMap<u32, usize>) {
     if found.len() <= limit {
         return;
     }
-    let better = |a: &Hit, b: &Hit| b.score.total_cmp(&a.score).then(b.updated.cmp(&a.updated));
-    let (_, last, _) = found.select_nth_unstable_by(limit - 1, better);
+    let (_, last, _) = found.select_nth_unstable_by(limit - 1, best_first);
     let last = *last;
-    found.retain(|hit| better(hit, &last).is_le() || named.contains_key(&hit.number));
+    found.retain(|hit| best_first(hit, &last).is_le() || named.contains_key(&hit.number));
+}
+
+/// Orders hits by score, ties by time.
+fn best_first(a: &Hit, b: &Hit) -> Ordering {
+    let by_score = b.score.total_cmp(&a.score);
+    by_score.then(b.updated.cmp(&a.updated))
 }
 
 /// Returns the notes that a query names by id, with the segment.
@@ -838,7 +888,7 @@ mod tests {
         };
         assert_eq!(sorted(&own()), "muted own session task");
         let unasked = Mask {
-            only_unasked: true,
+            only_surfacing: true,
             ..own()
         };
         assert_eq!(sorted(&unasked), "own");

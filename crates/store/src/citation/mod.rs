@@ -21,7 +21,7 @@ use std::{
 use anamnesis_note::{
     citation::{Citation, CitationKind, citations},
     id::NoteId,
-    note::{GLOBAL, Kind as NoteKind, State as NoteState, parse_timestamp},
+    note::{GLOBAL, Kind as NoteKind, parse_timestamp},
 };
 use anamnesis_text::{clean::one_line, hash::text_hash, redact::redact};
 use chrono::{DateTime, Utc};
@@ -183,9 +183,7 @@ pub fn look(
 
 /// Tells whether changes of the project can make a note false.
 fn is_looked_at(entry: &Entry) -> bool {
-    entry.kind != NoteKind::Experience
-        && matches!(entry.state, NoteState::Active | NoteState::Muted)
-        && entry.project != GLOBAL
+    entry.kind != NoteKind::Experience && entry.state.is_in_use() && entry.project != GLOBAL
 }
 
 impl Citing {

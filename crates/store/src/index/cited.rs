@@ -21,7 +21,8 @@ CREATE INDEX cited_number ON cited (number);
 pub(super) const PART: Part = Part {
     schema: SCHEMA,
     objects: &["cited", "cited_number"],
-    insert,
+    // See `insert`.
+    insert: |_, _, _| Ok(()),
     remove,
 };
 
@@ -32,14 +33,26 @@ const CITING: &str = "SELECT note.id FROM cited JOIN note USING (number)
 /// The number of notes in one query.
 const ASKED_AT_ONCE: usize = 200;
 
-fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
+/// Returns the paths that a note cites.
+pub(super) fn paths(note: &Note) -> Vec<String> {
     let text = format!("{}\n\n{}", note.title, note.body);
-    for reference in citations(&text, None) {
-        if reference.kind == CitationKind::Path {
-            connection
-                .prepare_cached("INSERT INTO cited VALUES (?, ?, ?)")?
-                .execute(params![note.project, reference.text, number])?;
-        }
+    let citations = citations(&text, None).into_iter();
+    citations
+        .filter(|citation| citation.kind == CitationKind::Path)
+        .map(|citation| citation.text)
+        .collect()
+}
+
+/// Adds the paths that a note of a project cites.
+pub(super) fn insert(
+    connection: &Connection,
+    number: i64,
+    project: &str,
+    paths: &[String],
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("INSERT INTO cited VALUES (?, ?, ?)")?;
+    for path in paths {
+        statement.execute(params![project, path, number])?;
     }
     Ok(())
 }
@@ -88,9 +101,9 @@ impl Index {
             let ids = asked.iter().map(NoteId::to_string);
             let mut rows = statement.query(params_from_iter(ids))?;
             while let Some(row) = rows.next()? {
-                let id: String = row.get(0)?;
+                let id: String = row.get("id")?;
                 if let Ok(id) = id.parse() {
-                    cited.entry(id).or_default().push(row.get(1)?);
+                    cited.entry(id).or_default().push(row.get("path")?);
                 }
             }
         }
@@ -111,8 +124,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("store"));
         home.create().unwrap();
-        let patience = std::time::Duration::from_secs(5);
-        let notes = Notes::new(home.clone(), patience);
+        let timeout = std::time::Duration::from_secs(5);
+        let notes = Notes::new(home.clone(), timeout);
         let add = |second: i64, project: &str, title: &str, body: &str| {
             let now = DateTime::from_timestamp(1_780_000_000 + second, 0).unwrap();
             let mut note = Note::new(NoteId::generate(now), NoteType::Semantic, now);
@@ -125,7 +138,7 @@ mod tests {
         let one = add(3, "shop", "One", body);
         let two = add(2, "shop", "Limits live in src/a.rs", "and src/b.rs");
         add(1, "till", "Three", body);
-        let mut index = Index::in_step(&home, &notes, patience).unwrap();
+        let mut index = Index::in_step(&home, &notes, timeout).unwrap();
         assert_eq!(
             index.notes_citing("shop", "src/a.rs", 2).unwrap(),
             [two.id, one.id]
@@ -144,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_file_is_found_without_walking_all() {
-        let index = Index::of([]).unwrap();
+        let index = Index::in_memory([]).unwrap();
         let plan: Vec<String> = index
             .connection
             .prepare(&format!("EXPLAIN QUERY PLAN {CITING}"))

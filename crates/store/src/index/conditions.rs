@@ -1,7 +1,7 @@
 //! Conditions on the words of a note: phrases and prefixes.
 //!
 //! The dictionary finds the candidates. A phrase is then checked in their texts, because postings
-//! have no positions.
+//! have no positions. Callers check the best candidates first, and only as many as they need.
 
 use std::collections::BTreeSet;
 
@@ -122,8 +122,9 @@ fn terms_without(role: Role, text: &str) -> Vec<String> {
 }
 
 impl Index {
-    /// Returns the numbers of the notes that meet all conditions.
-    pub fn numbers_meeting(&self, conditions: &[WordCondition]) -> Result<BTreeSet<u32>, Error> {
+    /// Returns the numbers of the notes that have all words of the conditions. For phrases,
+    /// [`Index::has_phrases`] has to be asked as well.
+    pub fn candidates(&self, conditions: &[WordCondition]) -> Result<BTreeSet<u32>, Error> {
         let mut numbers: Option<BTreeSet<u32>> = None;
         for condition in conditions {
             let candidates = match condition {
@@ -141,28 +142,22 @@ impl Index {
                 None => candidates,
             });
         }
-        let mut numbers = numbers.unwrap_or_default();
+        Ok(numbers.unwrap_or_default())
+    }
+
+    /// Tells whether a candidate has the phrases among the conditions.
+    pub fn has_phrases(&self, number: u32, conditions: &[WordCondition]) -> Result<bool, Error> {
         // The dictionary is enough for a phrase of one word.
-        let phrases: Vec<&Phrase> = conditions
-            .iter()
-            .filter_map(|condition| match condition {
-                WordCondition::Phrase(phrase) => Some(phrase),
-                WordCondition::Prefix(_) => None,
-            })
-            .filter(|phrase| phrase.parts.len() > 1)
-            .collect();
-        if !phrases.is_empty() {
-            let mut meeting = BTreeSet::new();
-            for number in numbers {
-                let texts = self.text(number)?.unwrap_or_default();
-                let has = |phrase: &&Phrase| texts.iter().any(|text| phrase.is_in(text));
-                if phrases.iter().all(has) {
-                    meeting.insert(number);
-                }
-            }
-            numbers = meeting;
-        }
-        Ok(numbers)
+        let mut phrases = conditions.iter().filter_map(|condition| match condition {
+            WordCondition::Phrase(phrase) if phrase.parts.len() > 1 => Some(phrase),
+            _ => None,
+        });
+        let Some(first) = phrases.next() else {
+            return Ok(true);
+        };
+        let texts = self.text(number)?.unwrap_or_default();
+        let has = |phrase: &Phrase| texts.iter().any(|text| phrase.is_in(text));
+        Ok(has(first) && phrases.all(has))
     }
 
     /// Returns the numbers of the notes with all of these terms.
@@ -195,9 +190,10 @@ mod tests {
     use super::*;
     use crate::index::tests::Fixture;
 
-    fn titles(index: &Index, condition: Option<WordCondition>) -> Vec<String> {
-        let conditions: Vec<WordCondition> = condition.into_iter().collect();
-        let numbers = index.numbers_meeting(&conditions).unwrap();
+    fn titles(index: &Index, conditions: impl IntoIterator<Item = WordCondition>) -> Vec<String> {
+        let conditions: Vec<WordCondition> = conditions.into_iter().collect();
+        let mut numbers = index.candidates(&conditions).unwrap();
+        numbers.retain(|number| index.has_phrases(*number, &conditions).unwrap());
         let titles = numbers.into_iter().map(|number| index.heading(number));
         let mut titles: Vec<String> = titles.map(|found| found.unwrap().unwrap().1).collect();
         titles.sort();
@@ -296,11 +292,14 @@ mod tests {
                 "{prefix}"
             );
         }
-        let both: Vec<WordCondition> = (WordCondition::prefix("lib").into_iter())
-            .chain(WordCondition::phrase("two"))
-            .collect();
-        assert_eq!(index.numbers_meeting(&both).unwrap().len(), 1);
-        assert_eq!(index.numbers_meeting(&[]).unwrap().len(), 0);
+        let both = |prefix, phrase| {
+            let prefix = WordCondition::prefix(prefix).into_iter();
+            titles(&index, prefix.chain(WordCondition::phrase(phrase)))
+        };
+        assert_eq!(both("lib", "two libraries"), ["two libraries"]);
+        assert_eq!(both("lib", "libraries two"), [""; 0]);
+        assert_eq!(both("ran", "two"), [""; 0]);
+        assert_eq!(titles(&index, None), [""; 0]);
     }
 
     #[test]

@@ -1,16 +1,44 @@
 //! One row of the table `note`.
 
+use std::str::FromStr;
+
 use anamnesis_note::{
     id::NoteId,
-    note::{Kind, Note, NoteType, Severity, Source, State},
+    note::{Kind, Note, NoteType, Severity, Source, State, Visibility},
 };
 use chrono::DateTime;
 use rusqlite::{
     Row,
-    types::{FromSql, FromSqlResult, ValueRef},
+    types::{FromSql, FromSqlError, FromSqlResult, ValueRef},
 };
 
 use crate::{fs::file::Stamp, notes::NotePath};
+
+/// [`State::is_in_use`] as an SQL condition on a row of `note` with this name.
+macro_rules! in_use {
+    ($note:literal) => {
+        concat!($note, ".state IN ('active', 'muted')")
+    };
+}
+
+/// [`Visibility::is_in_force`] as an SQL condition on a row of `note`.
+macro_rules! in_force {
+    () => {
+        "note.state = 'active' AND note.superseded = 0"
+    };
+}
+
+/// [`Visibility::may_surface`] as an SQL condition on a row of `note`.
+macro_rules! may_surface {
+    () => {
+        concat!(
+            crate::index::entry::in_force!(),
+            " AND note.kind <> 'task' AND (note.type <> 'episodic' OR note.reflected = 0)"
+        )
+    };
+}
+
+pub(super) use {in_force, in_use, may_surface};
 
 /// A note as the index has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +109,17 @@ impl Entry {
         .author()
     }
 
+    /// Returns what decides whether it may be shown.
+    pub fn visibility(&self) -> Visibility {
+        Visibility {
+            state: self.state,
+            kind: self.kind,
+            note_type: self.note_type,
+            is_reflected: self.reflected,
+            is_superseded: self.superseded,
+        }
+    }
+
     /// Returns the kind, as shown to people and models.
     pub fn shown_kind(&self) -> &'static str {
         match self.source {
@@ -89,45 +128,79 @@ impl Entry {
         }
     }
 
-    /// Reads a row that begins with all columns of `note` in order. Columns are read by position,
-    /// because lookups by name are slower than the read.
+    /// Reads a row that begins with all columns of `note` in order.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        fn word<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-            let text: String = row.get(column)?;
-            text.parse().map_err(|_| {
-                rusqlite::Error::FromSqlConversionFailure(
-                    column,
-                    rusqlite::types::Type::Text,
-                    text.into(),
-                )
-            })
+        fn word<T>(row: &Row<'_>, column: Column) -> rusqlite::Result<T>
+        where
+            Parsed<T>: FromSql,
+        {
+            Ok(row.get::<_, Parsed<T>>(column as usize)?.0)
         }
-        let Tags(tags) = row.get(21)?;
-        let severity: Option<String> = row.get(24)?;
+        let severity: Option<String> = row.get(Column::Severity as usize)?;
         Ok(Self {
-            path: word(row, 2)?,
-            stamp: stamp_of(row, 3)?,
-            note_type: word(row, 7)?,
-            kind: word(row, 8)?,
-            state: word(row, 9)?,
-            title: row.get(10)?,
-            project: row.get(11)?,
-            machine_id: row.get(12)?,
-            user_id: row.get(13)?,
-            workspace_id: row.get(14)?,
-            source: word(row, 15)?,
-            by_agent: row.get(16)?,
-            confidence: row.get(17)?,
-            session: row.get(18)?,
-            created_at: row.get(19)?,
-            updated_at: row.get(20)?,
-            tags,
-            reflected: row.get(22)?,
-            pinned: row.get(23)?,
+            path: word(row, Column::Path)?,
+            stamp: stamp_of(row, Column::Size as usize)?,
+            note_type: word(row, Column::Type)?,
+            kind: word(row, Column::Kind)?,
+            state: word(row, Column::State)?,
+            title: row.get(Column::Title as usize)?,
+            project: row.get(Column::Project as usize)?,
+            machine_id: row.get(Column::MachineId as usize)?,
+            user_id: row.get(Column::UserId as usize)?,
+            workspace_id: row.get(Column::WorkspaceId as usize)?,
+            source: word(row, Column::Source)?,
+            by_agent: row.get(Column::ByAgent as usize)?,
+            confidence: row.get(Column::Confidence as usize)?,
+            session: row.get(Column::Session as usize)?,
+            created_at: row.get(Column::CreatedAt as usize)?,
+            updated_at: row.get(Column::UpdatedAt as usize)?,
+            tags: row.get::<_, Tags>(Column::Tags as usize)?.0,
+            reflected: row.get(Column::Reflected as usize)?,
+            pinned: row.get(Column::Pinned as usize)?,
             severity: severity.and_then(|severity| severity.parse().ok()),
-            superseded: row.get(25)?,
-            length: row.get(26)?,
+            superseded: row.get(Column::Superseded as usize)?,
+            length: row.get(Column::Length as usize)?,
         })
+    }
+}
+
+/// The columns of `note` in order. Lookups by name are slower than reading the row.
+#[derive(Debug, Clone, Copy)]
+enum Column {
+    Path = 2,
+    Size = 3,
+    Type = 7,
+    Kind,
+    State,
+    Title,
+    Project,
+    MachineId,
+    UserId,
+    WorkspaceId,
+    Source,
+    ByAgent,
+    Confidence,
+    Session,
+    CreatedAt,
+    UpdatedAt,
+    Tags,
+    Reflected,
+    Pinned,
+    Severity,
+    Superseded,
+    Length,
+}
+
+/// A column with the text form of a value.
+pub(super) struct Parsed<T>(pub(super) T);
+
+impl<T> FromSql for Parsed<T>
+where
+    T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let parsed = value.as_str()?.parse();
+        parsed.map(Self).map_err(FromSqlError::other)
     }
 }
 
@@ -155,4 +228,44 @@ pub(super) fn stamp_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Stamp> {
         modified: row.get(first + 1)?,
         inode: row.get(first + 2)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Index;
+
+    #[test]
+    fn columns_have_the_order_of_the_table() {
+        let index = Index::in_memory([]).unwrap();
+        let statement = index.connection.prepare("SELECT * FROM note").unwrap();
+        let names: Vec<&str> = statement.column_names().collect();
+        for (column, name) in [
+            (Column::Path, "path"),
+            (Column::Size, "size"),
+            (Column::Type, "type"),
+            (Column::Kind, "kind"),
+            (Column::State, "state"),
+            (Column::Title, "title"),
+            (Column::Project, "project"),
+            (Column::MachineId, "machine_id"),
+            (Column::UserId, "user_id"),
+            (Column::WorkspaceId, "workspace_id"),
+            (Column::Source, "source"),
+            (Column::ByAgent, "by_agent"),
+            (Column::Confidence, "confidence"),
+            (Column::Session, "session"),
+            (Column::CreatedAt, "created_at"),
+            (Column::UpdatedAt, "updated_at"),
+            (Column::Tags, "tags"),
+            (Column::Reflected, "reflected"),
+            (Column::Pinned, "pinned"),
+            (Column::Severity, "severity"),
+            (Column::Superseded, "superseded"),
+            (Column::Length, "length"),
+        ] {
+            assert_eq!(names[column as usize], name);
+        }
+        assert_eq!(names[3..6], ["size", "modified", "inode"]);
+    }
 }

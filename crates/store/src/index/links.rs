@@ -14,7 +14,11 @@ use anamnesis_note::{
 use anamnesis_text::clean::one_line;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{Error, Index, Part, inert};
+use super::{
+    Error, Index, Part,
+    entry::{Parsed, in_use},
+    inert,
+};
 
 const SCHEMA: &str = "
 CREATE TABLE link (
@@ -62,10 +66,13 @@ const MAX_DEGREE: usize = 1024;
 const MAX_STEPS: usize = 16;
 
 /// The links that a note declares to active notes, strongest first.
-const FROM_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
+const FROM_NOTE: &str = concat!(
+    "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note ON note.id = link.target
-  WHERE link.number = (SELECT number FROM note WHERE id = ?) AND note.state IN ('active', 'muted')
-  ORDER BY link.forward DESC, link.target, link.relation LIMIT ?";
+  WHERE link.number = (SELECT number FROM note WHERE id = ?) AND ",
+    in_use!("note"),
+    " ORDER BY link.forward DESC, link.target, link.relation LIMIT ?"
+);
 
 /// The titles that a note mentions. Mentions by id are not included.
 const TITLES_FROM_NOTE: &str = "SELECT target FROM link
@@ -74,32 +81,52 @@ const TITLES_FROM_NOTE: &str = "SELECT target FROM link
   ORDER BY target";
 
 /// The links that active notes declare to a note, by id or title, strongest first.
-const TO_NOTE: &str = "SELECT link.source, link.target, link.relation, link.weight
+const TO_NOTE: &str = concat!(
+    "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note USING (number)
-  WHERE link.target = ? AND link.back > 0 AND note.state IN ('active', 'muted')
-  ORDER BY link.back DESC, link.source LIMIT ?";
+  WHERE link.target = ? AND link.back > 0 AND ",
+    in_use!("note"),
+    " ORDER BY link.back DESC, link.source LIMIT ?"
+);
 
 /// The relations that recall does not follow.
-const TO_NOTE_WITHOUT_WEIGHT: &str = "SELECT link.source, link.target, link.relation, link.weight
+const TO_NOTE_WITHOUT_WEIGHT: &str = concat!(
+    "SELECT link.source, link.target, link.relation, link.weight
   FROM link JOIN note USING (number)
-  WHERE link.target = ? AND link.back = 0 AND note.state IN ('active', 'muted')
-  ORDER BY link.source LIMIT ?";
+  WHERE link.target = ? AND link.back = 0 AND ",
+    in_use!("note"),
+    " ORDER BY link.source LIMIT ?"
+);
 
 /// The notes that replace a note, and those it replaces.
-const SUPERSEDING: &str = "SELECT newer.id FROM supersedes JOIN note AS newer USING (number)
-  WHERE supersedes.id = ? AND newer.state IN ('active', 'muted') ORDER BY newer.id LIMIT ?";
-const SUPERSEDED: &str = "SELECT older.id FROM supersedes JOIN note AS older ON older.id = supersedes.id
-  WHERE supersedes.number = (SELECT number FROM note WHERE id = ?) AND older.state IN ('active', 'muted')
-  ORDER BY older.id LIMIT ?";
+const SUPERSEDING: &str = concat!(
+    "SELECT newer.id FROM supersedes JOIN note AS newer USING (number)
+  WHERE supersedes.id = ? AND ",
+    in_use!("newer"),
+    " ORDER BY newer.id LIMIT ?"
+);
+const SUPERSEDED: &str = concat!(
+    "SELECT older.id FROM supersedes JOIN note AS older ON older.id = supersedes.id
+  WHERE supersedes.number = (SELECT number FROM note WHERE id = ?) AND ",
+    in_use!("older"),
+    " ORDER BY older.id LIMIT ?"
+);
 
 /// The active notes with a title; two are enough to know that it is ambiguous.
-const BY_TITLE: &str = "SELECT note.id FROM title JOIN note USING (number)
-  WHERE title.key = ? AND note.state IN ('active', 'muted') AND note.superseded = 0 LIMIT 2";
+const BY_TITLE: &str = concat!(
+    "SELECT note.id FROM title JOIN note USING (number)
+  WHERE title.key = ? AND note.superseded = 0 AND ",
+    in_use!("note"),
+    " LIMIT 2"
+);
 
 const SESSION_OF: &str = "SELECT session, type FROM note WHERE id = ? AND session IS NOT NULL";
 
-const IN_SESSION: &str = "SELECT id, created_at FROM note
-  WHERE session = ? AND type <> 'episodic' AND state IN ('active', 'muted') ORDER BY id LIMIT ?";
+const IN_SESSION: &str = concat!(
+    "SELECT id, created_at FROM note WHERE session = ? AND type <> 'episodic' AND ",
+    in_use!("note"),
+    " ORDER BY id LIMIT ?"
+);
 
 /// The number of links of a note that recall follows, up to the limit.
 const DEGREE: &str = "SELECT count(*) FROM (
@@ -178,18 +205,18 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
 
 /// An unresolved link.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unresolved {
+pub struct UnresolvedLink {
     /// The note with the link.
     pub note: NoteId,
     /// The link: an id, a title, or an invalid line.
     pub text: String,
     /// Why it is unresolved.
-    pub reason: Nowhere,
+    pub reason: UnresolvedReason,
 }
 
 /// Why a link is unresolved.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum Nowhere {
+pub enum UnresolvedReason {
     /// The note does not exist, or not yet.
     #[error("no such note here")]
     Missing,
@@ -330,36 +357,38 @@ impl Index {
     }
 
     /// Returns the unresolved links, sorted.
-    pub fn unresolved_links(&self) -> Result<Vec<Unresolved>, Error> {
+    pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, Error> {
         let mut unresolved = Vec::new();
         let mut statement = self.connection.prepare(
-            "SELECT link.source, link.target, note.id IS NOT NULL FROM link LEFT JOIN note ON note.id = link.target
+            "SELECT link.source, link.target, note.id IS NOT NULL AS is_forgotten
+             FROM link LEFT JOIN note ON note.id = link.target
              WHERE note.id IS NULL OR note.state = 'forgotten'",
         )?;
         let rows = statement.query_map([], |row| {
-            Ok((id_of(row, 0)?, row.get::<_, String>(1)?, row.get(2)?))
+            let target: String = row.get("target")?;
+            Ok((id_of(row, "source")?, target, row.get("is_forgotten")?))
         })?;
         for row in rows {
             let (note, text, is_forgotten) = row?;
             let reason = if is_forgotten {
-                Nowhere::Forgotten
+                UnresolvedReason::Forgotten
             } else {
                 match self.texts(BY_TITLE, &text, None)?.len() {
-                    0 => Nowhere::Missing,
+                    0 => UnresolvedReason::Missing,
                     1 => continue,
-                    _ => Nowhere::Ambiguous,
+                    _ => UnresolvedReason::Ambiguous,
                 }
             };
-            unresolved.push(Unresolved { note, text, reason });
+            unresolved.push(UnresolvedLink { note, text, reason });
         }
         let mut statement = self
             .connection
             .prepare("SELECT note.id, line, reason FROM invalid_link JOIN note USING (number)")?;
         let rows = statement.query_map([], |row| {
-            Ok(Unresolved {
-                note: id_of(row, 0)?,
-                text: row.get(1)?,
-                reason: Nowhere::Invalid(row.get(2)?),
+            Ok(UnresolvedLink {
+                note: id_of(row, "id")?,
+                text: row.get("line")?,
+                reason: UnresolvedReason::Invalid(row.get("reason")?),
             })
         })?;
         unresolved.extend(rows.collect::<Result<Vec<_>, _>>()?);
@@ -377,25 +406,30 @@ impl Index {
     /// Counts the resolved links.
     pub fn link_counts(&self) -> Result<LinkCounts, Error> {
         let count = |sql: &str| super::count(&self.connection, sql);
-        let by_id =
-            "FROM link JOIN note ON note.id = link.target WHERE note.state IN ('active', 'muted')";
+        let by_id = concat!(
+            "FROM link JOIN note ON note.id = link.target WHERE ",
+            in_use!("note")
+        );
         let declared = count(&format!(
             "SELECT count(*) {by_id} AND relation <> 'mentions'"
         ))?;
-        let superseding = count(
+        let superseding = count(concat!(
             "SELECT count(*) FROM supersedes JOIN note AS older ON older.id = supersedes.id
-             JOIN note AS newer ON newer.number = supersedes.number
-             WHERE older.state IN ('active', 'muted') AND newer.state IN ('active', 'muted')",
-        )?;
+             JOIN note AS newer ON newer.number = supersedes.number WHERE ",
+            in_use!("older"),
+            " AND ",
+            in_use!("newer")
+        ))?;
         let mut mentions = count(&format!(
             "SELECT count(*) {by_id} AND relation = 'mentions'"
         ))?;
         let mut statement = self.connection.prepare(
-            "SELECT link.target, count(*) FROM link LEFT JOIN note ON note.id = link.target
+            "SELECT link.target, count(*) AS count FROM link LEFT JOIN note ON note.id = link.target
              WHERE note.id IS NULL AND relation = 'mentions' GROUP BY link.target",
         )?;
         let titles = statement.query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+            let count: i64 = row.get("count")?;
+            Ok((row.get::<_, String>("target")?, count))
         })?;
         for row in titles {
             let (title, count) = row?;
@@ -404,10 +438,11 @@ impl Index {
             }
         }
         let mut session = 0;
-        let mut statement = self.connection.prepare(
+        let mut statement = self.connection.prepare(concat!(
             "SELECT DISTINCT session FROM note
-             WHERE session IS NOT NULL AND type <> 'episodic' AND state IN ('active', 'muted')",
-        )?;
+             WHERE session IS NOT NULL AND type <> 'episodic' AND ",
+            in_use!("note")
+        ))?;
         let names = statement.query_map([], |row| row.get::<_, String>(0))?;
         for name in names {
             let name = name?;
@@ -436,7 +471,7 @@ impl Index {
             known.insert(session.clone(), self.in_session(&session)?);
         }
         let members = known.get(&session).map_or(&[][..], Vec::as_slice);
-        if note_type == NoteType::Episodic.as_str() {
+        if note_type == NoteType::Episodic {
             let is_own = id == NoteId::of_session(&session);
             let members = members.iter().filter(|_| is_own);
             return Ok(members
@@ -455,11 +490,14 @@ impl Index {
     }
 
     /// Returns the session and the type of a note.
-    fn session_of(&self, id: NoteId) -> Result<Option<(String, String)>, Error> {
+    fn session_of(&self, id: NoteId) -> Result<Option<(String, NoteType)>, Error> {
         let found = self
             .connection
             .prepare_cached(SESSION_OF)?
-            .query_row([id.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row([id.to_string()], |row| {
+                let Parsed(note_type) = row.get("type")?;
+                Ok((row.get("session")?, note_type))
+            })
             .optional()?;
         Ok(found)
     }
@@ -469,7 +507,8 @@ impl Index {
         let mut statement = self.connection.prepare_cached(IN_SESSION)?;
         let limit = i64::try_from(MAX_IN_SESSION).unwrap_or(i64::MAX);
         let rows = statement.query_map(params![session, limit], |row| {
-            Ok((parse_timestamp(&row.get::<_, String>(1)?), id_of(row, 0)?))
+            let created_at: String = row.get("created_at")?;
+            Ok((parse_timestamp(&created_at), id_of(row, "id")?))
         })?;
         let mut members: Vec<_> = rows.collect::<Result<_, _>>()?;
         members.sort_unstable();
@@ -481,9 +520,11 @@ impl Index {
         let own = NoteId::of_session(session);
         let is_there: bool = self
             .connection
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND state IN ('active', 'muted'))",
-            )?
+            .prepare_cached(concat!(
+                "SELECT EXISTS (SELECT 1 FROM note WHERE id = ? AND type = 'episodic' AND ",
+                in_use!("note"),
+                ")"
+            ))?
             .query_row([own.to_string()], |row| row.get(0))?;
         Ok(is_there.then_some(own))
     }
@@ -515,12 +556,12 @@ impl Index {
         let mut statement = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
         let rows = statement.query_map(params![name, limit], |row| {
-            let relation: String = row.get(2)?;
+            let Parsed(relation) = row.get("relation")?;
             Ok(Edge {
-                from: id_of(row, 0)?,
-                to: target.map_or_else(|| id_of(row, 1), Ok)?,
-                relation: relation.parse().map_err(|_| unreadable(relation))?,
-                weight: row.get(3)?,
+                from: id_of(row, "source")?,
+                to: target.map_or_else(|| id_of(row, "target"), Ok)?,
+                relation,
+                weight: row.get("weight")?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -552,13 +593,8 @@ fn plain(from: NoteId, to: NoteId, relation: Relation) -> Edge {
     }
 }
 
-fn id_of(row: &Row<'_>, column: usize) -> rusqlite::Result<NoteId> {
-    let text: String = row.get(column)?;
-    text.parse().map_err(|_| unreadable(text))
-}
-
-fn unreadable(text: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, text.into())
+fn id_of(row: &Row<'_>, column: &str) -> rusqlite::Result<NoteId> {
+    Ok(row.get::<_, Parsed<NoteId>>(column)?.0)
 }
 
 #[cfg(test)]
@@ -687,7 +723,7 @@ mod tests {
         assert!(index.links_of(&[a, b]).unwrap().is_empty());
         let reasons = index.unresolved_links().unwrap();
         assert_eq!(reasons.len(), 1);
-        assert_eq!(reasons[0].reason, Nowhere::Forgotten);
+        assert_eq!(reasons[0].reason, UnresolvedReason::Forgotten);
     }
 
     #[test]

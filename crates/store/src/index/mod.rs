@@ -29,12 +29,12 @@ use rusqlite::{Connection, ErrorCode};
 pub use self::{
     conditions::WordCondition,
     entry::Entry,
-    links::{LinkCounts, Nowhere, Unresolved},
+    links::{LinkCounts, UnresolvedLink, UnresolvedReason},
     postings::{BLOCK_LENGTH, Block, Document, Documents, Postings},
-    query::{Counts, Filter, Recent},
+    query::{Filter, NoteTotals, Recent},
     reference::Unresolvable,
     refresh::Refreshed,
-    triggers::Worded,
+    triggers::WordMatch,
     usage::ByMonth,
 };
 use self::{
@@ -128,7 +128,7 @@ impl Index {
 
     /// Builds an index in memory, of at most 512 MiB, from notes that need not be on disk, such as
     /// those of an earlier time.
-    pub fn of(notes: impl IntoIterator<Item = Stored>) -> Result<Self, Error> {
+    pub fn in_memory(notes: impl IntoIterator<Item = Stored>) -> Result<Self, Error> {
         let connection = sqlite::open_in_memory()?;
         connection.execute_batch(&format!(
             "PRAGMA temp_store = MEMORY; PRAGMA max_page_count = {MAX_PAGES_IN_MEMORY};"
@@ -137,7 +137,7 @@ impl Index {
         let transaction = connection.unchecked_transaction()?;
         let mut changes = Changes::default();
         for stored in notes {
-            insert(&transaction, &stored, &mut changes)?;
+            insert(&transaction, &(&stored).into(), &mut changes)?;
         }
         settle(&transaction, changes)?;
         transaction.commit()?;
@@ -150,15 +150,15 @@ impl Index {
     /// Opens the index for writing. An unusable file is rebuilt from the notes.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process writes for longer than `patience`.
-    pub fn open_to_write(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
-        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
-        match Self::open_existing(&home.index(), patience) {
+    /// [`Error::Locked`] if another process writes for longer than `timeout`.
+    pub fn open_to_write(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
+        match Self::open_existing(&home.index(), timeout) {
             Ok(connection) => Ok(Self {
                 connection,
                 lock: Some(lock),
             }),
-            Err(_) => Self::build(home, notes, lock, patience),
+            Err(_) => Self::build(home, notes, lock, timeout),
         }
     }
 
@@ -166,17 +166,17 @@ impl Index {
     ///
     /// If most files differ from the index (a copied store, a restored backup), it is rebuilt, which
     /// is faster than removing each old note.
-    pub fn in_step(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
-        let mut index = Self::open_to_write(home, notes, patience)?;
-        let refreshed = match index.is_far_behind(notes) {
-            Ok(true) => None,
-            Ok(false) => Some(index.refresh(notes).map(drop)),
-            Err(error) => Some(Err(error)),
+    pub fn in_step(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
+        let mut index = Self::open_to_write(home, notes, timeout)?;
+        let updated = match index.refresh_if_near(notes) {
+            Ok(Some(_)) => index.take_up_usage(home).map(|_| true),
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
         };
-        match refreshed.map(|done| done.and_then(|()| index.take_up_usage(home).map(drop))) {
-            Some(Ok(())) => Ok(index),
-            Some(Err(error)) if !error.is_damage() => Err(error),
-            _ => index.build_again(home, notes, patience),
+        match updated {
+            Ok(true) => Ok(index),
+            Err(error) if !error.is_damage() => Err(error),
+            _ => index.build_again(home, notes, timeout),
         }
     }
 
@@ -185,8 +185,8 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Locked`] only if there is no readable index either.
-    pub fn in_step_or_as_is(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
-        match Self::in_step(home, notes, patience) {
+    pub fn in_step_or_as_is(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
+        match Self::in_step(home, notes, timeout) {
             Err(error) if error.is_busy() => Self::open(home).map_err(|_| Error::Locked),
             opened => opened,
         }
@@ -195,21 +195,21 @@ impl Index {
     /// Opens the index for writing without building one.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process writes for longer than `patience`.
-    pub fn open_if_usable(home: &Home, patience: Duration) -> Result<Self, Error> {
-        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
-        let connection = Self::open_existing(&home.index(), patience)?;
+    /// [`Error::Locked`] if another process writes for longer than `timeout`.
+    pub fn open_if_usable(home: &Home, timeout: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
+        let connection = Self::open_existing(&home.index(), timeout)?;
         Ok(Self {
             connection,
             lock: Some(lock),
         })
     }
 
-    fn open_existing(path: &Path, patience: Duration) -> Result<Connection, Error> {
+    fn open_existing(path: &Path, timeout: Duration) -> Result<Connection, Error> {
         if !path.exists() {
             return Err(Error::Missing);
         }
-        let connection = sqlite::open_write(path, patience)?;
+        let connection = sqlite::open_write(path, timeout)?;
         check(&connection)?;
         connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;")?;
         Ok(connection)

@@ -19,7 +19,7 @@ use std::{
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
-    note::{Kind, Note, NoteType, Scope, State, parse_timestamp},
+    note::{Kind, Note, NoteType, REFLECTED_TAG, Scope, State, Visibility, parse_timestamp},
 };
 use anamnesis_text::terms::words;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
@@ -127,12 +127,15 @@ impl Document {
         self.properties.get() >> REFLECTED & 1 == 1
     }
 
-    /// Tells whether it may be injected automatically: active, no task, and no session note that a
-    /// reflection has used.
-    pub fn may_come_up(&self) -> bool {
-        self.state() == State::Active
-            && self.kind() != Kind::Task
-            && !(self.note_type() == NoteType::Episodic && self.is_reflected())
+    /// Returns what decides whether it may be shown.
+    pub fn visibility(&self) -> Visibility {
+        Visibility {
+            state: self.state(),
+            kind: self.kind(),
+            note_type: self.note_type(),
+            is_reflected: self.is_reflected(),
+            is_superseded: self.is_superseded(),
+        }
     }
 
     /// Returns the value of a property. Stored values are checked, so the position is in the list.
@@ -141,13 +144,13 @@ impl Document {
             .copied()
     }
 
-    fn of(note: &Note, project: u32, length: u32) -> Self {
+    fn from_note(note: &Note, project: u32, length: u32) -> Self {
         let updated = parse_timestamp(&note.updated_at).map_or(0, |time| time.timestamp().max(0));
         let properties = place(NoteType::ALL, &note.note_type) << TYPE
             | place(Kind::ALL, &note.kind()) << KIND
             | place(State::ALL, &note.state) << STATE
             | place(Scope::ALL, &note.scope) << SCOPE
-            | u16::from(note.has_tag("reflected")) << REFLECTED;
+            | u16::from(note.has_tag(REFLECTED_TAG)) << REFLECTED;
         Self {
             length: u16::try_from(length).unwrap_or(u16::MAX),
             project,
@@ -284,15 +287,15 @@ impl Index {
             .prepare_cached("SELECT block, notes FROM document ORDER BY block")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let number = u32::try_from(row.get::<_, i64>(0)?).map_err(|_| damaged())?;
-            let bytes = row.get_ref(1)?.as_blob().map_err(|_| damaged())?;
+            let number = u32::try_from(row.get::<_, i64>("block")?).map_err(|_| damaged())?;
+            let bytes = row.get_ref("notes")?.as_blob().map_err(|_| damaged())?;
             blocks.push((number, decode_block(bytes).ok_or_else(damaged)?));
         }
         let mut statement = self
             .connection
             .prepare_cached("SELECT number, key FROM project")?;
         let projects: BTreeMap<u32, String> = statement
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .query_map([], |row| Ok((row.get("number")?, row.get("key")?)))?
             .collect::<Result<_, _>>()?;
         // Numbers are assigned in sequence, so a caller may allocate by the highest one.
         if projects.keys().any(|number| *number > MAX_PROJECTS) {
@@ -344,8 +347,8 @@ impl Index {
             .prepare("SELECT df, notes FROM dictionary LEFT JOIN posting ON number = posting")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let count = row.get(0)?;
-            let bytes = row.get_ref(1)?.as_blob().map_err(|_| damaged())?;
+            let count = row.get("df")?;
+            let bytes = row.get_ref("notes")?.as_blob().map_err(|_| damaged())?;
             decode(bytes, count, |_, _| {}).ok_or_else(damaged)?;
         }
         Ok(())
@@ -356,7 +359,7 @@ impl Index {
         let found: Option<(String, String)> = self
             .connection
             .prepare_cached("SELECT id, title FROM note WHERE number = ?")?
-            .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row([number], |row| Ok((row.get("id")?, row.get("title")?)))
             .optional()?;
         let Some((id, title)) = found else {
             return Ok(None);
@@ -412,31 +415,27 @@ impl Changes {
         own.or_else(|| self.free.pop_first().map(|(_, number)| number))
     }
 
-    /// Adds a note.
+    /// Adds a note with these terms.
     pub(super) fn insert(
         &mut self,
         connection: &Connection,
         number: i64,
         note: &Note,
+        terms: &NoteTerms,
     ) -> Result<(), Error> {
         let number = small(number)?;
         let mut length = 0;
-        if note.state != State::Forgotten {
-            let tags = note.tags.join(" ");
-            for (text, weight) in weighted(&note.title, &tags, &note.body) {
-                words(text, |word| {
-                    length += weight;
-                    let change = Change {
-                        number,
-                        before: 0,
-                        now: weight,
-                    };
-                    self.count(word.term, change);
-                });
-            }
+        for (term, weight) in terms.weighted() {
+            length += weight;
+            let change = Change {
+                number,
+                before: 0,
+                now: weight,
+            };
+            self.count(term, change);
         }
         let project = self.project(connection, &note.project)?;
-        let document = Document::of(note, project, length);
+        let document = Document::from_note(note, project, length);
         self.documents.insert(number, Some(document));
         if self.gathered > MAX_GATHERED {
             self.write(connection)?;
@@ -447,16 +446,14 @@ impl Changes {
     /// Removes a note whose row and text are still stored.
     pub(super) fn remove(&mut self, connection: &Connection, number: i64) -> Result<(), Error> {
         let note = small(number)?;
-        if let Some([title, tags, body]) = text_of(connection, number)? {
-            for (text, weight) in weighted(&title, &tags, &body) {
-                words(text, |word| {
-                    let change = Change {
-                        number: note,
-                        before: weight,
-                        now: 0,
-                    };
-                    self.count(word.term, change);
-                });
+        if let Some(text) = text_of(connection, number)? {
+            for (term, weight) in NoteTerms::from(&text).weighted() {
+                let change = Change {
+                    number: note,
+                    before: weight,
+                    now: 0,
+                };
+                self.count(term, change);
             }
         }
         self.documents.insert(note, None);
@@ -540,7 +537,7 @@ impl Changes {
                 };
                 let old: Option<(u32, Option<i64>, Option<Vec<u8>>)> = read
                     .query_row(params![term, block], |row| {
-                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                        Ok((row.get("df")?, row.get("number")?, row.get("notes")?))
                     })
                     .optional()?;
                 let mut notes = Encoder::default();
@@ -674,9 +671,46 @@ fn text_of(connection: &Connection, number: i64) -> rusqlite::Result<Option<[Str
         .optional()
 }
 
-/// Returns the texts of a note with their weights.
-fn weighted<'a>(title: &'a str, tags: &'a str, body: &'a str) -> [(&'a str, u32); 3] {
-    [(title, TITLE_WEIGHT), (tags, 1), (body, 1)]
+/// The terms of a note in order, with repetitions. Many notes are indexed in a row, so the terms
+/// share one allocation.
+#[derive(Default)]
+pub(super) struct NoteTerms {
+    text: String,
+    /// For each term, its end in `text` and its weight.
+    ends: Vec<(usize, u32)>,
+}
+
+impl From<&[String; 3]> for NoteTerms {
+    /// Tokenizes title, tags and body.
+    fn from([title, tags, body]: &[String; 3]) -> Self {
+        let mut terms = Self::default();
+        for (text, weight) in [(title, TITLE_WEIGHT), (tags, 1), (body, 1)] {
+            words(text, |word| {
+                terms.text.push_str(word.term);
+                terms.ends.push((terms.text.len(), weight));
+            });
+        }
+        terms
+    }
+}
+
+impl From<&Note> for NoteTerms {
+    /// A tombstone has no terms.
+    fn from(note: &Note) -> Self {
+        if note.state == State::Forgotten {
+            return Self::default();
+        }
+        Self::from(&[note.title.clone(), note.tags.join(" "), note.body.clone()])
+    }
+}
+
+impl NoteTerms {
+    fn weighted(&self) -> impl Iterator<Item = (&str, u32)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        starts
+            .zip(&self.ends)
+            .filter_map(|(start, (end, weight))| Some((self.text.get(start..*end)?, *weight)))
+    }
 }
 
 /// Returns the frequency after several changes; none if it did not change.
@@ -811,7 +845,9 @@ mod tests {
                 params![number, note.id.to_string(), note.title, note.project],
             )
             .unwrap();
-        changes.insert(connection, number, &note).unwrap();
+        changes
+            .insert(connection, number, &note, &NoteTerms::from(&note))
+            .unwrap();
     }
 
     fn remove(connection: &Connection, changes: &mut Changes, number: i64) {
@@ -957,7 +993,7 @@ mod tests {
                         } else {
                             Vec::new()
                         };
-                        let mut document = Document::of(&note, u32::MAX, 70_000);
+                        let mut document = Document::from_note(&note, u32::MAX, 70_000);
                         document.supersede(!flag);
                         let read = Document::decode(&document.encode()).unwrap();
                         assert_eq!(read, document);

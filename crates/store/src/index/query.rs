@@ -9,7 +9,7 @@ use anamnesis_note::{
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
-use super::{Entry, Error, Index};
+use super::{Entry, Error, Index, entry::may_surface};
 use crate::notes::Problem;
 
 /// Notes whose id begins or ends with a text of at least six characters.
@@ -81,7 +81,7 @@ impl Filter {
 
 /// Counts of notes for `status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct NoteTotals {
     /// All notes, including superseded ones, without tombstones.
     pub total: usize,
     /// By project.
@@ -136,11 +136,10 @@ impl Index {
         Ok(usize::try_from(number).unwrap_or(0))
     }
 
-    /// Returns notes of a project and a type that may be injected automatically, newest first:
-    /// active, not superseded, no tasks; session notes only until a reflection has used them.
+    /// Returns notes of a project and a type that may be injected automatically, newest first. See
+    /// [`Visibility::may_surface`](anamnesis_note::note::Visibility::may_surface).
     pub fn recent(&self, query: Recent<'_>) -> Result<Vec<Entry>, Error> {
-        const CONDITIONS: &str = "project = ? AND type = ? AND superseded = 0 AND state = 'active' \
-            AND kind <> 'task' AND (type <> 'episodic' OR reflected = 0)";
+        const CONDITIONS: &str = concat!("project = ? AND type = ? AND ", may_surface!());
         const ORDER: &str = "ORDER BY updated_at DESC, confidence DESC, id DESC LIMIT ?";
         let now = timestamp(query.now);
         let values = |now: &str| {
@@ -230,15 +229,15 @@ impl Index {
             .prepare("SELECT path, reason FROM problem ORDER BY path")?;
         let rows = statement.query_map([], |row| {
             Ok(Problem {
-                path: row.get(0)?,
-                reason: row.get(1)?,
+                path: row.get("path")?,
+                reason: row.get("reason")?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Counts of notes for `status`.
-    pub fn counts(&self) -> Result<Counts, Error> {
+    pub fn counts(&self) -> Result<NoteTotals, Error> {
         let by = |column: &str| -> Result<BTreeMap<String, usize>, Error> {
             let sql = format!(
                 "SELECT {column}, count(*) FROM note WHERE state <> 'forgotten' GROUP BY {column}"
@@ -252,7 +251,7 @@ impl Index {
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
-        Ok(Counts {
+        Ok(NoteTotals {
             total: count(
                 &self.connection,
                 "SELECT count(*) FROM note WHERE state <> 'forgotten'",

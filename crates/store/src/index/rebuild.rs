@@ -19,21 +19,24 @@ use crate::{
     sqlite,
 };
 
+/// The page cache of a rebuild. With SQLite's 2 MiB, pages are written and read several times.
+const BUILD_CACHE_KIB: usize = 64 * 1024;
+
 impl Index {
     /// Rebuilds the index from the notes. Open readers keep the old file.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process writes for longer than `patience`.
-    pub fn rebuild(home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
-        let lock = lock::acquire(home, Subject::Index, patience)?.ok_or(Error::Locked)?;
-        Self::build(home, notes, lock, patience)
+    /// [`Error::Locked`] if another process writes for longer than `timeout`.
+    pub fn rebuild(home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
+        let lock = lock::acquire(home, Subject::Index, timeout)?.ok_or(Error::Locked)?;
+        Self::build(home, notes, lock, timeout)
     }
 
     /// Rebuilds the index if [`Index::integrity`] fails.
-    pub fn checked(self, home: &Home, notes: &Notes, patience: Duration) -> Result<Self, Error> {
+    pub fn checked(self, home: &Home, notes: &Notes, timeout: Duration) -> Result<Self, Error> {
         match self.integrity() {
             Ok(()) => Ok(self),
-            Err(_) => self.build_again(home, notes, patience),
+            Err(_) => self.build_again(home, notes, timeout),
         }
     }
 
@@ -42,33 +45,36 @@ impl Index {
         mut self,
         home: &Home,
         notes: &Notes,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, Error> {
         let lock = self.lock.take().ok_or(Error::Locked)?;
         drop(self);
-        Self::build(home, notes, lock, patience)
+        Self::build(home, notes, lock, timeout)
     }
 
     pub(super) fn build(
         home: &Home,
         notes: &Notes,
         lock: Lock,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, Error> {
         let path = home.index();
         let fresh = beside(&path, "new");
         remove_database(&fresh)?;
         {
             let mut index = Self {
-                connection: sqlite::open_write(&fresh, patience)?,
+                connection: sqlite::open_write(&fresh, timeout)?,
                 lock: None,
             };
             // No other process opens this file, and an incomplete one is deleted.
-            index
-                .connection
-                .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;")?;
-            schema::create(&index.connection)?;
+            index.connection.execute_batch(&format!(
+                "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
+                 PRAGMA cache_size = -{BUILD_CACHE_KIB};"
+            ))?;
+            schema::create_tables(&index.connection)?;
             index.refresh(notes)?;
+            // SQL indexes are faster to build at once.
+            schema::create_sql_indexes(&index.connection)?;
             index.take_up_usage(home)?;
             index.connection.execute_batch(&format!(
                 "PRAGMA user_version = {VERSION}; PRAGMA journal_mode = WAL;"
@@ -85,7 +91,7 @@ impl Index {
         fs::rename(&fresh, &path)?;
         remove_side_files(&fresh)?;
         remove_database(&old)?;
-        let connection = Self::open_existing(&path, patience)?;
+        let connection = Self::open_existing(&path, timeout)?;
         Ok(Self {
             connection,
             lock: Some(lock),

@@ -1,20 +1,29 @@
 //! Updates the index from the files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::mpsc,
+    thread,
+};
 
 use anamnesis_note::{
     id::NoteId,
-    note::{Severity, State, parse_timestamp, timestamp},
+    note::{Note, REFLECTED_TAG, Severity, State, parse_timestamp, timestamp},
 };
 use anamnesis_text::{clean::clean, redact::redact};
 use rusqlite::{Connection, params};
 
 use super::{
-    Error, Index, entry::stamp_of, postings::Changes, query::count, schema::PARTS, supersession,
+    Error, Index, cited,
+    entry::{Parsed, stamp_of},
+    postings::{Changes, NoteTerms},
+    query::count,
+    schema::PARTS,
+    supersession,
 };
 use crate::{
     fs::file::Stamp,
-    notes::{Listing, NotePath, Notes, Problem, Stored},
+    notes::{self, Listing, NotePath, Notes, Problem, Stored},
 };
 
 /// The maximum number of rounds of a refresh while other processes write notes.
@@ -22,6 +31,12 @@ const MAX_ROUNDS: usize = 8;
 
 /// The number of outdated notes from which on a rebuild is worthwhile.
 pub(super) const MANY_OUTDATED: usize = 200;
+
+/// The number of unread files from which on a thread reads them.
+const MANY_UNREAD: usize = 100;
+
+/// How many notes that thread reads ahead. Each has at most 1 MiB.
+const READ_AHEAD: usize = 16;
 
 /// The stamp of a problem that is checked again each time, because it involves several files.
 const NO_STAMP: Stamp = Stamp {
@@ -45,10 +60,31 @@ impl Index {
     /// Updates the index from the files. It reads only files whose stamp changed. On an error, the
     /// index keeps its last complete round.
     pub fn refresh(&mut self, notes: &Notes) -> Result<Refreshed, Error> {
+        let done = self.refresh_rounds(notes, &|_, _| false)?;
+        Ok(done.unwrap_or_default())
+    }
+
+    /// Like [`Index::refresh`], but returns `None` if more than half of the indexed notes, and at
+    /// least [`MANY_OUTDATED`], are outdated.
+    pub(super) fn refresh_if_near(&mut self, notes: &Notes) -> Result<Option<Refreshed>, Error> {
+        let is_far =
+            |outdated: usize, known: usize| outdated >= MANY_OUTDATED && 2 * outdated > known;
+        self.refresh_rounds(notes, &is_far)
+    }
+
+    /// Refreshes until no folder changes meanwhile. `gives_up` gets the number of outdated and of
+    /// known notes.
+    fn refresh_rounds(
+        &mut self,
+        notes: &Notes,
+        gives_up: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<Option<Refreshed>, Error> {
         let mut sum = Refreshed::default();
         for _ in 0..MAX_ROUNDS {
             let times = notes.folder_times();
-            let round = self.refresh_once(notes, &notes.list(), times)?;
+            let Some(round) = self.refresh_once(notes, times, gives_up)? else {
+                return Ok(None);
+            };
             sum = Refreshed {
                 total: round.total,
                 read: sum.read + round.read,
@@ -58,22 +94,28 @@ impl Index {
                 break;
             }
         }
-        Ok(sum)
+        Ok(Some(sum))
     }
 
     fn refresh_once(
         &mut self,
         notes: &Notes,
-        listing: &Listing,
         times: [i64; 6],
-    ) -> Result<Refreshed, Error> {
+        gives_up: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<Option<Refreshed>, Error> {
+        let listing = notes.list();
         let transaction = self.connection.unchecked_transaction()?;
         let known_problems = known_problems(&transaction)?;
+        let known = known_files(&transaction)?;
+        let known_count = known.len();
         let Difference {
             unread,
             outdated,
             mut problems,
-        } = difference(listing, known_files(&transaction)?, &known_problems);
+        } = difference(&listing, known, &known_problems);
+        if gives_up(outdated.len(), known_count) {
+            return Ok(None);
+        }
         let mut changes = Changes::default();
         let removed = remove_outdated(&transaction, &outdated, &unread, &mut changes)?;
         problems.extend(insert_unread(&transaction, notes, &unread, &mut changes)?);
@@ -89,11 +131,11 @@ impl Index {
         )?;
         let total = count(&transaction, "SELECT count(*) FROM note")?;
         transaction.commit()?;
-        Ok(Refreshed {
+        Ok(Some(Refreshed {
             total,
             read: unread.len(),
             removed,
-        })
+        }))
     }
 
     /// Updates one note that was just written. If this fails, the next refresh does it.
@@ -103,7 +145,7 @@ impl Index {
         let transaction = self.connection.unchecked_transaction()?;
         let mut changes = Changes::default();
         remove_id(&transaction, stored.path.id, &mut changes)?;
-        insert(&transaction, stored, &mut changes)?;
+        insert(&transaction, &stored.into(), &mut changes)?;
         settle(&transaction, changes)?;
         transaction.commit()?;
         Ok(())
@@ -131,7 +173,7 @@ impl Index {
         for id in ids {
             if let Some(path) = notes.find(*id) {
                 match notes.read(path) {
-                    Ok(stored) => insert(&transaction, &stored, &mut changes)?,
+                    Ok(stored) => insert(&transaction, &(&stored).into(), &mut changes)?,
                     // The next refresh lists unreadable files as problems.
                     Err(_) => is_complete = false,
                 }
@@ -158,27 +200,6 @@ impl Index {
         let current = folder_times_text(notes.folder_times());
         recorded.map_or(true, |text| text != current)
     }
-
-    /// Tells whether more than half of the indexed notes, and at least [`MANY_OUTDATED`], are
-    /// outdated.
-    pub(super) fn is_far_behind(&self, notes: &Notes) -> Result<bool, Error> {
-        if !self.is_behind(notes) {
-            return Ok(false);
-        }
-        let known = known_files(&self.connection)?;
-        let listing = notes.list();
-        let same = listing
-            .notes
-            .iter()
-            .filter(|(path, stamp)| {
-                known
-                    .get(&path.to_string())
-                    .is_some_and(|(_, old)| old == stamp)
-            })
-            .count();
-        let outdated = known.len() - same.min(known.len());
-        Ok(outdated >= MANY_OUTDATED && 2 * outdated > known.len())
-    }
 }
 
 /// The differences between a listing of the files and the index.
@@ -186,7 +207,7 @@ struct Difference {
     /// Files that are new or changed.
     unread: Vec<NotePath>,
     /// Rows of `note` whose file changed or is gone: number and path, in the order of the numbers.
-    outdated: Vec<(i64, String)>,
+    outdated: Vec<(i64, NotePath)>,
     /// Files that are not indexed: duplicate ids, and files that could not be read before and did not
     /// change since.
     problems: Vec<(Problem, Stamp)>,
@@ -195,34 +216,35 @@ struct Difference {
 /// Compares a listing of the files with what the index has.
 fn difference(
     listing: &Listing,
-    mut known: HashMap<String, (i64, Stamp)>,
+    mut known: HashMap<NotePath, (i64, Stamp)>,
     known_problems: &BTreeMap<String, (String, Stamp)>,
 ) -> Difference {
     let mut unread = Vec::new();
     let mut problems = Vec::new();
     let mut winners: HashMap<NoteId, NotePath> = HashMap::with_capacity(listing.notes.len());
     for (path, stamp) in &listing.notes {
-        let text = path.to_string();
+        let problem = |reason: String| Problem {
+            path: path.to_string(),
+            reason,
+        };
         // Of several files with the same id, the first in the listing is indexed.
         if let Some(first) = winners.get(&path.id) {
-            let reason = format!("the same id as {first}");
-            problems.push((Problem { path: text, reason }, NO_STAMP));
-        } else if known.get(&text).is_some_and(|(_, old)| old == stamp) {
-            known.remove(&text);
+            problems.push((problem(format!("the same id as {first}")), NO_STAMP));
+        } else if known.get(path).is_some_and(|(_, old)| old == stamp) {
+            known.remove(path);
             winners.insert(path.id, *path);
-        } else if let Some((reason, old)) = known_problems.get(&text)
+        } else if let Some((reason, old)) = known_problems.get(&path.to_string())
             && old == stamp
         {
-            let reason = reason.clone();
-            problems.push((Problem { path: text, reason }, *stamp));
+            problems.push((problem(reason.clone()), *stamp));
         } else {
             winners.insert(path.id, *path);
             unread.push(*path);
         }
     }
-    let mut outdated: Vec<(i64, String)> = known
+    let mut outdated: Vec<(i64, NotePath)> = known
         .into_iter()
-        .map(|(text, (number, _))| (number, text))
+        .map(|(path, (number, _))| (number, path))
         .collect();
     // In the order of the table.
     outdated.sort_unstable();
@@ -236,11 +258,11 @@ fn difference(
 /// Removes outdated rows; returns how many of them no file replaces.
 fn remove_outdated(
     connection: &Connection,
-    outdated: &[(i64, String)],
+    outdated: &[(i64, NotePath)],
     unread: &[NotePath],
     changes: &mut Changes,
 ) -> Result<usize, Error> {
-    let rewritten: HashSet<String> = unread.iter().map(NotePath::to_string).collect();
+    let rewritten: HashSet<&NotePath> = unread.iter().collect();
     for (number, _) in outdated {
         remove(connection, *number, changes)?;
     }
@@ -258,14 +280,20 @@ fn insert_unread(
     changes: &mut Changes,
 ) -> Result<Vec<(Problem, Stamp)>, Error> {
     let mut problems = Vec::new();
-    for &path in unread {
-        match notes.read(path) {
-            Ok(stored) => insert(connection, &stored, changes)?,
+    let read = |path| {
+        (
+            path,
+            notes.read(path).map(|stored| CleanNote::from(&stored)),
+        )
+    };
+    let mut take = |(path, read): (NotePath, Result<CleanNote, notes::Error>)| {
+        match read {
+            Ok(note) => insert(connection, &note, changes)?,
             // The file was removed after the listing; the next round sees that.
             Err(_) if notes.stamp(path).is_none() => {}
             Err(error) => {
                 let reason = match error {
-                    crate::notes::Error::Unreadable { source, .. } => source.to_string(),
+                    notes::Error::Unreadable { source, .. } => source.to_string(),
                     other => other.to_string(),
                 };
                 let stamp = notes.stamp(path).unwrap_or(NO_STAMP);
@@ -273,6 +301,20 @@ fn insert_unread(
                 problems.push((Problem { path, reason }, stamp));
             }
         }
+        Ok::<_, Error>(())
+    };
+    if unread.len() < MANY_UNREAD {
+        unread.iter().try_for_each(|path| take(read(*path)))?;
+    } else {
+        // Reading, cleaning and tokenizing take about as long as writing.
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::sync_channel(READ_AHEAD);
+            thread::Builder::new().spawn_scoped(scope, move || {
+                // Sending fails if writing failed.
+                unread.iter().all(|path| sender.send(read(*path)).is_ok())
+            })?;
+            receiver.into_iter().try_for_each(&mut take)
+        })?;
     }
     Ok(problems)
 }
@@ -312,12 +354,13 @@ fn folder_times_text(times: [i64; 6]) -> String {
     serde_json::json!(times).to_string()
 }
 
-fn known_files(connection: &Connection) -> rusqlite::Result<HashMap<String, (i64, Stamp)>> {
+fn known_files(connection: &Connection) -> rusqlite::Result<HashMap<NotePath, (i64, Stamp)>> {
     let mut statement =
         connection.prepare("SELECT path, number, size, modified, inode FROM note")?;
     statement
         .query_map([], |row| {
-            Ok((row.get(0)?, (row.get(1)?, stamp_of(row, 2)?)))
+            let Parsed(path) = row.get(0)?;
+            Ok((path, (row.get(1)?, stamp_of(row, 2)?)))
         })?
         .collect()
 }
@@ -363,15 +406,43 @@ pub(super) fn inert(text: &str) -> String {
     redact(&clean(text)).text.into_owned()
 }
 
+/// A note as it is indexed.
+pub(super) struct CleanNote {
+    path: NotePath,
+    stamp: Stamp,
+    note: Note,
+    terms: NoteTerms,
+    /// The paths that it cites.
+    cited: Vec<String>,
+}
+
+impl From<&Stored> for CleanNote {
+    fn from(stored: &Stored) -> Self {
+        let mut note = stored.note();
+        // A file from sync or a person may have text that we would not write.
+        note.title = inert(&note.title);
+        note.body = inert(&note.body);
+        Self {
+            path: stored.path,
+            stamp: stored.stamp,
+            terms: NoteTerms::from(&note),
+            cited: cited::paths(&note),
+            note,
+        }
+    }
+}
+
 pub(super) fn insert(
     connection: &Connection,
-    stored: &Stored,
+    CleanNote {
+        path,
+        stamp,
+        note,
+        terms,
+        cited,
+    }: &CleanNote,
     changes: &mut Changes,
 ) -> Result<(), Error> {
-    let mut note = stored.note();
-    // A file from sync or a person may have text that we would not write.
-    note.title = inert(&note.title);
-    note.body = inert(&note.body);
     let updated_at = parse_timestamp(&note.updated_at)
         .map(timestamp)
         .unwrap_or_default();
@@ -386,10 +457,10 @@ pub(super) fn insert(
         .execute(params![
             changes.free_number(note.id),
             note.id.to_string(),
-            stored.path.to_string(),
-            stored.stamp.size,
-            stored.stamp.modified,
-            stored.stamp.inode,
+            path.to_string(),
+            stamp.size,
+            stamp.modified,
+            stamp.inode,
             note.scope.as_str(),
             note.note_type.as_str(),
             note.kind().as_str(),
@@ -406,15 +477,16 @@ pub(super) fn insert(
             note.created_at,
             updated_at,
             serde_json::json!(note.tags).to_string(),
-            note.has_tag("reflected"),
+            note.has_tag(REFLECTED_TAG),
             note.pinned,
             note.severity.map(Severity::as_str),
             i64::try_from(length).unwrap_or(i64::MAX),
         ])?;
     let number = connection.last_insert_rowid();
-    changes.insert(connection, number, &note)?;
+    changes.insert(connection, number, note, terms)?;
+    cited::insert(connection, number, &note.project, cited)?;
     for part in PARTS {
-        (part.insert)(connection, number, &note)?;
+        (part.insert)(connection, number, note)?;
     }
     if note.state != State::Forgotten {
         connection

@@ -75,11 +75,33 @@ pub(super) const PARTS: &[Part] = &[
     cited::PART,
 ];
 
-/// Creates the tables in an empty file.
+/// Creates all tables and SQL indexes in an empty file.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(SCHEMA)?;
-    for part in PARTS {
-        connection.execute_batch(part.schema)?;
+    create_tables(connection)?;
+    create_sql_indexes(connection)
+}
+
+/// Creates the tables in an empty file.
+pub(super) fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
+    execute_where(connection, |statement| !statement.starts_with(SQL_INDEX))
+}
+
+/// Creates the SQL indexes on the tables.
+pub(super) fn create_sql_indexes(connection: &Connection) -> rusqlite::Result<()> {
+    execute_where(connection, |statement| statement.starts_with(SQL_INDEX))
+}
+
+const SQL_INDEX: &str = "CREATE INDEX";
+
+/// Executes the selected statements of the schema. No value in it contains a semicolon.
+fn execute_where(
+    connection: &Connection,
+    is_selected: impl Fn(&str) -> bool,
+) -> rusqlite::Result<()> {
+    let schemas = std::iter::once(SCHEMA).chain(PARTS.iter().map(|part| part.schema));
+    let statements = schemas.flat_map(|schema| schema.split(';').map(str::trim));
+    for statement in statements.filter(|statement| is_selected(statement)) {
+        connection.execute_batch(statement)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use anamnesis_note::note::Note;
 use rusqlite::{Connection, params};
 
-use super::Part;
+use super::{Part, entry::in_use};
 
 const SCHEMA: &str = "
 CREATE TABLE supersedes (number INTEGER NOT NULL, id TEXT NOT NULL) STRICT;
@@ -91,17 +91,18 @@ pub(super) fn in_circles(connection: &Connection) -> rusqlite::Result<Vec<Vec<St
 /// Returns the replacements by active notes.
 fn edges(connection: &Connection) -> rusqlite::Result<Vec<Superseding>> {
     connection
-        .prepare_cached(
-            "SELECT newer.id, older.id, older.source = 'human' AND older.by_agent = 0, older.created_at
+        .prepare_cached(concat!(
+            "SELECT newer.id AS newer, older.id AS older, older.source = 'human' AND older.by_agent = 0 AS by_hand, older.created_at
              FROM supersedes JOIN note AS newer USING (number) JOIN note AS older ON older.id = supersedes.id
-             WHERE newer.state IN ('active', 'muted')",
-        )?
+             WHERE ",
+            in_use!("newer")
+        ))?
         .query_map([], |row| {
             Ok(Superseding {
-                id: row.get(0)?,
-                replaced: row.get(1)?,
-                replaced_by_hand: row.get(2)?,
-                replaced_created_at: row.get(3)?,
+                id: row.get("newer")?,
+                replaced: row.get("older")?,
+                replaced_by_hand: row.get("by_hand")?,
+                replaced_created_at: row.get("created_at")?,
             })
         })?
         .collect()

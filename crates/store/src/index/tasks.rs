@@ -3,7 +3,10 @@
 use anamnesis_note::note::{Kind, Note, State, Status};
 use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 
-use super::{Entry, Error, Index, Part, bound};
+use super::{
+    Entry, Error, Index, Part, bound,
+    entry::{Parsed, in_force},
+};
 
 const SCHEMA: &str = "
 CREATE TABLE task (number INTEGER PRIMARY KEY, status TEXT NOT NULL) STRICT;
@@ -39,10 +42,11 @@ fn remove(connection: &Connection, number: i64) -> rusqlite::Result<()> {
 /// open tasks.
 pub(super) fn open_tasks_of(projects: usize) -> String {
     let keys = vec!["?"; projects].join(", ");
+    let in_force = in_force!();
     format!(
         "SELECT note.* FROM task CROSS JOIN note USING (number)
          WHERE task.status IN ('active', 'pending') AND note.project IN ({keys})
-           AND note.state = 'active' AND note.superseded = 0
+           AND {in_force}
          ORDER BY task.status = 'active' DESC, note.updated_at DESC, note.id DESC LIMIT ?"
     )
 }
@@ -80,8 +84,8 @@ impl Index {
         let values = statuses.chain(projects.iter().cloned()).map(Value::Text);
         let mut statement = self.connection.prepare(&sql)?;
         let rows = statement.query_map(params_from_iter(values), |row: &Row<'_>| {
-            let status: String = row.get("status")?;
-            Ok((Entry::read(row)?, status.parse().unwrap_or(Status::Pending)))
+            let Parsed(status) = row.get("status")?;
+            Ok((Entry::read(row)?, status))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }

@@ -5,7 +5,7 @@ use std::{
 
 use anamnesis_note::{
     id::{IdPrefix, NoteId},
-    note::{Kind, Note, NoteType, Scope, Source, State, timestamp},
+    note::{Kind, Note, NoteType, Scope, Source, State, Visibility, timestamp},
     trigger::Call,
 };
 use chrono::{DateTime, Utc};
@@ -69,7 +69,7 @@ fn an_index_in_memory_knows_what_the_one_on_the_disk_does() {
         note.body = "Use yarn, no longer pnpm.".to_owned();
         note.supersedes = vec![old.path.id.to_string()];
     });
-    let memory = Index::of([old, new]).unwrap();
+    let memory = Index::in_memory([old, new]).unwrap();
     let disk = fixture.refreshed();
     let filter = Filter {
         with_superseded: true,
@@ -89,7 +89,7 @@ pub(super) fn now() -> DateTime<Utc> {
 /// The numbers of the notes that have a word.
 fn numbers_with(index: &Index, word: &str) -> BTreeSet<u32> {
     let condition = WordCondition::phrase(word).unwrap();
-    index.numbers_meeting(&[condition]).unwrap()
+    index.candidates(&[condition]).unwrap()
 }
 
 fn titles(entries: &[Entry]) -> Vec<&str> {
@@ -473,6 +473,48 @@ fn of_two_files_with_one_id_the_portable_one_is_the_note() {
     fs::remove_file(stored.path.absolute(&fixture.home)).unwrap();
     index.refresh(&fixture.notes).unwrap();
     assert_eq!(index.get(stored.path.id).unwrap().unwrap().path, local);
+}
+
+#[test]
+fn conditions_in_sql_are_the_rules_of_visibility() {
+    let fixture = Fixture::new();
+    for &note_type in NoteType::ALL {
+        for &kind in Kind::ALL {
+            for &state in State::ALL {
+                for tags in [vec!["reflected".to_owned()], Vec::new()] {
+                    let stored = fixture.add("note", |note| {
+                        note.note_type = note_type;
+                        note.kind = Some(kind);
+                        (note.state, note.tags) = (state, tags);
+                    });
+                    if kind == Kind::Insight {
+                        let id = stored.path.id.to_string();
+                        fixture.add("newer", |note| note.supersedes = vec![id]);
+                    }
+                }
+            }
+        }
+    }
+    let index = fixture.refreshed();
+    for (sql, rule) in [
+        (
+            entry::may_surface!(),
+            Visibility::may_surface as fn(Visibility) -> bool,
+        ),
+        (entry::in_force!(), Visibility::is_in_force),
+        (
+            concat!("note.superseded = 0 AND ", entry::in_use!("note")),
+            Visibility::may_answer,
+        ),
+    ] {
+        let entries = |condition: &str| {
+            let sql = format!("SELECT * FROM note WHERE {condition} ORDER BY id");
+            index.entries(&sql, Vec::new()).unwrap()
+        };
+        let mut expected = entries("true");
+        expected.retain(|entry| rule(entry.visibility()));
+        assert_eq!(entries(sql), expected, "{sql}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use anamnesis_note::{
 use anamnesis_text::{sanitize::head, terms::words};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Entry, Error, Index, Part, inert};
+use super::{Entry, Error, Index, Part, entry::in_force, inert};
 
 const SCHEMA: &str = "
 CREATE TABLE warning_trigger (
@@ -66,14 +66,17 @@ pub(super) const TEXT_KEYS: &str = "SELECT DISTINCT warning_trigger.key
   WHERE project = own.value AND warning_trigger.key >= ?2 AND warning_trigger.key < 'text!'";
 
 /// The active notes of projects with a trigger under one of these keys.
-pub(super) const BY_KEYS: &str = "SELECT note.*, warning_trigger.line
+pub(super) const BY_KEYS: &str = concat!(
+    "SELECT note.*, warning_trigger.line
   FROM json_each(?1) AS own
   CROSS JOIN json_each(?2) AS wanted
   CROSS JOIN warning_trigger
     ON warning_trigger.project = own.value AND warning_trigger.key = wanted.value
   CROSS JOIN note ON note.number = warning_trigger.number
-  WHERE note.state = 'active' AND note.superseded = 0
-  ORDER BY note.id";
+  WHERE ",
+    in_force!(),
+    " ORDER BY note.id"
+);
 
 /// Indexes the triggers of a warning, or its words if it has none. Invalid triggers are left out.
 fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result<()> {
@@ -105,7 +108,7 @@ fn insert(connection: &Connection, number: i64, note: &Note) -> rusqlite::Result
 
 /// A warning that matched by words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Worded {
+pub struct WordMatch {
     /// The note's number, see [`Index::warning`].
     pub number: i64,
     /// The words of the query that it has.
@@ -184,7 +187,7 @@ impl Index {
         least: usize,
         words: impl FnOnce() -> BTreeSet<String>,
         projects: &[String],
-    ) -> Result<Vec<Worded>, Error> {
+    ) -> Result<Vec<WordMatch>, Error> {
         let projects = with_global(projects);
         let mut statement = self.connection.prepare_cached(HAVE_WORDS)?;
         if !statement.query_row([&projects], |row| row.get::<_, bool>(0))? {
@@ -197,9 +200,10 @@ impl Index {
         let mut statement = self.connection.prepare_cached(BY_WORDS)?;
         let mut rows = statement.query(params![projects, words, MAX_HITS])?;
         while let Some(row) = rows.next()? {
-            having.entry(row.get(0)?).or_default().insert(row.get(1)?);
+            let words = having.entry(row.get("number")?).or_default();
+            words.insert(row.get("term")?);
         }
-        let worded = having.into_iter().map(|(number, mut words)| Worded {
+        let worded = having.into_iter().map(|(number, mut words)| WordMatch {
             number,
             names_options: words.remove(NAMES_OPTIONS),
             words,
@@ -213,9 +217,10 @@ impl Index {
     pub fn warning(&self, number: i64) -> Result<Option<Entry>, Error> {
         Ok(self
             .connection
-            .prepare_cached(
-                "SELECT * FROM note WHERE number = ? AND state = 'active' AND superseded = 0",
-            )?
+            .prepare_cached(concat!(
+                "SELECT * FROM note WHERE number = ? AND ",
+                in_force!()
+            ))?
             .query_row([number], Entry::read)
             .optional()?)
     }

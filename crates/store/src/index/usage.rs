@@ -104,17 +104,17 @@ impl Index {
                     Ok(row.get::<_, Option<i64>>(column)?.map(time))
                 };
                 let counts = NoteCounts {
-                    used: number(1)?,
-                    hinted: number(2)?,
-                    sessions: number(3)?,
-                    shown: number(4)?,
-                    unused: number(5)?,
-                    good: number(6)?,
-                    bad: number(7)?,
-                    last: time(8)?,
-                    verified: time(9)?,
+                    used: number("used")?,
+                    hinted: number("hinted")?,
+                    sessions: number("sessions")?,
+                    shown: number("shown")?,
+                    unused: number("unused")?,
+                    good: number("good")?,
+                    bad: number("bad")?,
+                    last: time("last")?,
+                    verified: time("verified")?,
                 };
-                Ok((self::time(row.get(0)?), counts))
+                Ok((self::time(row.get("month")?), counts))
             })?;
             let months: ByMonth<NoteCounts> = rows.collect::<Result<_, _>>()?;
             if !months.is_empty() {
@@ -142,11 +142,11 @@ impl Index {
         let mut rows = statement.query(params![note.to_string(), MAX_TOGETHER])?;
         let mut together: BTreeMap<NoteId, ByMonth<u64>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let Ok(other) = row.get::<_, String>(0)?.parse() else {
+            let Ok(other) = row.get::<_, String>("other")?.parse() else {
                 continue;
             };
-            let sessions = u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0);
-            let month = time(row.get(1)?);
+            let sessions = u64::try_from(row.get::<_, i64>("sessions")?).unwrap_or(0);
+            let month = time(row.get("month")?);
             together.entry(other).or_default().push((month, sessions));
         }
         Ok(together)
@@ -158,8 +158,8 @@ impl Index {
             .connection
             .prepare_cached("SELECT month, sessions FROM sessions_of_month ORDER BY month")?
             .query_map([], |row| {
-                let sessions = u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0);
-                Ok((time(row.get(0)?), sessions))
+                let sessions = u64::try_from(row.get::<_, i64>("sessions")?).unwrap_or(0);
+                Ok((time(row.get("month")?), sessions))
             })?
             .collect::<Result<_, _>>()?)
     }
