@@ -6,118 +6,17 @@ use crate::phrases::{Words, is_dense};
 const MAX_READ: usize = 64 << 10;
 
 /// Words that say nothing by themselves: consent, thanks, greetings, orders to continue.
-const SMALL_TALK: &[&str] = &[
-    "a",
-    "again",
-    "ahead",
-    "all",
-    "alright",
-    "and",
-    "are",
-    "bye",
-    "can",
-    "carry",
-    "commit",
-    "continue",
-    "cool",
-    "correct",
-    "do",
-    "done",
-    "everything",
-    "exactly",
-    "exit",
-    "fine",
-    "for",
-    "go",
-    "going",
-    "good",
-    "great",
-    "hello",
-    "help",
-    "hey",
-    "hi",
-    "how",
-    "i",
-    "is",
-    "it",
-    "its",
-    "it's",
-    "k",
-    "keep",
-    "lets",
-    "let's",
-    "lgtm",
-    "look",
-    "looks",
-    "make",
-    "me",
-    "more",
-    "much",
-    "next",
-    "nice",
-    "no",
-    "now",
-    "ok",
-    "okay",
-    "on",
-    "perfect",
-    "please",
-    "pr",
-    "proceed",
-    "prompt",
-    "push",
-    "resume",
-    "retry",
-    "right",
-    "run",
-    "see",
-    "so",
-    "sure",
-    "test",
-    "tests",
-    "thank",
-    "thanks",
-    "that",
-    "the",
-    "them",
-    "then",
-    "there",
-    "this",
-    "to",
-    "try",
-    "wait",
-    "works",
-    "yeah",
-    "yep",
-    "yes",
-    "you",
-    "continúa",
-    "gracias",
-    "hola",
-    "merci",
-    "bonjour",
-    "danke",
-    "hallo",
-    "weiter",
-    "ja",
-    "oui",
-    "sí",
-    "hm",
-];
+const SMALL_TALK: &str = "\
+    a|again|ahead|all|alright|and|are|bye|can|carry|commit|continue|cool|correct|do|done|\
+    everything|exactly|exit|fine|for|go|going|good|great|hello|help|hey|hi|how|i|is|it|its|\
+    it's|k|keep|lets|let's|lgtm|look|looks|make|me|more|much|next|nice|no|now|ok|okay|on|\
+    perfect|please|pr|proceed|prompt|push|resume|retry|right|run|see|so|sure|test|tests|\
+    thank|thanks|that|the|them|then|there|this|to|try|wait|works|yeah|yep|yes|you|continúa|\
+    gracias|hola|merci|bonjour|danke|hallo|weiter|ja|oui|sí|hm";
 
 /// Texts in dense scripts that say nothing by themselves.
-const DENSE_SMALL_TALK: &[&str] = &[
-    "继续",
-    "你好",
-    "谢谢",
-    "好的",
-    "可以",
-    "続けて",
-    "ありがとう",
-    "こんにちは",
-    "はい",
-    "好",
-];
+const DENSE_SMALL_TALK: &str = "\
+    继续|你好|谢谢|好的|可以|続けて|ありがとう|こんにちは|はい|好";
 
 /// A text without the material that was pasted into it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -168,14 +67,14 @@ pub fn is_small_talk(text: &str) -> bool {
     const MAX_WORDS: usize = 8;
     if is_dense(text) {
         let said = text.trim_matches(|c: char| !c.is_alphanumeric());
-        return DENSE_SMALL_TALK.contains(&said);
+        return DENSE_SMALL_TALK.split('|').any(|talk| talk == said);
     }
     let words = Words::new(text);
     let mut words = words.iter();
     words
         .by_ref()
         .take(MAX_WORDS)
-        .all(|word| SMALL_TALK.contains(&word))
+        .all(|word| SMALL_TALK.split('|').any(|talk| talk == word))
         && words.next().is_none()
 }
 
@@ -369,7 +268,7 @@ pub fn shorten(text: &str, count: usize) -> String {
         };
         (is_end && after > half).then_some(after)
     };
-    let clause = head.char_indices().filter_map(ends_clause).last();
+    let clause = head.char_indices().rev().find_map(ends_clause);
     let word = head.rfind(char::is_whitespace).filter(|at| *at > half);
     let end = clause.or(word).unwrap_or(head.len());
     let head = head[..end].trim_end_matches(|c: char| c.is_whitespace() || ",;:，；".contains(c));

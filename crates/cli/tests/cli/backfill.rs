@@ -116,7 +116,7 @@ fn the_recorded_sessions() {
     project
       #59M416  2026-11-21  one
       #ZT159R  2026-11-21  hello tui
-      #DBP220  2026-11-21  Session summary
+      #DBP220  2026-11-21  Change of hello2.txt
     5 sessions left out:
            4  nothing to keep
            1  without a session id
@@ -129,13 +129,13 @@ fn the_recorded_sessions() {
     project
       #59M416  2026-11-21  one
       #ZT159R  2026-11-21  hello tui
-      #DBP220  2026-11-21  Session summary
+      #DBP220  2026-11-21  Change of hello2.txt
     5 sessions left out:
            4  nothing to keep
            1  without a session id
     Undo one: anamnesis forget 59M416
     ");
-    assert_eq!(home.notes().len(), 6);
+    assert_eq!(home.notes().len(), 3);
     snapshot!(home.read(&home.notes()[0]), @"
     ---
     id: 1JYH51XAM8DHQRVPHJ2NZT159R
@@ -153,20 +153,19 @@ fn the_recorded_sessions() {
     - session
     - backfill
     ---
-    **Ask:** hello tui
-
-    **Branch:** master
-    **Files touched (1):**
-    - /home/dev/project/a.txt
+    **Decided:**
+    - Second answer after command.
 
     **Outcome:** Third after compact.
+
+    **Files:** a.txt
     ");
     snapshot!(run("backfill --everywhere"), @"
     exit 0
     0 sessions can be remembered.
     8 sessions left out:
-           6  noted already
-           1  nothing to keep
+           3  noted already
+           4  nothing to keep
            1  without a session id
     ");
     let before = bytes_below(&home.store().join("memory"));
@@ -174,8 +173,8 @@ fn the_recorded_sessions() {
     exit 0
     0 sessions remembered.
     8 sessions left out:
-           6  noted already
-           1  nothing to keep
+           3  noted already
+           4  nothing to keep
            1  without a session id
     ");
     assert!(before == bytes_below(&home.store().join("memory")));
@@ -253,6 +252,8 @@ fn a_list_and_its_notes() {
     - session
     - backfill
     ---
+    **Outcome:** Done, and all of the tests pass.
+
     **Files:** /srv/shop/src/limit.rs
     ");
     snapshot!(home.run("list").shown(), @"

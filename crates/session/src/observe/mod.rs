@@ -178,7 +178,6 @@ pub fn still_failing(events: &[ToolEvent]) -> Vec<String> {
             Some((command, Verdict::Passed)) => commands.retain(|(failed, _)| {
                 !failed.is_fixed_by(&command) && !failed.has_workaround(&command)
             }),
-            Some(_) => {}
             // A failed edit or search is repeated at once in another way.
             None if event.files.is_empty() && event.search().is_none() => {
                 tools.retain(|(tool, _)| *tool != event.tool);
@@ -187,7 +186,7 @@ pub fn still_failing(events: &[ToolEvent]) -> Vec<String> {
                     tools.push((&event.tool, error_of(event)));
                 }
             }
-            None => {}
+            _ => {}
         }
     }
     let commands = commands

@@ -13,285 +13,52 @@ const MAX_STATEMENTS: usize = 80;
 const MIN_STATEMENT: usize = 12;
 
 /// Phrases that give a reason or a decision.
-const REASON: &[&str] = &[
-    "because",
-    "since",
-    "so that",
-    "due to",
-    "root cause",
-    "caused by",
-    "the issue",
-    "the problem",
-    "the reason",
-    "the bug",
-    "the cause",
-    "issue was",
-    "in order to",
-    "instead of",
-    "rather than",
-    "which means",
-    "turns out",
-    "otherwise",
-    "to avoid",
-    "to prevent",
-    "to ensure",
-    "decided",
-    "going with",
-    "→",
-    "因为",
-    "由于",
-    "导致",
-    "改为",
-    "而不是",
-    "ため",
-    "ので",
-    "代わりに",
-    "porque",
-    "para evitar",
-    "en lugar de",
-    "la causa",
-    "parce que",
-    "afin de",
-    "au lieu de",
-    "weil",
-    "damit",
-    "da",
-    "statt",
-    "ursache",
-];
+const REASON: &str = "\
+    because|since|so that|due to|root cause|caused by|the issue|the problem|the reason|\
+    the bug|the cause|issue was|in order to|instead of|rather than|which means|turns out|\
+    otherwise|to avoid|to prevent|to ensure|decided|going with|→|因为|由于|导致|改为|而不是|ため|ので|代わりに|\
+    porque|para evitar|en lugar de|la causa|parce que|afin de|au lieu de|weil|damit|da|\
+    statt|ursache";
 
 /// Phrases that tell what was done.
-const DONE: &[&str] = &[
-    "fixed",
-    "fix",
-    "fixes",
-    "replaced",
-    "changed",
-    "now",
-    "added",
-    "removed",
-    "restored",
-    "excluded",
-    "moved",
-    "renamed",
-    "updated",
-    "switched",
-    "converted",
-    "disabled",
-    "enabled",
-    "uses",
-    "use",
-    "set",
-    "pushed",
-    "committed",
-    "修复",
-    "已",
-    "修正",
-    "追加",
-    "削除",
-    "corregido",
-    "añadido",
-    "eliminado",
-    "corrigé",
-    "ajouté",
-    "supprimé",
-    "behoben",
-    "hinzugefügt",
-    "entfernt",
-    "geändert",
-    "ersetzt",
-];
+const DONE: &str = "\
+    fixed|fix|fixes|replaced|changed|now|added|removed|restored|excluded|moved|renamed|\
+    updated|switched|converted|disabled|enabled|uses|use|set|pushed|committed|修复|已|修正|追加|削除|\
+    corregido|añadido|eliminado|corrigé|ajouté|supprimé|behoben|hinzugefügt|entfernt|\
+    geändert|ersetzt";
 
 /// Phrases that tell what does not work.
-const FAILING: &[&str] = &[
-    "fail",
-    "fails",
-    "failed",
-    "failing",
-    "failure",
-    "failures",
-    "error",
-    "errors",
-    "cannot",
-    "can't",
-    "couldn't",
-    "unable",
-    "not found",
-    "missing",
-    "blocked",
-    "blocks",
-    "requires",
-    "required",
-    "doesn't exist",
-    "does not exist",
-    "doesn't work",
-    "does not work",
-    "not yet",
-    "not set",
-    "not supported",
-    "not available",
-    "not possible",
-    "not in the",
-    "not be in",
-    "not configured",
-    "still fails",
-    "still failing",
-    "still have",
-    "still has",
-    "timed out",
-    "timing out",
-    "timeout",
-    "pre-existing",
-    "preexisting",
-    "unrelated",
-    "warning",
-    "warnings",
-    "orphaned",
-    "broken",
-    "denied",
-    "needs to be",
-    "inconsistency",
-    "no output",
-    "失败",
-    "错误",
-    "无法",
-    "缺少",
-    "失敗",
-    "エラー",
-    "できません",
-    "falla",
-    "no se puede",
-    "falta",
-    "échoue",
-    "erreur",
-    "impossible",
-    "manque",
-    "fehler",
-    "schlägt fehl",
-    "fehlt",
-];
+const FAILING: &str = "\
+    fail|fails|failed|failing|failure|failures|error|errors|cannot|can't|couldn't|unable|\
+    not found|missing|blocked|blocks|requires|required|doesn't exist|does not exist|\
+    doesn't work|does not work|not yet|not set|not supported|not available|not possible|\
+    not in the|not be in|not configured|still fails|still failing|still have|still has|\
+    timed out|timing out|timeout|pre-existing|preexisting|unrelated|warning|warnings|\
+    orphaned|broken|denied|needs to be|inconsistency|no output|失败|错误|无法|缺少|失敗|エラー|できません|\
+    falla|no se puede|falta|échoue|erreur|impossible|manque|fehler|schlägt fehl|fehlt";
 
 /// Phrases of [`FAILING`] and others that say that it is open.
-const OPEN: &[&str] = &[
-    "still",
-    "cannot",
-    "can't",
-    "couldn't",
-    "unable",
-    "blocked",
-    "not yet",
-    "remaining",
-    "remains",
-    "unrelated",
-    "pre-existing",
-    "not found",
-    "missing",
-    "might not",
-    "does not exist",
-    "doesn't exist",
-    "requires",
-    "needs to be",
-    "no output",
-    "not configured",
-    "not set",
-    "无法",
-    "还没",
-    "まだ",
-    "できません",
-    "todavía",
-    "falta",
-    "pas encore",
-    "manque",
-    "noch nicht",
-    "fehlt",
-    "inconsistency",
-];
+const OPEN: &str = "\
+    still|cannot|can't|couldn't|unable|blocked|not yet|remaining|remains|unrelated|\
+    pre-existing|not found|missing|might not|does not exist|doesn't exist|requires|\
+    needs to be|no output|not configured|not set|无法|还没|まだ|できません|todavía|falta|pas encore|\
+    manque|noch nicht|fehlt|inconsistency";
 
 /// Phrases that deny a failure.
-const NO_FAILURE: &[&str] = &[
-    "no errors",
-    "no error",
-    "no failures",
-    "0 failures",
-    "0 errors",
-    "0 fail",
-    "no warnings",
-    "without errors",
-    "without error",
-    "all errors",
-    "fixed",
-    "resolved",
-    "handles",
-    "error handling",
-    "error message",
-    "error messages",
-    "now works",
-    "now pass",
-    "now passes",
-    "works now",
-    "错误处理",
-    "没有错误",
-    "sin errores",
-    "sans erreur",
-    "keine fehler",
-    "behoben",
-    "no longer",
-    "without any",
-    "any failures",
-    "any errors",
-    "succeeded",
-    "now handles",
-    "would",
-    "in case",
-];
+const NO_FAILURE: &str = "\
+    no errors|no error|no failures|0 failures|0 errors|0 fail|no warnings|without errors|\
+    without error|all errors|fixed|resolved|handles|error handling|error message|\
+    error messages|now works|now pass|now passes|works now|错误处理|没有错误|sin errores|\
+    sans erreur|keine fehler|behoben|no longer|without any|any failures|any errors|\
+    succeeded|now handles|would|in case";
 
 /// Beginnings of remarks that tell nothing.
-const REMARKS: &[&str] = &[
-    "perfect",
-    "great",
-    "excellent",
-    "good question",
-    "good idea",
-    "good point",
-    "you're right",
-    "you're absolutely",
-    "you are right",
-    "you are correct",
-    "you're welcome",
-    "you're correct",
-    "ah",
-    "i see",
-    "let me",
-    "now let me",
-    "now i",
-    "i'll",
-    "i will",
-    "i'm",
-    "i've",
-    "i can",
-    "i understand",
-    "i apologize",
-    "let's",
-    "sure",
-    "thank",
-    "thanks",
-    "here's",
-    "here is",
-    "here are",
-    "would you",
-    "do you want",
-    "all done",
-    "all clean",
-    "all set",
-    "summary",
-    "hello",
-    "committed",
-    "is there",
-    "the changes are",
-    "我将",
-    "我来",
-    "我先",
-];
+const REMARKS: &str = "\
+    perfect|great|excellent|good question|good idea|good point|you're right|\
+    you're absolutely|you are right|you are correct|you're welcome|you're correct|ah|i see|\
+    let me|now let me|now i|i'll|i will|i'm|i've|i can|i understand|i apologize|let's|sure|\
+    thank|thanks|here's|here is|here are|would you|do you want|all done|all clean|all set|\
+    summary|hello|committed|is there|the changes are|我将|我来|我先";
 
 /// Returns the statements of an answer: sentences and list items, without code.
 pub(super) fn statements(answer: &str) -> Vec<String> {
@@ -365,16 +132,7 @@ pub(super) fn failure_weight(statement: &str) -> f32 {
         (words.begin(REMARKS), -1.0),
         // A condition or an instruction is no report.
         (
-            words.begin(&[
-                "if",
-                "when",
-                "line",
-                "adjusting",
-                "added",
-                "wenn",
-                "si",
-                "如果",
-            ]),
+            words.begin("if|when|line|adjusting|added|wenn|si|如果"),
             -1.5,
         ),
     ];

@@ -7,35 +7,12 @@ use crate::{
 };
 
 /// Phrases of questions about the memory or the model itself.
-const ABOUT_ITSELF: &[&str] = &[
-    "do you remember",
-    "what do you remember",
-    "what do you know about me",
-    "your memory",
-    "the memory",
-    "your memories",
-    "anamnesis",
-    "last session",
-    "previous session",
-    "was weißt du",
-    "erinnerst du dich",
-    "te acuerdas",
-    "recuerdas",
-    "tu te souviens",
-    "你记得",
-    "你还记得",
-    "覚えて",
-    "your version",
-    "your model",
-    "your name",
-    "who are you",
-    "which model",
-    "what model",
-    "are you there",
-    "what can you do",
-    "test prompt",
-    "this is a test",
-];
+const ABOUT_ITSELF: &str = "\
+    do you remember|what do you remember|what do you know about me|your memory|the memory|\
+    your memories|anamnesis|last session|previous session|was weißt du|erinnerst du dich|\
+    te acuerdas|recuerdas|tu te souviens|你记得|你还记得|覚えて|your version|your model|your name|\
+    who are you|which model|what model|are you there|what can you do|test prompt|\
+    this is a test";
 
 /// A request with fewer words is not understood a month later.
 const MIN_WORDS: usize = 3;

@@ -119,6 +119,8 @@ fn a_session_that_is_resumed_and_compacted() {
     - three
     - five
 
+    **Outcome:** R-aftercompact
+
     **Files:** w.txt
     "#);
 }
