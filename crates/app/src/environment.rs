@@ -180,6 +180,14 @@ impl Variables {
     }
 }
 
+/// Returns whether a locale has UTF-8. Without a locale it is assumed.
+fn is_utf8(locale: Option<String>) -> bool {
+    locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
 /// Returns whether the time that is set lies in the future, or is none.
 fn is_ahead() -> bool {
     let set = env::var(NOW).ok();
@@ -354,7 +362,6 @@ impl Environment {
             .or_else(|| user_home.as_deref().map(default_store))
             // A relative path would name another store in each folder.
             .and_then(|store| std::path::absolute(store).ok());
-        let locale = [LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name));
         Self {
             store,
             claude_folder: path(CLAUDE_CONFIG).or_else(|| user_home.as_deref().map(claude_folder)),
@@ -378,10 +385,7 @@ impl Environment {
             is_interactive: text(CLAUDE_ENTRY).is_some_and(|entry| entry == "cli"),
             client_process: text(CLAUDE_PROCESS),
             editor: [VISUAL, EDITOR].iter().find_map(|name| variables.os(name)),
-            is_utf8: locale.is_none_or(|locale| {
-                let locale = locale.to_ascii_lowercase();
-                locale.contains("utf-8") || locale.contains("utf8")
-            }),
+            is_utf8: is_utf8([LC_ALL, LC_CTYPE, LANG].iter().find_map(|name| text(name))),
             path: variables.os(PATH),
             now: text(NOW)
                 .and_then(|time| parse_timestamp(&time))

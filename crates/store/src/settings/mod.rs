@@ -1,6 +1,6 @@
 //! The settings: what each one accepts, and how a value is read and written.
 //!
-//! [`declaration`] declares them. Variables are named there for help texts; the binary reads the
+//! `declaration` declares them. Variables are named there for help texts; the binary reads the
 //! environment.
 
 pub mod config;
