@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap,
     env,
     ffi::OsString,
-    fmt,
+    fmt, fs, io,
     path::{Component, Path, PathBuf},
     time::Instant,
 };
@@ -323,7 +323,8 @@ impl Environment {
             .find(|home| home.is_absolute());
         let roots = if is_guarded {
             let folders = [unguarded.path(CLAUDE_PROJECT), env::current_dir().ok()];
-            project_roots(folders.into_iter().flatten(), account_home().as_deref())
+            let roots = project_roots(folders.into_iter().flatten(), account_home().as_deref());
+            without_home(roots, user_home.as_deref())
         } else {
             Vec::new()
         };
@@ -448,6 +449,28 @@ fn project_roots(
         checkouts.last().map(Path::to_owned)
     });
     roots.collect()
+}
+
+/// Leaves out the user's home, where a program may be started outside any project, unless it can be a
+/// project that names itself as the home: it is a repository, or its settings set variables.
+fn without_home(mut roots: Vec<PathBuf>, user_home: Option<&Path>) -> Vec<PathBuf> {
+    let home = user_home.and_then(|home| home.canonicalize().ok());
+    roots.retain(|root| {
+        Some(root) != home.as_ref() || root.join(".git").exists() || sets_variables(root)
+    });
+    roots
+}
+
+/// Tells whether Claude Code's settings of a folder set variables, or cannot be read.
+fn sets_variables(folder: &Path) -> bool {
+    let files = ["settings.json", "settings.local.json"];
+    files
+        .iter()
+        .any(|name| match fs::read(folder.join(".claude").join(name)) {
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+            Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes)
+                .map_or(true, |settings| settings.get("env").is_some()),
+        })
 }
 
 /// Tells whether a path leads into one of these folders. For a folder that does not exist yet, its
@@ -604,6 +627,28 @@ impl Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_home_is_no_project_unless_it_may_name_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let roots = || without_home(vec![home.clone()], Some(&home));
+        assert!(roots().is_empty());
+        fs::create_dir(home.join(".claude")).unwrap();
+        let settings = home.join(".claude/settings.json");
+        for (text, is_project) in [
+            ("{}", false),
+            (r#"{"model": "opus"}"#, false),
+            (r#"{"\u0065nv": {"HOME": "x"}}"#, true),
+            ("{", true),
+        ] {
+            fs::write(&settings, text).unwrap();
+            assert_eq!(!roots().is_empty(), is_project, "{text}");
+        }
+        fs::remove_file(&settings).unwrap();
+        fs::create_dir(home.join(".git")).unwrap();
+        assert_eq!(roots().as_slice(), std::slice::from_ref(&home));
+    }
 
     #[test]
     fn the_documentation_lists_every_variable() {
