@@ -208,7 +208,8 @@ pub(super) fn interrupted(stage: &Stage) -> Result<()> {
     untroubled(&terminal.screen()?)?;
     terminal.exit()?;
     let note = store.wait_for("the note", |note| note.has_tag("session-end"))?;
-    for part in ["Add the rates", "rates.py", "The rest is tidied up."] {
+    note.expect("title", Some("Add the rates"))?;
+    for part in ["Tidy up", "rates.py", "The rest is tidied up."] {
         check(note.body.contains(part), || {
             format!("{part:?} is not in\n{}", note.body)
         })?;
